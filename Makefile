@@ -1,0 +1,46 @@
+# Two commands for everyone: `make demo` and `make test`. Each prepares what it needs in .venv and reuses it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+JOBS ?= 2
+
+.PHONY: help setup demo test test-slow lint types layers clean
+
+help:
+	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
+	@echo "make test       lint, types, layers, house rules and the test suite"
+	@echo "make test-slow  statistics that need minutes"
+	@echo "make setup      only create .venv with everything the other targets need"
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "understudy needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $(STAMP)
+
+setup: $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/understudy demo --out demo-release
+	$(BIN)/understudy verify demo-release
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+layers: $(STAMP)
+	$(BIN)/lint-imports --no-cache
+
+test: $(STAMP) lint types layers
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) -m slow
+
+clean:
+	rm -rf $(VENV) demo-release .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,1 @@
+"""Values ⇄ codes. Content never raises here: whatever a cell holds, it gets a code by a public rule."""

@@ -1,0 +1,89 @@
+"""The seams of counting: a private table before and after its codes are settled.
+
+Nothing here is noisy. Exact counts may be handed to `privacy` and to `evaluate`, to nobody else. No message raised
+in this room may depend on the content of a row; content never raises at all (see `codec`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.codec.table_codec import TableCodec
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.marginals.partition import Partition
+from understudy.schema import Schema
+
+__all__ = ["CountSource", "Ints", "LabelCounts", "OccupiedCells", "PrivateTable"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCounts:
+    """Every distinct label of an open column with its number of rows (missing values are not listed)."""
+
+    labels: tuple[str, ...]
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class OccupiedCells:
+    """Cells of a clique's table with at least one row: flat row-major indices (increasing) and their counts."""
+
+    indices: Ints
+    counts: Ints
+
+
+class CountSource(Protocol):
+    """Exact counts of coded records, after the unit's bound on rows was applied."""
+
+    @property
+    def domain(self) -> Domain:
+        """The codes being counted."""
+        ...
+
+    def counts(self, cliques: Sequence[Clique]) -> Mapping[Clique, Ints]:
+        """Flat row-major counts of each clique, as few passes over the rows as memory allows; () is the total."""
+        ...
+
+    def partition_counts(self, partitions: Sequence[Partition]) -> list[Ints]:
+        """Counts of each partition's cells."""
+        ...
+
+    def occupied(self, clique: Clique) -> OccupiedCells:
+        """Only the occupied cells of a table too large to hold (fewer than 2⁶³ cells)."""
+        ...
+
+
+class PrivateTable(Protocol):
+    """A private table of which only public facts are known: column names and storage types.
+
+    Opening and checking it reads headers, never rows. Rows are read by `label_counts` and by the bound source.
+    """
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema it will be read under."""
+        ...
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """Columns present in the table but not in the schema: left out."""
+        ...
+
+    @property
+    def frame_kind(self) -> str:
+        """What to hand back to the user: "pandas", "polars" or "arrow" (also for files)."""
+        ...
+
+    def label_counts(self, column: str) -> LabelCounts:
+        """Labels of an open column, after the unit's bound on rows was applied."""
+        ...
+
+    def bind(self, codec: TableCodec) -> CountSource:
+        """The same rows seen through settled codes. Reads nothing yet."""
+        ...

@@ -1,0 +1,119 @@
+"""Every exception of the house.
+
+An error is an output: it says where, which rule, what was given and what to do next, and it never carries a value,
+count or position taken from private rows. Each class also derives from the built-in a caller would expect, and
+carries fields for programs. The command line turns `exit_code` into the exit status.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = [
+    "BudgetError",
+    "InputError",
+    "LedgerError",
+    "Problem",
+    "ReleaseError",
+    "ResourceError",
+    "SchemaError",
+    "UnderstudyError",
+    "UsageError",
+    "nearest",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: the place as the user wrote it, the rule (with what was given), the next step."""
+
+    where: str
+    rule: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.rule}"
+        return f"{text} {self.fix}".rstrip()
+
+
+class UnderstudyError(Exception):
+    """Base of all errors raised on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(UnderstudyError, ValueError):
+    """A call, an option or a name is wrong; nothing was read, charged or written."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, where: str, rule: str, fix: str = "") -> None:
+        self.problem = Problem(where, rule, fix)
+        super().__init__(str(self.problem))
+
+
+class InputError(UsageError):
+    """The container of the private table (not its rows) cannot be used: file missing, header wrong, format broken."""
+
+
+class SchemaError(UnderstudyError, ValueError):
+    """The schema has problems; all of them are listed at once."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class BudgetError(UnderstudyError, ValueError):
+    """A step asked for more privacy budget than is left; nothing was read."""
+
+    exit_code: ClassVar[int] = 3
+
+    def __init__(self, step: str, requested: str, left: str, fix: str) -> None:
+        self.step, self.requested, self.left, self.fix = step, requested, left, fix
+        super().__init__(f"{step}: asks for {requested}, but {left} is left. {fix}")
+
+
+class LedgerError(UnderstudyError, RuntimeError):
+    """The ledger cannot be read, written or trusted; nothing was charged and nothing private was read."""
+
+    exit_code: ClassVar[int] = 3
+
+    def __init__(self, where: str, rule: str, fix: str = "") -> None:
+        self.problem = Problem(where, rule, fix)
+        super().__init__(str(self.problem))
+
+
+class ResourceError(UnderstudyError, MemoryError):
+    """The plan needs more memory or disk than allowed; refused before anything was charged."""
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, where: str, needed_bytes: int, limit_bytes: int, fix: str) -> None:
+        self.needed_bytes, self.limit_bytes = needed_bytes, limit_bytes
+        super().__init__(f"{where}: needs about {needed_bytes:,} bytes, the limit is {limit_bytes:,}. {fix}")
+
+
+class ReleaseError(UnderstudyError, ValueError):
+    """A release folder is incomplete, altered or cannot be written; all findings are listed at once."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A sentence that lists the known names and the closest one.
+
+    >>> nearest("laplce", ["independent", "laplace"])
+    'Did you mean "laplace"? Known: independent, laplace.'
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f'Did you mean "{close[0]}"? ' if close else ""
+    return f"{hint}Known: {', '.join(names)}."

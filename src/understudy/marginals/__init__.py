@@ -1,0 +1,1 @@
+"""The small language every room speaks: domains, cliques, partitions, answers and the transcript of answers."""

@@ -1,0 +1,66 @@
+"""The seam of a synthesizer: a frozen recipe, a plan made without data, a run through the curator."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from understudy.marginals.domain import Domain
+from understudy.marginals.forbidden import Forbidden
+from understudy.models.model import Model
+from understudy.privacy.cost import Cost, Currency
+from understudy.privacy.curator import Curator
+
+__all__ = ["Mechanism", "Plan", "PublicFacts", "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFacts:
+    """All a plan may know: domain, structural zeros, rows per unit, and a public hint of the number of rows."""
+
+    domain: Domain
+    forbidden: tuple[Forbidden, ...]
+    unit_rows: int
+    rows_hint: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One question of the plan: its share of the cost and the noise that follows from it."""
+
+    name: str
+    cost: Cost
+    cells: int
+    noise_scale: float | None
+    expected_error: float | None
+    """Expected absolute error of one cell, in rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run will ask and need, known before any private row is read."""
+
+    method: str
+    cost: Cost
+    steps: tuple[Step, ...]
+    cells: int
+    bytes: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+class Mechanism(Protocol):
+    """A synthesizer: a frozen dataclass whose fields are its options, checked at construction."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    currencies: ClassVar[tuple[Currency, ...]]
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """The questions, their cost (never above `cost`), memory and time; raises ResourceError in advance."""
+        ...
+
+    def run(self, curator: Curator, cost: Cost) -> Model:
+        """Asks the curator, spends at most `cost`, fits and returns a model."""
+        ...

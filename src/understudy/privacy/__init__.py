@@ -1,0 +1,1 @@
+"""The core: prices, noise, ledger and the one door through which anything learned from rows must pass."""

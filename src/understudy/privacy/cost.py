@@ -1,0 +1,134 @@
+"""Cost and Budget: prices kept as integers and always rounded against us.
+
+Units: 10⁻¹² of ε, 10⁻¹² of ρ, 10⁻¹⁸ of δ. (Nano-units would be too coarse: at ε = 0.001 and δ = 10⁻⁹ the whole budget
+is ρ ≈ 1.2·10⁻⁸, twelve nano-units to share among all questions.) A budget given as a float is rounded down when it
+becomes integers, a charge computed from real numbers is rounded up.
+
+Two currencies. *Pure*: ε of Laplace noise and of the exponential mechanism, adding up (Dwork et al. 2006).
+*Concentrated*: ρ of zero-concentrated DP (Bun and Steinke 2016), adding up over adaptively chosen questions; δ that a
+step fails outright adds on top ("approximate zCDP", ibid. §8), and the rest of δ pays for the conversion to (ε, δ).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from understudy.errors import UsageError
+from understudy.privacy.conversion import epsilon_of_rho, rho_of_epsilon
+
+__all__ = ["DELTA_UNIT", "UNIT", "Budget", "Cost", "Currency"]
+
+Currency = Literal["pure", "concentrated"]
+UNIT = 10**12
+DELTA_UNIT = 10**18
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A price in integer units; adds component by component."""
+
+    epsilon: int = 0
+    rho: int = 0
+    delta: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("epsilon", self.epsilon), ("rho", self.rho), ("delta", self.delta)):
+            if type(value) is not int or value < 0:
+                raise UsageError(f"cost: {name}", f"must be a whole number of units, 0 or more, got {value!r}.")
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.epsilon + other.epsilon, self.rho + other.rho, self.delta + other.delta)
+
+    def __sub__(self, other: "Cost") -> "Cost":
+        return Cost(self.epsilon - other.epsilon, self.rho - other.rho, self.delta - other.delta)
+
+    def fits(self, limit: "Cost") -> bool:
+        """Whether no component exceeds the limit's."""
+        return self.epsilon <= limit.epsilon and self.rho <= limit.rho and self.delta <= limit.delta
+
+    def share(self, fraction: Fraction | float) -> "Cost":
+        """That fraction of ε and ρ, rounded down; δ stays behind (it is given to a step by name)."""
+        part = Fraction(fraction)
+        if not 0 <= part <= 1:
+            raise UsageError("cost share", f"must lie between 0 and 1, got {float(part)!r}.")
+        return Cost(math.floor(self.epsilon * part), math.floor(self.rho * part))
+
+    def split(self, weights: Sequence[float]) -> list["Cost"]:
+        """Shares of ε and ρ proportional to the weights, never more in sum than the whole.
+
+        >>> [part.epsilon for part in Cost(epsilon=10).split([1, 1, 1])]
+        [3, 3, 3]
+        """
+        total = sum(map(Fraction, weights), Fraction(0))
+        if total <= 0 or min(weights, default=0) < 0:
+            raise UsageError("cost split", "needs weights of 0 or more, not all 0.")
+        return [self.share(Fraction(weight) / total) for weight in weights]
+
+    def __str__(self) -> str:
+        parts = []
+        if self.epsilon:
+            parts.append(f"ε = {self.epsilon / UNIT:.6g}")
+        if self.rho:
+            parts.append(f"ρ = {self.rho / UNIT:.6g}")
+        if self.delta:
+            parts.append(f"δ = {self.delta / DELTA_UNIT:.6g}")
+        return ", ".join(parts) or "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the steward grants: (ε, δ) for one release, checked at construction."""
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not _is_number(self.epsilon) or not 0 < self.epsilon <= 1e6:
+            raise UsageError("epsilon", f"must be a number above 0 and at most 1,000,000, got {self.epsilon!r}.")
+        if not _is_number(self.delta) or not 0 <= self.delta < 1:
+            raise UsageError("delta", f"must be a number from 0 to below 1, got {self.delta!r}.")
+        if self.delta and self.delta_units < 1:
+            raise UsageError("delta", f"must be 0 or at least {1 / DELTA_UNIT}, got {self.delta!r}.")
+        if self.epsilon_units < 1:
+            raise UsageError("epsilon", f"must be at least {1 / UNIT}, got {self.epsilon!r}.")
+
+    @property
+    def epsilon_units(self) -> int:
+        """ε in whole units, rounded down."""
+        return math.floor(Fraction(self.epsilon) * UNIT)
+
+    @property
+    def delta_units(self) -> int:
+        """δ in whole units, rounded down."""
+        return math.floor(Fraction(self.delta) * DELTA_UNIT)
+
+    def cost(self, currency: Currency, failure_delta: int = 0) -> Cost:
+        """What may be spent in that currency; `failure_delta` units of δ are set aside for steps that may fail.
+
+        The rest of δ pays for the conversion of ρ into ε. In the pure currency only the failure δ is spent.
+        """
+        if failure_delta > self.delta_units:
+            raise UsageError("delta", "is smaller than the part set aside for steps that may fail.")
+        if currency == "pure":
+            return Cost(epsilon=self.epsilon_units, delta=failure_delta)
+        left = self.delta_units - failure_delta
+        if left < 1:
+            raise UsageError("delta", "must be above 0 for Gaussian noise.", "Give --delta, for example 1e-9.")
+        rho = rho_of_epsilon(Fraction(self.epsilon_units, UNIT), Fraction(left, DELTA_UNIT))
+        return Cost(rho=math.floor(rho * UNIT), delta=failure_delta)
+
+    def claim(self, spent: Cost) -> tuple[float, float]:
+        """The (ε, δ) that holds for this spending, rounded up; never above the budget if the spending fits."""
+        if not spent.rho:
+            return spent.epsilon / UNIT, spent.delta / DELTA_UNIT
+        left = self.delta_units - spent.delta
+        if left < 1:
+            raise UsageError("delta", "is used up: no part is left to convert ρ into ε.")
+        rho = Fraction(spent.rho, UNIT) + Fraction(spent.epsilon, UNIT) ** 2 / 2  # pure ε implies ε²/2-zCDP
+        return float(epsilon_of_rho(rho, Fraction(left, DELTA_UNIT))), self.delta_units / DELTA_UNIT
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

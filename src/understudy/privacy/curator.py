@@ -1,0 +1,180 @@
+"""Curator: the one door. Mechanisms ask it; it counts, adds noise, keeps the account, and writes the transcript.
+
+Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation.
+
+`measure`   one clique or partition puts every row in one cell, so neighbours differ by at most k in L1 and in L2.
+            Laplace noise of scale k/ε_i is ε_i-DP; Gaussian noise with σ_i² = k²/(2ρ_i) is ρ_i-zCDP (Canonne, Kamath, Steinke 2020, integer noise
+            on integer counts). A batch splits its cost over its targets; the parts add up.
+`select`    the exponential mechanism with rate ε/(2Δk), or ε/(Δk) where the quality is monotone: ε-DP, and ε²/8-zCDP
+            because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ).
+`discover`  labels held by one unit only: at most k of them, noisy count ≥ threshold with probability ≤ δ in all.
+            Otherwise Laplace noise of scale k/ε on the counts: (ε, δ)-DP, or (δ, ε²/2)-approximate zCDP.
+
+Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
+integers. Nothing here logs, and no message depends on a count.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeVar
+
+from understudy.codec.table_codec import TableCodec
+from understudy.counts.source import CountSource, PrivateTable
+from understudy.errors import BudgetError, UsageError
+from understudy.marginals.answer import Discovery, Law, Measurement, Selection, SparseMeasurement
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.marginals.forbidden import Forbidden
+from understudy.marginals.partition import Partition
+from understudy.marginals.transcript import Transcript
+from understudy.privacy.calibrate import discovery_threshold, law_for, selection_rate
+from understudy.privacy.cost import Cost
+from understudy.privacy.quality import Quality
+from understudy.privacy.randomizer import Randomizer, Request
+
+__all__ = ["Curator"]
+
+Option = TypeVar("Option")
+
+
+class Curator:
+    """Holds the private table and a granted cost; answers questions until the cost is spent."""
+
+    def __init__(self, table: PrivateTable, granted: Cost, randomizer: Randomizer) -> None:
+        self._table = table
+        self._source: CountSource | None = None
+        self._codec: TableCodec | None = None
+        self._randomizer = randomizer
+        self._left = granted
+        self._unit_rows = table.schema.unit.sensitivity
+        self.transcript = Transcript()
+        self.charges: list[tuple[str, Cost]] = []
+
+    @property
+    def left(self) -> Cost:
+        """What has not been spent yet."""
+        return self._left
+
+    @property
+    def unit_rows(self) -> int:
+        """Most rows one protected unit contributes."""
+        return self._unit_rows
+
+    @property
+    def domain(self) -> Domain:
+        """The codes that can be asked about."""
+        return self._settled().domain
+
+    @property
+    def forbidden(self) -> tuple[Forbidden, ...]:
+        """Cells that public rules exclude."""
+        return self._settled().forbidden
+
+    def settle(self, codec: TableCodec) -> None:
+        """Fixes the codes all later questions speak about.
+
+        The codec must come from the schema and from earlier answers alone; then this is post-processing and free.
+        """
+        self._codec = codec
+        self._source = self._table.bind(codec)
+
+    def measure(
+        self, targets: Sequence[Clique | Partition], cost: Cost, weights: Sequence[float] | None = None
+    ) -> list[Measurement]:
+        """Noisy counts of every target, at `cost` in all, split by `weights` (equally by default)."""
+        if not targets:
+            return []
+        parts = cost.split(weights if weights is not None else [1.0] * len(targets))
+        names = [_name(target) for target in targets]
+        laws = [law_for(part, self._unit_rows, name) for part, name in zip(parts, names, strict=True)]
+        source = self._bound()
+        for name, part in zip(names, parts, strict=True):
+            self._spend(f"measure {name}", part)
+        cliques = [target for target in targets if isinstance(target, Clique)]
+        partitions = [target for target in targets if not isinstance(target, Clique)]
+        by_clique = source.counts(cliques) if cliques else {}
+        by_partition = iter(source.partition_counts(partitions)) if partitions else iter(())
+        answers = []
+        for target, name, law in zip(targets, names, laws, strict=True):
+            exact = by_clique[target] if isinstance(target, Clique) else next(by_partition)
+            request = Request("measure", name, exact.size, law, Fraction(self._unit_rows))
+            noisy = self._randomizer.add_noise(request, exact)
+            columns, shape = _columns_and_shape(target, self.domain)
+            answers.append(Measurement(name, columns, shape, noisy, law))
+            self.transcript.append(answers[-1])
+        return answers
+
+    def measure_sparse(self, clique: Clique, cost: Cost, threshold: int) -> SparseMeasurement:
+        """Noisy counts ≥ `threshold` of a table too large to hold; in law as if all its cells had been noised."""
+        name = _name(clique)
+        cells = self.domain.cells(clique)
+        if cells >= 2**62:
+            raise UsageError(f"measure {name}", f"a table of {cells:,} cells is too large even for sparse noise.")
+        if threshold < 1:
+            raise UsageError(f"measure {name}", f"the threshold must be at least 1, got {threshold}.")
+        if cost.rho or not cost.epsilon:
+            raise UsageError(f"measure {name}", "sparse noise is Laplace noise and is paid in pure ε.")
+        law = law_for(cost, self._unit_rows, name)
+        source = self._bound()
+        self._spend(f"measure {name}", cost)
+        request = Request("sparse", name, cells, law, Fraction(self._unit_rows), threshold=threshold)
+        kept = self._randomizer.add_sparse_noise(request, source.occupied(clique))
+        shape = self.domain.shape(clique)
+        answer = SparseMeasurement(name, tuple(clique), shape, kept.indices, kept.counts, law, threshold)
+        self.transcript.append(answer)
+        return answer
+
+    def select(self, quality: Quality[Option], cost: Cost) -> Option:
+        """One of the quality's options, better ones exponentially more likely."""
+        step = f"select {quality.name}"
+        if not quality.options:
+            raise UsageError(step, "needs at least one option.")
+        sensitivity = quality.sensitivity * self._unit_rows
+        rate = selection_rate(cost, sensitivity, step, monotone=quality.monotone)
+        source = self._bound()
+        self._spend(step, cost)
+        scores = quality.scores(source.counts(list(quality.cliques)))
+        request = Request("select", quality.name, len(quality.options), None, sensitivity, rate)
+        chosen = self._randomizer.choose(request, scores)
+        self.transcript.append(Selection(quality.name, len(quality.options), chosen, rate))
+        return quality.options[chosen]
+
+    def discover(self, column: str, cost: Cost) -> Discovery:
+        """Labels of an open column that enough units hold. `cost.delta` is the chance that a lone label shows."""
+        step = f"discover {column}"
+        law = law_for(cost, self._unit_rows, step, laplace=True)
+        threshold = discovery_threshold(law, self._unit_rows, cost.delta, step)
+        self._spend(step, cost)
+        request = Request("discover", column, 0, law, Fraction(self._unit_rows), threshold=threshold)
+        kept = self._randomizer.keep_frequent(request, self._table.label_counts(column))
+        answer = Discovery(step, column, kept.labels, kept.counts, law, threshold)
+        self.transcript.append(answer)
+        return answer
+
+    def _spend(self, step: str, cost: Cost) -> None:
+        if not cost.fits(self._left):
+            raise BudgetError(step, str(cost), str(self._left), "Plan fewer questions or grant more.")
+        self._left = self._left - cost
+        self.charges.append((step, cost))
+
+    def _settled(self) -> TableCodec:
+        if self._codec is None:
+            raise UsageError("curator", "the codes are not settled yet.", "Call settle first.")
+        return self._codec
+
+    def _bound(self) -> CountSource:
+        self._settled()
+        assert self._source is not None
+        return self._source
+
+
+def _name(target: Clique | Partition) -> str:
+    if isinstance(target, Clique):
+        return " × ".join(target) or "total"
+    return target.name
+
+
+def _columns_and_shape(target: Clique | Partition, domain: Domain) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    if isinstance(target, Clique):
+        return tuple(target), domain.shape(target)
+    return tuple(target.columns), (target.cells,)

@@ -1,0 +1,53 @@
+"""The seam between the door and the noise: requests go in with exact integers, noisy answers come out.
+
+There is one implementation for releases (`secure.py`), which has no seed and no state. Test doubles that record and
+replay answers live in `understudy.testing` and mark themselves as not private.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.marginals.answer import Law
+
+__all__ = ["Randomizer", "Request"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked, in public terms: everything the noise depends on except the private numbers.
+
+    `sensitivity` is the most the exact input may move between neighbours: L1 distance for Laplace noise, L2 for
+    Gaussian noise, largest single change for scores. Replay tests hold each input against it.
+    """
+
+    kind: str
+    name: str
+    cells: int
+    law: Law | None
+    sensitivity: Fraction
+    rate: Fraction = Fraction(0)
+    threshold: int = 0
+
+
+class Randomizer(Protocol):
+    """Turns exact integers into answers that may leave."""
+
+    private: bool
+
+    def add_noise(self, request: Request, exact: Ints) -> Ints:
+        """exact + one fresh draw of `request.law` per cell, as int64."""
+        ...
+
+    def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
+        """Equal in law to noise on all `request.cells` cells, keeping those ≥ `request.threshold` (≥ 1)."""
+        ...
+
+    def keep_frequent(self, request: Request, exact: LabelCounts) -> LabelCounts:
+        """Labels whose noisy count reaches `request.threshold`, with that noisy count, in code point order."""
+        ...
+
+    def choose(self, request: Request, scores: Ints) -> int:
+        """Index drawn with probability ∝ exp(rate × score); scores are integers (fixed point)."""
+        ...

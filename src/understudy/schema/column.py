@@ -1,0 +1,203 @@
+"""Column kinds: what a column may hold, stated by a person and never read from the rows.
+
+Every kind carries `missing` (may the value be absent? then absence is a code of its own in every table), `storage`
+(the Arrow type written out, "" for the kind's default) and `note` (where the bound or list comes from).
+The rules these values must obey are checked in `check.py`, all at once.
+"""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+__all__ = [
+    "Bins",
+    "Boolean",
+    "Category",
+    "Column",
+    "Cut",
+    "Date",
+    "Datetime",
+    "Derived",
+    "Float",
+    "Formula",
+    "GivenBins",
+    "Integer",
+    "LinearSum",
+    "Lookup",
+    "OpenCategory",
+    "PrivateBins",
+    "Time",
+    "UniformBins",
+]
+
+Point = int | float | dt.date | dt.datetime | dt.time
+
+
+@dataclass(frozen=True, slots=True)
+class UniformBins:
+    """`count` bins of equal width between the bounds."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBins:
+    """Bins between consecutive `edges`; the first and last edge are the bounds. [a, b), the last one [a, b]."""
+
+    edges: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateBins:
+    """At most `count` bins of similar noisy mass, chosen through the door and paid for."""
+
+    count: int
+
+
+Bins = UniformBins | GivenBins | PrivateBins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What all columns share."""
+
+    name: str
+    missing: bool = True
+    storage: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Category(Named):
+    """A closed list of labels (always text; `storage: int64` writes them out as integers).
+
+    `other` names the code for values outside the list; without it they count as missing. `groups` maps labels to a
+    coarser level (city → state); `within` names the column that must then hold the group.
+    """
+
+    kind: ClassVar[str] = "category"
+    labels: tuple[str, ...]
+    other: str | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    within: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCategory(Named):
+    """Labels unknown beforehand: discovered under δ, paid for, rare ones merged into `other`."""
+
+    kind: ClassVar[str] = "open_category"
+    other: str = "other"
+    most_labels: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boolean(Named):
+    """False or true."""
+
+    kind: ClassVar[str] = "boolean"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer(Named):
+    """Whole numbers between public bounds, both included. `special` values (999998, 0) are codes of their own.
+
+    Without `bins`: a code per integer up to 100 of them, else 32 bins of equal width. Values come back as multiples
+    of `step` counted from `lower`.
+    """
+
+    kind: ClassVar[str] = "integer"
+    lower: int
+    upper: int
+    bins: Bins | None = None
+    special: tuple[int, ...] = ()
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Float(Named):
+    """Real numbers between public bounds, written with `decimals` digits. Without `bins`: 32 of equal width."""
+
+    kind: ClassVar[str] = "float"
+    lower: float
+    upper: float
+    bins: Bins | None = None
+    special: tuple[float, ...] = ()
+    decimals: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Date(Named):
+    """Calendar days between public bounds. `format` (strptime) when the file holds text in another form than ISO."""
+
+    kind: ClassVar[str] = "date"
+    lower: dt.date
+    upper: dt.date
+    bins: Bins | None = None
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Datetime(Named):
+    """Instants (with `zone`) or wall-clock times (without), to whole multiples of `resolution` seconds."""
+
+    kind: ClassVar[str] = "datetime"
+    lower: dt.datetime
+    upper: dt.datetime
+    bins: Bins | None = None
+    zone: str | None = None
+    resolution: int = 1
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Time(Named):
+    """Times of day between public bounds, to whole multiples of `resolution` seconds."""
+
+    kind: ClassVar[str] = "time"
+    lower: dt.time = dt.time(0, 0, 0)
+    upper: dt.time = dt.time(23, 59, 59)
+    bins: Bins | None = None
+    resolution: int = 1
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinearSum:
+    """constant + Σ weight × column, over number columns; missing if any of them is missing or special."""
+
+    weights: Mapping[str, float]
+    constant: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The text found under the source column's label; `otherwise` (or missing) where the map has no entry."""
+
+    column: str
+    entries: Mapping[str, str]
+    otherwise: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Bands of a number column: labels[i] where edges[i] ≤ value < edges[i+1] (the last band includes its end)."""
+
+    column: str
+    edges: tuple[float, ...]
+    labels: tuple[str, ...]
+
+
+Formula = LinearSum | Lookup | Cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived(Named):
+    """Left out of the model and recomputed on output from other columns, so it is always consistent with them."""
+
+    kind: ClassVar[str] = "derived"
+    formula: Formula
+
+
+Column = Category | OpenCategory | Boolean | Integer | Float | Date | Datetime | Time | Derived

@@ -1,0 +1,79 @@
+"""Schema: the ordered columns of a table, who is protected, and the rules known beforehand."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from understudy.errors import Problem, SchemaError, UsageError, nearest
+from understudy.schema.column import Column, Derived
+from understudy.schema.rule import Impossible
+from understudy.schema.unit import Unit
+
+__all__ = ["Schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Public knowledge about a table. Checked at construction: a `Schema` that exists is a valid one.
+
+    Raises:
+        SchemaError: with every problem found, not only the first.
+    """
+
+    columns: tuple[Column, ...]
+    unit: Unit
+    rules: tuple[Impossible, ...] = ()
+    title: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        from understudy.schema.check import problems_of  # `check` needs the types above
+
+        found = problems_of(self)
+        if found:
+            raise SchemaError(found)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All column names in output order, derived ones included."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def modelled(self) -> tuple[Column, ...]:
+        """The columns that are counted and modelled: all but the derived ones."""
+        return tuple(column for column in self.columns if not isinstance(column, Derived))
+
+    def column(self, name: str) -> Column:
+        """The column of that name; an unknown name raises with the closest one."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UsageError(f"column {name!r}", "is not in the schema.", nearest(name, self.names))
+
+    def header_problems(self, names: Iterable[str]) -> list[Problem]:
+        """What keeps a table with these column names from being read under this schema."""
+        present = list(names)
+        wanted = [column.name for column in self.modelled]
+        if self.unit.column is not None:
+            wanted.append(self.unit.column)
+        found = [
+            Problem(f"column {name!r}", "is declared in the schema but not in the table.", nearest(name, present))
+            for name in wanted
+            if name not in present
+        ]
+        repeated = sorted({name for name in present if present.count(name) > 1})
+        found += [Problem(f"column {name!r}", "appears twice in the table.", "Rename one.") for name in repeated]
+        return found
+
+    @classmethod
+    def from_yaml(cls, source: str | Path) -> "Schema":
+        """Reads a schema file; raises SchemaError with all problems at once."""
+        from understudy.schema.document import read_schema  # keeps YAML out of programs that build schemas in Python
+
+        return read_schema(Path(source))
+
+    def to_yaml(self, target: str | Path) -> None:
+        """Writes the schema so that `from_yaml` returns an equal one."""
+        from understudy.schema.document import write_schema
+
+        write_schema(self, Path(target))
