@@ -1,0 +1,104 @@
+"""Rules of the private rooms that can be read off the source: randomness, code execution, messages, integers."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.house.tree import SOURCE, functions, relative, source_files, syntax
+
+PRIVATE_ROOMS = tuple(path for path in source_files() if path.relative_to(SOURCE).parts[0] in ("privacy", "counts"))
+OUTSIDE_TESTING = tuple(path for path in source_files() if path.relative_to(SOURCE).parts[0] != "testing")
+SEEDABLE = {"random", "secrets.SystemRandom", "torch"}
+EXECUTES = {"eval", "exec", "compile", "__import__"}
+UNSAFE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "joblib", "dill", "cloudpickle"}
+PRIVATE_NAMES = {
+    "exact",
+    "counts",
+    "values",
+    "value",
+    "scores",
+    "codes",
+    "occupied",
+    "rows",
+    "record",
+    "row",
+    "batch",
+    "chunk",
+}
+
+
+def _imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(syntax(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", PRIVATE_ROOMS, ids=relative)
+def test_no_seedable_generator_in_private_rooms(path: Path) -> None:
+    assert not {name for name in _imports(path) if name.split(".")[0] in SEEDABLE or name.startswith("numpy.random")}
+    attributes = {ast.unparse(node) for node in ast.walk(syntax(path)) if isinstance(node, ast.Attribute)}
+    assert not {name for name in attributes if name.startswith(("np.random", "numpy.random"))}
+
+
+@pytest.mark.parametrize("path", PRIVATE_ROOMS, ids=relative)
+def test_no_seed_parameter_in_private_rooms(path: Path) -> None:
+    for node in functions(syntax(path)):
+        names = {argument.arg for argument in node.args.args + node.args.kwonlyargs + node.args.posonlyargs}
+        assert not names & {"seed", "random_state", "rng"}, node.name
+
+
+@pytest.mark.parametrize("path", source_files(), ids=relative)
+def test_nothing_executes_data(path: Path) -> None:
+    assert not {name for name in _imports(path) if name.split(".")[0] in UNSAFE_MODULES}
+    calls = {ast.unparse(node.func) for node in ast.walk(syntax(path)) if isinstance(node, ast.Call)}
+    assert not calls & EXECUTES
+    assert not {name for name in calls if name.endswith("yaml.load")}
+
+
+@pytest.mark.parametrize("path", source_files(), ids=relative)
+def test_numpy_never_unpickles(path: Path) -> None:
+    for node in ast.walk(syntax(path)):
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            assert isinstance(node.value, ast.Constant)
+            assert node.value.value is False
+
+
+def _message_names(node: ast.Raise) -> set[str]:
+    names: set[str] = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.FormattedValue):
+            names |= {inner.id for inner in ast.walk(part.value) if isinstance(inner, ast.Name)}
+    return names
+
+
+@pytest.mark.parametrize("path", PRIVATE_ROOMS, ids=relative)
+def test_messages_of_private_rooms_name_nothing_private(path: Path) -> None:
+    for node in ast.walk(syntax(path)):
+        if isinstance(node, ast.Raise):
+            assert not _message_names(node) & PRIVATE_NAMES, ast.unparse(node)
+
+
+def test_noise_is_added_to_integers_only() -> None:
+    """Between an exact count and its noisy answer there is no float: the adding module neither names nor writes one."""
+    tree = syntax(SOURCE / "privacy" / "secure.py")
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    assert not [value for value in constants if isinstance(value, float)]
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not (names | attributes) & {"float", "float32", "float64", "normal", "rint", "exp", "log"}
+    divisions = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)]
+    assert not divisions
+
+
+def test_only_privacy_reads_the_generator_of_the_operating_system() -> None:
+    for path in OUTSIDE_TESTING:
+        room = path.relative_to(SOURCE).parts[0]
+        if room == "privacy":
+            continue
+        calls = {ast.unparse(node.func) for node in ast.walk(syntax(path)) if isinstance(node, ast.Call)}
+        assert not calls & {"os.urandom", "secrets.token_bytes", "os.getrandom"}, relative(path)

@@ -1,0 +1,109 @@
+"""Promises about the project as a whole: light, silent, documented, and silent about whoever built it."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.house.tree import ROOT, SOURCE, TESTS, relative, source_files, syntax
+
+MOST_DEPENDENCIES = 12
+MOST_IMPORT_SECONDS = 0.4
+FEWEST_TESTS = 300
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def _cpu_seconds(code: str) -> tuple[float, str]:
+    before = os.times()
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return used, run.stdout + run.stderr
+
+
+def test_import_is_silent_and_light() -> None:
+    _cpu_seconds("import understudy")  # writes the byte code
+    bare = min(_cpu_seconds("pass")[0] for _ in range(3))
+    runs = [_cpu_seconds("import understudy") for _ in range(3)]
+    assert {output for _, output in runs} == {""}
+    assert min(seconds for seconds, _ in runs) - bare <= MOST_IMPORT_SECONDS
+
+
+def test_import_loads_no_engine() -> None:
+    heavy = "numba duckdb pyarrow scipy pandas polars yaml jinja2 typer rich"
+    code = f"import sys, understudy; print([name for name in {heavy.split()!r} if name in sys.modules])"
+    assert _cpu_seconds(code)[1].strip() == "[]"
+
+
+def test_base_install_is_small_and_bounded_below() -> None:
+    required = PROJECT["project"]["dependencies"]
+    assert len(required) <= MOST_DEPENDENCIES
+    extras = [entry for entries in PROJECT["project"]["optional-dependencies"].values() for entry in entries]
+    for entry in required + PROJECT["dependency-groups"]["dev"] + extras:
+        assert ">=" in entry or entry.startswith("understudy["), f"{entry} needs a lower bound"
+        assert "<" not in entry, f"{entry}: an upper bound needs a known break"
+        assert "==" not in entry
+
+
+def test_extras_are_those_of_the_design() -> None:
+    assert set(PROJECT["project"]["optional-dependencies"]) == {"eval", "gan", "spark", "sql", "app", "opendp", "all"}
+
+
+def test_ci_runs_what_a_contributor_runs() -> None:
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_architecture_names_every_file_and_no_other() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", text))
+    real = {path.relative_to(SOURCE).as_posix() for path in source_files() if path.name != "__init__.py"}
+    assert named - real == set(), "named but gone"
+    assert real - named == set(), "not described"
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    for path in source_files():
+        tree = syntax(path)
+        first = tree.body[0] if tree.body else None
+        assert first is not None and isinstance(getattr(first, "value", None), object), relative(path)
+        assert path.read_text(encoding="utf-8").startswith('"""'), relative(path)
+
+
+def _tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
+        "\n"
+    )
+    return [ROOT / name for name in listed if name and (ROOT / name).is_file()]
+
+
+def test_repo_holds_no_machine_path() -> None:
+    pattern = re.compile("/(" + "|".join(["w" + "ork", "r" + "oot", "h" + "ome"]) + ")/[a-z.]")
+    for path in _tracked():
+        if path.suffix in {".py", ".md", ".toml", ".yaml", ".yml", ".html", ".txt", ""}:
+            assert not pattern.search(path.read_text(encoding="utf-8", errors="ignore")), relative(path)
+
+
+def test_every_method_and_metric_is_documented() -> None:
+    from understudy.mechanisms import registry
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in registry.names():
+        assert f"`{name}`" in text, f"method {name} is missing from the table in README.md"
+
+
+def test_suite_has_not_shrunk() -> None:
+    tests = sum(
+        len(re.findall(r"^\s*def test_", path.read_text(encoding="utf-8"), re.M)) for path in TESTS.rglob("*.py")
+    )
+    assert tests >= FEWEST_TESTS
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "PRIVACY.md", "CHANGELOG.md", "LICENSE"]
+)
+def test_document_exists(name: str) -> None:
+    assert (ROOT / name).stat().st_size > 200
