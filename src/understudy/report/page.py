@@ -1,0 +1,63 @@
+"""Page: what a report shows, as plain data. No markup is stored here, so nothing here can smuggle any in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Bars", "Block", "Items", "Page", "Paragraph", "Section", "Table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph of text; `strong` sets it off as the sentence to remember."""
+
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A bulleted list of short texts."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under a header. Columns named in `numeric` are set flush right."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+    numeric: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A horizontal bar for each label, with an optional half-width of the error around its end."""
+
+    caption: str
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    half_widths: tuple[float, ...] = ()
+
+
+Block = Paragraph | Items | Table | Bars
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, the question it answers, and its blocks in order."""
+
+    title: str
+    question: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole report: a banner that says what may be done with it, then the sections."""
+
+    title: str
+    banner: str
+    sections: Sequence[Section]
+    footer: str = ""
