@@ -134,7 +134,9 @@ class Curator:
         source = self._bound()
         self._spend(step, cost)
         scores = quality.scores(source.counts(list(quality.cliques)))
-        request = Request("select", quality.name, len(quality.options), None, sensitivity, rate)
+        request = Request(
+            "select", quality.name, len(quality.options), None, sensitivity, rate, monotone=quality.monotone
+        )
         chosen = self._randomizer.choose(request, scores)
         self.transcript.append(Selection(quality.name, len(quality.options), chosen, rate))
         return quality.options[chosen]

@@ -29,6 +29,7 @@ class Request:
     sensitivity: Fraction
     rate: Fraction = Fraction(0)
     threshold: int = 0
+    monotone: bool = False
 
 
 class Randomizer(Protocol):

@@ -1,0 +1,1 @@
+"""Tries to catch ourselves leaking: neighbouring tables, frozen-noise replay, lower bounds from repeated runs."""

@@ -1,0 +1,203 @@
+"""Frozen-noise replay: the same answers on a neighbouring table must give the same everything.
+
+Run a pipeline on table D and record every request that reached the randomizer with its exact input and its answer.
+Run it again on a neighbour D′ and answer exactly as before. If the pipeline is private then
+
+1. the sequence of requests is the same (no question, scale or claim depends on the rows),
+2. each exact input moved by at most the sensitivity its request claims,
+3. the prices of the requests add up to no more than the cost that was granted,
+4. everything that leaves is the same, byte for byte: rows, model, statement, messages, error type and text.
+
+One pair of runs, no statistics. It says nothing about the shape of the noise: `lower_bound.py` and the sampler tests
+do that.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.privacy.cost import UNIT, Cost
+from understudy.privacy.randomizer import Randomizer, Request
+
+__all__ = ["Exchange", "Leak", "Pipeline", "Recorder", "Replayer", "check_pair", "price"]
+
+Exact = Ints | OccupiedCells | LabelCounts
+Reply = TypeVar("Reply")
+Pipeline = Callable[[pa.Table, Randomizer], tuple[bytes, Cost]]
+"""Runs on a table with a randomizer; returns all released bytes and the cost it claims to have spent."""
+
+
+class Leak(AssertionError):
+    """Something that left the system depends on the private rows in a way nobody paid for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request with its exact input and its answer. Private: never leaves a test."""
+
+    request: Request
+    exact: Exact
+    answer: object
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Passes requests on to another randomizer and keeps what was said."""
+
+    inner: Randomizer
+    log: list[Exchange] = field(default_factory=list)
+    private: bool = False
+
+    def add_noise(self, request: Request, exact: Ints) -> Ints:
+        """As the inner randomizer."""
+        return self._keep(request, exact.copy(), self.inner.add_noise(request, exact))
+
+    def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
+        """As the inner randomizer."""
+        return self._keep(request, occupied, self.inner.add_sparse_noise(request, occupied))
+
+    def keep_frequent(self, request: Request, exact: LabelCounts) -> LabelCounts:
+        """As the inner randomizer."""
+        return self._keep(request, exact, self.inner.keep_frequent(request, exact))
+
+    def choose(self, request: Request, scores: Ints) -> int:
+        """As the inner randomizer."""
+        return self._keep(request, scores.copy(), self.inner.choose(request, scores))
+
+    def _keep(self, request: Request, exact: Exact, answer: Reply) -> Reply:
+        self.log.append(Exchange(request, exact, answer))
+        return answer
+
+
+@dataclass(slots=True)
+class Replayer:
+    """Answers from a record, whatever the table; raises `Leak` when the questions differ."""
+
+    frozen: list[Exchange]
+    log: list[Exchange] = field(default_factory=list)
+    private: bool = False
+
+    def add_noise(self, request: Request, exact: Ints) -> Ints:
+        """The recorded answer."""
+        return np.array(self._replay(request, exact.copy()), dtype=np.int64)
+
+    def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
+        """The recorded answer."""
+        answer = self._replay(request, occupied)
+        assert isinstance(answer, OccupiedCells)
+        return answer
+
+    def keep_frequent(self, request: Request, exact: LabelCounts) -> LabelCounts:
+        """The recorded answer."""
+        answer = self._replay(request, exact)
+        assert isinstance(answer, LabelCounts)
+        return answer
+
+    def choose(self, request: Request, scores: Ints) -> int:
+        """The recorded answer."""
+        answer = self._replay(request, scores.copy())
+        assert isinstance(answer, int | np.integer)
+        return int(answer)
+
+    def _replay(self, request: Request, exact: Exact) -> object:
+        position = len(self.log)
+        if position >= len(self.frozen):
+            raise Leak(f"question {position} was not asked on the neighbouring table: {request}")
+        earlier = self.frozen[position]
+        if earlier.request != request:
+            raise Leak(f"question {position} differs between neighbours: {request} against {earlier.request}")
+        self.log.append(Exchange(request, exact, earlier.answer))
+        return earlier.answer
+
+
+def check_pair(pipeline: Pipeline, table: pa.Table, neighbour: pa.Table, randomizer: Randomizer) -> None:
+    """Raises `Leak` unless the pipeline treats the two neighbouring tables alike, given the same answers."""
+    recorder = Recorder(randomizer)
+    released, claimed = pipeline(table, recorder)
+    replayer = Replayer(recorder.log)
+    released_again, claimed_again = pipeline(neighbour, replayer)
+    if len(replayer.log) != len(recorder.log):
+        raise Leak(f"{len(recorder.log)} questions on one table, {len(replayer.log)} on its neighbour")
+    for one, other in zip(recorder.log, replayer.log, strict=True):
+        _check_distance(one, other)
+    if claimed != claimed_again:
+        raise Leak(f"claims differ between neighbours: {claimed} against {claimed_again}")
+    asked = price([exchange.request for exchange in recorder.log], concentrated=claimed.rho > 0)
+    if not asked.fits(claimed):
+        raise Leak(f"the questions cost {asked}, the claim is {claimed}")
+    if released != released_again:
+        raise Leak(f"released bytes differ: {_first_difference(released, released_again)}")
+
+
+def price(requests: list[Request], *, concentrated: bool) -> Cost:
+    """What the requests cost by their own scales and sensitivities, rounded up; δ is not priced here.
+
+    In the concentrated currency Laplace noise at ε counts ε²/2 and the exponential mechanism at ε counts ε²/8.
+    """
+    epsilon_units = rho_units = 0
+    for request in requests:
+        if request.law is not None and request.law.kind == "gaussian":
+            rho_units += _up(request.sensitivity**2 / (2 * request.law.parameter))
+            continue
+        if request.law is None:
+            epsilon, divisor = request.rate * request.sensitivity * (1 if request.monotone else 2), 8
+        else:
+            epsilon, divisor = request.sensitivity / request.law.parameter, 2
+        if concentrated:
+            rho_units += _up(epsilon**2 / divisor)
+        else:
+            epsilon_units += _up(epsilon)
+    return Cost(epsilon=epsilon_units, rho=rho_units)
+
+
+def _up(amount: Fraction) -> int:
+    return -((-amount.numerator * UNIT) // amount.denominator)
+
+
+def _check_distance(one: Exchange, other: Exchange) -> None:
+    request = one.request
+    changes = _changes(one.exact, other.exact)
+    largest = Fraction(max((abs(change) for change in changes), default=0))
+    if request.law is None:
+        moved = largest
+        if request.monotone and min(changes, default=0) < 0 < max(changes, default=0):
+            raise Leak(f"{request.name}: scores claimed to be monotone moved in both directions")
+    elif request.law.kind == "laplace":
+        moved = Fraction(sum(abs(change) for change in changes))
+    else:
+        squares = sum(change * change for change in changes)
+        if squares > request.sensitivity**2:
+            raise Leak(f"{request.name}: input moved by √{squares}, claimed {request.sensitivity}")
+        return
+    if moved > request.sensitivity:
+        raise Leak(f"{request.name}: input moved by {moved}, claimed {request.sensitivity}")
+
+
+def _changes(one: Exact, other: Exact) -> list[int]:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        if one.shape != other.shape:
+            raise Leak("the exact inputs have different shapes on neighbouring tables")
+        return [int(change) for change in (one - other) if change]
+    first, second = _as_counts(one), _as_counts(other)
+    return [first.get(key, 0) - second.get(key, 0) for key in {*first, *second}]
+
+
+def _as_counts(exact: Exact) -> dict[object, int]:
+    if isinstance(exact, OccupiedCells):
+        return dict(zip(exact.indices.tolist(), exact.counts.tolist(), strict=True))
+    if isinstance(exact, LabelCounts):
+        return dict(zip(exact.labels, exact.counts.tolist(), strict=True))
+    raise Leak("the exact inputs have different types on neighbouring tables")
+
+
+def _first_difference(one: bytes, other: bytes) -> str:
+    for position, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            around = slice(max(0, position - 40), position + 40)
+            return f"at byte {position}: {one[around]!r} against {other[around]!r}"
+    return f"{len(one)} bytes against {len(other)}"
