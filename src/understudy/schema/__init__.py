@@ -41,6 +41,6 @@ __all__ = [
     "Range",
     "Schema",
     "Time",
-    "Unit",
     "UniformBins",
+    "Unit",
 ]

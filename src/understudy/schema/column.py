@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 __all__ = [
+    "STORAGE",
     "Bins",
     "Boolean",
     "Category",
@@ -25,13 +26,42 @@ __all__ = [
     "Integer",
     "LinearSum",
     "Lookup",
+    "Named",
+    "NumberColumn",
     "OpenCategory",
+    "Point",
     "PrivateBins",
     "Time",
     "UniformBins",
 ]
 
 Point = int | float | dt.date | dt.datetime | dt.time
+
+_WHOLE = ("int64", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
+_TEXT = ("string", "large_string")
+
+STORAGE: Mapping[str, tuple[str, ...]] = {
+    "category": (*_TEXT, *_WHOLE),
+    "open_category": _TEXT,
+    "boolean": ("bool",),
+    "integer": (*_WHOLE, "double"),
+    "float": ("double", "float"),
+    "date": ("date32", *_TEXT),
+    "datetime": ("timestamp[us]", "timestamp[s]", "timestamp[ms]", "timestamp[ns]", *_TEXT),
+    "time": ("time64[us]", "time32[s]", *_TEXT),
+    "derived sum": ("double", "float", *_WHOLE),
+    "derived lookup": _TEXT,
+    "derived cut": _TEXT,
+}
+"""Arrow types a kind may be written as; the first is what an empty `storage` means."""
+
+
+def _freeze(target: object, *fields: str) -> None:
+    """Turns lists given for tuples into tuples, so that equal declarations are equal values."""
+    for name in fields:
+        value = getattr(target, name)
+        if isinstance(value, list):
+            object.__setattr__(target, name, tuple(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +76,9 @@ class GivenBins:
     """Bins between consecutive `edges`; the first and last edge are the bounds. [a, b), the last one [a, b]."""
 
     edges: tuple[Point, ...]
+
+    def __post_init__(self) -> None:
+        _freeze(self, "edges")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +115,9 @@ class Category(Named):
     groups: Mapping[str, str] = field(default_factory=dict)
     within: str | None = None
 
+    def __post_init__(self) -> None:
+        _freeze(self, "labels")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCategory(Named):
@@ -114,6 +150,9 @@ class Integer(Named):
     special: tuple[int, ...] = ()
     step: int = 1
 
+    def __post_init__(self) -> None:
+        _freeze(self, "special")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Float(Named):
@@ -125,6 +164,9 @@ class Float(Named):
     bins: Bins | None = None
     special: tuple[float, ...] = ()
     decimals: int | None = None
+
+    def __post_init__(self) -> None:
+        _freeze(self, "special")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +230,9 @@ class Cut:
     edges: tuple[float, ...]
     labels: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        _freeze(self, "edges", "labels")
+
 
 Formula = LinearSum | Lookup | Cut
 
@@ -201,3 +246,4 @@ class Derived(Named):
 
 
 Column = Category | OpenCategory | Boolean | Integer | Float | Date | Datetime | Time | Derived
+NumberColumn = Integer | Float | Date | Datetime | Time
