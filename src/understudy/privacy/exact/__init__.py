@@ -1,0 +1,1 @@
+"""Numbers that cannot be wrong: real functions as integer intervals, and probability laws evaluated with them."""
