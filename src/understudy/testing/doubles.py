@@ -1,0 +1,89 @@
+"""Test doubles for the noise. NOT PRIVATE: never use them on a table you mean to protect.
+
+They exist because a test must be able to reproduce its noise. They mark themselves (`private = False`), and a release
+made with one says so in its statement and fails verification.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.privacy.randomizer import Request
+
+__all__ = ["NoNoise", "SeededRandomizer"]
+
+MOST_SPURIOUS = 1000
+"""The double invents at most this many empty cells; the real law may keep more, replay does not need them."""
+
+
+class SeededRandomizer:
+    """Reproducible noise of roughly the right size, from a seed. Not private, not exact."""
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def add_noise(self, request: Request, exact: Ints) -> Ints:
+        """The exact counts plus rounded noise of the requested scale."""
+        return exact + self._noise(request, exact.size)
+
+    def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
+        """Noisy occupied cells and a few spurious ones, at or above the threshold."""
+        noisy = occupied.counts + self._noise(request, occupied.counts.size)
+        spurious = self._rng.integers(0, request.cells, size=min(MOST_SPURIOUS, request.cells) // 2, dtype=np.int64)
+        spurious = np.setdiff1d(np.unique(spurious), occupied.indices)
+        indices = np.concatenate([occupied.indices, spurious])
+        values = np.concatenate([noisy, np.full(spurious.size, request.threshold, dtype=np.int64)])
+        keep = values >= request.threshold
+        order = np.argsort(indices[keep], kind="stable")
+        return OccupiedCells(indices[keep][order], values[keep][order])
+
+    def keep_frequent(self, request: Request, exact: LabelCounts) -> LabelCounts:
+        """Labels whose noisy count reaches the threshold, in code point order."""
+        noisy = exact.counts + self._noise(request, exact.counts.size)
+        kept = sorted((label, int(value)) for label, value in zip(exact.labels, noisy, strict=True))
+        kept = [(label, value) for label, value in kept if value >= request.threshold]
+        values = np.array([value for _, value in kept], dtype=np.int64)
+        return LabelCounts(tuple(label for label, _ in kept), values)
+
+    def choose(self, request: Request, scores: Ints) -> int:
+        """An index drawn by the exponential law in floating point."""
+        exponent = float(request.rate) * (scores - scores.max()).astype(np.float64)
+        weights = np.exp(exponent)
+        return int(self._rng.choice(scores.size, p=weights / weights.sum()))
+
+    def _noise(self, request: Request, size: int) -> Ints:
+        assert request.law is not None
+        if request.law.kind == "laplace":
+            draws = self._rng.laplace(0.0, request.law.scale, size)
+        else:
+            draws = self._rng.normal(0.0, request.law.scale, size)
+        return np.rint(draws).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class NoNoise:
+    """Answers exactly: what a mechanism would do if privacy were off. Not private."""
+
+    private: bool = False
+
+    def add_noise(self, request: Request, exact: Ints) -> Ints:
+        """The exact counts."""
+        return exact.copy()
+
+    def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
+        """The occupied cells at or above the threshold."""
+        keep = occupied.counts >= request.threshold
+        return OccupiedCells(occupied.indices[keep], occupied.counts[keep])
+
+    def keep_frequent(self, request: Request, exact: LabelCounts) -> LabelCounts:
+        """The labels at or above the threshold, in code point order."""
+        pairs = sorted(zip(exact.labels, exact.counts.tolist(), strict=True))
+        kept = [(label, value) for label, value in pairs if value >= request.threshold]
+        return LabelCounts(tuple(label for label, _ in kept), np.array([value for _, value in kept], dtype=np.int64))
+
+    def choose(self, request: Request, scores: Ints) -> int:
+        """The best option."""
+        return int(np.argmax(scores))

@@ -1,0 +1,199 @@
+"""The door: it spends before it reads, never more than granted, and asks for noise that matches the price."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from understudy.audit.replay import Recorder
+from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.errors import BudgetError, UsageError
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.marginals.partition import Partition
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
+from understudy.privacy.curator import Curator
+from understudy.testing.doubles import NoNoise
+
+DOMAIN = Domain.of({"a": 2, "b": 3})
+A, B, AB = DOMAIN.clique("a"), DOMAIN.clique("b"), DOMAIN.everything()
+TABLE = np.arange(6, dtype=np.int64)
+
+
+@dataclass
+class StubTable:
+    """Counts a fixed table and keeps a diary of every read."""
+
+    unit_rows: int = 1
+    reads: list[str] = field(default_factory=list)
+    domain: Domain = DOMAIN
+
+    @property
+    def schema(self) -> SimpleNamespace:
+        return SimpleNamespace(unit=SimpleNamespace(sensitivity=self.unit_rows))
+
+    def bind(self, codec: object) -> "StubTable":
+        return self
+
+    def counts(self, cliques: Sequence[Clique]) -> Mapping[Clique, Ints]:
+        self.reads.append("counts")
+        axes = {A: 1, B: 0}
+        return {c: TABLE if c == AB else TABLE.reshape(2, 3).sum(axis=axes[c]) for c in cliques}
+
+    def partition_counts(self, partitions: Sequence[Partition]) -> list[Ints]:
+        self.reads.append("partitions")
+        return [np.array([TABLE[:4].sum(), TABLE[4:].sum()]) for _ in partitions]
+
+    def occupied(self, clique: Clique) -> OccupiedCells:
+        self.reads.append("occupied")
+        return OccupiedCells(np.arange(1, 6), TABLE[1:])
+
+    def label_counts(self, column: str) -> LabelCounts:
+        self.reads.append("labels")
+        return LabelCounts(("common", "rare"), np.array([1000, 1]))
+
+
+@dataclass(frozen=True)
+class Halves:
+    name: str = "halves"
+    columns: Clique = AB
+    cells: int = 2
+
+    def assign(self, codes: object) -> Ints:
+        raise AssertionError("the stub does not assign")
+
+
+@dataclass(frozen=True)
+class FirstCell:
+    """Score: how many rows the first cell of each clique holds. One row moves each by at most one unit."""
+
+    name: str = "first cell"
+    options: tuple[Clique, ...] = (A, B)
+    cliques: tuple[Clique, ...] = (A, B)
+    sensitivity: Fraction = Fraction(1)
+    monotone: bool = True
+
+    def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
+        return np.array([exact[clique][0] for clique in self.cliques])
+
+
+def door(granted: Cost, unit_rows: int = 1) -> tuple[Curator, StubTable, Recorder]:
+    table, recorder = StubTable(unit_rows), Recorder(NoNoise())
+    curator = Curator(table, granted, recorder)  # type: ignore[arg-type]
+    curator.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    return curator, table, recorder
+
+
+PURE, CONCENTRATED = Cost(epsilon=UNIT), Cost(rho=UNIT)
+
+
+def test_settling_reads_nothing() -> None:
+    assert door(PURE)[1].reads == []
+
+
+def test_measure_splits_the_cost_and_answers_in_order() -> None:
+    curator, _, recorder = door(PURE)
+    answers = curator.measure([AB, A, Halves()], PURE, weights=[2, 1, 1])
+    assert [answer.values.tolist() for answer in answers] == [[0, 1, 2, 3, 4, 5], [3, 12], [6, 9]]
+    assert [answer.law.parameter for answer in answers] == [Fraction(2), Fraction(4), Fraction(4)]
+    assert [exchange.request.sensitivity for exchange in recorder.log] == [1, 1, 1]
+    assert curator.left == Cost()
+    assert list(curator.transcript) == answers
+
+
+def test_gaussian_noise_follows_from_rho_and_the_unit() -> None:
+    curator, _, _ = door(CONCENTRATED, unit_rows=3)
+    (answer,) = curator.measure([A], CONCENTRATED)
+    assert answer.law.kind == "gaussian"
+    assert answer.law.parameter == Fraction(9, 2)  # k² / (2ρ) with k = 3, ρ = 1
+
+
+def test_laplace_noise_follows_from_epsilon_and_the_unit() -> None:
+    curator, _, _ = door(PURE, unit_rows=3)
+    (answer,) = curator.measure([A], PURE)
+    assert answer.law.parameter == 3
+
+
+def test_overspending_is_refused_before_reading() -> None:
+    curator, table, _ = door(Cost(epsilon=UNIT))
+    with pytest.raises(BudgetError):
+        curator.measure([A], Cost(epsilon=UNIT + 1))
+    with pytest.raises(BudgetError):
+        curator.select(FirstCell(), Cost(epsilon=UNIT + 1))
+    with pytest.raises(BudgetError):
+        curator.measure_sparse(AB, Cost(epsilon=UNIT + 1), 1)
+    with pytest.raises(BudgetError):
+        curator.discover("job", Cost(epsilon=UNIT + 1, delta=1))
+    assert table.reads == []
+    assert curator.left == Cost(epsilon=UNIT)
+
+
+def test_a_currency_that_was_not_granted_is_refused() -> None:
+    curator, table, _ = door(PURE)
+    with pytest.raises(BudgetError):
+        curator.measure([A], CONCENTRATED)
+    assert table.reads == []
+
+
+def test_charges_are_kept_in_order_and_add_up() -> None:
+    curator, _, _ = door(PURE)
+    part = PURE.share(Fraction(1, 4))
+    curator.measure([A, B], part)
+    curator.select(FirstCell(), part)
+    curator.measure_sparse(AB, part, threshold=2)
+    assert [step for step, _ in curator.charges] == ["measure a", "measure b", "select first cell", "measure a × b"]
+    spent = sum((cost.epsilon for _, cost in curator.charges), 0)
+    assert spent + curator.left.epsilon == UNIT
+
+
+@pytest.mark.parametrize(("monotone", "rate"), [(True, Fraction(1, 2)), (False, Fraction(1, 4))])
+def test_selection_rate_counts_the_unit_and_the_factor_two(monotone: bool, rate: Fraction) -> None:
+    curator, _, recorder = door(PURE, unit_rows=2)
+    chosen = curator.select(FirstCell(monotone=monotone), PURE)
+    assert chosen == A  # the first cell of a holds 3 rows, that of b holds 3 as well: argmax takes the first
+    assert recorder.log[0].request.rate == rate
+    assert recorder.log[0].request.sensitivity == 2
+
+
+def test_selection_in_the_concentrated_currency_buys_root_eight_rho() -> None:
+    curator, _, recorder = door(CONCENTRATED)
+    curator.select(FirstCell(monotone=True), Cost(rho=UNIT // 2))  # ρ = ½ buys ε = 2
+    assert float(recorder.log[0].request.rate) == pytest.approx(2.0, rel=1e-9)
+    assert recorder.log[0].request.rate <= 2
+
+
+def test_discovery_hides_lone_labels_with_the_stated_probability() -> None:
+    delta = Cost(epsilon=UNIT, delta=DELTA_UNIT // 10**6)
+    curator, _, recorder = door(delta)
+    found = curator.discover("job", delta)
+    assert found.labels == ("common",)
+    # smallest τ with P(noise ≥ τ − 1) = q^(τ−1)/(1+q) ≤ 10⁻⁶, q = e⁻¹
+    assert found.threshold == recorder.log[0].request.threshold == 15
+    assert curator.left == Cost()
+
+
+def test_discovery_needs_delta() -> None:
+    curator, table, _ = door(PURE)
+    with pytest.raises(UsageError, match="delta|δ"):
+        curator.discover("job", PURE)
+    assert table.reads == []
+
+
+def test_sparse_noise_is_pure_and_needs_a_threshold() -> None:
+    curator, table, _ = door(CONCENTRATED)
+    with pytest.raises(UsageError, match="pure"):
+        curator.measure_sparse(AB, CONCENTRATED, 1)
+    curator, table, _ = door(PURE)
+    with pytest.raises(UsageError, match="threshold"):
+        curator.measure_sparse(AB, PURE, 0)
+    assert table.reads == []
+
+
+def test_nothing_can_be_asked_before_the_codes_are_settled() -> None:
+    curator = Curator(StubTable(), PURE, NoNoise())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="settle"):
+        curator.measure([A], PURE)
+    assert curator.left == PURE
