@@ -1,0 +1,42 @@
+"""Saving and loading any kind of model: the document names its kind, the kind names the class.
+
+Never pickle. Other packages add a kind with `register`; an unknown kind is refused with the known ones.
+"""
+
+from pathlib import Path
+
+from understudy.errors import Problem, ReleaseError, UsageError, nearest
+from understudy.models.arrays import DOCUMENT, read_document
+from understudy.models.blocks import BlockModel
+from understudy.models.model import Model
+
+__all__ = ["load_model", "register", "save_model"]
+
+_KINDS: dict[str, type[Model]] = {BlockModel.kind: BlockModel}
+
+
+def register(model: type[Model]) -> None:
+    """Makes a class known under its `kind`, so that `load_model` can find it; a taken kind raises."""
+    if _KINDS.setdefault(model.kind, model) is not model:
+        raise UsageError(f"model kind {model.kind!r}", "is taken by another class.", "Choose another name.")
+
+
+def save_model(model: Model, folder: Path) -> None:
+    """Writes the model into `folder`, which is created if missing and must otherwise be empty."""
+    if _KINDS.get(model.kind) is not type(model):
+        raise UsageError(f"model kind {model.kind!r}", "is not registered, so it could not be loaded again.")
+    folder.mkdir(exist_ok=True)
+    model.save(folder)
+
+
+def load_model(folder: Path) -> Model:
+    """The model saved in `folder`, every file checked before use.
+
+    Raises:
+        ReleaseError: if the folder is incomplete, altered or of an unknown kind.
+    """
+    kind = read_document(folder).get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        hint = nearest(kind if isinstance(kind, str) else "", _KINDS)
+        raise ReleaseError([Problem(f"{DOCUMENT}: kind", "is not a kind of model known here.", hint)])
+    return _KINDS[kind].load(folder)
