@@ -177,7 +177,7 @@ def test_discovery_hides_lone_labels_with_the_stated_probability() -> None:
 
 def test_discovery_needs_delta() -> None:
     curator, table, _ = door(PURE)
-    with pytest.raises(UsageError, match="delta|δ"):
+    with pytest.raises(UsageError, match=r"delta|δ"):
         curator.discover("job", PURE)
     assert table.reads == []
 
