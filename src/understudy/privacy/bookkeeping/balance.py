@@ -26,7 +26,7 @@ with. All runs of a dataset must protect the same unit: guarantees for different
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, get_args
@@ -51,7 +51,7 @@ class Balance:
     composition: Composition
     cap: Cost
     limit: Cost
-    spent: Cost = Cost()
+    spent: Cost = field(default_factory=Cost)
     releases: int = 0
 
     @classmethod

@@ -1,0 +1,237 @@
+"""The file under the ledger: SQLite, append-only, and synced before a write returns.
+
+Rollback journal and `synchronous=EXTRA`: a commit returns after the pages, the journal's removal and its folder are on
+disk, so it survives kill -9 and loss of power, and between writes the ledger is one single file (write-ahead mode would
+keep recent entries in a second file that a careless copy leaves behind). Every call opens its own connection: nothing
+is shared between threads or forked processes, and a writer holds the file only while it writes.
+
+Refused: a file that is missing, not a ledger, of a newer format, with altered tables or guards, or known under two
+names (two names mean two journals, which can destroy a database). All failures become `LedgerError`.
+"""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from understudy.errors import LedgerError
+from understudy.privacy.bookkeeping.entry import FIELDS, Entry, Kind
+
+__all__ = ["Store", "create_file", "reading", "writing"]
+
+APPLICATION = 0x75E57D01
+FORMAT = 1
+OLDEST_ENGINE = (3, 37, 0)  # the first with STRICT tables
+COLUMNS = ", ".join(FIELDS)
+_TYPES = {int: "INTEGER", str: "TEXT"}
+_DEFINED = ",\n  ".join(
+    f"{name} {_TYPES[kind]} NOT NULL" + (" CHECK (sequence > 0) PRIMARY KEY" if name == "sequence" else "")
+    for name, kind in FIELDS.items()
+)
+# REPLACE deletes rows without firing delete triggers, so the insert trigger looks for whatever it could displace.
+TABLES = {
+    "entry": f"CREATE TABLE entry (\n  {_DEFINED},\n  CHECK (kind IN ('dataset', 'charge', 'finish'))\n) STRICT",
+    "entry_opening": "CREATE UNIQUE INDEX entry_opening ON entry (dataset) WHERE kind = 'dataset'",
+    "entry_run": "CREATE UNIQUE INDEX entry_run ON entry (run, kind) WHERE kind <> 'dataset'",
+    "entry_dataset": "CREATE INDEX entry_dataset ON entry (dataset, sequence) WHERE kind <> 'finish'",
+    "entry_never_changes": "CREATE TRIGGER entry_never_changes BEFORE UPDATE ON entry\n"
+    "BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END",
+    "entry_never_leaves": "CREATE TRIGGER entry_never_leaves BEFORE DELETE ON entry\n"
+    "BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END",
+    "entry_comes_last": "CREATE TRIGGER entry_comes_last BEFORE INSERT ON entry\n"
+    "WHEN new.sequence <> coalesce((SELECT max(sequence) FROM entry), 0) + 1\n"
+    "OR EXISTS (SELECT 1 FROM entry WHERE kind = new.kind AND kind <> 'dataset' AND run = new.run)\n"
+    "OR EXISTS (SELECT 1 FROM entry WHERE kind = new.kind AND kind = 'dataset' AND dataset = new.dataset)\n"
+    "BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END",
+}
+UNREAD = "Nothing private was read."
+_REFUSALS = {
+    "SQLITE_BUSY": ("is in use by another process.", f"{UNREAD} Try again when that run has charged."),
+    "SQLITE_LOCKED": ("is in use by another part of this process.", f"{UNREAD} Try again."),
+    "SQLITE_READONLY": ("cannot be written.", f"{UNREAD} Give this user write access to the file and its folder."),
+    "SQLITE_FULL": ("cannot grow: the disk is full.", f"{UNREAD} Free some space and run again."),
+    "SQLITE_IOERR": ("cannot be read or written: the disk fails or is full.", f"{UNREAD} Check the disk."),
+    "SQLITE_CANTOPEN": ("cannot be opened for writing.", f"{UNREAD} Check access to the file and its folder."),
+    "SQLITE_NOTADB": ("is not a ledger.", "Name a file made by `understudy ledger init`."),
+    "SQLITE_CORRUPT": ("is damaged.", f"{UNREAD} Restore it from a trusted copy."),
+}
+
+
+class Store:
+    """Reads and appends entries within one open transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+
+    def head(self) -> Entry:
+        """The last line."""
+        return self._found("1 ORDER BY sequence DESC LIMIT 1")[0]
+
+    def opening(self, dataset: str) -> Entry | None:
+        """The line that opened the dataset."""
+        return next(iter(self._found("kind = 'dataset' AND dataset = ?", dataset)), None)
+
+    def latest(self, dataset: str) -> Entry:
+        """The last opening or charge of an opened dataset."""
+        return self._found("kind <> 'finish' AND dataset = ? ORDER BY sequence DESC LIMIT 1", dataset)[0]
+
+    def of_run(self, kind: Kind, run: str) -> Entry | None:
+        """The charge or finish line of a run."""
+        return next(iter(self._found("kind = ? AND kind <> 'dataset' AND run = ?", kind, run)), None)
+
+    def of_dataset(self, dataset: str, up_to: int) -> list[Entry]:
+        """Opening and charges of a dataset up to a sequence number."""
+        return self._found("kind <> 'finish' AND dataset = ? AND sequence <= ? ORDER BY sequence", dataset, up_to)
+
+    def all(self) -> list[Entry]:
+        """Every line in order."""
+        return self._found("1 ORDER BY sequence")
+
+    def append(self, entry: Entry) -> None:
+        """Adds a line behind the last one."""
+        marks = ", ".join("?" * len(FIELDS))
+        self._connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({marks})", tuple(entry.to_json().values()))
+
+    def lines(self) -> Iterator[dict[str, object]]:
+        """Every stored line as it stands, believed or not."""
+        for line in self._connection.execute(f"SELECT {COLUMNS} FROM entry ORDER BY sequence"):
+            yield dict(zip(FIELDS, line, strict=True))
+
+    def structure_faults(self) -> list[str]:
+        """What is wrong with the tables, the append-only guards and the pages of the file."""
+        stored = dict(self._connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        faults = [f"{name!r} was changed or removed." for name in sorted(TABLES) if stored.get(name) != TABLES[name]]
+        faults += [f"{name!r} does not belong in a ledger." for name in sorted(set(stored) - set(TABLES))]
+        pages = [str(told) for (told,) in self._connection.execute("PRAGMA integrity_check(5)")]
+        return faults + [f"the file is damaged: {told}." for told in pages if told != "ok"]
+
+    def check_format(self, *, guards: bool) -> None:
+        """Refuses a file that is no ledger or of a newer format, and one with altered guards where asked."""
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (form,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if not os.path.getsize(self._path):
+            raise LedgerError(str(self._path), "is empty: its making was cut short.", "Delete it and make it again.")
+        if application != APPLICATION:
+            raise LedgerError(str(self._path), "is not a ledger.", "Name a file made by `understudy ledger init`.")
+        if form > FORMAT:
+            rule = f"has format {form}, this version reads up to {FORMAT}."
+            raise LedgerError(str(self._path), rule, "Upgrade understudy.")
+        if guards:
+            stored = dict(self._connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+            if stored != TABLES:
+                fix = "Run `understudy ledger verify` and restore the file from a trusted copy."
+                raise LedgerError(str(self._path), "has altered tables or append-only guards.", fix)
+
+    def define(self) -> None:
+        """Lays out the tables of an empty file."""
+        for statement in TABLES.values():
+            self._connection.execute(statement)
+        self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _found(self, condition: str, *parameters: str | int) -> list[Entry]:
+        lines = self._connection.execute(f"SELECT {COLUMNS} FROM entry WHERE {condition}", parameters).fetchall()
+        return [self._believed(dict(zip(FIELDS, line, strict=True))) for line in lines]
+
+    def _believed(self, line: dict[str, object]) -> Entry:
+        """The entry, unless it was altered: no charge may rest on totals that someone changed."""
+        with suppress(ValueError):
+            entry = Entry.from_json(line)
+            if entry.is_intact():
+                return entry
+        fix = "Run `understudy ledger verify` and restore the file from a trusted copy."
+        raise LedgerError(f"{self._path}: entry {line['sequence']}", "does not match its hash.", fix)
+
+
+def create_file(path: Path, first: Entry) -> None:
+    """Makes the ledger with its first line, on disk and readable by its owner only; refuses to replace a file."""
+    with _translated(path):
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except FileExistsError as error:
+            fix = "Choose another name, or add a dataset to the ledger that is there."
+            raise LedgerError(str(path), "exists already.", fix) from error
+        os.close(handle)
+        try:
+            with closing(_connect(path, 5.0)) as connection, _transaction(connection):
+                store = Store(connection, path)
+                store.define()
+                store.append(first)
+        except BaseException:
+            if not os.path.getsize(path):  # nothing was committed, so nobody else can have charged here
+                os.unlink(path)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def reading(path: Path, wait_seconds: float, *, guards: bool = True) -> Iterator[Store]:
+    """A consistent view of the ledger; with `guards=False` also of one whose guards were altered."""
+    with _translated(path), closing(_connect(path, wait_seconds)) as connection:
+        store = Store(connection, path)
+        connection.execute("PRAGMA query_only = ON")
+        with _transaction(connection, "DEFERRED"):
+            store.check_format(guards=guards)
+            yield store
+
+
+@contextmanager
+def writing(path: Path, wait_seconds: float) -> Iterator[Store]:
+    """The only writer, from the first check to the synced commit on leaving; an exception leaves no trace."""
+    with _translated(path), closing(_connect(path, wait_seconds)) as connection, _transaction(connection):
+        store = Store(connection, path)
+        store.check_format(guards=True)
+        yield store
+
+
+def _connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
+    if sqlite3.sqlite_version_info < OLDEST_ENGINE:
+        fix = "Use a Python that brings a newer SQLite."
+        raise LedgerError(str(path), f"needs SQLite 3.37 or newer, found {sqlite3.sqlite_version}.", fix)
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise LedgerError(str(path), "is not a file.", "Name a file made by `understudy ledger init`.")
+    if status.st_nlink > 1:
+        fix = "Remove the other name, or copy the file and agree which copy counts."
+        raise LedgerError(str(path), "is one file under two names, which can destroy it.", fix)
+    # mode=rw never creates; where writing is not allowed SQLite falls back to reading, and a write fails.
+    connection = sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=wait_seconds, isolation_level=None
+    )
+    connection.text_factory = lambda stored: stored.decode("utf-8", "surrogateescape")
+    for setting in ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON"):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "") or ""
+        family = "_".join(name.split("_")[:2])
+        rule, fix = _REFUSALS.get(family, (f"cannot be used ({name or 'no code'}).", UNREAD))
+        raise LedgerError(str(path), rule, fix) from error
+    except FileNotFoundError as error:
+        raise LedgerError(str(path), "does not exist.", "Make it with `understudy ledger init`.") from error
+    except OSError as error:
+        raise LedgerError(str(path), f"cannot be used: {error.strerror}.", UNREAD) from error
