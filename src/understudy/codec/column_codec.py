@@ -1,0 +1,116 @@
+"""The promise every column codec keeps, and the order of its codes.
+
+Codes of a column always come in this order: regular ones (labels or bins), special numbers, other, missing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["ColumnCodec", "Layout", "code_type", "through_dictionary"]
+
+CodeArray = npt.NDArray[np.unsignedinteger]
+
+
+def code_type(size: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest unsigned type that holds codes below `size`.
+
+    >>> code_type(256).name, code_type(257).name
+    ('uint8', 'uint16')
+    """
+    for kind in (np.uint8, np.uint16):
+        if size - 1 <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many codes of each sort a column has, and which code each odd value gets.
+
+    >>> Layout(regular=3, special=1, other=True).missing_code
+    5
+    """
+
+    regular: int
+    special: int = 0
+    other: bool = False
+    missing: bool = True
+
+    @property
+    def size(self) -> int:
+        """Number of codes."""
+        return self.regular + self.special + self.other + self.missing
+
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The type of an array of these codes."""
+        return code_type(self.size)
+
+    @property
+    def other_code(self) -> int | None:
+        """The code of values outside the list, if declared."""
+        return self.regular + self.special if self.other else None
+
+    @property
+    def missing_code(self) -> int | None:
+        """The code of absent values, if declared."""
+        return self.size - 1 if self.missing else None
+
+    @property
+    def absent(self) -> int:
+        """Where an absent value goes: missing, else other, else the first code."""
+        return next((code for code in (self.missing_code, self.other_code) if code is not None), 0)
+
+    @property
+    def unknown(self) -> int:
+        """Where a value outside the list goes: other, else missing, else the first code."""
+        return next((code for code in (self.other_code, self.missing_code) if code is not None), 0)
+
+
+class ColumnCodec(Protocol):
+    """Values ⇄ codes of one column. `encode` looks at one value at a time and never raises on content."""
+
+    @property
+    def layout(self) -> Layout:
+        """The codes."""
+        ...
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """What `decode` returns, from the schema alone."""
+        ...
+
+    def encode(self, array: pa.Array) -> CodeArray:
+        """The code of each value, for an array of any Arrow type."""
+        ...
+
+    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
+        """One value per code; values of a bin are drawn evenly from it."""
+        ...
+
+    def describe(self, code: int) -> str:
+        """The code in words: a label, "[20, 30)", "missing"."""
+        ...
+
+    def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
+        """The codes meant by a condition such as "F", "missing", "42" or "20..30"; none if nothing fits."""
+        ...
+
+
+def through_dictionary(array: pa.Array, encode: Callable[[pa.Array], CodeArray], absent: int) -> CodeArray:
+    """Codes of an array by coding its distinct values only; nulls get `absent`."""
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    of_values = encode(array.dictionary)
+    table = np.append(of_values, np.asarray([absent], dtype=of_values.dtype))
+    indices = array.indices
+    if indices.null_count:
+        wide = indices.cast(pa.int64())
+        indices = pc.fill_null(wide, len(of_values))
+    return np.take(table, indices.to_numpy(zero_copy_only=False), mode="clip")

@@ -1,0 +1,154 @@
+"""Codes of categories, open categories and booleans: a list of labels, compared as exact text."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from understudy.codec.column_codec import CodeArray, Layout, through_dictionary
+from understudy.codec.text import canonical_text, has_text, is_text, plain
+
+__all__ = ["LabelCodec", "boolean_codec", "labels_as"]
+
+# A label list such as 0…120 or county codes spans little; beyond this the table would cost more than hashing.
+_WIDEST_TABLE = 1 << 20
+
+_WORDS = {"false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1}
+
+
+class LabelCodec:
+    """Labels ⇄ codes. Integers, dates and other typed values are compared by their canonical text."""
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        layout: Layout,
+        arrow_type: pa.DataType,
+        *,
+        other: str | None = None,
+        words: Mapping[str, int] | None = None,
+        values: pa.Array | None = None,
+    ) -> None:
+        self.labels = tuple(labels)
+        self.layout = layout
+        self.arrow_type = arrow_type
+        self.other = other
+        # With `words`, input is trimmed and folded before it is looked up; labels proper are never touched.
+        self._folded = words is not None
+        known = dict(words) if words is not None else {label: code for code, label in enumerate(self.labels)}
+        known.setdefault("", layout.absent)
+        self._texts = pa.array(list(known), pa.string())
+        self._codes = np.asarray([*known.values(), layout.unknown], dtype=layout.dtype)
+        self._low, self._table = _integer_table(known, layout)
+        shown: list[str | None] = [*self.labels]
+        shown += [other] if layout.other else []
+        shown += [None] if layout.missing else []
+        self._values = labels_as(shown, arrow_type) if values is None else values
+
+    def encode(self, array: pa.Array) -> CodeArray:
+        """The code of each value."""
+        array = plain(array)
+        kind = array.type
+        if pa.types.is_dictionary(kind):
+            return through_dictionary(array, self.encode, self.layout.absent)
+        if pa.types.is_null(kind):
+            return np.full(len(array), self.layout.absent, dtype=self.layout.dtype)
+        if is_text(kind):
+            return self._encode_text(array)
+        if pa.types.is_integer(kind) and not pa.types.is_uint64(kind) and self._table is not None:
+            return self._encode_integers(array, self._table)
+        if has_text(kind):
+            return through_dictionary(array, self._encode_distinct, self.layout.absent)
+        return self._with_nulls(np.full(len(array), self.layout.unknown, dtype=self.layout.dtype), array)
+
+    def _encode_distinct(self, array: pa.Array) -> CodeArray:
+        return self._encode_text(canonical_text(array))
+
+    def _encode_text(self, array: pa.Array) -> CodeArray:
+        if self._folded:
+            array = pc.ascii_lower(pc.ascii_trim_whitespace(array))
+        known = self._texts.cast(array.type)
+        found = pc.fill_null(pc.index_in(array, value_set=known), len(known))
+        return self._with_nulls(np.take(self._codes, found.to_numpy(), mode="clip"), array)
+
+    def _encode_integers(self, array: pa.Array, table: CodeArray) -> CodeArray:
+        numbers = (pc.fill_null(array, 0) if array.null_count else array).to_numpy(zero_copy_only=False)
+        # Unsigned differences wrap, so that one comparison finds values on either side of the table.
+        offsets = numbers.astype(np.int64).view(np.uint64) - np.uint64(self._low & 0xFFFF_FFFF_FFFF_FFFF)
+        np.minimum(offsets, np.uint64(len(table) - 1), out=offsets)
+        return self._with_nulls(np.take(table, offsets.view(np.int64), mode="clip"), array)
+
+    def _with_nulls(self, codes: CodeArray, array: pa.Array) -> CodeArray:
+        if array.null_count:
+            codes[array.is_null().to_numpy(zero_copy_only=False)] = self.layout.absent
+        return codes
+
+    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:  # noqa: ARG002 - labels need no draw
+        """The label of each code."""
+        return self._values.take(pa.array(codes))
+
+    def describe(self, code: int) -> str:
+        """The label, the name of other, or "missing"."""
+        if code == self.layout.missing_code:
+            return "missing"
+        if code == self.layout.other_code:
+            return str(self.other)
+        return self.labels[code]
+
+    def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
+        """The code of that label; labels come before the words "missing" and the name of other."""
+        if text in self.labels:
+            return np.asarray([self.labels.index(text)], dtype=np.int64)
+        if self.layout.other and text == self.other:
+            return np.asarray([self.layout.other_code], dtype=np.int64)
+        if self.layout.missing and text == "missing":
+            return np.asarray([self.layout.missing_code], dtype=np.int64)
+        if self._folded:
+            code = _WORDS.get(text.strip().lower())
+            return np.asarray([] if code is None else [code], dtype=np.int64)
+        return np.asarray([], dtype=np.int64)
+
+
+def boolean_codec(layout: Layout, arrow_type: pa.DataType) -> LabelCodec:
+    """False is 0, true is 1; the usual words and 0/1 are understood in any case."""
+    values = pa.array([False, True, None][: layout.size]).cast(arrow_type)
+    return LabelCodec(("false", "true"), layout, arrow_type, words=_WORDS, values=values)
+
+
+def labels_as(labels: Sequence[str | None], kind: pa.DataType) -> pa.Array:
+    """The labels in the wanted type; a label that cannot be written in it becomes null.
+
+    >>> labels_as(["1", "x", None], pa.int64()).to_pylist()
+    [1, None, None]
+    """
+    texts = pa.array(labels, pa.string())
+    try:
+        return texts.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.concat_arrays([pa.array([], kind), *(_label_as(label, kind) for label in labels)])
+
+
+def _label_as(label: str | None, kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array([label], pa.string()).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(1, kind)
+
+
+def _integer_table(known: Mapping[str, int], layout: Layout) -> tuple[int, CodeArray | None]:
+    """Codes by integer value minus the first returned number; the last entry is for all other integers."""
+    codes = {int(text): code for text, code in known.items() if _is_integer_text(text)}
+    low, high = (min(codes), max(codes)) if codes else (0, -1)
+    if high - low >= _WIDEST_TABLE or low < -(2**63) or high >= 2**63:
+        return 0, None
+    table = np.full(high - low + 2, layout.unknown, dtype=layout.dtype)
+    for number, code in codes.items():
+        table[number - low] = code
+    return low, table
+
+
+def _is_integer_text(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 20 and str(int(text)) == text

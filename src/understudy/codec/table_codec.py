@@ -1,0 +1,221 @@
+"""TableCodec: a whole table ⇄ codes, from the schema and the labels and edges that were paid for."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from understudy.codec.axis import axis_of
+from understudy.codec.bins import settled_edges, special_of
+from understudy.codec.column_codec import CodeArray, ColumnCodec, Layout
+from understudy.codec.derived import derived_column, derived_type
+from understudy.codec.forbidden import forbidden_cells
+from understudy.codec.label_codec import LabelCodec, boolean_codec
+from understudy.codec.number_codec import NumberCodec
+from understudy.codec.support import Number
+from understudy.errors import UsageError, nearest
+from understudy.marginals.domain import Domain
+from understudy.marginals.forbidden import Forbidden
+from understudy.schema import Boolean, Category, Column, Derived, OpenCategory, Schema
+from understudy.schema.column import STORAGE
+
+__all__ = ["TableCodec"]
+
+# Rows coded at a time: large enough to amortise calls, small enough to stay in cache.
+_SLICE_ROWS = 1 << 18
+_CONTENT_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError)
+
+
+class TableCodec:
+    """Values ⇄ codes of all modelled columns. Build it with `TableCodec.of`."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        codecs: Mapping[str, ColumnCodec],
+        labels: Mapping[str, tuple[str, ...]],
+        edges: Mapping[str, tuple[Number, ...]],
+    ) -> None:
+        self.schema = schema
+        self.labels = dict(labels)
+        self.edges = dict(edges)
+        self._codecs = dict(codecs)
+        self.domain = Domain.of({name: codec.layout.size for name, codec in self._codecs.items()})
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        labels: Mapping[str, Sequence[str]] | None = None,
+        edges: Mapping[str, Sequence[Number]] | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+    ) -> "TableCodec":
+        """The codec of a schema.
+
+        Args:
+            schema: Public facts about the table.
+            labels: Discovered labels of open categories.
+            edges: Bin edges of columns with private bins, on the column's axis.
+            columns: Restricts the codec to these columns, so that others need not be settled yet.
+
+        Raises:
+            UsageError: if an open category or a privately binned column is not settled.
+        """
+        found = {name: tuple(texts) for name, texts in (labels or {}).items()}
+        given = {name: tuple(_number(edge) for edge in places) for name, places in (edges or {}).items()}
+        chosen = None if columns is None else set(columns)
+        for name in sorted((chosen or set()) | set(found) | set(given)):
+            schema.column(name)
+        codecs = {
+            column.name: _codec_of(column, found.get(column.name), given.get(column.name))
+            for column in schema.modelled
+            if chosen is None or column.name in chosen
+        }
+        return cls(schema, codecs, found, given)
+
+    @cached_property
+    def forbidden(self) -> tuple[Forbidden, ...]:
+        """Cells that the schema's rules and hierarchies exclude."""
+        return forbidden_cells(self.schema, self._codecs, self.domain)
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """Names and types of `decode`'s table, in schema order: decided by the schema, never by rows."""
+        types = {name: codec.arrow_type for name, codec in self._codecs.items()}
+        fields = [
+            pa.field(
+                column.name, derived_type(column, self.schema) if isinstance(column, Derived) else types[column.name]
+            )
+            for column in self._shown()
+        ]
+        return pa.schema(fields)
+
+    def _shown(self) -> list[Column]:
+        whole = len(self._codecs) == len(self.schema.modelled)
+        return [column for column in self.schema.columns if column.name in self._codecs or (whole and _derived(column))]
+
+    def _codec(self, name: str) -> ColumnCodec:
+        if name not in self._codecs:
+            raise UsageError(f"column {name!r}", "has no codes.", nearest(name, self._codecs))
+        return self._codecs[name]
+
+    def dtype(self, name: str) -> np.dtype[np.unsignedinteger]:
+        """The smallest unsigned type that holds the column's codes."""
+        return self._codec(name).layout.dtype
+
+    def encode(self, name: str, values: pa.Array | pa.ChunkedArray) -> CodeArray:
+        """The code of each value. Never raises on content; each code depends on its own value alone."""
+        codec = self._codec(name)
+        codes = np.empty(len(values), dtype=codec.layout.dtype)
+        start = 0
+        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+            # A dictionary is coded once, however long the chunk is.
+            step = len(chunk) if pa.types.is_dictionary(chunk.type) else _SLICE_ROWS
+            for first in range(0, len(chunk), max(step, 1)):
+                piece = chunk.slice(first, step)
+                codes[start : start + len(piece)] = _encode_safely(codec, piece)
+                start += len(piece)
+        return codes
+
+    def decode(self, codes: Mapping[str, npt.NDArray[np.integer]], rng: np.random.Generator) -> pa.Table:
+        """The table these codes stand for, in schema order, derived columns recomputed."""
+        arrays: dict[str, pa.Array] = {}
+        for name, codec in self._codecs.items():
+            arrays[name] = codec.decode(np.asarray(codes[name]), rng)
+        for column in self._shown():
+            if isinstance(column, Derived):
+                arrays[column.name] = derived_column(column, self.schema, arrays)
+        return pa.table([arrays[field.name] for field in self.arrow_schema], schema=self.arrow_schema)
+
+    def describe(self, name: str, code: int) -> str:
+        """The code in words: a label, "[20, 30)", "missing"."""
+        codec = self._codec(name)
+        if not 0 <= code < codec.layout.size:
+            raise UsageError(f"column {name!r}", f"has codes below {codec.layout.size}, got {code}.")
+        return codec.describe(code)
+
+    def codes_matching(self, name: str, text: str) -> npt.NDArray[np.int64]:
+        """The codes meant by `name=text`: a label, "missing", a value (its bin) or "lo..hi" (bins fully inside)."""
+        codec = self._codec(name)
+        found = codec.codes_matching(text)
+        if not len(found):
+            shown = [codec.describe(code) for code in range(min(codec.layout.size, 50))]
+            raise UsageError(f"{name}={text}", "matches no code of this column.", nearest(text, shown))
+        return found
+
+    def to_json(self) -> dict[str, dict[str, list[str] | list[Number]]]:
+        """Settled labels and edges: with the schema, all that is needed to build this codec again."""
+        return {
+            "labels": {name: list(texts) for name, texts in self.labels.items()},
+            "edges": {name: list(places) for name, places in self.edges.items()},
+        }
+
+    @classmethod
+    def from_json(cls, schema: Schema, document: Mapping[str, object]) -> "TableCodec":
+        """The codec that `to_json` described."""
+        labels, edges = document.get("labels", {}), document.get("edges", {})
+        if not (_is_lists(labels, (str,)) and _is_lists(edges, (int, float))):
+            raise UsageError(
+                "codec", "must hold lists of labels and lists of edges by column.", "Use to_json's output."
+            )
+        return cls.of(schema, labels, edges)  # type: ignore[arg-type]
+
+
+def _encode_safely(codec: ColumnCodec, array: pa.Array) -> CodeArray:
+    """Codes of the array; where Arrow stumbles over a value, only that value is treated as unknown.
+
+    Halving keeps the rule that a code depends on its own value alone: the values around it are coded as ever.
+    """
+    try:
+        return codec.encode(array)
+    except _CONTENT_ERRORS:
+        if len(array) <= 1:
+            return np.full(len(array), codec.layout.unknown, dtype=codec.layout.dtype)
+        middle = len(array) // 2
+        halves = (array.slice(0, middle), array.slice(middle))
+        return np.concatenate([_encode_safely(codec, half) for half in halves])
+
+
+def _codec_of(column: Column, labels: tuple[str, ...] | None, edges: tuple[Number, ...] | None) -> ColumnCodec:
+    match column:
+        case Category():
+            layout = Layout(len(column.labels), other=column.other is not None, missing=column.missing)
+            return LabelCodec(column.labels, layout, _stored(column), other=column.other)
+        case OpenCategory():
+            if labels is None:
+                rule = "is an open category whose labels are not discovered yet."
+                raise UsageError(f"column {column.name!r}", rule, "Pass its labels.")
+            # The empty text is missing, and the name of other is a code already.
+            kept = [label for label in dict.fromkeys(labels) if label not in ("", column.other)]
+            layout = Layout(len(kept), other=True, missing=column.missing)
+            return LabelCodec(kept, layout, _stored(column), other=column.other)
+        case Boolean():
+            return boolean_codec(Layout(2, missing=column.missing), _stored(column))
+        case Derived():
+            raise UsageError(f"column {column.name!r}", "is derived, so it has no codes.")
+        case _:
+            places = settled_edges(column, edges)
+            return NumberCodec(axis_of(column), places, special_of(column), missing=column.missing)
+
+
+def _stored(column: Category | OpenCategory | Boolean) -> pa.DataType:
+    return pa.type_for_alias(column.storage or STORAGE[column.kind][0])
+
+
+def _derived(column: Column) -> bool:
+    return isinstance(column, Derived)
+
+
+def _number(edge: Number) -> Number:
+    # Edges computed with NumPy must be plain numbers to be written as JSON.
+    return edge.item() if isinstance(edge, np.generic) else edge
+
+
+def _is_lists(document: object, kinds: tuple[type, ...]) -> bool:
+    return isinstance(document, Mapping) and all(
+        isinstance(name, str) and isinstance(items, list) and all(type(item) in kinds for item in items)
+        for name, items in document.items()
+    )
