@@ -1,1 +1,69 @@
-"""x"""
+"""understudy: synthetic stand-ins for private tables, under a differential-privacy guarantee that holds end to end.
+
+Public names load on first use, so that `import understudy` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from understudy import errors, schema
+    from understudy.counts.open import open_table
+    from understudy.privacy.cost import Budget, Cost
+    from understudy.privacy.ledger import Ledger
+    from understudy.release import Release, Statement
+    from understudy.release import verify_release as verify
+    from understudy.schema import Schema, Unit
+    from understudy.synthesizer import Synthesizer, plan, synthesize
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Budget",
+    "Cost",
+    "Ledger",
+    "Release",
+    "Schema",
+    "Statement",
+    "Synthesizer",
+    "Unit",
+    "__version__",
+    "errors",
+    "open_table",
+    "plan",
+    "schema",
+    "synthesize",
+    "verify",
+]
+
+_PLACES = {
+    "Budget": ("understudy.privacy.cost", "Budget"),
+    "Cost": ("understudy.privacy.cost", "Cost"),
+    "Ledger": ("understudy.privacy.ledger", "Ledger"),
+    "Release": ("understudy.release", "Release"),
+    "Schema": ("understudy.schema", "Schema"),
+    "Statement": ("understudy.release", "Statement"),
+    "Synthesizer": ("understudy.synthesizer", "Synthesizer"),
+    "Unit": ("understudy.schema", "Unit"),
+    "errors": ("understudy.errors", None),
+    "open_table": ("understudy.counts.open", "open_table"),
+    "plan": ("understudy.synthesizer", "plan"),
+    "schema": ("understudy.schema", None),
+    "synthesize": ("understudy.synthesizer", "synthesize"),
+    "verify": ("understudy.release", "verify_release"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, loaded when it is first asked for."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'understudy' has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    loaded = import_module(module)
+    value: object = loaded if attribute is None else getattr(loaded, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,137 @@
+"""What the public card shows about a release, gathered from the release alone.
+
+Error bars follow from the noise that was added, which is public; no private number is needed to state them.
+"""
+
+import math
+from itertools import combinations
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from understudy.marginals.answer import Answer, Discovery, Law, Measurement, Selection, SparseMeasurement
+from understudy.release import wording
+from understudy.release.label import charge_rows
+from understudy.release.release import Release
+from understudy.release.rows import Fitted
+from understudy.report.card import CardFacts, MeasuredTable, OneWay, PrivacyFacts, SampleRows
+
+__all__ = ["card_facts", "half_width"]
+
+SAMPLE_ROWS = 10
+MOST_PAIRS_NAMED = 12
+COVERAGE = 0.95
+MOST_CODES = 10_000
+
+
+def card_facts(release: Release, data: Path) -> CardFacts:
+    """The card's content for a release whose first table of rows is stored in `data`."""
+    statement = release.statement
+    first = release.fits[0]
+    return CardFacts(
+        title=f"Synthetic stand-in: {statement.title or 'untitled table'}",
+        banner=_banner(release),
+        privacy=PrivacyFacts(
+            promise=statement.promise,
+            facts=statement.facts(),
+            odds=statement.odds,
+            charges=tuple(charge_rows(statement)),
+            not_protected=statement.not_protected,
+            left_out=statement.left_out,
+        ),
+        measured=tuple(_measured(answer) for answer in first.transcript),
+        together=_together(first),
+        one_ways=tuple(_one_way(name, first) for name in first.codec.domain.columns),
+        sample=_sample(data, release.config.rows[0]),
+        copies=wording.copies_text(statement.copies, statement.copies_mode),
+        footer=f"Made with understudy {statement.versions.get('understudy', '')}, {statement.date}, run {statement.run}.",
+    )
+
+
+def half_width(law: Law, cells: int = 1) -> float:
+    """Rows within which the noise of a sum of `cells` cells stays with 95 % probability.
+
+    >>> from fractions import Fraction
+    >>> half_width(Law("laplace", Fraction(10)))
+    29.0
+    """
+    if cells == 1 and law.kind == "laplace":
+        decay = math.exp(-1.0 / float(law.parameter))
+        if decay == 0.0:
+            return 0.0
+        # P(|noise| > k) = 2·decay^(k+1) / (1 + decay) for the discrete Laplace law
+        return float(max(math.ceil(math.log((1 - COVERAGE) * (1 + decay) / 2) / math.log(decay)) - 1, 0))
+    return 1.959964 * math.sqrt(cells * law.variance)
+
+
+def _banner(release: Release) -> str:
+    if release.statement.claim is None:
+        return f"{release.statement.refused}. Not for release."
+    return "PUBLIC. Synthetic data under a differential-privacy guarantee; no row is a real person."
+
+
+def _measured(answer: Answer) -> MeasuredTable:
+    if isinstance(answer, Selection):
+        rate = f"exponential mechanism, rate {float(answer.rate):.4g}"
+        return MeasuredTable(answer.name, "choice", answer.options, rate, None)
+    letter = "b" if answer.law.kind == "laplace" else "σ"
+    noise = f"discrete {answer.law.kind.capitalize()}, {letter} = {answer.law.scale:.4g}"
+    if isinstance(answer, Discovery):
+        kept = f"{noise}, labels with at least {answer.threshold:,}"
+        return MeasuredTable(answer.name, "discovery of labels", len(answer.labels), kept, half_width(answer.law))
+    cells = math.prod(answer.shape)
+    if isinstance(answer, SparseMeasurement):
+        kept = f"{noise}, cells with at least {answer.threshold:,} kept"
+        return MeasuredTable(answer.name, "sparse table", cells, kept, half_width(answer.law))
+    return MeasuredTable(answer.name, "table", cells, noise, half_width(answer.law))
+
+
+def _together(fitted: Fitted) -> tuple[str, ...]:
+    """Which pairs of columns some question looked at together."""
+    names = fitted.codec.domain.columns
+    tables = [
+        set(answer.columns) for answer in fitted.transcript if isinstance(answer, Measurement | SparseMeasurement)
+    ]
+    seen = {pair for table in tables for pair in combinations(sorted(table), 2)}
+    pairs = math.comb(len(names), 2)
+    lines = [f"{len(seen):,} of {pairs:,} pairs of columns were measured together."]
+    if 0 < len(seen) < pairs:
+        shown = [f"{first} with {second}" for first, second in sorted(seen)[:MOST_PAIRS_NAMED]]
+        more = len(seen) - len(shown)
+        lines.append("Measured together: " + "; ".join(shown) + (f"; and {more:,} more." if more else "."))
+    if len(seen) < pairs:
+        lines.append("Any other relationship between columns follows from the method's assumptions, not from data.")
+    unmeasured = sorted(set(names) - set().union(*tables)) if tables else sorted(names)
+    if unmeasured:
+        lines.append("In no question at all: " + ", ".join(unmeasured) + ".")
+    return tuple(lines)
+
+
+def _one_way(name: str, fitted: Fitted) -> OneWay:
+    """A column's counts: the noisy answer where it was asked on its own, else what the model makes of it."""
+    clique = fitted.codec.domain.clique([name])
+    size = fitted.codec.domain.sizes[name]
+    shown = min(size, MOST_CODES)
+    labels = tuple(fitted.codec.describe(name, code) for code in range(shown))
+    for answer in fitted.transcript.of(Measurement):
+        if answer.columns == (name,) and answer.shape == (size,):
+            values = tuple(float(value) for value in answer.values[:shown])
+            return OneWay(name, labels, values, half_width(answer.law), "noisy counts as measured, 95 % error bars")
+    sums = [
+        half_width(answer.law, math.prod(answer.shape) // size)
+        for answer in fitted.transcript.of(Measurement)
+        if name in answer.columns and answer.shape == fitted.codec.domain.shape(answer.columns)
+    ]
+    values = tuple(float(value) for value in (fitted.model.marginal(clique) * fitted.model.total)[:shown])
+    if not sums:
+        return OneWay(name, labels, values, None, "counts of the fitted model; no error bar is known in closed form")
+    return OneWay(name, labels, values, min(sums), "counts of the fitted model; error bars of sums of noisy cells")
+
+
+def _sample(data: Path, total: int) -> SampleRows:
+    with pq.ParquetFile(data) as stored:
+        names = tuple(stored.schema_arrow.names)
+        batch = next(stored.iter_batches(batch_size=SAMPLE_ROWS), None)
+    rows = [] if batch is None else batch.to_pylist()
+    texts = tuple(tuple("" if row[name] is None else str(row[name]) for name in names) for row in rows)
+    return SampleRows(names, texts, total)

@@ -1,0 +1,131 @@
+"""The account of a release: charges that add up to the claim, noise that matches each charge, a ledger that agrees."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from understudy.errors import Problem, UnderstudyError
+from understudy.marginals.answer import Discovery, Selection, SparseMeasurement
+from understudy.marginals.transcript import Transcript
+from understudy.privacy.calibrate import discovery_threshold, law_for
+from understudy.privacy.ledger import verify_extract
+from understudy.release.config import RunConfig
+from understudy.release.label import read_statement, statement_document, statement_markdown
+from understudy.release.statement import Charge, Statement
+from understudy.release.store import read_json
+from understudy.schema import Schema
+
+__all__ = ["check_charges", "check_ledger", "check_settings", "check_statement"]
+
+NAME = "statement.json"
+DISTRUST = "Do not rely on this folder; ask its publisher for the original."
+
+
+def check_statement(folder: Path) -> tuple[Statement, list[Problem]]:
+    """The statement, with everything in it that does not follow from its own charges."""
+    document = read_json(folder / NAME)
+    statement = read_statement(document)
+    found = []
+    if statement.refused:
+        found.append(Problem(NAME, f"{statement.refused}. The folder makes no privacy claim.", "Do not publish it."))
+    if not statement.spent.fits(statement.granted):
+        found.append(Problem(NAME, "the charges add up to more than was granted.", DISTRUST))
+    try:
+        derived = statement_document(statement)
+        text = statement_markdown(statement)
+        claim = statement.claim
+    except UnderstudyError:
+        return statement, [*found, Problem(NAME, "the charges do not yield a claim under this budget.", DISTRUST)]
+    stored = document if isinstance(document, dict) else {}
+    wrong = sorted(key for key in {*derived, *stored} if derived.get(key) != stored.get(key) or key not in stored)
+    found += [Problem(f"{NAME}: {key}", "does not follow from the charges and facts given.", DISTRUST) for key in wrong]
+    if claim and (claim[0] > statement.budget.epsilon or claim[1] > statement.budget.delta):
+        found.append(Problem(NAME, "the charges cost more than the budget that was granted.", DISTRUST))
+    if (folder / "statement.md").read_text(encoding="utf-8", errors="replace") != text:
+        found.append(Problem("statement.md", "does not say what statement.json says.", DISTRUST))
+    return statement, found
+
+
+def check_charges(statement: Statement, transcripts: Sequence[Transcript]) -> list[Problem]:
+    """Whether every answer was paid for, with the noise that its price buys."""
+    found = []
+    for run, transcript in enumerate(transcripts, start=1):
+        charges = [charge for charge in statement.charges if charge.run == run]
+        if len(charges) != len(transcript):
+            rule = f"run {run} has {len(charges)} charges for {len(transcript)} answers."
+            found.append(Problem("measurements.parquet", rule, DISTRUST))
+            continue
+        for position, (charge, answer) in enumerate(zip(charges, transcript, strict=True)):
+            where = f"run {run}, answer {position}"
+            noise = (None, answer.rate) if isinstance(answer, Selection) else (answer.law, None)
+            if (charge.law, charge.rate) != noise or answer.name not in charge.step:
+                found.append(Problem(where, "the answer's noise is not the noise that was charged.", DISTRUST))
+            threshold = answer.threshold if isinstance(answer, Discovery) else None
+            found += _priced(where, charge, statement.unit.sensitivity, threshold)
+            if isinstance(answer, SparseMeasurement) and answer.values.size and answer.values.min() < answer.threshold:
+                found.append(Problem(where, "a kept cell lies below the threshold.", DISTRUST))
+    if any(not 1 <= charge.run <= len(transcripts) for charge in statement.charges):
+        found.append(Problem(NAME, "a charge belongs to no run.", DISTRUST))
+    return found
+
+
+def _priced(where: str, charge: Charge, unit_rows: int, threshold: int | None) -> list[Problem]:
+    """Whether the law of the noise follows from the price."""
+    if charge.law is None:
+        sound = charge.rate is not None and charge.rate > 0
+        return [] if sound else [Problem(where, "a choice needs a rate above 0.", DISTRUST)]
+    try:
+        law = law_for(charge.cost, unit_rows, charge.step, laplace=threshold is not None)
+        needed = None if threshold is None else discovery_threshold(law, unit_rows, charge.cost.delta, charge.step)
+    except UnderstudyError:
+        return [Problem(where, "its price buys no noise.", DISTRUST)]
+    if charge.law != law or (needed is not None and threshold is not None and threshold < needed):
+        return [Problem(where, "its noise is smaller or larger than its price buys.", DISTRUST)]
+    return []
+
+
+def check_settings(statement: Statement, config: RunConfig, schema: Schema) -> list[Problem]:
+    """Whether settings and schema are those of the statement."""
+    pairs = {
+        "config.yaml: method": (config.method, statement.method),
+        "config.yaml: epsilon": (config.epsilon, statement.budget.epsilon),
+        "config.yaml: delta": (config.delta, statement.budget.delta),
+        "config.yaml: copies": (config.copies, statement.copies),
+        "config.yaml: copies_mode": (config.copies_mode, statement.copies_mode),
+        "schema.yaml: unit": (schema.unit, statement.unit),
+        "schema.yaml: title": (schema.title, statement.title),
+    }
+    differs = [where for where, (given, stated) in pairs.items() if given != stated]
+    found = [Problem(where, "is not what the statement says.", DISTRUST) for where in differs]
+    if statement.currency == "pure" and any(charge.cost.rho for charge in statement.charges):
+        found.append(Problem(NAME, "a pure run has a charge in ρ.", DISTRUST))
+    return found
+
+
+def check_ledger(statement: Statement, lines: Sequence[str]) -> list[Problem]:
+    """Whether the extract holds together and ends with the charge of this run."""
+    name = "ledger.jsonl"
+    try:
+        entries = [json.loads(line) for line in lines]
+    except ValueError:
+        return [Problem(name, "is not a list of JSON lines.", DISTRUST)]
+    if not entries or not all(isinstance(entry, dict) for entry in entries):
+        return [Problem(name, "holds no entry.", DISTRUST)]
+    found = list(verify_extract(entries, name))
+    last = entries[-1]
+    cost = tuple(last.get(f"cost_{part}") for part in ("epsilon", "rho", "delta"))
+    granted = statement.granted
+    budget = (last.get("budget_epsilon"), last.get("budget_delta"))
+    facts = {
+        "kind": (last.get("kind"), "charge"),
+        "run": (last.get("run"), statement.run),
+        "hash": (last.get("hash"), statement.ledger.head),
+        "releases": (last.get("releases"), statement.ledger.releases),
+        "method": (last.get("method"), statement.method),
+        "cost": (cost, (granted.epsilon, granted.rho, granted.delta)),
+        "budget": (budget, (statement.budget.epsilon_units, statement.budget.delta_units)),
+    }
+    if statement.ledger.dataset is not None:
+        facts["dataset"] = (last.get("dataset"), statement.ledger.dataset)
+    wrong = [key for key, (given, stated) in facts.items() if given != stated]
+    return found + [Problem(f"{name}: {key}", "is not what the statement says.", DISTRUST) for key in wrong]

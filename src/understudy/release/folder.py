@@ -1,0 +1,91 @@
+"""A folder that appears at once or not at all: written beside its target, synced, listed, then renamed.
+
+A process that is killed leaves the target absent; the unfinished sibling (its name starts with a dot and ends in
+`.partial`) can be deleted. Names are fixed, links are refused, an existing target is never touched.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from understudy.errors import InputError, UsageError
+
+__all__ = ["MANIFEST", "check_free", "file_digest", "listed_files", "published", "sync_folder"]
+
+MANIFEST = "manifest.json"
+FORMAT = "understudy manifest, format 1"
+DIGEST_BYTES = 2**20
+
+
+def check_free(target: Path) -> None:
+    """Raises unless `target` does not exist and its parent is a folder that can be written."""
+    if target.is_symlink() or target.exists():
+        raise UsageError(f"output {str(target)!r}", "exists already.", "Name a new folder or remove this one.")
+    parent = target.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"output {str(target)!r}", "is inside a folder that does not exist.", "Create it first.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"output {str(target)!r}", "is inside a folder that cannot be written.", "Choose another.")
+
+
+@contextmanager
+def published(target: Path) -> Iterator[Path]:
+    """An empty folder beside the target; when the block ends well it is listed, synced and renamed to the target."""
+    check_free(target)
+    final = target.absolute()
+    staging = final.parent / f".{final.name}.{secrets.token_hex(6)}.partial"
+    staging.mkdir()
+    try:
+        yield staging
+        _write_manifest(staging)
+        sync_folder(staging)
+        check_free(target)
+        os.rename(staging, final)
+        _sync(final.parent)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+
+
+def listed_files(folder: Path) -> list[str]:
+    """Every file below the folder but the manifest, as sorted relative names with forward slashes."""
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or path.is_file()]
+    return sorted(name for name in names if name != MANIFEST)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, read in bounded pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while piece := stream.read(DIGEST_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until every file and folder below `folder` is on disk."""
+    for path in sorted(folder.rglob("*")):
+        _sync(path)
+    _sync(folder)
+
+
+def _write_manifest(folder: Path) -> None:
+    files = {
+        name: {"sha256": file_digest(folder / name), "bytes": (folder / name).stat().st_size}
+        for name in listed_files(folder)
+    }
+    text = json.dumps({"format": FORMAT, "files": files}, indent=1, ensure_ascii=True)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,168 @@
+"""Statement: the privacy label of a release, as data.
+
+The claim is computed from what ran (the sum of the charges), never from what was asked for. A run whose noise did not
+come from the secure generator gets no claim at all.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from understudy.marginals.answer import Answer, Law, Selection
+from understudy.privacy.cost import Budget, Cost, Currency
+from understudy.release import wording
+from understudy.schema import Unit
+
+__all__ = ["Charge", "LedgerFacts", "Statement", "charges_of", "total_cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One question: the run it belongs to, its price, and the noise that the price bought."""
+
+    run: int
+    step: str
+    cost: Cost
+    law: Law | None = None
+    rate: Fraction | None = None
+
+    @property
+    def noise(self) -> str:
+        """The law of the noise in words."""
+        if self.law is not None:
+            return f"discrete {self.law.kind.capitalize()}"
+        return "exponential mechanism"
+
+    @property
+    def scale(self) -> str:
+        """Scale of the noise (b or σ, in rows), or the rate of a choice."""
+        if self.law is not None:
+            return f"{'b' if self.law.kind == 'laplace' else 'σ'} = {self.law.scale:.6g}"
+        return f"rate = {float(self.rate or 0):.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """Where the run was charged: the dataset's name (None: a ledger of its own), head hash and cumulative spending."""
+
+    dataset: str | None
+    head: str
+    releases: int
+    epsilon: float | None
+    delta: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Everything a steward signs and an auditor checks. `epsilon` is None when no claim is made."""
+
+    run: str
+    date: str
+    title: str
+    method: str
+    currency: Currency
+    budget: Budget
+    unit: Unit
+    charges: tuple[Charge, ...]
+    granted: Cost
+    ledger: LedgerFacts
+    copies: int = 1
+    copies_mode: str = "resample"
+    left_out: tuple[str, ...] = ()
+    refused: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def spent(self) -> Cost:
+        """The sum of the charges."""
+        return total_cost(charge.cost for charge in self.charges)
+
+    @property
+    def claim(self) -> tuple[float, float] | None:
+        """(ε, δ) that holds for what ran; None when no claim is made."""
+        return None if self.refused else self.budget.claim(self.spent)
+
+    @property
+    def epsilon(self) -> float | None:
+        """ε of the claim."""
+        return self.claim[0] if self.claim else None
+
+    @property
+    def delta(self) -> float | None:
+        """δ of the claim."""
+        return self.claim[1] if self.claim else None
+
+    @property
+    def variant(self) -> str:
+        """Which definition the claim is made in."""
+        return wording.variant_text(self.currency, self.delta)
+
+    @property
+    def promise(self) -> str:
+        """The claim as a sentence."""
+        return wording.promise_text(self.epsilon, self.delta, self.refused)
+
+    @property
+    def odds(self) -> str:
+        """The claim in terms of odds."""
+        return wording.odds_text(self.epsilon, self.delta)
+
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """What the promise does not cover."""
+        return wording.not_protected(self.unit, self.method)
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """The label's lines: name and text."""
+        spent = self.ledger
+        total = "no claim" if spent.epsilon is None else f"ε = {spent.epsilon:.6g}, δ = {spent.delta or 0:.6g}"
+        return (
+            ("Variant", self.variant if self.claim else self.refused),
+            ("ε", "none" if self.epsilon is None else f"{self.epsilon:.9g}"),
+            ("δ", "none" if self.delta is None else f"{self.delta:.9g}"),
+            ("Unit of protection", wording.unit_text(self.unit)),
+            ("Neighbouring tables", wording.NEIGHBOURS),
+            ("Contribution bound", f"{self.unit.rows:,} row{'' if self.unit.rows == 1 else 's'} per unit"),
+            ("Method", self.method),
+            ("Granted", f"ε = {self.budget.epsilon:.9g}, δ = {self.budget.delta:.9g}"),
+            ("Charged to the ledger", str(self.granted)),
+            ("Spent by the questions", str(self.spent)),
+            ("Ledger", wording.ledger_text(self.ledger.dataset)),
+            ("Spending in that ledger", f"{total}, releases: {self.ledger.releases:,}"),
+            ("Ledger head", self.ledger.head),
+            ("Copies", wording.copies_text(self.copies, self.copies_mode)),
+            ("Run", self.run),
+            ("Date", self.date),
+            ("Versions", ", ".join(f"{name} {version}" for name, version in self.versions.items())),
+        )
+
+    def markdown(self) -> str:
+        """The label as Markdown; every text that a person chose is escaped."""
+        from understudy.release.label import statement_markdown  # the label needs this type
+
+        return statement_markdown(self)
+
+    def __str__(self) -> str:
+        return self.markdown()
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
+
+
+def total_cost(costs: Iterable[Cost]) -> Cost:
+    """The sum of costs, component by component."""
+    total = Cost()
+    for cost in costs:
+        total = total + cost
+    return total
+
+
+def charges_of(run: int, charges: Sequence[tuple[str, Cost]], answers: Sequence[Answer]) -> list[Charge]:
+    """The curator's account beside the noise of each answer; the two lists grow in step."""
+    listed = []
+    for (step, cost), answer in zip(charges, answers, strict=True):
+        if isinstance(answer, Selection):
+            listed.append(Charge(run, step, cost, None, answer.rate))
+        else:
+            listed.append(Charge(run, step, cost, answer.law))
+    return listed

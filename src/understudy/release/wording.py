@@ -1,0 +1,138 @@
+"""The sentences of a privacy statement, each in one place, so that label, card and command line say the same.
+
+Plain words for people who sign: no sentence here depends on anything but public facts and the claim itself.
+"""
+
+import math
+import re
+import unicodedata
+
+from understudy.schema import Unit
+
+__all__ = [
+    "NEIGHBOURS",
+    "TEST_DOUBLE",
+    "copies_text",
+    "escape_markdown",
+    "ledger_text",
+    "not_protected",
+    "odds_text",
+    "promise_text",
+    "unit_text",
+    "variant_text",
+]
+
+NEIGHBOURS = "Tables that differ by all rows of one unit, added or removed."
+TEST_DOUBLE = "NOT PRIVATE: test double"
+MOST_READABLE_EPSILON = 30.0
+_PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|~:@$^])")
+
+
+def variant_text(currency: str, delta: float | None) -> str:
+    """Which definition of differential privacy the claim is made in."""
+    if currency == "concentrated":
+        return "(ε, δ)-differential privacy, accounted as zero-concentrated differential privacy (ρ)"
+    return "(ε, δ)-differential privacy" if delta else "pure ε-differential privacy"
+
+
+def unit_text(unit: Unit) -> str:
+    """Who is protected, in words."""
+    if unit.column is None:
+        return "One row of the table. Somebody with several rows is protected row by row only."
+    most = "1 row" if unit.rows == 1 else f"{unit.rows:,} rows"
+    return f"Everybody named in column {unit.column!r}, with at most {most} each; further rows were left out."
+
+
+def promise_text(epsilon: float | None, delta: float | None, refused: str) -> str:
+    """The claim as one sentence, or the sentence that refuses to make one."""
+    if epsilon is None or delta is None:
+        return f"{refused or TEST_DOUBLE}. No privacy claim is made. Do not publish this folder."
+    tail = f" and δ = {delta:.6g}" if delta else ""
+    return (
+        f"Everything in this folder together satisfies differential privacy with ε = {epsilon:.6g}{tail} "
+        "for adding or removing one protected unit."
+    )
+
+
+def odds_text(epsilon: float | None, delta: float | None) -> str:
+    """What ε means, as odds: the worst factor, and what a chance of 1 in 100 may become.
+
+    >>> odds_text(1.0, 0.0).split(". ")[1]
+    'A suspicion of 1 in 100 can become at most 1 in 37.4 because of that unit'
+    """
+    if epsilon is None or delta is None:
+        return "There is no bound on what this folder may reveal about a single unit."
+    if epsilon > MOST_READABLE_EPSILON:
+        return f"With ε = {epsilon:.6g} the worst-case bound on the odds is too large to protect anybody."
+    factor = math.exp(epsilon)
+    after = (99.0 + factor) / factor
+    text = (
+        "Whatever anybody may conclude from this folder, its odds differ by a factor of at most "
+        f"{factor:.4g} (e^ε) from the odds if one unit's rows had been left out. "
+        f"A suspicion of 1 in 100 can become at most 1 in {after:.3g} because of that unit."
+    )
+    if delta:
+        text += f" With a probability of at most {delta:.3g} (δ) this bound may not hold."
+    return text
+
+
+def not_protected(unit: Unit, method: str) -> tuple[str, ...]:
+    """What the promise does not cover: the list of PRIVACY.md."""
+    people = (
+        "A person with several rows: the unit is one row."
+        if unit.column is None
+        else "Groups of units: the protection of a group of g units is g times weaker in ε."
+    )
+    return (
+        "The schema: column names, types, bounds, labels and rules are public and assumed not to be read off the data.",
+        "Options and settings: the method, its options and the budget are public.",
+        people,
+        f"Facts about everybody: what method {method!r} learns about the population holds with or without one unit.",
+        "Earlier releases and reports that this ledger does not list, and copies of the ledger.",
+        "Timing, memory and power use of the machine, and anybody who can watch it run.",
+        "A malicious operator, a broken random generator of the operating system, a changed program.",
+        "Comparisons with the private table: they are confidential and no part of this folder.",
+    )
+
+
+def copies_text(copies: int, mode: str) -> str:
+    """What several copies mean for inference."""
+    if copies == 1:
+        return (
+            "One synthetic table. Its sampling noise and its privacy noise cannot be told apart from this table alone; "
+            "use the noise scales of measurements.parquet for error bars."
+        )
+    if mode == "resample":
+        return (
+            f"{copies} tables drawn from one fitted model, at no extra cost. They differ by sampling only: the spread "
+            "between them does not show the privacy noise, which all of them share. Do not use it alone as an error bar."
+        )
+    return (
+        f"{copies} tables, each measured anew with 1/{copies} of the budget. The spread between them shows privacy "
+        "noise and sampling together; pool estimates with a rule for differentially private synthetic copies."
+    )
+
+
+def ledger_text(dataset: str | None) -> str:
+    """What the ledger says about other releases."""
+    if dataset is None:
+        return (
+            "No lasting ledger was named: this run was charged to a ledger of its own. "
+            "Earlier or later releases of the same data are not counted here; their costs add to this one."
+        )
+    return f"Charged to the ledger of dataset {dataset!r}; its total covers every release that ledger lists."
+
+
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it is: no markup, no link, no line of its own, control characters spelled out.
+
+    >>> escape_markdown("<b>*x*</b>\\n# y")
+    '&lt;b&gt;\\\\*x\\\\*&lt;/b&gt;\\\\\\\\n\\\\# y'
+    """
+    shown = "".join(char if _is_plain(char) else char.encode("unicode_escape").decode() for char in text)
+    escaped = _PUNCTUATION.sub(r"\\\1", shown)
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _is_plain(char: str) -> bool:
+    return unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
