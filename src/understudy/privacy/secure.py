@@ -1,0 +1,100 @@
+"""SecureRandomizer: the only randomizer releases use. Exact integer noise, no seed, no state.
+
+Counts are int64 in [0, 2⁵³), noise is int64, answers are int64 cut at ±2⁶¹. Noise beyond ±2⁶² arrives as ±2⁶²; the
+sum is cut all the same, so the cut answer equals the cut of count + true noise: post-processing, which costs nothing.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.errors import UsageError
+from understudy.marginals.answer import Law
+from understudy.privacy.calibrate import check_sparse
+from understudy.privacy.noise import discrete_gaussian, discrete_laplace, geometric, rare_positions
+from understudy.privacy.randomizer import Request
+from understudy.privacy.selection import choose_exponentially
+
+__all__ = ["LARGEST_ANSWER", "SecureRandomizer"]
+
+LARGEST_ANSWER = 1 << 61
+_LARGEST_COUNT = 1 << 53
+
+
+class SecureRandomizer:
+    """Answers with noise from the operating system's generator; two calls never share a draw."""
+
+    private = True
+
+    def add_noise(self, request: Request, exact: Ints) -> Ints:
+        """exact + one fresh draw of `request.law` per cell, as int64."""
+        _check_counts(request, exact)
+        if exact.size != request.cells:
+            raise UsageError(_where(request), "the counts do not have the announced number of cells.")
+        return _noisy(_law(request), exact)
+
+    def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
+        """Equal in law to noise on all `request.cells` cells, keeping those ≥ `request.threshold` (≥ 1)."""
+        law = _law(request)
+        check_sparse(law, request.cells, request.threshold, _where(request))
+        _check_counts(request, occupied.counts)
+        _check_cells(request, occupied.indices)
+        noisy = _noisy(law, occupied.counts)
+        kept = noisy >= request.threshold
+        scale = law.parameter
+        ranks = rare_positions(request.cells - occupied.indices.size, scale, request.threshold)
+        # The r-th empty cell is cell r plus the number of occupied cells before it.
+        skipped = np.searchsorted(occupied.indices - np.arange(occupied.indices.size), ranks, side="right")
+        extra = np.minimum(geometric(ranks.size, scale), LARGEST_ANSWER - request.threshold) + request.threshold
+        indices = np.concatenate([occupied.indices[kept], ranks + skipped])
+        counts = np.concatenate([noisy[kept], extra])
+        order = np.argsort(indices, kind="stable")
+        return OccupiedCells(indices[order], counts[order])
+
+    def keep_frequent(self, request: Request, exact: LabelCounts) -> LabelCounts:
+        """Labels whose noisy count reaches `request.threshold`, with that noisy count, in code point order."""
+        _check_counts(request, exact.counts)
+        noisy = _noisy(_law(request), exact.counts)
+        kept = sorted((exact.labels[at], int(noisy[at])) for at in np.flatnonzero(noisy >= request.threshold))
+        return LabelCounts(tuple(label for label, _ in kept), np.array([count for _, count in kept], dtype=np.int64))
+
+    def choose(self, request: Request, scores: Ints) -> int:
+        """Index drawn with probability ∝ exp(rate × score); scores are integers (fixed point)."""
+        if scores.dtype != np.int64 or scores.ndim != 1 or scores.size != request.cells:
+            raise UsageError(_where(request), "the scores must be one int64 number per option.")
+        return choose_exponentially(scores.tolist(), request.rate)
+
+
+def _noisy(law: Law, exact: Ints) -> Ints:
+    draw = discrete_laplace if law.kind == "laplace" else discrete_gaussian
+    noise = draw(exact.size, Fraction(law.parameter))
+    noise += exact
+    return np.clip(noise, -LARGEST_ANSWER, LARGEST_ANSWER, out=noise)
+
+
+def _law(request: Request) -> Law:
+    if request.law is None:
+        raise UsageError(_where(request), "was asked without a noise law.")
+    return request.law
+
+
+def _where(request: Request) -> str:
+    return f"{request.kind} {request.name}"
+
+
+def _check_counts(request: Request, exact: Ints) -> None:
+    """Refuses what no table can count to; the message says nothing about the counts."""
+    if exact.dtype != np.int64 or exact.ndim != 1:
+        raise UsageError(_where(request), "counts must be a flat int64 array.")
+    if exact.size and (int(exact.min()) < 0 or int(exact.max()) >= _LARGEST_COUNT):
+        raise UsageError(_where(request), "the count source is broken: counts must lie in [0, 2^53).")
+
+
+def _check_cells(request: Request, indices: Ints) -> None:
+    if indices.dtype != np.int64 or indices.ndim != 1:
+        raise UsageError(_where(request), "cell numbers must be a flat int64 array.")
+    if indices.size and (
+        int(indices[0]) < 0 or int(indices[-1]) >= request.cells or bool((indices[1:] <= indices[:-1]).any())
+    ):
+        raise UsageError(_where(request), "the count source is broken: cells must increase and lie in the table.")
