@@ -50,9 +50,9 @@ class Cost:
 
     def share(self, fraction: Fraction | float) -> "Cost":
         """That fraction of ε and ρ, rounded down; δ stays behind (it is given to a step by name)."""
+        if not math.isfinite(fraction) or not 0 <= fraction <= 1:
+            raise UsageError("cost share", f"must lie between 0 and 1, got {float(fraction)!r}.")
         part = Fraction(fraction)
-        if not 0 <= part <= 1:
-            raise UsageError("cost share", f"must lie between 0 and 1, got {float(part)!r}.")
         return Cost(math.floor(self.epsilon * part), math.floor(self.rho * part))
 
     def split(self, weights: Sequence[float]) -> list["Cost"]:
@@ -61,9 +61,9 @@ class Cost:
         >>> [part.epsilon for part in Cost(epsilon=10).split([1, 1, 1])]
         [3, 3, 3]
         """
-        total = sum(map(Fraction, weights), Fraction(0))
-        if total <= 0 or min(weights, default=0) < 0:
+        if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not any(weights):
             raise UsageError("cost split", "needs weights of 0 or more, not all 0.")
+        total = sum(map(Fraction, weights), Fraction(0))
         return [self.share(Fraction(weight) / total) for weight in weights]
 
     def __str__(self) -> str:
@@ -122,12 +122,22 @@ class Budget:
     def claim(self, spent: Cost) -> tuple[float, float]:
         """The (ε, δ) that holds for this spending, rounded up; never above the budget if the spending fits."""
         if not spent.rho:
-            return spent.epsilon / UNIT, spent.delta / DELTA_UNIT
+            return _float_above(Fraction(spent.epsilon, UNIT)), _float_above(Fraction(spent.delta, DELTA_UNIT))
         left = self.delta_units - spent.delta
         if left < 1:
             raise UsageError("delta", "is used up: no part is left to convert ρ into ε.")
+        granted, rest = Fraction(self.epsilon_units, UNIT), Fraction(left, DELTA_UNIT)
         rho = Fraction(spent.rho, UNIT) + Fraction(spent.epsilon, UNIT) ** 2 / 2  # pure ε implies ε²/2-zCDP
-        return float(epsilon_of_rho(rho, Fraction(left, DELTA_UNIT))), self.delta_units / DELTA_UNIT
+        epsilon = epsilon_of_rho(rho, rest)
+        if rho <= rho_of_epsilon(granted, rest):  # then the granted ε holds too, and may be smaller by rounding
+            epsilon = min(epsilon, granted)
+        return _float_above(epsilon), _float_above(Fraction(self.delta_units, DELTA_UNIT))
+
+
+def _float_above(number: Fraction) -> float:
+    """The smallest float that is not below the number."""
+    near = float(number)
+    return near if Fraction(near) >= number else math.nextafter(near, math.inf)
 
 
 def _is_number(value: object) -> bool:

@@ -3,8 +3,8 @@
 Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation.
 
 `measure`   one clique or partition puts every row in one cell, so neighbours differ by at most k in L1 and in L2.
-            Laplace noise of scale k/ε_i is ε_i-DP; Gaussian noise with σ_i² = k²/(2ρ_i) is ρ_i-zCDP (Canonne, Kamath, Steinke 2020, integer noise
-            on integer counts). A batch splits its cost over its targets; the parts add up.
+            Laplace noise of scale k/ε_i is ε_i-DP; Gaussian noise with σ_i² = k²/(2ρ_i) is ρ_i-zCDP (Canonne, Kamath,
+            Steinke 2020, integer noise on integer counts). A batch splits its cost over its targets; the parts add up.
 `select`    the exponential mechanism with rate ε/(2Δk), or ε/(Δk) where the quality is monotone: ε-DP, and ε²/8-zCDP
             because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ).
 `discover`  labels held by one unit only: at most k of them, noisy count ≥ threshold with probability ≤ δ in all.
@@ -21,13 +21,13 @@ from typing import TypeVar
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.source import CountSource, PrivateTable
 from understudy.errors import BudgetError, UsageError
-from understudy.marginals.answer import Discovery, Law, Measurement, Selection, SparseMeasurement
+from understudy.marginals.answer import Discovery, Measurement, Selection, SparseMeasurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.marginals.partition import Partition
 from understudy.marginals.transcript import Transcript
-from understudy.privacy.calibrate import discovery_threshold, law_for, selection_rate
+from understudy.privacy.calibrate import check_sparse, discovery_threshold, law_for, selection_rate
 from understudy.privacy.cost import Cost
 from understudy.privacy.quality import Quality
 from understudy.privacy.randomizer import Randomizer, Request
@@ -86,10 +86,9 @@ class Curator:
             return []
         parts = cost.split(weights if weights is not None else [1.0] * len(targets))
         names = [_name(target) for target in targets]
-        laws = [law_for(part, self._unit_rows, name) for part, name in zip(parts, names, strict=True)]
+        laws = [law_for(part, self._unit_rows, f"measure {name}") for part, name in zip(parts, names, strict=True)]
         source = self._bound()
-        for name, part in zip(names, parts, strict=True):
-            self._spend(f"measure {name}", part)
+        self._spend([(f"measure {name}", part) for name, part in zip(names, parts, strict=True)])
         cliques = [target for target in targets if isinstance(target, Clique)]
         partitions = [target for target in targets if not isinstance(target, Clique)]
         by_clique = source.counts(cliques) if cliques else {}
@@ -114,9 +113,10 @@ class Curator:
             raise UsageError(f"measure {name}", f"the threshold must be at least 1, got {threshold}.")
         if cost.rho or not cost.epsilon:
             raise UsageError(f"measure {name}", "sparse noise is Laplace noise and is paid in pure ε.")
-        law = law_for(cost, self._unit_rows, name)
+        law = law_for(cost, self._unit_rows, f"measure {name}")
+        check_sparse(law, cells, threshold, f"measure {name}")
         source = self._bound()
-        self._spend(f"measure {name}", cost)
+        self._spend([(f"measure {name}", cost)])
         request = Request("sparse", name, cells, law, Fraction(self._unit_rows), threshold=threshold)
         kept = self._randomizer.add_sparse_noise(request, source.occupied(clique))
         shape = self.domain.shape(clique)
@@ -132,7 +132,7 @@ class Curator:
         sensitivity = quality.sensitivity * self._unit_rows
         rate = selection_rate(cost, sensitivity, step, monotone=quality.monotone)
         source = self._bound()
-        self._spend(step, cost)
+        self._spend([(step, cost)])
         scores = quality.scores(source.counts(list(quality.cliques)))
         request = Request(
             "select", quality.name, len(quality.options), None, sensitivity, rate, monotone=quality.monotone
@@ -146,18 +146,21 @@ class Curator:
         step = f"discover {column}"
         law = law_for(cost, self._unit_rows, step, laplace=True)
         threshold = discovery_threshold(law, self._unit_rows, cost.delta, step)
-        self._spend(step, cost)
+        self._spend([(step, cost)])
         request = Request("discover", column, 0, law, Fraction(self._unit_rows), threshold=threshold)
         kept = self._randomizer.keep_frequent(request, self._table.label_counts(column))
         answer = Discovery(step, column, kept.labels, kept.counts, law, threshold)
         self.transcript.append(answer)
         return answer
 
-    def _spend(self, step: str, cost: Cost) -> None:
-        if not cost.fits(self._left):
-            raise BudgetError(step, str(cost), str(self._left), "Plan fewer questions or grant more.")
-        self._left = self._left - cost
-        self.charges.append((step, cost))
+    def _spend(self, charges: Sequence[tuple[str, Cost]]) -> None:
+        """Takes all of the charges off what is left, or none of them."""
+        total = sum((cost for _, cost in charges), Cost())
+        if not total.fits(self._left):
+            step = charges[0][0] if len(charges) == 1 else f"{charges[0][0]} and {len(charges) - 1} more"
+            raise BudgetError(step, str(total), str(self._left), "Plan fewer questions or grant more.")
+        self._left = self._left - total
+        self.charges.extend(charges)
 
     def _settled(self) -> TableCodec:
         if self._codec is None:
