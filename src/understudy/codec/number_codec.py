@@ -47,7 +47,9 @@ class NumberCodec:
         return self._encode_plain(array)
 
     def _encode_plain(self, array: pa.Array) -> CodeArray:
-        reading = self.axis.read(plain(array))
+        return self._codes(self.axis.read(plain(array)))
+
+    def _codes(self, reading: Reading) -> CodeArray:
         codes = self._bins(reading.values)
         self._mark_special(codes, reading)
         if not reading.valid.all():
@@ -114,20 +116,16 @@ class NumberCodec:
             return np.asarray(codes, dtype=np.int64)
         low, dots, high = text.partition("..")
         if dots:
-            ends = [
-                self._number(side) if side.strip() else limit for side, limit in ((low, -math.inf), (high, math.inf))
-            ]
-            if ends[0] is None or ends[1] is None:
+            start = self.axis.number(low) if low.strip() else -math.inf
+            stop = self.axis.number(high) if high.strip() else math.inf
+            if start is None or stop is None:
                 return np.asarray([], dtype=np.int64)
-            return self.codes_between(ends[0], ends[1])
-        if self._number(text) is None:
+            return self.codes_between(start, stop)
+        number = self.axis.number(text)
+        if number is None:
             return np.asarray([], dtype=np.int64)
-        return self.encode(pa.array([text])).astype(np.int64)
-
-    def _number(self, text: str) -> Number | None:
-        reading = self.axis.read(pa.array([text]))
-        number: Number | None = reading.values[0].item() if reading.valid[0] else None
-        return number
+        one = np.ones(1, dtype=bool)
+        return self._codes(Reading(np.asarray([number], dtype=self._inner.dtype), one, one)).astype(np.int64)
 
     def codes_between(self, low: Number, high: Number) -> npt.NDArray[np.int64]:
         """Bins all of whose values lie in [low, high]; special values are not part of a range."""
@@ -139,5 +137,5 @@ class NumberCodec:
 
     def special_code(self, text: str) -> int | None:
         """The code of the special value written so, if there is one."""
-        number = self._number(text)
+        number = self.axis.number(text)
         return self.layout.regular + self.special.index(number) if number in self.special else None

@@ -73,7 +73,8 @@ def read_reals(array: pa.Array) -> Reading:
     kind = array.type
     if pa.types.is_boolean(kind):
         return read_reals(array.cast(pa.int8()))
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(kind) or pa.types.is_float32(kind):
+        # A single float means its shortest decimal form: 0.7 lies at the edge 0.7, not below it.
         return read_reals(array.cast(pa.string()))
     if is_text(kind):
         return _reals_of_text(pc.ascii_trim_whitespace(array))

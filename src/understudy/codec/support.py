@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -93,27 +94,45 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Continuum:
-    """All floats between the bounds, rounded to `decimals` where given and where that stays in the bin."""
+    """All floats between the bounds, rounded to `decimals` where given and where that stays in the bin.
+
+    With `single` they are written in single precision and read again by their shortest decimal form.
+    """
 
     decimals: int | None = None
+    single: bool = False
 
     def points(self, start: Number, stop: Number) -> int:
         """Enough of them whenever the interval is not empty."""
-        return 2 if stop > start else 0
+        low, high = self._range(float(start), float(stop))
+        return 2 if stop > start and low <= high else 0
 
     def draw(
         self, edges: Sequence[Number], bins: npt.NDArray[np.integer], rng: np.random.Generator, avoid: Sequence[Number]
     ) -> Values:
         """One float evenly drawn from each wanted bin, never one of `avoid`."""
-        bounds = np.asarray(edges, dtype=np.float64)
-        lows, highs = bounds[:-1], np.maximum(np.nextafter(bounds[1:], -np.inf), bounds[:-1])
+        ranges = [self._range(float(start), float(stop)) for start, stop in pairwise(edges)]
+        lows, highs = np.asarray([low for low, _ in ranges]), np.asarray([high for _, high in ranges])
         share = rng.random(len(bins))
         # A weighted mean cannot overflow where the width of the bin would.
-        drawn = lows[bins] * (1.0 - share) + bounds[1:][bins] * share
+        drawn = lows[bins] * (1.0 - share) + highs[bins] * share
         if self.decimals is not None:
             drawn = np.round(drawn, self.decimals)
+        if self.single:
+            drawn = drawn.astype(np.float32).astype(np.float64)
         drawn = np.clip(drawn, lows[bins], highs[bins])
         for value in avoid:
             met = drawn == value
-            drawn[met] = np.nextafter(drawn[met], np.inf)
-        return drawn + 0.0
+            drawn[met] = np.where(drawn[met] < highs[bins][met], highs[bins][met], lows[bins][met])
+        return np.asarray(drawn + 0.0, dtype=np.float64)
+
+    def _range(self, start: float, stop: float) -> tuple[float, float]:
+        """The lowest and highest float to write in [start, stop)."""
+        if not self.single:
+            return start, max(start, math.nextafter(stop, -math.inf))
+        low, high = np.float32(start), np.float32(stop)
+        while float(str(low)) < start:
+            low = np.nextafter(low, np.float32(np.inf))
+        while float(str(high)) >= stop and high > low:
+            high = np.nextafter(high, np.float32(-np.inf))
+        return float(low), float(high)
