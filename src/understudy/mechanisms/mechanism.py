@@ -55,6 +55,8 @@ class Mechanism(Protocol):
     name: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
+    needs: ClassVar[str]
+    limits: ClassVar[str]
     currencies: ClassVar[tuple[Currency, ...]]
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:

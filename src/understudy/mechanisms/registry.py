@@ -1,0 +1,165 @@
+"""Names → mechanisms: the built-in ones and those that other packages offer as entry points.
+
+Another package adds a method by an entry point in the group `understudy.mechanisms` that points to a class with the
+shape of `Mechanism`. A built-in name cannot be taken over: what a steward was told about `laplace` stays true.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import cast
+
+from understudy.errors import UsageError, nearest
+from understudy.mechanisms.auto import Auto
+from understudy.mechanisms.independent import Independent
+from understudy.mechanisms.laplace import Laplace
+from understudy.mechanisms.mechanism import Mechanism
+from understudy.privacy.cost import Budget, Currency
+from understudy.schema import OpenCategory, Schema
+
+__all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechanism", "names"]
+
+GROUP = "understudy.mechanisms"
+_BUILT_IN: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Auto, Independent, Laplace)}
+_GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "concentrated": "(ε, δ) through ρ-zCDP"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a method, as `--set name=value` takes it."""
+
+    name: str
+    kind: str
+    default: object
+    help: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Description:
+    """What a person needs to know to pick a method."""
+
+    name: str
+    summary: str
+    guarantee: str
+    currencies: tuple[Currency, ...]
+    needs: str
+    limits: str
+    source: str
+    options: tuple[Option, ...]
+
+
+def names() -> tuple[str, ...]:
+    """All method names, in alphabetical order."""
+    return tuple(sorted({*_BUILT_IN, *_offered()}))
+
+
+def mechanism(name: str, options: Mapping[str, object] | None = None) -> Mechanism:
+    """The method of that name with these options; text values are read by the type of the option.
+
+    Raises:
+        UsageError: for an unknown method or option, with the closest known one, or a value that does not fit.
+    """
+    kind = _kind(name)
+    hints = _hints(kind)
+    given: dict[str, object] = {}
+    for key, value in (options or {}).items():
+        if key not in hints:
+            known = nearest(key, hints) if hints else "It has no options."
+            raise UsageError(f"option {key!r}", f"is not an option of method {name}.", known)
+        given[key] = _read(value, hints[key], key) if isinstance(value, str) else value
+    return kind(**given)
+
+
+def describe(name: str) -> Description:
+    """Guarantee, needs, limits, source and options of a method."""
+    kind = _kind(name)
+    options = tuple(
+        Option(field.name, _spelled(_hints(kind)[field.name]), field.default, str(field.metadata.get("help", "")))
+        for field in _fields(kind)
+    )
+    guarantee = " or ".join(_GUARANTEES[currency] for currency in kind.currencies)
+    return Description(name, kind.summary, guarantee, kind.currencies, kind.needs, kind.limits, kind.source, options)
+
+
+def currency_for(method: Mechanism, budget: Budget, schema: Schema | None = None) -> Currency:
+    """The currency of a run: pure for δ = 0, concentrated for δ > 0 where the method supports it.
+
+    A method that is pure only takes δ > 0 just for discovering open categories of the schema.
+
+    Raises:
+        UsageError: if the method cannot use the δ it is given, or needs one and has none.
+    """
+    if budget.delta_units == 0:
+        if "pure" not in method.currencies:
+            raise UsageError(f"method {method.name}", "needs δ above 0.", "Give --delta, for example 1e-9.")
+        return "pure"
+    if "concentrated" in method.currencies:
+        return "concentrated"
+    if schema is None or not any(isinstance(column, OpenCategory) for column in schema.modelled):
+        raise UsageError(
+            f"method {method.name}", f"gives pure ε, so delta ({budget.delta!r}) would buy nothing.", "Drop --delta."
+        )
+    return "pure"
+
+
+def _kind(name: str) -> type[Mechanism]:
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    offered = _offered()
+    if name not in offered:
+        raise UsageError(f"method {name!r}", "is not known.", nearest(name, names()))
+    return cast(type[Mechanism], offered[name].load())
+
+
+def _offered() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in _BUILT_IN}
+
+
+def _fields(kind: type[Mechanism]) -> tuple[dataclasses.Field[object], ...]:
+    if not hasattr(kind, "__dataclass_fields__"):
+        raise UsageError(f"method {kind.__name__}", "must be a dataclass whose fields are its options.")
+    return dataclasses.fields(cast(type[Auto], kind))
+
+
+def _hints(kind: type[Mechanism]) -> dict[str, object]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in _fields(kind)}
+
+
+def _alternatives(hint: object) -> tuple[object, ...]:
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if union else (hint,)
+
+
+def _read(text: str, hint: object, key: str) -> object:
+    """The value a text stands for: the first alternative of the type that accepts it."""
+    for kind in _alternatives(hint):
+        if kind is type(None) and text.lower() in ("", "none"):
+            return None
+        if typing.get_origin(kind) is typing.Literal and text in typing.get_args(kind):
+            return text
+        if kind is bool and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if kind is str:
+            return text
+        if kind in (int, float):
+            try:
+                return int(text) if kind is int else float(text)
+            except ValueError:
+                continue
+    raise UsageError(f"option {key!r}", f"must be {_spelled(hint)}, got {text!r}.")
+
+
+def _spelled(hint: object) -> str:
+    words: dict[object, str] = {
+        int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"
+    }  # fmt: skip
+    parts = []
+    for kind in _alternatives(hint):
+        if typing.get_origin(kind) is typing.Literal:
+            parts += [str(choice) for choice in typing.get_args(kind)]
+        else:
+            parts.append(words.get(kind, str(kind)))
+    return " or ".join(parts)

@@ -1,0 +1,151 @@
+import datetime as dt
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.mechanisms.door import VOTERS, door, epsilon
+from understudy.errors import UsageError
+from understudy.marginals.answer import Discovery, Law
+from understudy.mechanisms.independent import Independent
+from understudy.mechanisms.laplace import Laplace
+from understudy.mechanisms.prepare import (
+    equal_mass_edges,
+    failure_delta,
+    granted_cost,
+    most_frequent,
+    preparation_cost,
+    preparation_steps,
+    prepare,
+    public_facts,
+)
+from understudy.mechanisms.registry import currency_for
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
+from understudy.schema import Category, Date, Float, Integer, OpenCategory, PrivateBins, Schema, Unit
+
+OPEN = Schema(
+    columns=(
+        OpenCategory(name="job", most_labels=2, missing=False),
+        Integer(name="income", lower=0, upper=99_999, bins=PrivateBins(4), special=(999_999,)),
+        Category(name="sex", labels=("f", "m"), missing=False),
+    ),
+    unit=Unit(),
+)
+BUDGET = Budget(50.0, 1e-9)
+
+
+def people(rows=3_000):
+    rng = np.random.default_rng(0)
+    jobs = rng.choice(["baker", "nurse", "clerk"], rows, p=[0.5, 0.3, 0.2]).tolist()
+    jobs[0] = "spy"
+    income = np.where(rng.random(rows) < 0.1, 999_999, (rng.random(rows) ** 3 * 90_000).astype(int))
+    return pa.table({"job": jobs, "income": pa.array(income), "sex": rng.choice(["f", "m"], rows).tolist()})
+
+
+def test_shares_add_up():
+    costs, rest = preparation_cost(OPEN, Cost(rho=1_000, delta=7))
+    assert costs == {"job": Cost(rho=50, delta=7), "income": Cost(rho=50)}
+    assert rest == Cost(rho=900)
+    many = Schema(columns=tuple(OpenCategory(name=f"c{place}") for place in range(10)), unit=Unit())
+    costs, rest = preparation_cost(many, Cost(epsilon=1_000, delta=100))
+    assert set(costs.values()) == {Cost(epsilon=30, delta=10)}
+    assert rest == Cost(epsilon=700)
+
+
+def test_nothing_open_costs_nothing():
+    assert preparation_cost(VOTERS, epsilon(1)) == ({}, epsilon(1))
+    assert failure_delta(VOTERS, BUDGET, "concentrated") == 0
+    assert preparation_steps(VOTERS, {}) == ()
+    curator = door(
+        pa.table({name: pa.array([], pa.string()) for name in VOTERS.names}), VOTERS, epsilon(1), settle=False
+    )
+    assert prepare(curator, VOTERS, {}).domain == curator.domain
+    assert curator.left == epsilon(1)
+
+
+def test_delta_is_set_aside_by_currency():
+    units = BUDGET.delta_units
+    assert failure_delta(OPEN, BUDGET, "pure") == units
+    assert failure_delta(OPEN, BUDGET, "concentrated") == units // 2
+    assert granted_cost(OPEN, BUDGET, "pure") == Cost(epsilon=50 * UNIT, delta=units)
+    assert granted_cost(OPEN, BUDGET, "concentrated").delta == units // 2
+    for budget in (Budget(1.0), Budget(1.0, 1 / DELTA_UNIT)):
+        with pytest.raises(UsageError, match=r"job.*--delta"):
+            failure_delta(OPEN, budget, "concentrated")
+
+
+@pytest.mark.parametrize("method", [Independent(), Laplace()])
+def test_the_whole_way(method):
+    currency = currency_for(method, BUDGET, OPEN)
+    granted = granted_cost(OPEN, BUDGET, currency)
+    costs, rest = preparation_cost(OPEN, granted)
+    curator = door(people(), OPEN, granted, settle=False)
+    codec = prepare(curator, OPEN, costs)
+    assert codec.labels["job"] == ("baker", "nurse")  # capped at two by noisy count; the spy is alone
+    assert len(codec.edges["income"]) == 4
+    steps = preparation_steps(OPEN, costs)
+    assert [cost for _, cost in curator.charges] == [step.cost for step in steps]
+    assert [answer.law.scale for answer in curator.transcript] == [step.noise_scale for step in steps]
+    model = method.run(curator, rest)
+    shares = model.marginal(curator.domain.clique(["income"]))
+    np.testing.assert_allclose(shares[:4], [0.225] * 4, atol=0.03)
+    assert shares[4] == pytest.approx(0.1, abs=0.03)
+    assert curator.left.fits(Cost(epsilon=10, rho=10, delta=1))
+    epsilon_spent, delta_spent = BUDGET.claim(granted - curator.left)
+    assert epsilon_spent <= BUDGET.epsilon
+    assert delta_spent <= BUDGET.delta
+
+
+def test_plans_know_the_largest_domain():
+    facts = public_facts(OPEN, rows_hint=7)
+    assert dict(facts.domain.sizes) == {"job": 3, "income": 6, "sex": 2}
+    assert (facts.unit_rows, facts.rows_hint, facts.forbidden) == (1, 7, ())
+
+
+def test_empty_table_settles_all_the_same():
+    empty = people(5).slice(0, 0)
+    granted = granted_cost(OPEN, BUDGET, "pure")
+    codec = prepare(door(empty, OPEN, granted, settle=False), OPEN, preparation_cost(OPEN, granted)[0])
+    assert codec.domain.sizes["job"] == 1
+    assert 2 <= codec.domain.sizes["income"] <= 6
+
+
+def test_private_bins_of_floats_and_dates():
+    schema = Schema(
+        columns=(
+            Float(name="share", lower=0.0, upper=1.0, bins=PrivateBins(3)),
+            Date(name="day", lower=dt.date(2020, 1, 1), upper=dt.date(2020, 1, 5), bins=PrivateBins(9)),
+        ),
+        unit=Unit(),
+    )
+    table = pa.table({"share": [0.1] * 50 + [0.9] * 50, "day": [dt.date(2020, 1, 2)] * 100})
+    granted = epsilon(100)
+    curator = door(table, schema, granted, settle=False)
+    codec = prepare(curator, schema, preparation_cost(schema, granted)[0])
+    # Three bins at most: the two values fall into different ones, whatever lies between them.
+    assert 3 <= codec.domain.sizes["share"] <= 4
+    assert len(set(codec.encode("share", pa.array([0.1, 0.9])).tolist())) == 2
+    assert 2 <= codec.domain.sizes["day"] <= 6
+
+
+def test_most_frequent_labels_break_ties_by_label():
+    law = Law("laplace", Fraction(1))
+    found = Discovery("discover x", "x", ("a", "b", "c", "d"), np.array([5, 9, 5, 5]), law, 3)
+    assert most_frequent(found, 3) == ["a", "b", "c"]
+    assert most_frequent(found, 9) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("noisy", "count", "edges"),
+    [
+        ([10, 10, 10, 10], 2, [0, 2, 4]),
+        ([10, 10, 10, 10], 9, [0, 1, 2, 3, 4]),
+        ([0, 90, 0, 10], 4, [0, 1, 2, 4]),
+        ([100, -3, -2, -4], 3, [0, 1, 4]),
+        ([-1, -1, -1, -1], 2, [0, 2, 4]),
+        ([7, 7, 7, 7], 1, [0, 4]),
+    ],
+)
+def test_edges_of_equal_mass(noisy, count, edges):
+    assert equal_mass_edges([0, 1, 2, 3, 4], noisy, count) == edges

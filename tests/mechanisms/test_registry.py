@@ -1,0 +1,93 @@
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import ClassVar
+
+import pytest
+
+from tests.mechanisms.door import VOTERS
+from understudy.errors import UsageError
+from understudy.mechanisms import registry
+from understudy.mechanisms.independent import Independent
+from understudy.mechanisms.laplace import Laplace
+from understudy.mechanisms.registry import currency_for, describe, mechanism, names
+from understudy.privacy.cost import Budget
+from understudy.schema import OpenCategory, Schema, Unit
+
+OPEN = Schema(columns=(OpenCategory(name="job"),), unit=Unit())
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign(Independent):
+    name: ClassVar[str] = "foreign"
+    currencies: ClassVar[tuple[str, ...]] = ("concentrated",)
+    loud: bool = False
+    word: str = "w"
+
+
+@pytest.fixture
+def foreign(monkeypatch):
+    offered = [
+        EntryPoint("foreign", "tests.mechanisms.test_registry:Foreign", registry.GROUP),
+        EntryPoint("laplace", "tests.mechanisms.test_registry:Foreign", registry.GROUP),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: offered if group == registry.GROUP else [])
+
+
+def test_built_in_names():
+    assert {"auto", "independent", "laplace"} <= set(names())
+    assert mechanism("independent") == Independent()
+
+
+def test_text_options_are_read_by_type():
+    options = {"threshold": "20", "total_share": "0.05", "n_policy": "estimated", "dense_cells": 1000}
+    assert mechanism("laplace", options) == Laplace("estimated", 0.05, threshold=20, dense_cells=1000)
+    assert mechanism("laplace", {"threshold": "none"}).threshold is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("laplce", {}, 'Did you mean "laplace"'),
+        ("laplace", {"treshold": "1"}, 'Did you mean "threshold"'),
+        ("auto", {"x": "1"}, "no options"),
+        ("laplace", {"threshold": "many"}, "a whole number or none, got 'many'"),
+        ("laplace", {"total_share": "x"}, "a number"),
+        ("laplace", {"n_policy": "public"}, "noisy or estimated"),
+        ("laplace", {"threshold": "0"}, "threshold"),
+        ("laplace", {"threshold": 1.5}, "threshold"),
+    ],
+)
+def test_wrong_names_and_values_are_explained(name, options, message):
+    with pytest.raises(UsageError, match=message):
+        mechanism(name, options)
+
+
+@pytest.mark.parametrize("name", ["auto", "independent", "laplace"])
+def test_descriptions_are_complete(name):
+    text = describe(name)
+    assert text.name == name
+    assert all([text.summary, text.guarantee, text.needs, text.limits, text.source])
+    assert all(option.help and option.kind for option in text.options)
+    assert mechanism(name, {option.name: str(option.default) for option in text.options}) == mechanism(name)
+
+
+def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
+    assert names() == ("auto", "foreign", "independent", "laplace")
+    made = mechanism("foreign", {"loud": "true", "word": "none"})
+    assert made == Foreign(loud=True, word="none")
+    assert mechanism("laplace") == Laplace()
+    with pytest.raises(UsageError, match="true or false"):
+        mechanism("foreign", {"loud": "1"})
+
+
+def test_currency(foreign):
+    pure, approximate = Budget(1.0), Budget(1.0, 1e-9)
+    assert currency_for(Independent(), pure) == "pure"
+    assert currency_for(Independent(), approximate, VOTERS) == "concentrated"
+    assert currency_for(Laplace(), pure, VOTERS) == "pure"
+    assert currency_for(Laplace(), approximate, OPEN) == "pure"
+    for schema in (None, VOTERS):
+        with pytest.raises(UsageError, match=r"pure ε.*Drop --delta"):
+            currency_for(Laplace(), approximate, schema)
+    with pytest.raises(UsageError, match="needs δ above 0"):
+        currency_for(Foreign(), pure)
