@@ -1,0 +1,276 @@
+"""Frames in memory: pandas, polars and Arrow tables, seen column by column through Arrow.
+
+Opening looks at column names only. A column is turned into codes when it is first counted, once, and a lazy frame is
+collected then and not before. Columns are fetched by position, because pandas allows repeated names and names that
+are not text. No content raises: a column that Arrow cannot take (mixed objects, exotic extension types) is read value
+by value as text.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import narwhals as nw
+import narwhals.dependencies as known
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from understudy.codec.table_codec import TableCodec
+from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes
+from understudy.counts.contribution import kept_rows
+from understudy.counts.kernels import TableCounter
+from understudy.counts.labels import CONTENT_ERRORS, counted_labels, label_keys, object_text, text_of
+from understudy.counts.source import CountSource, Ints, LabelCounts
+from understudy.errors import InputError, SchemaError
+from understudy.marginals.clique import Clique
+from understudy.schema import Schema
+
+__all__ = ["FrameSource", "FrameTable", "frame_header", "is_frame"]
+
+
+class FrameTable:
+    """A private table in memory. Building it checks the header against the schema and reads no row.
+
+    Raises:
+        SchemaError: with every problem of the header.
+    """
+
+    def __init__(self, data: object, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
+        self._frame = _frame_of(data)
+        self._names = tuple(name for name, _ in self._frame.header)
+        self._schema = schema
+        self._memory_bytes = memory_bytes
+        self._threads = threads
+        problems = schema.header_problems(self._names)
+        if problems:
+            raise SchemaError(problems)
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema it will be read under."""
+        return self._schema
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """Columns present in the frame but not in the schema: left out."""
+        declared = {*self._schema.names, self._schema.unit.column}
+        return tuple(name for name in self._names if name not in declared)
+
+    @property
+    def frame_kind(self) -> str:
+        """What to hand back to the user: "pandas", "polars" or "arrow"."""
+        return self._frame.kind
+
+    def column(self, name: str) -> pa.Array | pa.ChunkedArray:
+        """One column as Arrow. Private."""
+        return self._frame.column(self._names.index(name))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows before any bound. Private."""
+        return self._frame.rows()
+
+    def label_counts(self, column: str) -> LabelCounts:
+        """Labels of an open column, after the unit's bound on rows was applied (to rows that have a label)."""
+        texts = text_of(self.column(column))
+        encoded = texts.combine_chunks().dictionary_encode()
+        unit = self._schema.unit
+        if unit.column is not None:
+            named = np.flatnonzero(encoded.is_valid().to_numpy(zero_copy_only=False))
+            encoded = encoded.take(pa.array(named))
+            ids = text_of(self.column(unit.column)).take(pa.array(named))
+            keys = label_keys(encoded.dictionary)[encoded.indices.to_numpy(zero_copy_only=False)]
+            encoded = encoded.take(pa.array(kept_rows(ids, [keys], unit.rows)))
+        counted = pc.value_counts(encoded.indices)
+        return counted_labels([(encoded.dictionary.take(counted.field("values")), counted.field("counts"))])
+
+    def bind(self, codec: TableCodec) -> CountSource:
+        """The same rows seen through settled codes. Reads nothing yet."""
+        return FrameSource(self, codec, memory_bytes=self._memory_bytes, threads=self._threads)
+
+
+class FrameSource(ChunkedSource):
+    """Exact counts of a frame. Each column is encoded once, when it is first needed."""
+
+    def __init__(self, table: FrameTable, codec: TableCodec, *, memory_bytes: int, threads: int = 1) -> None:
+        super().__init__(codec, memory_bytes)
+        self._table = table
+        self._threads = max(1, threads)
+        self._codes: dict[str, Codes] = {}
+        self._rows: int | None = None
+
+    def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+        if self._rows is None:
+            self._settle_rows()
+        for name in columns:
+            if name not in self._codes:
+                self._codes[name] = self._encoded(name)
+        assert self._rows is not None
+        yield self._rows, {name: self._codes[name] for name in columns}
+
+    def _count_tables(self, tables: Sequence[Clique]) -> list[Ints]:
+        columns = [name for name in self.domain.columns if any(name in table for table in tables)]
+        place = {name: position for position, name in enumerate(columns)}
+        layout = [[place[name] for name in table] for table in tables]
+        ((rows, chunk),) = self._chunks(columns)
+        codes = [chunk[name] for name in columns]
+        bounds = np.linspace(0, rows, self._threads + 1).astype(np.int64).tolist()
+        counters = [TableCounter(self.domain.shape(columns), layout) for _ in range(self._threads)]
+        workers = [
+            threading.Thread(target=counter.add, args=(codes, low, high))
+            for counter, low, high in zip(counters[1:], bounds[1:], bounds[2:], strict=False)
+        ]
+        for worker in workers:
+            worker.start()
+        counters[0].add(codes, 0, bounds[1])
+        for worker in workers:
+            worker.join()
+        return [sum(parts[1:], parts[0]) for parts in zip(*(counter.totals() for counter in counters), strict=True)]
+
+    def _encoded(self, name: str) -> Codes:
+        return self._codec.encode(name, self._table.column(name))
+
+    def _settle_rows(self) -> None:
+        """Fixes which rows count: all, or those within the unit's bound (which looks at the codes of all columns)."""
+        unit = self._table.schema.unit
+        if unit.column is None:
+            self._rows = self._table.rows
+            return
+        codes = {name: self._encoded(name) for name in self.domain.columns}
+        kept = kept_rows(text_of(self._table.column(unit.column)), list(codes.values()), unit.rows)
+        self._codes = {name: column[kept] for name, column in codes.items()}
+        self._rows = len(kept)
+
+
+class _Frame(Protocol):
+    """A frame of any library."""
+
+    @property
+    def kind(self) -> str:
+        """What to hand back to the user: "pandas", "polars" or "arrow"."""
+        ...
+
+    @property
+    def header(self) -> tuple[tuple[str, str], ...]:
+        """Column names (as text) and storage types, in order. Public."""
+        ...
+
+    def rows(self) -> int:
+        """Number of rows. Private."""
+        ...
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        """One column as Arrow. Private."""
+        ...
+
+
+def is_frame(data: object) -> bool:
+    """Whether `FrameTable` accepts it: any eager frame narwhals knows, or a lazy polars frame."""
+    return bool(known.is_polars_lazyframe(data) or known.is_into_dataframe(data))
+
+
+def frame_header(data: object) -> list[tuple[str, str]]:
+    """Column names (as text) and storage types of a frame; reads no row."""
+    return list(_frame_of(data).header)
+
+
+def _frame_of(data: object) -> _Frame:
+    """The frame behind one interface. Looks at names and types only."""
+    if known.is_pandas_dataframe(data):
+        return _PandasFrame(data)
+    if known.is_pyarrow_table(data):
+        return _ArrowFrame(data)
+    if known.is_polars_lazyframe(data):
+        return _LazyFrame(data)
+    return _EagerFrame(nw.from_native(data, eager_only=True), "polars" if known.is_polars_dataframe(data) else "arrow")
+
+
+# The objects below belong to libraries that need not be installed, hence `Any` inside this file only.
+class _PandasFrame:
+    kind = "pandas"
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        names = (str(name) for name in frame.columns)
+        self.header = tuple(zip(names, (str(kind) for kind in frame.dtypes), strict=True))
+
+    def rows(self) -> int:
+        return len(self._frame)
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        series = self._frame.iloc[:, position]
+        try:
+            return pa.array(series, from_pandas=True)
+        except CONTENT_ERRORS:
+            return _as_text(list(series))
+
+
+class _ArrowFrame:
+    kind = "arrow"
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self.header = tuple((field.name, str(field.type)) for field in table.schema)
+
+    def rows(self) -> int:
+        return int(self._table.num_rows)
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        return self._table.column(position)
+
+
+class _EagerFrame:
+    def __init__(self, frame: nw.DataFrame[Any], kind: str) -> None:
+        self._frame = frame
+        self.kind = kind
+        self.header = tuple((name, str(dtype)) for name, dtype in frame.schema.items())
+
+    def rows(self) -> int:
+        return len(self._frame)
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        series = self._frame[self.header[position][0]]
+        if series.dtype in (nw.Object, nw.Unknown):
+            return _as_text(series.to_list())
+        try:
+            return series.to_arrow()
+        except CONTENT_ERRORS:
+            return _as_text(series.to_list())
+
+
+class _LazyFrame:
+    """A lazy frame: its schema is known at once, its query runs when the first column is counted."""
+
+    kind = "polars"
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        try:
+            schema = frame.collect_schema()
+        except Exception as cause:  # whatever the query's own reader raises
+            raise InputError("lazy frame", "its schema cannot be worked out.", "Collect it first.") from cause
+        self.header = tuple((name, str(dtype)) for name, dtype in schema.items())
+        self._collected: _EagerFrame | None = None
+
+    def rows(self) -> int:
+        return self._eager().rows()
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        return self._eager().column(position)
+
+    def _eager(self) -> _EagerFrame:
+        if self._collected is None:
+            failed = False
+            try:
+                self._collected = _EagerFrame(nw.from_native(self._frame.collect(), eager_only=True), "polars")
+            except Exception:  # noqa: BLE001 - the cause may quote rows, so it is dropped
+                failed = True
+            if failed:
+                raise InputError("lazy frame", "its own query failed while it ran.", "Collect it first.")
+        assert self._collected is not None
+        return self._collected
+
+
+def _as_text(values: list[object]) -> pa.Array:
+    return pa.array([object_text(value) for value in values], pa.large_string())

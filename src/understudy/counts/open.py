@@ -1,0 +1,55 @@
+"""open_table: from whatever the user has to a private table, checked from outside and not yet read."""
+
+import os
+from pathlib import Path
+from typing import TypeGuard
+
+from understudy.counts.duckdb_source import DuckDBTable
+from understudy.counts.frame_source import FrameTable, is_frame
+from understudy.counts.header import SUFFIXES, container_of
+from understudy.counts.source import PrivateTable
+from understudy.errors import InputError, UsageError
+from understudy.schema import Schema
+
+__all__ = ["DEFAULT_MEMORY_BYTES", "open_table"]
+
+DEFAULT_MEMORY_BYTES = 2 << 30
+LEAST_MEMORY_BYTES = 64 << 20
+MOST_THREADS = 8
+
+
+def open_table(
+    data: object, schema: Schema, *, memory_bytes: int | None = None, threads: int | None = None
+) -> PrivateTable:
+    """A private table under a schema. Looks at the container and its header only; reads no row.
+
+    Args:
+        data: a pandas, polars or Arrow frame; a path or glob of CSV, TSV or Parquet files; a DuckDB file
+            ("file.duckdb" or "file.duckdb::table"); or a private table, which is handed back.
+        schema: what the table may contain.
+        memory_bytes: the most memory counting may use beside the data itself.
+        threads: the most threads counting may use.
+
+    Raises:
+        InputError: the container cannot be used.
+        SchemaError: the header does not fit the schema; every problem is listed.
+        UsageError: a limit makes no sense.
+    """
+    memory = DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes
+    if memory < LEAST_MEMORY_BYTES:
+        raise UsageError("memory limit", f"must be at least {LEAST_MEMORY_BYTES:,} bytes, got {memory:,}.")
+    workers = min(MOST_THREADS, len(os.sched_getaffinity(0))) if threads is None else threads
+    if workers < 1:
+        raise UsageError("threads", f"must be at least 1, got {workers}.")
+    if isinstance(data, str | Path):
+        return DuckDBTable(container_of(data), schema, memory_bytes=memory, threads=workers)
+    if is_frame(data):
+        return FrameTable(data, schema, memory_bytes=memory, threads=workers)
+    if _is_private_table(data):
+        return data
+    kinds = f"a pandas, polars or Arrow frame, or the path of a {', '.join(SUFFIXES)} file"
+    raise InputError("data", f"must be {kinds}; got {type(data).__name__}.")
+
+
+def _is_private_table(data: object) -> TypeGuard[PrivateTable]:
+    return all(hasattr(data, name) for name in ("schema", "undeclared", "frame_kind", "label_counts", "bind"))
