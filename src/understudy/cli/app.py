@@ -1,0 +1,82 @@
+"""The `understudy` command: its subcommands, and the exit status of each ending.
+
+0 done · 1 a fault of ours · 2 usage, schema or input · 3 budget or ledger refused · 4 not enough memory or disk.
+Rooms that do the work are imported inside the commands, so that `--help` answers at once.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from understudy.cli import demo, ledger, methods, plan, sample, schema, synthesize, verify
+from understudy.cli.console import show_error
+
+__all__ = ["app", "main"]
+
+ORDER = ("demo", "methods", "schema", "plan", "synthesize", "sample", "verify", "ledger")
+"""Commands in the order a steward meets them."""
+
+
+class _InOrder(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names for the help page."""
+        return [*ORDER, *sorted(set(self.commands) - set(ORDER))]
+
+
+app = typer.Typer(
+    name="understudy",
+    cls=_InOrder,
+    help="Differentially private stand-ins for private tables.",
+    epilog="Exit status: 0 done, 1 our fault, 2 usage or schema, 3 budget or ledger, 4 memory or disk.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # typer's tracebacks print local variables, so private values
+    rich_markup_mode=None,
+)
+app.command("demo")(demo.demo)
+app.command("methods")(methods.methods)
+app.add_typer(schema.app, name="schema")
+app.command("plan")(plan.plan)
+app.command("synthesize")(synthesize.synthesize)
+app.command("sample")(sample.sample)
+app.command("verify")(verify.verify)
+app.add_typer(ledger.app, name="ledger")
+
+# Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.
+_CLICK_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"understudy {version('understudy')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Differentially private stand-ins for private tables."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status; never raises for a mistake of the user."""
+    try:
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        status = app(args=words, prog_name="understudy", standalone_mode=False)
+    except typer.Abort:
+        return 130
+    except _CLICK_ERROR as error:
+        text = error.format_message()
+        if text:  # empty when the help page was printed instead
+            command = error.ctx.command_path if error.ctx else "understudy"
+            show_error("Usage", [text, f'Try "{command} --help".'])
+        return 2
+    return status if isinstance(status, int) else 0

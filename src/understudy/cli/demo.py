@@ -1,0 +1,101 @@
+"""`understudy demo`: the whole way once, on a simulated table: schema, release folder, verification."""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli.console import Debug, Quiet, shell
+from understudy.errors import ReleaseError, UsageError
+
+__all__ = ["demo"]
+
+EPSILON = 1.0
+METHOD = "independent"
+MARKER = "SIMULATED.txt"
+TABLE = "voters.parquet"
+SCHEMA = "voters.yaml"
+MARKER_TEXT = """\
+Made by `understudy demo`. voters.parquet is a SIMULATED table: no row describes a real person.
+It plays the part of the private table here. The next run of the demo replaces this folder.
+"""
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Release folder to write.")] = Path("demo-release"),
+    private: Annotated[Path, typer.Option("--private", help="Folder for the simulated table and its schema.")] = Path(
+        "demo-confidential"
+    ),
+    *,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Makes a release from a built-in, simulated table of 44,821 young voters at ε = 1, and verifies it.
+
+    Folders that an earlier demo made are replaced; anything else in the way is left alone and refused.
+    """
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.cli.synthesize import show_release
+        from understudy.release import verify_release
+        from understudy.schema import Schema
+        from understudy.synthesizer import plan, synthesize
+
+        _require_ours(private, out)
+        _write_table(private)
+        schema = Schema.from_yaml(private / SCHEMA)
+        _clear(out, schema)
+        place.note(f"SIMULATED table in place of a private one: {private / TABLE}")
+        expected = plan(schema, method=METHOD, epsilon=EPSILON).seconds if place.watched else None
+        with place.running(expected) as progress:
+            source = str(private / TABLE)
+            release = synthesize(source, schema, method=METHOD, epsilon=EPSILON, out=out, progress=progress)
+        show_release(place, release, out)
+        problems = verify_release(out)
+        if problems:
+            raise ReleaseError(problems)
+        place.line("Verified: nothing wrong was found in the folder.")
+        place.note(f"More rows:   understudy sample {out} --rows 1000 --where voted=yes -o more.csv")
+        place.note(f"Your table:  understudy schema draft people.csv -o schema.yaml; see {private / SCHEMA} for one.")
+
+
+def _require_ours(private: Path, out: Path) -> None:
+    """Refuses folders that no demo made, and one folder for both."""
+    if private.absolute() == out.absolute():
+        raise UsageError("--private", "must not be the release folder.", "Name another folder.")
+    for option, folder in (("--private", private), ("--out", out)):
+        if not folder.absolute().parent.is_dir():
+            raise UsageError(option, f"the folder around {str(folder)!r} does not exist.", "Create it first.")
+    if private.is_symlink() or (private.exists() and not _made_by_demo(private)):
+        rule = f"{str(private)!r} exists and was not made by the demo."
+        raise UsageError("--private", rule, "Remove it or name another folder.")
+
+
+def _made_by_demo(folder: Path) -> bool:
+    marker = folder / MARKER
+    if not folder.is_dir() or not marker.is_file() or marker.read_text(encoding="utf-8") != MARKER_TEXT:
+        return False
+    return {path.name for path in folder.iterdir()} <= {MARKER, TABLE, SCHEMA}
+
+
+def _write_table(folder: Path) -> None:
+    import pyarrow.parquet as pq
+
+    from understudy.demo.voters import schema_text, voter_table
+
+    folder.mkdir(exist_ok=True)
+    (folder / MARKER).write_text(MARKER_TEXT, encoding="utf-8")
+    (folder / SCHEMA).write_text(schema_text(), encoding="utf-8")
+    pq.write_table(voter_table(), folder / TABLE)
+
+
+def _clear(out: Path, schema: object) -> None:
+    """Removes a release of the demo table; it is recognised by being intact and having the demo's schema."""
+    if not out.exists() and not out.is_symlink():
+        return
+    from understudy.release import Release, verify_release
+
+    if out.is_symlink() or verify_release(out) or Release.load(out).schema != schema:
+        rule = f"{str(out)!r} exists and is not an intact release of the demo."
+        raise UsageError("--out", rule, "Remove it or name another folder.")
+    shutil.rmtree(out)

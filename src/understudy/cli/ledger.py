@@ -1,0 +1,148 @@
+"""`understudy ledger`: open a ledger with a cap per dataset, look at it, check that it holds together."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.options import Json
+from understudy.errors import LedgerError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from understudy.privacy.cost import Cost
+    from understudy.privacy.ledger import Balance, Composition, Entry, Ledger
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="The account of what each dataset has spent over all its releases.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+
+
+@app.command("init")
+def init(
+    path: LedgerFile,
+    dataset: Annotated[str, typer.Option("--dataset", help="The name you give the dataset.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Cap on ε over all releases.")],
+    delta: Annotated[float, typer.Option("--delta", help="Cap on δ over all releases.")] = 0.0,
+    composition: Annotated[
+        str, typer.Option("--composition", help='How releases add up: "basic" or "concentrated".')
+    ] = "basic",
+    *,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Opens a dataset with a cap; the file is created if it is not there. A cap stands from then on."""
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.privacy.cost import Budget
+        from understudy.privacy.ledger import Ledger
+
+        cap = Budget(epsilon, delta)
+        rule = _composition(composition)
+        if path.exists():
+            Ledger.open(path).add_dataset(dataset, cap, rule)
+            place.note(f"Dataset {dataset!r} was added to {path}.")
+        else:
+            Ledger.create(path, dataset, cap, rule)
+            place.note(f"Ledger {path} was created with dataset {dataset!r}.")
+        place.note("Keep one copy only: a copied ledger is a second one that knows nothing of the first.")
+        _show(place, Ledger.open(path), [dataset], as_json=False)
+
+
+@app.command("show")
+def show(
+    path: LedgerFile,
+    dataset: Annotated[str | None, typer.Option("--dataset", help="Only this dataset.")] = None,
+    *,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Caps, what was spent, what is left, and every charge."""
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.privacy.ledger import Ledger
+
+        ledger = Ledger.open(path)
+        known = ledger.datasets()
+        if dataset is not None and dataset not in known:
+            raise UsageError(f"dataset {dataset!r}", "is not in this ledger.", nearest(dataset, known))
+        _show(place, ledger, known if dataset is None else [dataset], as_json=as_json)
+
+
+@app.command("verify")
+def verify(
+    path: LedgerFile,
+    known: Annotated[
+        list[str] | None,
+        typer.Option("--known", metavar="HASH", help="A hash printed in an earlier release that must be in it."),
+    ] = None,
+    *,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Checks the chain of entries; a ledger that was edited or rolled back does not pass."""
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.privacy.ledger import Ledger
+
+        ledger = Ledger(path)
+        problems = ledger.verify(known or [])
+        if problems:
+            first, *others = problems
+            rest = "".join(f"\n{problem}" for problem in others)
+            raise LedgerError(first.where, f"{first.rule} {first.fix}{rest}")
+        place.line(f"The ledger holds together: {len(ledger.entries())} entries, head {ledger.head()}.")
+
+
+def _composition(text: str) -> "Composition":
+    if text == "basic":
+        return "basic"
+    if text == "concentrated":
+        return "concentrated"
+    raise UsageError("--composition", f"must be basic or concentrated, got {text!r}.")
+
+
+def _show(place: Shell, ledger: "Ledger", datasets: list[str], *, as_json: bool) -> None:
+    balances = {name: ledger.balance(name) for name in datasets}
+    charges = [entry for entry in ledger.entries() if entry.kind == "charge" and entry.dataset in balances]
+    if as_json:
+        parts = {name: _balance_document(balance) for name, balance in balances.items()}
+        place.json({"datasets": parts, "charges": [entry.to_json() for entry in charges], "head": ledger.head()})
+        return
+    headers = ["dataset", "composition", ">cap", ">spent", ">left", ">releases"]
+    place.table(headers, [[name, *_balance_row(balance)] for name, balance in balances.items()])
+    if charges:
+        place.table(["made", "dataset", "run", "method", ">claim"], [_charge_row(entry) for entry in charges])
+
+
+def _balance_row(balance: "Balance") -> list[str]:
+    left = _words(balance.left)
+    return [balance.composition, _words(balance.cap), _words(balance.claim()), left, f"{balance.releases:,}"]
+
+
+def _balance_document(balance: "Balance") -> dict[str, object]:
+    from understudy.privacy.cost import DELTA_UNIT, UNIT
+
+    document: dict[str, object] = {"composition": balance.composition, "releases": balance.releases}
+    for name, cost in (("cap", balance.cap), ("spent", balance.claim()), ("left", balance.left)):
+        document[name] = {
+            "epsilon": cost.epsilon / UNIT,
+            "rho": cost.rho / UNIT,
+            "delta": cost.delta / DELTA_UNIT,
+        }
+    return document
+
+
+def _charge_row(entry: "Entry") -> list[str]:
+    from understudy.privacy.cost import Cost
+
+    claim = _words(Cost(epsilon=entry.budget_epsilon, delta=entry.budget_delta))
+    return [entry.made, entry.dataset, entry.run, entry.method, claim]
+
+
+def _words(cost: "Cost") -> str:
+    return str(cost)

@@ -1,0 +1,77 @@
+"""Options that several commands share, and how their text becomes values."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.errors import UsageError
+
+__all__ = [
+    "Delta",
+    "Epsilon",
+    "Json",
+    "Memory",
+    "Method",
+    "SchemaFile",
+    "Settings",
+    "memory_bytes",
+    "pairs",
+    "require_absent",
+]
+
+SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema: what the table may contain.")]
+Method = Annotated[str, typer.Option("--method", help='Synthesizer, see "understudy methods".')]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget ε, above 0. No default: you decide.")]
+Delta = Annotated[float, typer.Option("--delta", help="Chance δ of failing; 0 keeps the guarantee pure.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the method.")]
+Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Most memory to use, as 512MiB or 4GiB.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+_UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+_BINARY = {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?", re.IGNORECASE)
+
+
+def memory_bytes(text: str | None) -> int | None:
+    """The number of bytes a size stands for; None stays None.
+
+    >>> memory_bytes("1.5GiB"), memory_bytes("512MB"), memory_bytes("100")
+    (1610612736, 512000000, 100)
+    """
+    if text is None:
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    size = 0 if match is None else int(float(match[1]) * (_UNITS | _BINARY)[(match[2] or "").lower()])
+    if size < 1:
+        raise UsageError("--memory", f"must be a size such as 512MiB or 4GiB, got {text!r}.")
+    return size
+
+
+def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
+    """The key=value texts as a mapping.
+
+    >>> pairs("--set", ["bins=8", "rule=a=b"])
+    {'bins': '8', 'rule': 'a=b'}
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise UsageError(option, f"must be KEY=VALUE, got {text!r}.")
+        if key in found:
+            raise UsageError(option, f"names {key!r} twice.", "Keep one of them.")
+        found[key] = value
+    return found
+
+
+def require_absent(option: str, path: Path) -> Path:
+    """The path, unless something is there already: nothing is ever overwritten."""
+    if path.exists() or path.is_symlink():
+        raise UsageError(option, f"{str(path)!r} exists and is never overwritten.", "Choose another name.")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(option, f"the folder of {str(path)!r} does not exist.", "Create it first.")
+    return path

@@ -1,0 +1,63 @@
+"""`understudy schema`: a first draft from names and types, and a check that lists every problem at once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli.console import Debug, Quiet, shell
+from understudy.cli.options import require_absent
+from understudy.errors import SchemaError
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="What the table may contain, stated by people and never read from rows.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("draft")
+def draft(
+    table: Annotated[str, typer.Argument(help="The table; only its column names and storage types are read.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write; must not exist.")],
+    *,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Writes a schema to fill in: one entry per column, DECIDE wherever a person has to decide."""
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.counts.header import header_of
+        from understudy.schema.draft import draft_schema
+
+        require_absent("--out", out)
+        text = draft_schema(header_of(table))
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+        place.line(f"Wrote {out}. Places that say DECIDE are yours to fill in, from public knowledge only.")
+        place.note(f"Then: understudy schema check {out} {table}")
+
+
+@app.command("check")
+def check(
+    schema: Annotated[Path, typer.Argument(help="The schema file.")],
+    table: Annotated[str | None, typer.Argument(help="Also compare with the column names of this table.")] = None,
+    *,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Lists all problems of a schema, and of a table's header under it. Reads no rows."""
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.counts.header import header_of
+        from understudy.schema import Schema
+
+        known = Schema.from_yaml(schema)
+        names = [] if table is None else [name for name, _ in header_of(table)]
+        problems = known.header_problems(names) if table is not None else []
+        if problems:
+            raise SchemaError(problems)
+        place.line(f"{schema}: {len(known.columns)} columns, {len(known.rules)} rules, no problems.")
+        undeclared = [name for name in names if name not in known.names and name != known.unit.column]
+        if undeclared:
+            place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")

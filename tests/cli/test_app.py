@@ -1,0 +1,112 @@
+"""Help pages, usage errors and exit status of the command as a whole; a few runs as a real process."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.terminal import run
+
+COMMANDS = ["demo", "methods", "schema", "plan", "synthesize", "sample", "verify", "ledger"]
+OPTIONS = {
+    ("demo",): ["--out", "--private"],
+    ("methods",): ["--json"],
+    ("schema", "draft"): ["--out"],
+    ("schema", "check"): [],
+    ("plan",): ["--schema", "--method", "--epsilon", "--delta", "--set", "--rows-hint", "--memory", "--json"],
+    ("synthesize",): [
+        *("--schema", "--method", "--epsilon", "--delta", "--out", "--rows", "--copies", "--copies-mode"),
+        *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory"),
+    ],
+    ("sample",): ["--rows", "--seed", "--where", "--out", "--excel-safe", "--copy"],
+    ("verify",): [],
+    ("ledger", "init"): ["--dataset", "--epsilon", "--delta", "--composition"],
+    ("ledger", "show"): ["--dataset", "--json"],
+    ("ledger", "verify"): ["--known"],
+}
+MOST_HELP_SECONDS = 1.0
+
+
+def _process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "import sys; from understudy.cli.app import main; sys.exit(main())", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
+
+
+def test_help_lists_every_command_in_the_order_of_use() -> None:
+    shown = run("--help")
+    assert shown.status == 0
+    listed = re.findall(r"^  (\w+)  ", shown.out, flags=re.MULTILINE)
+    assert [name for name in listed if name in COMMANDS] == COMMANDS
+    assert "Exit status: 0 done, 1 our fault, 2 usage or schema, 3 budget or ledger, 4 memory or disk." in shown.words
+
+
+@pytest.mark.parametrize("command", OPTIONS, ids=" ".join)
+def test_help_of_a_command_names_its_options(command: tuple[str, ...]) -> None:
+    shown = run(*command, "--help")
+    assert shown.status == 0
+    found = set(re.findall(r"--[a-z][a-z-]*", shown.out))
+    assert found == {*OPTIONS[command], "--quiet", "--debug", "--help"}
+
+
+@pytest.mark.parametrize("words", [(), ("schema",), ("ledger",)], ids=" ".join)
+def test_no_command_shows_help_and_counts_as_usage(words: tuple[str, ...]) -> None:
+    shown = run(*words)
+    assert shown.status == 2
+    assert "Usage: understudy" in shown.words
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("synthesise",), "No such command 'synthesise'"),
+        (("plan", "--epsilon", "1"), "Missing option '--schema'"),
+        (("plan", "--schema", "s", "--epsilon", "one"), "'--epsilon'"),
+        (("plan", "--schema", "s", "--epsilon", "1", "--colour"), "No such option"),
+        (("verify",), "Missing argument 'RELEASE'"),
+        (("verify", "a", "b"), "unexpected extra argument"),
+        (("sample", "release", "--rows", "many", "-o", "x.csv"), "'--rows'"),
+        (("ledger", "init", "l.db", "--dataset", "d"), "Missing option '--epsilon'"),
+    ],
+)
+def test_usage_errors_are_one_panel_with_status_2(words: tuple[str, ...], message: str) -> None:
+    shown = run(*words)
+    assert (shown.status, shown.panels, shown.out) == (2, 1, "")
+    assert message in shown.words
+    assert "--help" in shown.words
+
+
+def test_version() -> None:
+    shown = run("--version")
+    assert (shown.status, shown.err) == (0, "")
+    assert re.fullmatch(r"understudy \d+\.\d+\.\d+\S*\n", shown.out)
+
+
+def test_help_is_quick_and_loads_no_engine() -> None:
+    _process("--help")  # writes the byte code
+    seconds = []
+    for _ in range(2):
+        before = os.times()
+        shown = _process("--help")
+        after = os.times()
+        assert (shown.returncode, shown.stderr) == (0, "")
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        seconds.append(spent)
+    assert min(seconds) <= MOST_HELP_SECONDS
+    heavy = ["numpy", "numba", "duckdb", "pyarrow", "scipy", "pandas", "polars", "yaml", "jinja2"]
+    code = f"import sys, understudy.cli.app; print([name for name in {heavy!r} if name in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
+
+
+def test_real_process_ends_with_the_status_of_the_command() -> None:
+    shown = _process("verify", "no-such-folder")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr.count("╭") == 1
+
+
+def test_a_terminal_without_greek_letters_is_no_obstacle() -> None:
+    shown = _process("methods", "laplace", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert shown.returncode == 0
+    assert "laplace" in shown.stdout
