@@ -44,7 +44,7 @@ def card_facts(release: Release, data: Path) -> CardFacts:
         one_ways=tuple(_one_way(name, first) for name in first.codec.domain.columns),
         sample=_sample(data, release.config.rows[0]),
         copies=wording.copies_text(statement.copies, statement.copies_mode),
-        footer=f"Made with understudy {statement.versions.get('understudy', '')}, {statement.date}, run {statement.run}.",
+        footer=f"understudy {statement.versions.get('understudy', '')}, {statement.date}, run {statement.run}.",
     )
 
 

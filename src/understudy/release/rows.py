@@ -116,7 +116,7 @@ def _check(rows: int, seed: int) -> None:
 
 
 def _codes(codec: TableCodec, where: Where) -> dict[str, npt.NDArray[np.integer]]:
-    found = {}
+    found: dict[str, npt.NDArray[np.integer]] = {}
     for name, wanted in where.items():
         if name not in codec.domain.sizes:
             known = nearest(name, codec.domain.columns)

@@ -122,6 +122,7 @@ class Statement:
             ("δ", "none" if self.delta is None else f"{self.delta:.9g}"),
             ("Unit of protection", wording.unit_text(self.unit)),
             ("Neighbouring tables", wording.NEIGHBOURS),
+            ("Trust model", wording.TRUST),
             ("Contribution bound", f"{self.unit.rows:,} row{'' if self.unit.rows == 1 else 's'} per unit"),
             ("Method", self.method),
             ("Granted", f"ε = {self.budget.epsilon:.9g}, δ = {self.budget.delta:.9g}"),

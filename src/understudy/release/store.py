@@ -61,10 +61,11 @@ def codec_name(run: int) -> str:
 def save_release(release: Release, target: Path, progress: Progress) -> None:
     """Writes every file of the folder and publishes it in one rename."""
     with published(target) as folder:
-        progress.stage("write", 0.0)
+        progress.stage("draw", 0.0)
         for copy in range(1, release.config.copies + 1):
             _write_data(release, copy, folder)
-            progress.stage("write", 0.9 * copy / release.config.copies)
+            progress.stage("draw", copy / release.config.copies)
+        progress.stage("write", 0.0)
         _write_fits(release, folder)
         document = json.dumps(statement_document(release.statement), indent=1, ensure_ascii=True, allow_nan=False)
         _write_text(folder / "statement.json", document + "\n")

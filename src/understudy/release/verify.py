@@ -8,6 +8,7 @@ ledger's head with the publisher's.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -90,8 +91,8 @@ def _check_runs(findings: _Findings, folder: Path, schema: Schema, config: RunCo
         findings.add("measurements.parquet", lambda: check_charges(statement, transcripts))
     for copy in range(1, config.copies + 1):
         run = copy if runs > 1 else 1
-        codec = findings.read(f"codes of run {run}", lambda run=run: load_codec(schema, folder, run))
-        model = findings.read(model_name(run), lambda run=run: load_model(folder / model_name(run)))
+        codec = findings.read(f"codes of run {run}", partial(load_codec, schema, folder, run))
+        model = findings.read(model_name(run), partial(load_model, folder / model_name(run)))
         if codec and model and dict(model.domain.sizes) != dict(codec.domain.sizes):
             findings.problems.append(Problem(model_name(run), "speaks about other codes than the schema."))
         if codec:

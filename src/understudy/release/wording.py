@@ -12,6 +12,7 @@ from understudy.schema import Unit
 __all__ = [
     "NEIGHBOURS",
     "TEST_DOUBLE",
+    "TRUST",
     "copies_text",
     "escape_markdown",
     "ledger_text",
@@ -23,9 +24,12 @@ __all__ = [
 ]
 
 NEIGHBOURS = "Tables that differ by all rows of one unit, added or removed."
+TRUST = "Central: the data holder sees the rows; noise is added before anything leaves."
 TEST_DOUBLE = "NOT PRIVATE: test double"
 MOST_READABLE_EPSILON = 30.0
-_PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|~:@$^])")
+_MARKUP = re.compile(r"([\\`*_{}\[\]|~$^@])")
+_LEADING = re.compile(r"^(\s*\d*)([-+#.)=!])")
+_LINK = re.compile(r"(?i)(https?|ftp|mailto|www)([:.])")
 
 
 def variant_text(currency: str, delta: float | None) -> str:
@@ -84,12 +88,13 @@ def not_protected(unit: Unit, method: str) -> tuple[str, ...]:
         else "Groups of units: the protection of a group of g units is g times weaker in ε."
     )
     return (
-        "The schema: column names, types, bounds, labels and rules are public and assumed not to be read off the data.",
-        "Options and settings: the method, its options and the budget are public.",
+        "The schema: names, types, bounds, labels and rules are public. If they were read off the rows, nothing holds.",
+        "Settings: the method, its options and the budget are public.",
         people,
-        f"Facts about everybody: what method {method!r} learns about the population holds with or without one unit.",
-        "Earlier releases and reports that this ledger does not list, and copies of the ledger.",
-        "Timing, memory and power use of the machine, and anybody who can watch it run.",
+        f"Facts about groups and populations: what {method!r} learns about everybody holds with or without one unit.",
+        "Labels of open categories that many units hold are released as they are.",
+        "Earlier releases and reports that this ledger does not list; a copied ledger is a forked ledger.",
+        "Timing and memory of the run, and anybody who watches the machine while it works.",
         "A malicious operator, a broken random generator of the operating system, a changed program.",
         "Comparisons with the private table: they are confidential and no part of this folder.",
     )
@@ -105,7 +110,7 @@ def copies_text(copies: int, mode: str) -> str:
     if mode == "resample":
         return (
             f"{copies} tables drawn from one fitted model, at no extra cost. They differ by sampling only: the spread "
-            "between them does not show the privacy noise, which all of them share. Do not use it alone as an error bar."
+            "between them does not show the privacy noise, which they share. Do not use it alone as an error bar."
         )
     return (
         f"{copies} tables, each measured anew with 1/{copies} of the budget. The spread between them shows privacy "
@@ -127,10 +132,10 @@ def escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is: no markup, no link, no line of its own, control characters spelled out.
 
     >>> escape_markdown("<b>*x*</b>\\n# y")
-    '&lt;b&gt;\\\\*x\\\\*&lt;/b&gt;\\\\\\\\n\\\\# y'
+    '&lt;b&gt;\\\\*x\\\\*&lt;/b&gt;\\\\\\\\n# y'
     """
     shown = "".join(char if _is_plain(char) else char.encode("unicode_escape").decode() for char in text)
-    escaped = _PUNCTUATION.sub(r"\\\1", shown)
+    escaped = _LINK.sub(r"\1\\\2", _LEADING.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", shown)))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -9,8 +9,9 @@ from understudy.report.html import POLICY
 __all__ = ["check_page"]
 
 ALLOWED = frozenset(
-    "html head meta title style body header footer main nav section figure figcaption svg text rect line "
-    "p h1 h2 h3 a ol ul li div table caption thead tbody tr th td".split()
+    {"html", "head", "meta", "title", "style", "body", "header", "footer", "main", "nav", "section", "div"}
+    | {"p", "h1", "h2", "h3", "a", "ol", "ul", "li", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+    | {"figure", "figcaption", "svg", "text", "rect", "line"}
 )
 _REQUEST = re.compile(r"(?i)@import|url\s*\(|expression\s*\(")
 

@@ -1,0 +1,112 @@
+"""Account: where a run is charged. A lasting ledger, or one made for this run alone; on disk in either case."""
+
+import json
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from understudy.errors import UnderstudyError, UsageError
+from understudy.privacy.cost import DELTA_UNIT, UNIT
+from understudy.privacy.ledger import Ledger, Outcome, Receipt
+from understudy.release.statement import LedgerFacts
+from understudy.schema import Unit
+from understudy.synthesizer.design import Design
+
+__all__ = ["Account", "Place"]
+
+Place = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A ledger and a dataset in it; without a lasting ledger, the folder in which one for this run will be made."""
+
+    ledger: Ledger | None
+    dataset: str | None
+    place: Path | None
+
+    @classmethod
+    def of(cls, ledger: Ledger | Place | None, dataset: str | None, target: Path | None) -> "Account":
+        """The account to charge, known to exist.
+
+        Raises:
+            LedgerError, UsageError: if the ledger cannot be opened or does not know the dataset.
+        """
+        if ledger is None:
+            if dataset is not None:
+                raise UsageError("dataset", "is a name in a ledger, but no ledger is given.", "Name the ledger too.")
+            return cls(None, None, None if target is None else target.absolute().parent)
+        opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        if dataset is None:
+            known = opened.datasets()
+            if len(known) != 1:
+                listed = ", ".join(known)
+                raise UsageError("dataset", "must be named, because the ledger has several.", f"Known: {listed}.")
+            dataset = known[0]
+        opened.balance(dataset)
+        return cls(opened, dataset, None)
+
+    def charge(self, design: Design, run: str) -> "Charged":
+        """The whole cost of the run, on disk; whoever holds what this returns may read rows."""
+        if self.ledger is not None and self.dataset is not None:
+            return Charged(_charge(self.ledger, self.dataset, design, run), self.ledger, self.dataset, None)
+        folder = Path(tempfile.mkdtemp(prefix=".understudy-", dir=self.place))
+        try:
+            ledger = Ledger.single_use(folder / "ledger.db", design.budget)
+            receipt = _charge(ledger, ledger.datasets()[0], design, run)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return Charged(receipt, ledger, None, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """A charge on disk. It is never taken back."""
+
+    receipt: Receipt
+    ledger: Ledger
+    dataset: str | None
+    folder: Path | None
+
+    @property
+    def facts(self) -> LedgerFacts:
+        """What the statement says about the ledger."""
+        claim = self.receipt.balance.claim()
+        releases = self.receipt.balance.releases
+        return LedgerFacts(self.dataset, self.receipt.hash, releases, claim.epsilon / UNIT, claim.delta / DELTA_UNIT)
+
+    def extract(self) -> tuple[str, ...]:
+        """The ledger's lines up to this charge, as published with the release."""
+        entries = self.ledger.extract(run=self.receipt.run)
+        return tuple(json.dumps(entry, sort_keys=True, ensure_ascii=True, separators=(",", ":")) for entry in entries)
+
+    def close(self, outcome: Outcome) -> None:
+        """Notes how the run ended. A ledger of its own goes with the release and stays behind when there is none."""
+        with suppress(UnderstudyError):  # the note is for the owner's reading; the charge stands without it
+            self.ledger.finish(self.receipt.run, outcome)
+        if self.folder is not None and outcome == "released":
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _charge(ledger: Ledger, dataset: str, design: Design, run: str) -> Receipt:
+    return ledger.charge(
+        dataset,
+        run=run,
+        method=design.method.name,
+        cost=design.granted,
+        budget=design.budget,
+        unit=_unit_words(design.schema.unit),
+    )
+
+
+def _unit_words(unit: Unit) -> str:
+    """The same words for the same unit, so that a ledger can refuse to add up different ones.
+
+    >>> _unit_words(Unit("person", 3))
+    "each 'person', at most 3 rows"
+    """
+    return "one row" if unit.column is None else f"each {unit.column!a}, at most {unit.rows} rows"

@@ -1,0 +1,189 @@
+"""From a private table to a release, in one fixed order.
+
+1. Everything public is checked: schema, method, options, budget, memory, the output's place, the table's header.
+2. The whole cost of the run is charged to a ledger, on disk.
+3. Only then are rows read, through the curator and nothing else.
+4. Rows are drawn from the fitted model with a seed; that costs nothing and can be repeated.
+
+Whatever fails before step 2 costs nothing. After it, the charge stays, and nothing in a row's content can stop the run.
+"""
+
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+from understudy.counts.open import open_table
+from understudy.counts.source import PrivateTable
+from understudy.errors import UsageError
+from understudy.mechanisms.prepare import prepare
+from understudy.privacy.cost import Budget
+from understudy.privacy.curator import Curator
+from understudy.privacy.ledger import Ledger
+from understudy.progress import Progress, silent
+from understudy.release.config import RunConfig, installed_versions
+from understudy.release.folder import check_free
+from understudy.release.release import Release
+from understudy.release.rows import Fitted
+from understudy.release.statement import Charge, Statement, charges_of
+from understudy.release.wording import TEST_DOUBLE
+from understudy.schema import Schema
+from understudy.synthesizer.account import Account, Charged, Place
+from understudy.synthesizer.design import Copies, Design, Options, check_memory
+from understudy.synthesizer.environment import Environment
+
+__all__ = ["MOST_ROWS", "synthesize"]
+
+MOST_ROWS = 100_000_000
+"""Rows of a copy at most when they follow the noisy total; ask for more by number."""
+
+
+def synthesize(
+    data: object,
+    schema: Schema,
+    *,
+    method: str = "auto",
+    epsilon: float,
+    delta: float = 0.0,
+    rows: int | None = None,
+    copies: int = 1,
+    copies_mode: str = "resample",
+    options: Options | None = None,
+    ledger: Ledger | Place | None = None,
+    dataset: str | None = None,
+    seed: int | None = None,
+    out: Place | None = None,
+    memory_bytes: int | None = None,
+    progress: Progress | None = None,
+    _environment: Environment | None = None,
+) -> Release:
+    """A release of synthetic rows that together with its statement satisfies (ε, δ)-differential privacy.
+
+    Costs (ε, δ) for neighbours that differ by one unit of the schema, charged on disk before the first row is read.
+
+    Args:
+        data: a pandas, polars or Arrow frame, a path (CSV, TSV, Parquet, glob, DuckDB file) or an opened table.
+        schema: what the table may contain; public knowledge.
+        method: name of a synthesizer, see `understudy methods`.
+        epsilon: the budget's ε.
+        delta: the budget's δ; 0 asks for a pure guarantee.
+        rows: rows of each copy; the noisy total when not given.
+        copies: number of synthetic tables.
+        copies_mode: "resample" draws all copies from one model, "resanitize" measures anew for each copy.
+        options: options of the method.
+        ledger: a lasting ledger (or its path) to charge; without one the statement says that others are not counted.
+        dataset: the data's name in that ledger; may be left out when the ledger knows one dataset only.
+        seed: of drawing rows, never of noise; from the operating system when not given, and recorded.
+        out: a new folder to save the release in.
+        memory_bytes: refuse plans that need more; most of the machine's memory when not given.
+        progress: told which stage is running.
+
+    Raises:
+        UsageError, SchemaError, InputError: before anything is charged.
+        BudgetError, LedgerError: the ledger refused; nothing was read.
+        ResourceError: the plan needs too much memory; nothing was charged.
+    """
+    told = progress or silent
+    told.stage("check", 0.0)
+    wanted = Copies(copies, copies_mode, rows)
+    drawn_with = _checked_seed(seed)
+    design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs)
+    check_memory(design.plan, memory_bytes)
+    target = None if out is None else Path(out)
+    if target is not None:
+        check_free(target)
+    table = open_table(data, schema, memory_bytes=memory_bytes)
+    if table.schema != schema:
+        raise UsageError("data", "was opened under another schema.", "Open it under the schema given here.")
+    account = Account.of(ledger, dataset, target)
+    environment = _environment or Environment.real()
+    told.stage("check", 1.0)
+    charged = account.charge(design, environment.run())
+    told.stage("charge", 1.0)
+    try:
+        release = _release(table, design, wanted, charged, environment=environment, seed=drawn_with, told=told)
+        if target is not None:
+            release.save(target, progress=told)
+            release = replace(release, folder=target.absolute())
+    except BaseException:
+        charged.close("failed")
+        raise
+    charged.close("released")
+    return release
+
+
+def _release(
+    table: PrivateTable,
+    design: Design,
+    copies: Copies,
+    charged: Charged,
+    *,
+    environment: Environment,
+    seed: int,
+    told: Progress,
+) -> Release:
+    """Measures, fits and writes down what happened. Everything after the last answer is post-processing."""
+    fits: list[Fitted] = []
+    charges: list[Charge] = []
+    for run in range(1, copies.runs + 1):
+        curator = Curator(table, design.share, environment.randomizer)
+        fits.append(_fit(curator, design, (run - 1) / copies.runs, told))
+        charges += charges_of(run, curator.charges, curator.transcript.answers)
+        told.stage("measure", run / copies.runs)
+    versions = installed_versions()
+    statement = Statement(
+        run=charged.receipt.run,
+        date=environment.now().date().isoformat(),
+        title=design.schema.title,
+        method=design.method.name,
+        currency=design.currency,
+        budget=design.budget,
+        unit=design.schema.unit,
+        charges=tuple(charges),
+        granted=design.granted,
+        ledger=charged.facts,
+        copies=copies.count,
+        copies_mode=copies.mode,
+        left_out=tuple(table.undeclared),
+        refused="" if environment.randomizer.private else TEST_DOUBLE,
+        versions=versions,
+    )
+    rows, rows_from = _rows(fits, copies)
+    config = RunConfig(
+        method=design.method.name,
+        options=design.plan.options,
+        epsilon=design.budget.epsilon,
+        delta=design.budget.delta,
+        rows=rows,
+        rows_from=rows_from,
+        copies_mode=copies.mode,
+        seed=seed,
+        versions=versions,
+    )
+    return Release(design.schema, tuple(fits), statement, config, charged.extract(), table.frame_kind)
+
+
+def _fit(curator: Curator, design: Design, done: float, told: Progress) -> Fitted:
+    """One pass through the door: settle the codes, ask the questions, fit the model."""
+    told.stage("prepare", done)
+    codec = prepare(curator, design.schema, design.preparation)
+    told.stage("measure", done)
+    model = design.method.run(curator, design.rest)
+    return Fitted(codec, curator.transcript, model)
+
+
+def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:
+    """Rows of each copy, and where that number comes from. The noisy total is public, so this is post-processing."""
+    if copies.rows is not None:
+        return (copies.rows,) * copies.count, "given"
+    totals = [round(fitted.model.total) for fitted in fits]
+    rows = [min(total, MOST_ROWS) for total in totals]
+    source = "noisy total" if rows == totals else f"noisy total, at most {MOST_ROWS}"
+    return tuple(rows if len(rows) == copies.count else rows * copies.count), source
+
+
+def _checked_seed(seed: int | None) -> int:
+    if seed is None:
+        return secrets.randbits(63)
+    if type(seed) is not int or seed < 0:
+        raise UsageError("seed", f"must be a whole number, 0 or more, got {seed!r}.")
+    return seed
