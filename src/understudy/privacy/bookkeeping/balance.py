@@ -57,12 +57,12 @@ class Balance:
     @classmethod
     def opened(cls, cap: Budget, composition: Composition, failure_share: Fraction = FAILURE_SHARE) -> "Balance":
         """The untouched balance of a dataset with this cap."""
+        if composition not in get_args(Composition):
+            known = nearest(str(composition), get_args(Composition))
+            raise UsageError("composition", f"must be basic or concentrated, got {composition!r}.", known)
         whole = Cost(epsilon=cap.epsilon_units, delta=cap.delta_units)
         if composition == "basic":
             return cls(composition, whole, whole)
-        if composition != "concentrated":
-            known = nearest(str(composition), get_args(Composition))
-            raise UsageError("composition", f"must be basic or concentrated, got {composition!r}.", known)
         if not 0 <= failure_share < 1:
             raise UsageError("failure share", f"must be at least 0 and below 1, got {float(failure_share)!r}.")
         return cls(composition, whole, cap.cost("concentrated", math.floor(whole.delta * failure_share)))
@@ -103,6 +103,8 @@ class Balance:
         left = self.left
         if self.composition == "basic":
             return Cost(epsilon=left.epsilon, delta=left.delta) if left.epsilon else None
+        if not left.rho:
+            return None
         failure = min(cost.delta, left.delta)
         if not cost.rho:
             epsilon = math.isqrt(2 * UNIT * left.rho)

@@ -29,7 +29,7 @@ class _Dataset:
 
     balance: Balance
     latest: str
-    unit: str = ""
+    unit: str | None = None
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class _Reader:
             return
         if entry.earlier != dataset.latest:
             yield "is not tied to the entry before it in its dataset: a charge is missing or moved."
-        if dataset.unit and entry.unit != dataset.unit:
+        if dataset.unit not in (None, entry.unit):
             yield "protects another unit than the charges before it."
         claimed = {"budget_epsilon": entry.budget_epsilon, "budget_delta": entry.budget_delta}
         after = dataset.balance.after(dataset.balance.price(entry.cost, **claimed))

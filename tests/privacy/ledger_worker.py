@@ -1,0 +1,122 @@
+"""Processes that treat a ledger badly: they race, are killed, run out of disk or of rights. Started by the tests.
+
+Forking happens here, in a process with one thread. Each command prints one JSON object.
+"""
+
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+from understudy.errors import BudgetError, UnderstudyError
+from understudy.privacy.cost import Budget, Cost
+from understudy.privacy.ledger import Ledger
+
+PRICE = Budget(0.25)
+COST = Cost(epsilon=PRICE.epsilon_units)
+
+
+def charge(ledger: Ledger, run: str, note: str = "") -> None:
+    ledger.charge("people", run=run, method="laplace", cost=COST, budget=PRICE, note=note)
+
+
+def race(path: str, processes: str, attempts: str) -> dict[str, int]:
+    """How many charges all processes were granted together."""
+    reader, writer = os.pipe()
+    for process in range(int(processes)):
+        if os.fork() == 0:
+            ledger, granted = Ledger.open(path), 0
+            for attempt in range(int(attempts)):
+                try:
+                    charge(ledger, f"{process}-{attempt}")
+                    granted += 1
+                except BudgetError:
+                    pass
+            os.write(writer, f"{granted}\n".encode())
+            os._exit(0)
+    exits = [os.wait()[1] for _ in range(int(processes))]
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        return {"granted": sum(map(int, told.read().split())), "failed": sum(status != 0 for status in exits)}
+
+
+def kill(path: str, marks: str, kills: str, order: str) -> dict[str, int]:
+    """Kills that many workers at random moments; each loops over charging and then marking its read."""
+    for batch in range(int(kills) // 2):
+        workers = [_forked(path, marks, f"{batch}-{place}", order) for place in range(2)]
+        for worker in workers:
+            time.sleep(random.uniform(0.001, 0.02))
+            os.kill(worker, signal.SIGKILL)
+        ends = [os.waitpid(worker, 0)[1] for worker in workers]
+        if not all(os.WIFSIGNALED(end) for end in ends):
+            raise SystemExit("a worker ended before it was killed")
+    return {"kills": int(kills) // 2 * 2}
+
+
+def _forked(path: str, marks: str, name: str, order: str) -> int:
+    child = os.fork()
+    if child:
+        return child
+    read = os.open(marks, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    ledger, number = Ledger.open(path), 0
+    while True:
+        run = f"{name}-{number}"
+        if order == "charge-first":
+            charge(ledger, run)
+        os.write(read, f"{run}\n".encode())
+        if order == "read-first":
+            charge(ledger, run)
+        number += 1
+
+
+def fill(path: str, marks: str, most_bytes: str) -> dict[str, str | int]:
+    """Charges until the disk, or a limit on file size that stands for it, refuses; marks each read."""
+    ledger, number = Ledger.open(path), 0
+    _limit(int(most_bytes))
+    with open(marks, "w", encoding="utf-8") as read:
+        while True:
+            try:
+                charge(ledger, f"run {number}", note="x" * 500)
+            except UnderstudyError as error:
+                return {"charged": number, "error": str(error), "code": error.exit_code}
+            read.write(f"run {number}\n")
+            number += 1
+
+
+def create(path: str, most_bytes: str) -> dict[str, str | int | bool]:
+    """Tries to make a ledger where there is no room for one."""
+    _limit(int(most_bytes))
+    try:
+        Ledger.create(path, "people", Budget(1.0))
+    except UnderstudyError as error:
+        return {"error": str(error), "code": error.exit_code, "exists": Path(path).exists()}
+    return {"error": "", "code": 0, "exists": True}
+
+
+def unprivileged(path: str) -> dict[str, str | int]:
+    """Charges as a user who may not write."""
+    if os.getuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+    ledger = Ledger.open(path)
+    seen = len(ledger.entries())
+    try:
+        charge(ledger, "unwritten")
+    except UnderstudyError as error:
+        return {"seen": seen, "error": str(error), "code": error.exit_code}
+    return {"seen": seen, "error": "", "code": 0}
+
+
+def _limit(most_bytes: int) -> None:
+    if most_bytes:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+
+if __name__ == "__main__":
+    commands = {"race": race, "kill": kill, "fill": fill, "create": create, "unprivileged": unprivileged}
+    print(json.dumps(commands[sys.argv[1]](*sys.argv[2:])))
