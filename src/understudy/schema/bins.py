@@ -56,9 +56,10 @@ def bin_starts(column: NumberColumn) -> tuple[int | float, ...] | None:
     """The first place of every bin, in order; None while the bins are still to be chosen privately.
 
     A bin ends before the next one starts; the last one ends with the upper bound, included. Without `bins` there is
-    one bin per value up to 100 values, else 32 of equal width. On whole-number axes "equal" means equally many
+    one bin per integer up to 100 of them, else 32 of equal width. On whole-number axes "equal" means equally many
     values up to one, so no bin is empty.
 
+    >>> from understudy.schema.column import UniformBins
     >>> bin_starts(Integer(name="age", lower=0, upper=9, bins=UniformBins(4)))
     (0, 2, 5, 7)
     >>> bin_starts(Float(name="share", lower=0.0, upper=1.0, bins=UniformBins(4)))
@@ -69,10 +70,18 @@ def bin_starts(column: NumberColumn) -> tuple[int | float, ...] | None:
         return None
     if isinstance(bins, GivenBins):
         return tuple(number_of(edge) for edge in bins.edges[:-1])
-    step, values, lower = step_of(column), values_between(column), number_of(column.lower)
+    step, values = step_of(column), values_between(column)
     if step is None or values is None:
         count = bins.count if bins else USUAL_BINS
-        width = float(column.upper) - lower if isinstance(column, Float) else 0.0
-        return tuple(lower + width * (i / count) for i in range(count))
-    count = bins.count if bins else values if values <= MOST_SINGLE_VALUES else USUAL_BINS
-    return tuple(lower + step * (i * values // count) for i in range(count))
+        return tuple(_between(column.lower, column.upper, i / count) for i in range(count))
+    if bins:
+        count = bins.count
+    else:
+        single = isinstance(column, Integer) and values <= MOST_SINGLE_VALUES
+        count = values if single else min(values, USUAL_BINS)
+    return tuple(number_of(column.lower) + step * (i * values // count) for i in range(count))
+
+
+def _between(lower: Point, upper: Point, share: float) -> float:
+    # Not lower + share × width: this form ends exactly on the upper bound.
+    return float(number_of(lower)) * (1.0 - share) + float(number_of(upper)) * share

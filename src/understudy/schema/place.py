@@ -5,10 +5,11 @@ from collections.abc import Iterable
 
 from understudy.errors import nearest
 
-__all__ = ["place", "shown", "suggest"]
+__all__ = ["below", "place", "shown", "suggest"]
 
 _LONGEST = 60
 _MOST_LISTED = 12
+_MOST_COMPARED = 2000
 _PLAIN = re.compile(r"[^\W\d][\w-]*")
 
 
@@ -20,11 +21,19 @@ def place(*parts: str | int) -> str:
     """
     text = ""
     for part in parts:
-        if isinstance(part, str) and len(part) <= _LONGEST and _PLAIN.fullmatch(part):
-            text += f".{part}" if text else part
-        else:
-            text += f"[{shown(part)}]"
+        text = below(text, part)
     return text
+
+
+def below(here: str, part: str | int) -> str:
+    """The place of a part of what lies at `here`.
+
+    >>> below("rules[0]", "age")
+    'rules[0].age'
+    """
+    if isinstance(part, str) and len(part) <= _LONGEST and _PLAIN.fullmatch(part):
+        return f"{here}.{part}" if here else part
+    return f"{here}[{shown(part)}]"
 
 
 def shown(value: object) -> str:
@@ -44,7 +53,7 @@ def shown(value: object) -> str:
 def suggest(name: str, known: Iterable[str]) -> str:
     """The closest known name, with the whole list where it is short enough to read."""
     names = [text for text in known if len(text) <= _LONGEST and text.isprintable()]
-    if not names:
+    if not names or len(names) > _MOST_COMPARED:
         return ""
     sentence = nearest(name[:_LONGEST], names)
     return sentence if len(names) <= _MOST_LISTED else sentence.partition("Known: ")[0].strip()

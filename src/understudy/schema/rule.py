@@ -48,8 +48,10 @@ def labels_for_rules(column: Column) -> tuple[str, ...]:
             return column.labels if column.other is None else (*column.labels, column.other)
         case Boolean():
             return ("false", "true")
-        case Integer() | Float():
+        case Integer():
             return tuple(str(value) for value in column.special)
+        case Float():
+            return tuple(str(float(value)) for value in column.special)
         case _:
             return ()
 

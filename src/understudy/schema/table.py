@@ -29,6 +29,10 @@ class Schema:
     def __post_init__(self) -> None:
         from understudy.schema.check import problems_of  # `check` needs the types above
 
+        for field in ("columns", "rules"):
+            given = getattr(self, field)
+            if isinstance(given, list):
+                object.__setattr__(self, field, tuple(given))
         found = problems_of(self)
         if found:
             raise SchemaError(found)

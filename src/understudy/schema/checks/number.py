@@ -1,0 +1,250 @@
+"""What can be wrong with a number, date or time column taken alone."""
+
+import datetime as dt
+import math
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from zoneinfo import ZoneInfo, available_timezones
+
+from understudy.errors import Problem
+from understudy.schema.bins import number_of, step_of, values_between
+from understudy.schema.checks.value import count_problems, is_whole, point_problem, text_problems, written
+from understudy.schema.column import (
+    STORAGE,
+    Date,
+    Datetime,
+    Float,
+    GivenBins,
+    Integer,
+    NumberColumn,
+    Point,
+    PrivateBins,
+    Time,
+    UniformBins,
+)
+from understudy.schema.place import place, shown, suggest
+
+__all__ = ["MOST_BINS", "WHOLE_LIMITS", "number_column_problems"]
+
+MOST_BINS = 1_000_000
+MOST_DECIMALS = 12
+WHOLE_LIMITS = {
+    f"{sign}int{bits}": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    for sign in ("", "u")
+    for bits in (8, 16, 32, 64)
+}
+# Widths of bins must fit 64 bits too.
+_LARGEST_BOUND = 2**62
+_LARGEST_EXACT_IN_DOUBLE = 2**53
+_LARGEST_SINGLE = 3.4028234663852886e38
+_NANOSECOND_YEARS = (1678, 2261)
+
+
+def number_column_problems(column: NumberColumn) -> Iterator[Problem]:
+    """Everything wrong with bounds, bins, special values, step, zone, storage and format."""
+    here = place("columns", column.name)
+    found = [
+        Problem(f"{here}.{key}", rule)
+        for key, value in (("lower", column.lower), ("upper", column.upper))
+        if (rule := point_problem(column, value))
+    ]
+    found += _step_problems(column)
+    if isinstance(column, Datetime) and column.zone is not None:
+        found += _zone_problems(column.zone, f"{here}.zone")
+    if not found:
+        found += _order_problems(column)
+    yield from found
+    yield from _special_problems(column)
+    if not found:
+        yield from _bin_problems(column)
+        yield from _fit_problems(column)
+        yield from _format_problems(column)
+
+
+def _order_problems(column: NumberColumn) -> Iterator[Problem]:
+    here = place("columns", column.name)
+    low, high = number_of(column.lower), number_of(column.upper)
+    lower, upper = written(column.lower), written(column.upper)
+    if high < low or (high == low and isinstance(column, Float)):
+        yield Problem(f"{here}.upper", f"({upper}) must be above lower ({lower}).", "Fix the bounds.")
+    elif isinstance(column, Integer) and max(abs(low), abs(high)) > _LARGEST_BOUND:
+        yield Problem(f"{here}.upper", f"({upper}) and lower ({lower}) must lie within ±2^62.", "Narrow the bounds.")
+    elif not math.isfinite(high - low):
+        yield Problem(f"{here}.upper", f"({upper}) is too far from lower ({lower}).", "Narrow the bounds.")
+    elif (step_of(column) or 0) > max(1, high - low):
+        key = "step" if isinstance(column, Integer) else "resolution"
+        yield Problem(f"{here}.{key}", f"({step_of(column)}) must not exceed upper - lower ({high - low}).")
+
+
+def _step_problems(column: NumberColumn) -> Iterator[Problem]:
+    here = place("columns", column.name)
+    match column:
+        case Integer():
+            yield from count_problems(column.step, f"{here}.step", 2**63 - 1)
+        case Float():
+            decimals: object = column.decimals
+            if decimals is not None and not (is_whole(decimals) and 0 <= decimals <= MOST_DECIMALS):
+                rule = f"{shown(decimals)} must be a whole number from 0 to {MOST_DECIMALS}."
+                yield Problem(f"{here}.decimals", rule)
+        case Datetime() | Time():
+            yield from count_problems(column.resolution, f"{here}.resolution", 10**9)
+        case Date():
+            pass
+
+
+def _zone_problems(zone: object, where: str) -> Iterator[Problem]:
+    problems = list(text_problems(zone, where))
+    if problems or not isinstance(zone, str):
+        yield from problems
+        return
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        fix = suggest(zone, available_timezones()) or "Use a name such as Europe/Berlin or UTC."
+        yield Problem(where, f"{shown(zone)} is not a known time zone.", fix)
+
+
+def _special_problems(column: NumberColumn) -> Iterator[Problem]:
+    if not isinstance(column, (Integer, Float)):
+        return
+    where = place("columns", column.name, "special")
+    special: object = column.special
+    if not isinstance(special, tuple):
+        yield Problem(where, f"{shown(special)} must be a list of numbers.")
+        return
+    seen: set[object] = set()
+    for value in special:
+        rule = point_problem(column, value)
+        if rule:
+            yield Problem(where, rule)
+        elif value in seen:
+            yield Problem(where, f"{shown(value)} appears twice.", "Remove one.")
+        else:
+            seen.add(value)
+
+
+def _bin_problems(column: NumberColumn) -> Iterator[Problem]:
+    where = place("columns", column.name, "bins")
+    bins: object = column.bins
+    match bins:
+        case None:
+            pass
+        case UniformBins() | PrivateBins():
+            problems = list(count_problems(bins.count, where, MOST_BINS))
+            yield from problems
+            values = values_between(column)
+            if not problems and isinstance(bins, UniformBins) and values is not None and bins.count > values:
+                rule = f"{bins.count} bins are more than the {values} values between the bounds."
+                yield Problem(where, rule, "Ask for fewer bins, or leave bins out.")
+        case GivenBins():
+            yield from _edge_problems(column, bins.edges, where)
+        case _:
+            yield Problem(where, f"{shown(bins)} must be UniformBins, GivenBins or PrivateBins.")
+
+
+def _edge_problems(column: NumberColumn, edges: object, where: str) -> Iterator[Problem]:
+    if not isinstance(edges, tuple) or not 2 <= len(edges) <= MOST_BINS + 1:
+        yield Problem(where, f"must have between 2 and {MOST_BINS + 1:,} edges.")
+        return
+    wrong = [Problem(where, rule) for rule in (point_problem(column, edge) for edge in edges) if rule]
+    yield from wrong
+    if wrong:
+        return
+    for left, right in pairwise(edges):
+        if number_of(left) >= number_of(right):
+            rule = f"edge {written(right)} must be above the one before it ({written(left)})."
+            yield Problem(where, rule, "Sort the edges and drop doubles.")
+            return
+    ends = (("first", edges[0], "lower", column.lower), ("last", edges[-1], "upper", column.upper))
+    for name, edge, key, bound in ends:
+        if number_of(edge) != number_of(bound):
+            rule = f"the {name} edge ({written(edge)}) must equal {key} ({written(bound)})."
+            yield Problem(where, rule, "Change one of them.")
+            return
+    yield from _hollow_bin_problems(column, edges, where)
+
+
+def _hollow_bin_problems(column: NumberColumn, edges: tuple[Point, ...], where: str) -> Iterator[Problem]:
+    step = step_of(column)
+    if step is None:
+        return
+    lower, upper = number_of(column.lower), number_of(column.upper)
+    for left, right in pairwise(edges):
+        start, stop = number_of(left), number_of(right)
+        first_value = lower - (lower - start) // step * step
+        if first_value > stop or (first_value == stop != upper):
+            rule = f"no value lies in the bin from {written(left)} to {written(right)}."
+            yield Problem(where, rule, "Widen that bin or make the step smaller.")
+
+
+def _fit_problems(column: NumberColumn) -> Iterator[Problem]:
+    """Whether bounds and special values can be stored as declared."""
+    here = place("columns", column.name)
+    storage = column.storage or STORAGE[column.kind][0]
+    named: list[tuple[str, object]] = [("lower", column.lower), ("upper", column.upper)]
+    if isinstance(column, (Integer, Float)):
+        named += [("special", value) for value in column.special if not point_problem(column, value)]
+    for key, value in named:
+        if not _fits(storage, value, whole=isinstance(column, Integer)):
+            yield Problem(f"{here}.{key}", f"{written(value)} does not fit in {storage}.", "Choose a wider storage.")
+
+
+def _fits(storage: str, value: object, *, whole: bool) -> bool:
+    if isinstance(value, dt.datetime):
+        return storage != "timestamp[ns]" or _NANOSECOND_YEARS[0] <= value.year <= _NANOSECOND_YEARS[1]
+    if not isinstance(value, (int, float)):
+        return True
+    low, high = WHOLE_LIMITS.get(storage, (-math.inf, math.inf))
+    if storage == "double" and whole:
+        return abs(value) <= _LARGEST_EXACT_IN_DOUBLE
+    if storage == "float":
+        return abs(value) <= _LARGEST_SINGLE
+    return low <= value <= high
+
+
+def _format_problems(column: NumberColumn) -> Iterator[Problem]:
+    if isinstance(column, (Integer, Float)) or column.format is None:
+        return
+    where = place("columns", column.name, "format")
+    problems = list(text_problems(column.format, where))
+    yield from problems
+    if not problems and not _round_trips(column, column.format):
+        rule = f"{shown(column.format)} does not give back every value between the bounds."
+        yield Problem(where, rule, "Use strptime codes for all parts, for example %d.%m.%Y.")
+
+
+def _round_trips(column: Date | Datetime | Time, form: str) -> bool:
+    values, step = values_between(column) or 1, step_of(column) or 1
+    for index in sorted({0, min(1, values - 1), values - 1} | {values * i // 40 for i in range(40)}):
+        moment = _moment(column, index * step)
+        try:
+            back = dt.datetime.strptime(moment.strftime(form), form)
+        except (ValueError, re.error):
+            return False
+        if isinstance(column, Time):
+            same = back.time() == moment.time()
+        elif back.tzinfo:
+            same = back.astimezone(dt.UTC) == moment.astimezone(dt.UTC)
+        else:
+            same = back == moment.replace(tzinfo=None)
+        if not same:
+            return False
+    return True
+
+
+def _moment(column: Date | Datetime | Time, offset: int) -> dt.datetime:
+    """The value that lies `offset` above the lower bound, as a date and time."""
+    match column:
+        case Date():
+            return dt.datetime.combine(column.lower + dt.timedelta(days=offset), dt.time())
+        case Time():
+            # strptime fills in this day where the format names none
+            return dt.datetime.combine(dt.date(1900, 1, 1), column.lower) + dt.timedelta(seconds=offset)
+        case Datetime():
+            moment = column.lower + dt.timedelta(seconds=offset)
+            return moment if column.zone is None else _in_zone(column.lower, offset, column.zone)
+
+
+def _in_zone(lower: dt.datetime, offset: int, zone: str) -> dt.datetime:
+    return (lower.astimezone(dt.UTC) + dt.timedelta(seconds=offset)).astimezone(ZoneInfo(zone))

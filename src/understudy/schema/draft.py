@@ -1,0 +1,101 @@
+"""A first schema file from names and storage types only, with DECIDE wherever a person must say something.
+
+No value is ever read for it. What a name suggests is said in comments; nothing a name suggests is decided.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from understudy.errors import Problem, SchemaError
+from understudy.schema.column import STORAGE
+from understudy.schema.place import place
+from understudy.schema.text.emit import key_lines, text_token
+from understudy.schema.text.parse import DECIDE
+
+__all__ = ["draft_schema"]
+
+_HEAD = """\
+# A draft made from column names and storage types only; no value was read.
+# Replace every DECIDE with public knowledge (a codebook, a form, a law), never with something seen in the rows,
+# and say in `note` where it comes from. A column that you delete here is left out of the release.
+understudy: 1
+"""
+_UNIT = """\
+# Who is protected? `row`, or everybody in an id column: {column: NAME, rows: the most rows one of them may have}.
+"""
+_ABSENT = "# true if the value may be absent"
+_KINDS = (
+    (r"u?int\d+", "integer"),
+    (r"double|float|halffloat|decimal.*", "float"),
+    (r"bool", "boolean"),
+    (r"date(32|64).*", "date"),
+    (r"timestamp\[.*", "datetime"),
+    (r"time(32|64).*", "time"),
+    (r"(large_)?string(_view)?|(large_)?utf8|dictionary<.*", "category"),
+)
+_LIKE_AN_ID = re.compile(r"(^|[_\W])(id|uuid|guid|ssn|key)$|[a-z]I[dD]$", re.IGNORECASE)
+_LIKE_A_DATE = re.compile(r"date|datum|birth|dob|(^|_)day$|_(at|on)$", re.IGNORECASE)
+_LIKE_A_NUMBER = re.compile(
+    r"age|year|count|amount|income|salary|price|weight|height|number|score|total", re.IGNORECASE
+)
+_LIKE_A_CODE = re.compile(r"code|type|status|class|category|group|flag|zip|county|state", re.IGNORECASE)
+
+
+def draft_schema(header: Sequence[tuple[str, str]]) -> str:
+    """The text of a schema file for a table with these (name, Arrow type) columns; raises if a name appears twice."""
+    repeated = [name for name, times in Counter(name for name, _ in header).items() if times > 1 and name]
+    if repeated:
+        rule = "appears twice in the table, so a schema cannot tell them apart."
+        raise SchemaError([Problem(place("columns", name), rule, "Rename one.") for name in repeated])
+    lines = [_HEAD, _UNIT]
+    likely = [text_token(name) for name, _ in header if _LIKE_AN_ID.search(name)]
+    if likely:
+        lines.append(f"# By name this may be an id: {', '.join(likely)}.\n")
+    lines.append(f"unit: {DECIDE}\ncolumns:\n")
+    for name, storage in header:
+        lines += [f"{line}\n" for line in _column(name, storage)]
+    return "".join(lines)
+
+
+def _column(name: str, storage: str) -> Iterator[str]:
+    if not name or "\0" in name:
+        yield "  # Left out: a column without a usable name. Rename it in the table to keep it."
+        return
+    kind = next((kind for form, kind in _KINDS if re.fullmatch(form, storage)), None)
+    if kind is None:
+        yield f"  # Left out: {text_token(name)} has the type {text_token(storage)}, which no kind of column holds."
+        return
+    yield from (f"  # {hint}" for hint in _hints(name, kind))
+    before, start = key_lines(text_token(name), 2)
+    yield from [*before, start, f"    kind: {kind}"]
+    if kind == "category":
+        yield f"    labels: {DECIDE}  # the full list, as [first, second]; if unknown, `kind: open_category`"
+    if kind in ("integer", "float", "date", "datetime", "time"):
+        form = {
+            "date": ", such as 1900-01-01",
+            "datetime": ", such as 1900-01-01T00:00:00" + "+00:00" * ("tz=" in storage),
+            "time": ", such as 08:00:00",
+        }
+        yield f"    lower: {DECIDE}  # the least value that can occur{form.get(kind, '')}"
+        yield f"    upper: {DECIDE}  # the greatest value that can occur"
+    if kind == "datetime" and "tz=" in storage:
+        zone = storage.partition("tz=")[2].rstrip("]")
+        # A fixed offset such as +02:00 is no zone: only a person knows which zone it stood for.
+        yield f"    zone: {text_token(zone) if zone[:1].isalpha() else DECIDE}"
+    yield f"    missing: {DECIDE}  {_ABSENT}"
+    kept = re.sub(r", tz=.*\]", "]", storage)
+    if kept in STORAGE[kind][1:]:
+        yield f"    storage: {text_token(kept)}"
+
+
+def _hints(name: str, kind: str) -> Iterator[str]:
+    """What the name alone suggests."""
+    if _LIKE_AN_ID.search(name):
+        yield "By name this may be an id. It belongs under unit, or nowhere: delete it here, ids must not be released."
+    if kind == "category" and _LIKE_A_DATE.search(name):
+        yield "By name this may be a date: `kind: date` with lower, upper and, if not ISO, format."
+    elif kind == "category" and _LIKE_A_NUMBER.search(name):
+        yield "By name this may be a number: `kind: integer` or `kind: float` with lower and upper."
+    elif kind == "integer" and _LIKE_A_CODE.search(name):
+        yield "By name this may be a code: `kind: category` with labels; storage keeps it a number."

@@ -1,0 +1,194 @@
+"""Writes a schema as YAML that people like to read and from which the same schema is read back.
+
+Text is written plain only where every YAML reader takes it for text; otherwise it stands in double quotes, with
+everything invisible escaped. Numbers and dates are written so that nothing is lost.
+"""
+
+import dataclasses
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+
+from understudy.errors import Problem, SchemaError
+from understudy.schema.column import Column, Cut, Derived, GivenBins, LinearSum, PrivateBins, UniformBins
+from understudy.schema.rule import Impossible, Range
+from understudy.schema.table import Schema
+from understudy.schema.text.parse import DECIDE, MOST_BYTES
+from understudy.schema.unit import Unit
+
+__all__ = ["key_lines", "schema_to_text", "text_token"]
+
+_WIDTH = 110
+# YAML readers take a key for a key only within its first 1024 characters; longer ones need the "?" form.
+_LONGEST_KEY = 1000
+_LONGEST_PLAIN = 200
+_PLAIN = re.compile(r"[^\W\d_][\w./()-]*( [\w./()-]+)*")
+# What YAML 1.1 readers take for true, false or null, so that our files mean the same to them.
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", DECIDE.lower()}
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def schema_to_text(schema: Schema) -> str:
+    """The YAML text of a schema; raises SchemaError if it would be too large to be read back."""
+    top: dict[str, object] = {"understudy": "1"}
+    top |= {key: text_token(text) for key, text in (("title", schema.title), ("note", schema.note)) if text}
+    top["unit"] = _unit(schema.unit)
+    top["columns"] = {text_token(column.name): _column(column) for column in schema.columns}
+    if schema.rules:
+        top["rules"] = [_rule(rule) for rule in schema.rules]
+    text = "\n".join(_block(top, 0)) + "\n"
+    if len(text.encode("utf-8")) > MOST_BYTES:
+        rule = "would be larger than 1 MiB as a file, which no reader accepts."
+        raise SchemaError([Problem("schema", rule, "Shorten lists of labels, or use open categories.")])
+    return text
+
+
+def text_token(text: str) -> str:
+    """The text as a YAML scalar on one line.
+
+    >>> text_token("North West"), text_token("no"), text_token("a: b\\n"), text_token("7")
+    ('North West', '"no"', '"a: b\\\\n"', '"7"')
+    """
+    if len(text) <= _LONGEST_PLAIN and _PLAIN.fullmatch(text) and text.isprintable() and text.lower() not in _WORDS:
+        return text
+    return f'"{"".join(_escaped(character) for character in text)}"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _scalar(value: object) -> str:
+    match value:
+        case None:
+            return "~"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(int(value))
+        case float():
+            text = float.__repr__(float(value))
+            return text if "." in text else text.replace("e", ".0e")
+        case dt.time():
+            return f'"{value.isoformat()}"'
+        case dt.date():
+            return value.isoformat()
+        case _:
+            return text_token(str(value))
+
+
+def _unit(unit: Unit) -> object:
+    if unit.column is None and not unit.note:
+        return "row"
+    said: dict[str, object] = {"column": _scalar(unit.column)}
+    said |= {} if unit.column is None else {"rows": _scalar(unit.rows)}
+    return said | ({"note": text_token(unit.note)} if unit.note else {})
+
+
+def _column(column: Column) -> dict[str, object]:
+    said: dict[str, object] = {"kind": column.kind}
+    own = [field for field in dataclasses.fields(column) if field.name not in ("name", "missing", "storage", "note")]
+    for field in own:
+        value = getattr(column, field.name)
+        if isinstance(column, Derived):
+            said |= _formula(column)
+        elif value != _default(field):
+            said[field.name] = _value(value)
+    said["missing"] = _scalar(bool(column.missing))
+    return said | {key: text_token(getattr(column, key)) for key in ("storage", "note") if getattr(column, key)}
+
+
+def _default(field: "dataclasses.Field[object]") -> object:
+    return field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+
+
+def _value(value: object) -> object:
+    match value:
+        case tuple():
+            return [_scalar(item) for item in value]
+        case Mapping():
+            return {text_token(key): _scalar(item) for key, item in value.items()}
+        case UniformBins():
+            return _scalar(value.count)
+        case PrivateBins():
+            return {"private": _scalar(value.count)}
+        case GivenBins():
+            return [_scalar(edge) for edge in value.edges]
+        case _:
+            return _scalar(value)
+
+
+def _formula(column: Derived) -> dict[str, object]:
+    formula = column.formula
+    name = "sum" if isinstance(formula, LinearSum) else "cut" if isinstance(formula, Cut) else "lookup"
+    fields = [field for field in dataclasses.fields(formula) if getattr(formula, field.name) != _default(field)]
+    return {name: {field.name: _value(getattr(formula, field.name)) for field in fields}}
+
+
+def _rule(rule: Impossible) -> dict[str, object]:
+    when = {text_token(name): _condition(said) for name, said in rule.when.items()}
+    return {"impossible": when} | ({"note": text_token(rule.note)} if rule.note else {})
+
+
+def _condition(said: tuple[str | None, ...] | Range) -> object:
+    if not isinstance(said, Range):
+        return _value(said)
+    return {key: _scalar(end) for key, end in (("from", said.lower), ("to", said.upper)) if end is not None}
+
+
+def _flow(node: object) -> str:
+    match node:
+        case list():
+            return f"[{', '.join(map(_flow, node))}]"
+        case dict():
+            return f"{{{', '.join(f'{key}: {_flow(value)}' for key, value in node.items())}}}"
+        case _:
+            return str(node)
+
+
+def key_lines(key: str, indent: int) -> tuple[list[str], str]:
+    """The lines before a key's value, and how the line of the value starts."""
+    pad = " " * indent
+    return ([], f"{pad}{key}:") if len(key) <= _LONGEST_KEY else ([f"{pad}? {key}"], f"{pad}:")
+
+
+def _block(node: Mapping[str, object], indent: int) -> Iterator[str]:
+    for key, value in node.items():
+        before, start = key_lines(key, indent)
+        yield from before
+        short = f"{start} {_flow(value)}"
+        spread = isinstance(value, dict) and (key in ("columns",) or "kind" in value)
+        if isinstance(value, str) or (len(short) <= _WIDTH and not spread and not _holds_blocks(value)):
+            yield short
+        elif isinstance(value, dict):
+            yield start
+            yield from _block(value, indent + 2)
+        elif isinstance(value, list) and _holds_blocks(value):
+            yield start
+            for item in value:
+                lines = list(_block(item, indent + 4))
+                yield f"{' ' * (indent + 2)}- {lines[0].lstrip(' ')}"
+                yield from lines[1:]
+        elif isinstance(value, list):
+            yield from _wrapped(start, value, indent + 2)
+
+
+def _holds_blocks(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
+
+
+def _wrapped(start: str, items: list[str], indent: int) -> Iterator[str]:
+    """A list in brackets over several lines."""
+    line = f"{start} ["
+    for place, item in enumerate(items):
+        piece = item + ("]" if place == len(items) - 1 else ",")
+        if len(line) + len(piece) + 1 > _WIDTH and not line.endswith("["):
+            yield line.rstrip(" ")
+            line = " " * indent
+        line += piece if line.endswith(("[", " ")) else f" {piece}"
+    yield line
