@@ -113,4 +113,5 @@ def through_dictionary(array: pa.Array, encode: Callable[[pa.Array], CodeArray],
     if indices.null_count:
         wide = indices.cast(pa.int64())
         indices = pc.fill_null(wide, len(of_values))
-    return np.take(table, indices.to_numpy(zero_copy_only=False), mode="clip")
+    codes: CodeArray = np.take(table, indices.to_numpy(zero_copy_only=False), mode="clip")
+    return codes

@@ -28,13 +28,9 @@ def derived_type(column: Derived, schema: Schema) -> pa.DataType:
 def _is_whole(formula: LinearSum, schema: Schema) -> bool:
     numbers = (*formula.weights.values(), formula.constant)
     sources = (schema.column(name) for name in formula.weights)
-    return all(float(number).is_integer() for number in numbers) and all(_gives_integers(s, schema) for s in sources)
-
-
-def _gives_integers(column: object, schema: Schema) -> bool:
-    if isinstance(column, Derived) and isinstance(column.formula, LinearSum):
-        return pa.types.is_integer(derived_type(column, schema))
-    return isinstance(column, Integer)
+    return all(float(number).is_integer() for number in numbers) and all(
+        isinstance(source, Integer) for source in sources
+    )
 
 
 def derived_column(column: Derived, schema: Schema, decoded: Mapping[str, pa.Array]) -> pa.Array:

@@ -80,7 +80,7 @@ def _code_of(text: str | None, codec: ColumnCodec) -> int | None:
 
 def _of_hierarchy(column: Category, codecs: dict[str, ColumnCodec], domain: Domain) -> Forbidden:
     """A label with a group goes only with that group; other and missing, on either side, go with anything."""
-    fine, coarse = codecs[column.name], codecs[str(column.within)]
+    coarse = codecs[str(column.within)]
     mask = np.zeros((domain.sizes[column.name], domain.sizes[str(column.within)]), dtype=bool)
     for code, label in enumerate(column.labels):
         if label in column.groups and isinstance(coarse, LabelCodec):
@@ -88,5 +88,4 @@ def _of_hierarchy(column: Category, codecs: dict[str, ColumnCodec], domain: Doma
             mask[code, coarse.codes_matching(column.groups[label])] = False
     clique = domain.clique([column.name, str(column.within)])
     oriented = mask if clique[0] == column.name else mask.T
-    _ = fine
     return Forbidden(clique, np.ascontiguousarray(oriented).ravel())

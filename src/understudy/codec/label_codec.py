@@ -85,7 +85,7 @@ class LabelCodec:
             codes[array.is_null().to_numpy(zero_copy_only=False)] = self.layout.absent
         return codes
 
-    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:  # noqa: ARG002 - labels need no draw
+    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
         """The label of each code."""
         return self._values.take(pa.array(codes))
 

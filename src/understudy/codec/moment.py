@@ -32,12 +32,17 @@ _ISO_MOMENT = (
     "^(?P<Y>[0-9]{4})-(?P<m>[0-9]{1,2})-(?P<d>[0-9]{1,2})"
     "(?:[Tt ](?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.][0-9]+)?)? ?(?P<z>" + _OFFSET + ")?)?$"
 )
+# fmt: off
+_MONTHS = ("january", "february", "march", "april", "may", "june",
+           "july", "august", "september", "october", "november", "december")
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+# fmt: on
 _NAMES = {
-    "b": [name.lower() for name in "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()],
-    "B": "january february march april may june july august september october november december".split(),
-    "a": "mon tue wed thu fri sat sun".split(),
-    "A": "monday tuesday wednesday thursday friday saturday sunday".split(),
-    "p": ["am", "pm"],
+    "b": [name[:3] for name in _MONTHS],
+    "B": _MONTHS,
+    "a": [name[:3] for name in _WEEKDAYS],
+    "A": _WEEKDAYS,
+    "p": ("am", "pm"),
 }
 # The alternatives are ordered as Python's strptime orders them, so that "%Y%m%d" splits digits alike.
 _PARTS = {
@@ -94,7 +99,7 @@ def read_clock(array: pa.Array, form: str | None) -> Reading:
         ticks = _ticks(array.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64()))
         return Reading(ticks // _PER_SECOND[kind.unit], _valid(array), _valid(array))
     if pa.types.is_temporal(kind) or not has_text(kind):
-        return nothing(len(array), np.int64)
+        return nothing(len(array))
     moments = _read_text(canonical_text(array), form, _ISO_CLOCK)
     return Reading(moments.seconds % _SECONDS_A_DAY, moments.valid, moments.valid)
 
@@ -203,7 +208,8 @@ def _field(name: str, part: pa.Array, valid: Bools) -> Integers:
     if name in _NAMES:
         known = pa.array(_NAMES[name], part.type)
         numbers = pc.fill_null(pc.index_in(pc.ascii_lower(part), value_set=known), 0).to_numpy()
-        return numbers.astype(np.int64) + (name in "bB")
+        named: Integers = numbers.astype(np.int64) + (name in "bB")
+        return named
     filled = pc.if_else(pc.equal(pc.binary_length(part), 0), pa.scalar("0", part.type), pc.ascii_trim_whitespace(part))
     numbers = pc.fill_null(filled, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
     return np.where(valid, numbers, 0)
@@ -254,7 +260,7 @@ def _one_by_one(texts: pa.Array, form: str) -> _Moments:
 
 def format_text(stamps: pa.Array, form: str) -> pa.Array:
     """Timestamps in whole seconds (zoned or not) as text; names are English."""
-    if {key for key in re.findall("%(.)", form.replace("%%", ""))} <= _WRITTEN_ALIKE | {"z"}:
+    if set(re.findall("%(.)", form.replace("%%", ""))) <= _WRITTEN_ALIKE | {"z"}:
         return pc.strftime(stamps, format=form, locale="C")
     distinct = stamps.dictionary_encode()
     texts = [None if moment is None else moment.strftime(form) for moment in distinct.dictionary.to_pylist()]

@@ -58,9 +58,10 @@ class NumberCodec:
 
     def _bins(self, numbers: Values) -> CodeArray:
         if self._table is not None:
-            within = np.clip(numbers, self.axis.lower, self.axis.upper)
-            within -= self.axis.lower
-            return np.take(self._table, within, mode="clip")
+            low, high = int(self.axis.lower), int(self.axis.upper)
+            within: npt.NDArray[np.int64] = np.clip(numbers.astype(np.int64, copy=False), low, high)
+            codes: CodeArray = np.take(self._table, within - low, mode="clip")
+            return codes
         return np.searchsorted(self._inner, numbers, side="right").astype(self.layout.dtype)
 
     def _mark_special(self, codes: CodeArray, reading: Reading) -> None:
@@ -73,10 +74,9 @@ class NumberCodec:
         bins = np.where(regular, codes, 0).astype(np.int64)
         numbers = self.axis.support.draw(self.edges, bins, rng, self.special)
         if self.special:
-            numbers = numbers.astype(self._specials.dtype)
             place = codes.astype(np.int64) - self.layout.regular
             is_special = (place >= 0) & (place < len(self.special))
-            numbers[is_special] = self._specials[place[is_special]]
+            numbers = np.where(is_special, self._specials[np.where(is_special, place, 0)], numbers)
             regular |= is_special
         return self.axis.write(numbers, regular)
 
@@ -125,7 +125,8 @@ class NumberCodec:
         if number is None:
             return np.asarray([], dtype=np.int64)
         one = np.ones(1, dtype=bool)
-        return self._codes(Reading(np.asarray([number], dtype=self._inner.dtype), one, one)).astype(np.int64)
+        value: Values = np.asarray([number], np.int64) if isinstance(number, int) else np.asarray([number], np.float64)
+        return self._codes(Reading(value, one, one)).astype(np.int64)
 
     def codes_between(self, low: Number, high: Number) -> npt.NDArray[np.int64]:
         """Bins all of whose values lie in [low, high]; special values are not part of a range."""

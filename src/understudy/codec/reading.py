@@ -21,6 +21,7 @@ __all__ = ["Bools", "Reading", "nothing", "read_reals", "read_wholes"]
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.number]
 
 _MOST, _LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 _WHOLE = r"^[+-]?[0-9]{1,18}$"
@@ -41,9 +42,9 @@ class Reading:
     exact: Bools
 
 
-def nothing(rows: int, dtype: type[np.int64] | type[np.float64]) -> Reading:
+def nothing(rows: int) -> Reading:
     """A reading in which no value was understood."""
-    return Reading(np.zeros(rows, dtype=dtype), np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool))
+    return Reading(np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool))
 
 
 def read_wholes(array: pa.Array) -> Reading:
@@ -54,7 +55,7 @@ def read_wholes(array: pa.Array) -> Reading:
         return read_wholes(array.cast(pa.int8()))
     if pa.types.is_uint64(kind):
         numbers = _dense(array)
-        fits = numbers <= np.uint64(_MOST)
+        fits: Bools = np.less_equal(numbers, np.uint64(_MOST))
         return Reading(np.minimum(numbers, np.uint64(_MOST)).astype(np.int64), _valid(array), fits)
     if pa.types.is_integer(kind):
         return Reading(_dense(array).astype(np.int64), _valid(array), np.ones(len(array), dtype=bool))
@@ -64,7 +65,7 @@ def read_wholes(array: pa.Array) -> Reading:
         return read_wholes(array.cast(pa.string()))
     if is_text(kind):
         return _wholes_of_text(pc.ascii_trim_whitespace(array))
-    return nothing(len(array), np.int64)
+    return nothing(len(array))
 
 
 def read_reals(array: pa.Array) -> Reading:
@@ -79,16 +80,16 @@ def read_reals(array: pa.Array) -> Reading:
     if is_text(kind):
         return _reals_of_text(pc.ascii_trim_whitespace(array))
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return nothing(len(array), np.float64)
+        return nothing(len(array))
     # Adding zero turns -0.0 into 0.0.
     numbers = _dense(array).astype(np.float64) + 0.0
     valid = _valid(array) & ~np.isnan(numbers)
     return Reading(np.where(valid, numbers, 0.0), valid, valid)
 
 
-def _dense(array: pa.Array) -> npt.NDArray[np.generic]:
+def _dense(array: pa.Array) -> Numbers:
     filled = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
-    numbers: npt.NDArray[np.generic] = filled.to_numpy(zero_copy_only=False)
+    numbers: Numbers = filled.to_numpy(zero_copy_only=False)
     return numbers
 
 
@@ -110,11 +111,13 @@ def _floor(numbers: Reals, valid: Bools) -> Reading:
 
 def _wholes_of_text(texts: pa.Array) -> Reading:
     short = _matches(texts, _WHOLE)
-    values = _cast_where(texts, short, pa.int64())
+    values = _cast_where(texts, short, pa.int64()).astype(np.int64)
     reading = Reading(values, short, short.copy())
     real = ~short & _matches(texts, _SHORT_REAL)
     if real.any():
-        part = _floor(_cast_where(texts, real, pa.float64())[real], np.ones(int(real.sum()), dtype=bool))
+        part = _floor(
+            _cast_where(texts, real, pa.float64())[real].astype(np.float64), np.ones(int(real.sum()), dtype=bool)
+        )
         _place(reading, real, part)
     _read_rest(texts, reading, ~short & ~real, _whole_of)
     return reading
@@ -122,7 +125,7 @@ def _wholes_of_text(texts: pa.Array) -> Reading:
 
 def _reals_of_text(texts: pa.Array) -> Reading:
     short = _matches(texts, _SHORT_REAL)
-    values = _cast_where(texts, short, pa.float64()) + 0.0
+    values = _cast_where(texts, short, pa.float64()).astype(np.float64) + 0.0
     reading = Reading(values, short, short.copy())
     _read_rest(texts, reading, ~short, _real_of)
     return reading
@@ -133,10 +136,10 @@ def _matches(texts: pa.Array, pattern: str) -> Bools:
     return found
 
 
-def _cast_where(texts: pa.Array, chosen: Bools, kind: pa.DataType) -> npt.NDArray[np.generic]:
+def _cast_where(texts: pa.Array, chosen: Bools, kind: pa.DataType) -> Numbers:
     bare = pc.ascii_ltrim(texts, characters="+")
     picked = pc.if_else(pa.array(chosen), bare, pa.scalar("0", texts.type))
-    numbers: npt.NDArray[np.generic] = picked.cast(kind).to_numpy(zero_copy_only=False).copy()
+    numbers: Numbers = picked.cast(kind).to_numpy(zero_copy_only=False)
     return numbers
 
 

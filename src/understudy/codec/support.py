@@ -84,7 +84,8 @@ class Grid:
         # Each skipped value at or below the drawn one moves it up by one place, lowest first.
         for where, index in inside:
             indices += (bins == where) & (indices >= index)
-        return self.values(np.minimum(indices, np.maximum(stops - 1, firsts)[bins]))
+        highest: npt.NDArray[np.int64] = np.maximum(stops - 1, firsts)
+        return self.values(np.minimum(indices, highest[bins]))
 
     def _end(self, last_edge: Number) -> int:
         # The last bin includes its end when values are floats; edges of integer bins are already one past it.
