@@ -53,7 +53,7 @@ def half_width(law: Law, cells: int = 1) -> float:
 
     >>> from fractions import Fraction
     >>> half_width(Law("laplace", Fraction(10)))
-    29.0
+    30.0
     """
     if cells == 1 and law.kind == "laplace":
         decay = math.exp(-1.0 / float(law.parameter))

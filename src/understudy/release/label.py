@@ -34,6 +34,7 @@ def statement_document(statement: Statement) -> dict[str, object]:
         "epsilon": statement.epsilon,
         "delta": statement.delta,
         "odds": statement.odds,
+        "schema_sha256": statement.schema_digest,
         "unit": {"column": unit.column, "rows": unit.rows, "note": unit.note, "text": wording.unit_text(unit)},
         "neighbours": wording.NEIGHBOURS,
         "contribution_bound": unit.rows,
@@ -90,6 +91,7 @@ def _read(document: Document) -> Statement:
         currency=cast(Currency, currency),
         budget=Budget(_number(budget["epsilon"]), _number(budget["delta"])),
         unit=Unit(_text_or_none(unit["column"]), _whole(unit["rows"]), _text(unit["note"])),
+        schema_digest=_text(document["schema_sha256"]),
         charges=tuple(_read_charge(_mapping(one)) for one in _sequence(document["charges"])),
         granted=_read_cost(_mapping(document["granted"])),
         ledger=LedgerFacts(

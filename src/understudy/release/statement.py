@@ -4,6 +4,7 @@ The claim is computed from what ran (the sum of the charges), never from what wa
 come from the secure generator gets no claim at all.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,9 +12,10 @@ from fractions import Fraction
 from understudy.marginals.answer import Answer, Law, Selection
 from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.release import wording
-from understudy.schema import Unit
+from understudy.schema import Schema, Unit
+from understudy.schema.document import schema_to_text
 
-__all__ = ["Charge", "LedgerFacts", "Statement", "charges_of", "total_cost"]
+__all__ = ["Charge", "LedgerFacts", "Statement", "charges_of", "digest_of", "total_cost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Statement:
     currency: Currency
     budget: Budget
     unit: Unit
+    schema_digest: str
     charges: tuple[Charge, ...]
     granted: Cost
     ledger: LedgerFacts
@@ -125,6 +128,7 @@ class Statement:
             ("Trust model", wording.TRUST),
             ("Contribution bound", f"{self.unit.rows:,} row{'' if self.unit.rows == 1 else 's'} per unit"),
             ("Method", self.method),
+            ("Schema (SHA-256)", self.schema_digest),
             ("Granted", f"ε = {self.budget.epsilon:.9g}, δ = {self.budget.delta:.9g}"),
             ("Charged to the ledger", str(self.granted)),
             ("Spent by the questions", str(self.spent)),
@@ -148,6 +152,11 @@ class Statement:
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
+
+
+def digest_of(schema: Schema) -> str:
+    """SHA-256 of the schema's written form: ties statement and ledger to one schema."""
+    return hashlib.sha256(schema_to_text(schema).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def total_cost(costs: Iterable[Cost]) -> Cost:

@@ -13,6 +13,7 @@ __all__ = [
     "NEIGHBOURS",
     "TEST_DOUBLE",
     "TRUST",
+    "charge_note",
     "copies_text",
     "escape_markdown",
     "ledger_text",
@@ -62,7 +63,7 @@ def odds_text(epsilon: float | None, delta: float | None) -> str:
     """What ε means, as odds: the worst factor, and what a chance of 1 in 100 may become.
 
     >>> odds_text(1.0, 0.0).split(". ")[1]
-    'A suspicion of 1 in 100 can become at most 1 in 37.4 because of that unit'
+    'A suspicion of 1 in 100 can become at most 1 in 37.4 because of that unit.'
     """
     if epsilon is None or delta is None:
         return "There is no bound on what this folder may reveal about a single unit."
@@ -126,6 +127,11 @@ def ledger_text(dataset: str | None) -> str:
             "Earlier or later releases of the same data are not counted here; their costs add to this one."
         )
     return f"Charged to the ledger of dataset {dataset!r}; its total covers every release that ledger lists."
+
+
+def charge_note(schema_digest: str) -> str:
+    """What the ledger notes with a charge: the schema it was made under."""
+    return f"schema sha256 {schema_digest}"
 
 
 def escape_markdown(text: str) -> str:

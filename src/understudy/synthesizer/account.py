@@ -11,7 +11,8 @@ from pathlib import Path
 from understudy.errors import UnderstudyError, UsageError
 from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import Ledger, Outcome, Receipt
-from understudy.release.statement import LedgerFacts
+from understudy.release.statement import LedgerFacts, digest_of
+from understudy.release.wording import charge_note
 from understudy.schema import Unit
 from understudy.synthesizer.design import Design
 
@@ -100,6 +101,7 @@ def _charge(ledger: Ledger, dataset: str, design: Design, run: str) -> Receipt:
         cost=design.granted,
         budget=design.budget,
         unit=_unit_words(design.schema.unit),
+        note=charge_note(digest_of(design.schema)),
     )
 
 

@@ -24,7 +24,7 @@ from understudy.release.config import RunConfig, installed_versions
 from understudy.release.folder import check_free
 from understudy.release.release import Release
 from understudy.release.rows import Fitted
-from understudy.release.statement import Charge, Statement, charges_of
+from understudy.release.statement import Charge, Statement, charges_of, digest_of
 from understudy.release.wording import TEST_DOUBLE
 from understudy.schema import Schema
 from understudy.synthesizer.account import Account, Charged, Place
@@ -138,6 +138,7 @@ def _release(
         currency=design.currency,
         budget=design.budget,
         unit=design.schema.unit,
+        schema_digest=digest_of(design.schema),
         charges=tuple(charges),
         granted=design.granted,
         ledger=charged.facts,

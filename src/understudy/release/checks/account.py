@@ -11,8 +11,9 @@ from understudy.privacy.calibrate import discovery_threshold, law_for
 from understudy.privacy.ledger import verify_extract
 from understudy.release.config import RunConfig
 from understudy.release.label import read_statement, statement_document, statement_markdown
-from understudy.release.statement import Charge, Statement
+from understudy.release.statement import Charge, Statement, digest_of
 from understudy.release.store import read_json
+from understudy.release.wording import charge_note
 from understudy.schema import Schema
 
 __all__ = ["check_charges", "check_ledger", "check_settings", "check_statement"]
@@ -94,6 +95,7 @@ def check_settings(statement: Statement, config: RunConfig, schema: Schema) -> l
         "config.yaml: copies_mode": (config.copies_mode, statement.copies_mode),
         "schema.yaml: unit": (schema.unit, statement.unit),
         "schema.yaml: title": (schema.title, statement.title),
+        "schema.yaml": (digest_of(schema), statement.schema_digest),
     }
     differs = [where for where, (given, stated) in pairs.items() if given != stated]
     found = [Problem(where, "is not what the statement says.", DISTRUST) for where in differs]
@@ -122,6 +124,7 @@ def check_ledger(statement: Statement, lines: Sequence[str]) -> list[Problem]:
         "hash": (last.get("hash"), statement.ledger.head),
         "releases": (last.get("releases"), statement.ledger.releases),
         "method": (last.get("method"), statement.method),
+        "note": (last.get("note"), charge_note(statement.schema_digest)),
         "cost": (cost, (granted.epsilon, granted.rho, granted.delta)),
         "budget": (budget, (statement.budget.epsilon_units, statement.budget.delta_units)),
     }

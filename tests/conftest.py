@@ -1,0 +1,36 @@
+"""Releases made once and shared: reading them costs nothing, so tests only copy or read them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.release.people import release_of_everything, release_of_simple
+from understudy.release.release import Release
+
+
+@pytest.fixture(scope="session")
+def full_release() -> Release:
+    """A release of a table with every kind of column, under δ."""
+    return release_of_everything()
+
+
+@pytest.fixture(scope="session")
+def full_folder(full_release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its folder on disk. Read it or copy it, never change it."""
+    folder = tmp_path_factory.mktemp("releases") / "full"
+    full_release.save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def plain_release() -> Release:
+    """A release of three columns under pure ε."""
+    return release_of_simple()
+
+
+@pytest.fixture(scope="session")
+def plain_folder(plain_release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its folder on disk. Read it or copy it, never change it."""
+    folder = tmp_path_factory.mktemp("releases") / "plain"
+    plain_release.save(folder)
+    return folder
