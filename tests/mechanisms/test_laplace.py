@@ -17,7 +17,7 @@ from understudy.mechanisms.laplace import Laplace, smallest_threshold
 from understudy.mechanisms.mechanism import PublicFacts
 from understudy.schema import Unit
 
-LEVEL = 1e-4
+LEVEL = 1e-6  # per comparison; noise is fresh in every run of the suite
 SMALL = letters({"a": 2, "b": 3})
 
 
@@ -110,7 +110,7 @@ def test_a_domain_of_ten_to_the_fifteen_cells():
     model = Laplace().run(curator, epsilon(1))
     ones, twos = (int(str(digit) * 15) for digit in (1, 2))
     shares = dict(zip(model.blocks[0].indices.tolist(), model.blocks[0].probabilities.tolist(), strict=True))
-    assert 20 < len(shares) < 250  # 100 empty cells are expected at the chosen threshold
+    assert 10 < len(shares) < 250  # at most 100 empty cells are expected at the chosen threshold
     assert shares[ones] == pytest.approx(500 / (1_000 + 31 * len(shares)), rel=0.3)
     assert shares[twos] > 0
     drawn = model.draw(1_000, np.random.default_rng(0))
@@ -163,6 +163,13 @@ def test_plans_refuse_in_advance():
     wide = Domain.of({"a": 2**31, "b": 2**30})
     with pytest.raises(UsageError, match="threshold"):
         Laplace(threshold=1).plan(PublicFacts(wide, (), 1), epsilon(1))
+
+
+def test_plans_give_back_options_that_rebuild_the_method():
+    recipe = Laplace(threshold=3, n_policy="estimated")
+    plan = recipe.plan(PublicFacts(Domain.of({"a": 4}), (), 1), epsilon(1))
+    assert Laplace(**plan.options) == recipe
+    assert "Dense form: noisy counts below 3" in plan.notes[0]
 
 
 def test_plan_notes_warn_of_a_table_that_drowns():

@@ -4,12 +4,14 @@ from typing import ClassVar
 
 import pytest
 
-from tests.mechanisms.door import VOTERS
+from tests.mechanisms.door import VOTERS, epsilon
 from understudy.errors import UsageError
+from understudy.marginals.domain import Domain
 from understudy.mechanisms import registry
 from understudy.mechanisms.independent import Independent
 from understudy.mechanisms.laplace import Laplace
-from understudy.mechanisms.registry import currency_for, describe, mechanism, names
+from understudy.mechanisms.mechanism import PublicFacts
+from understudy.mechanisms.registry import currency_for, describe, mechanism, names, resolve
 from understudy.privacy.cost import Budget
 from understudy.schema import OpenCategory, Schema, Unit
 
@@ -78,6 +80,13 @@ def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
     assert mechanism("laplace") == Laplace()
     with pytest.raises(UsageError, match="true or false"):
         mechanism("foreign", {"loud": "1"})
+
+
+def test_auto_is_resolved_for_the_facts_of_the_plan():
+    facts = PublicFacts(Domain.of({"a": 2_000}), (), 1)
+    assert resolve(mechanism("auto"), facts, epsilon(1)) == Laplace()
+    assert resolve(mechanism("auto"), facts, epsilon(0.9)) == Independent()
+    assert resolve(Laplace(threshold=3), facts, epsilon(1)) == Laplace(threshold=3)
 
 
 def test_currency(foreign):

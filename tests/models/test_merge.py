@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
@@ -45,8 +44,3 @@ def test_contradicting_parts_still_give_a_legal_table(city):
     assert table.sum() == pytest.approx(1.0)
     assert table.min() >= 0
     assert not table[~WITHIN].any()
-
-
-def test_nothing_possible_is_refused():
-    with pytest.raises(UsageError, match="state, city: leave no combination"):
-        joined([0.5, 0.5], [0.25] * 4, np.zeros((2, 4), dtype=bool))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from understudy.errors import ResourceError
+from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
@@ -52,3 +52,12 @@ def test_too_large_a_group_is_refused_and_named():
     assert check_linked(domain, cliques, [rule("y", "z", domain=domain)], "plan") == 10_000
     with pytest.raises(ResourceError, match=r"plan: rules tie x, y into one table of 10,010,000 cells"):
         check_linked(domain, cliques, [rule("x", "y", domain=domain)], "plan")
+
+
+def test_rules_that_leave_nothing_are_refused():
+    cliques = [Clique((name,)) for name in DOMAIN.columns]
+    halves = [np.repeat([True, False], 3), np.repeat([False, True], 3)]
+    rules = [Forbidden(Clique(("a", "b")), mask) for mask in halves]
+    assert check_linked(DOMAIN, cliques, rules[:1], "plan") == 6
+    with pytest.raises(UsageError, match=r"plan: rules over a, b: leave no combination"):
+        check_linked(DOMAIN, cliques, rules, "plan")

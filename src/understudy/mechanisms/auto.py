@@ -2,7 +2,8 @@
 
 The rule, in full. A pure ε budget and a table whose noise adds up to at most 2,000 rows (number of cells × k/ε, k the
 rows of a unit): `laplace`, which then keeps every relation between the columns. Anything else: `independent`. Neither
-the rows nor a hint about them enter, so the plan and the run pick the same method.
+the rows nor a hint about them enter. Where open categories make the largest possible domain of the plan wider than
+the one the run finds, `registry.resolve` fixes the choice of the plan.
 
 Privacy: that of the method picked; the choice itself reads nothing.
 """

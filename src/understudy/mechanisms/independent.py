@@ -13,7 +13,7 @@ columns as far as the rules allow.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar, get_args
 
 from understudy.errors import UsageError, nearest
@@ -53,11 +53,10 @@ class Independent:
             raise UsageError(f"negatives {self.negatives!r}", "is not a way to remove negative counts.", hint)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """One step per column, at equal cost; refuses rules that tie too many combinations together."""
+        """One step per column, at equal cost; refuses rules that tie too much together or leave nothing possible."""
         domain = facts.domain
         cliques = [domain.clique([name]) for name in domain.columns]
         largest = check_linked(domain, cliques, facts.forbidden, f"method {self.name}")
-        BlockModel.uniform(domain, facts.forbidden, 0.0)  # raises where the rules leave nothing possible
         parts = cost.split([1.0] * len(cliques))
         steps = tuple(
             noisy_step(f"measure {clique[0]}", part, domain.cells(clique), facts.unit_rows)
@@ -72,7 +71,7 @@ class Independent:
             cells * _CELL_BYTES + largest * _LINKED_BYTES,
             seconds_for(facts, cells + largest),
             ("Relations between columns are not kept.", *_rows_note(facts, steps[0].expected_error)),
-            {"negatives": self.negatives},
+            asdict(self),
         )
 
     def run(self, curator: Curator, cost: Cost) -> BlockModel:

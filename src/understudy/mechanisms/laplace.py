@@ -19,7 +19,7 @@ rest scaled, the reading that fits its printed distances best; `norm_sub` is the
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -32,7 +32,7 @@ from understudy.mechanisms.forecast import facts_of, noisy_step, pass_probabilit
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.models.blocks import Block, BlockModel
 from understudy.models.nonnegative import Negatives, nonnegative
-from understudy.models.restrict import allowed
+from understudy.models.restrict import allowed, check_linked
 from understudy.privacy.calibrate import check_sparse, law_for
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
@@ -102,8 +102,9 @@ class Laplace:
             _check_possible(facts)
         else:
             check_sparse(law, cells, self._threshold(law, cells), f"method {self.name}")
-            # What remains if no cell passes; building it now shows that the rules allow it.
-            BlockModel.uniform(facts.domain, facts.forbidden, 0.0)
+            # If no cell passes, all that remains is the uniform model, which must be able to hold the rules.
+            cliques = [facts.domain.clique([name]) for name in facts.domain.columns]
+            check_linked(facts.domain, cliques, facts.forbidden, f"method {self.name}")
         return Plan(
             self.name,
             for_total + for_table,
@@ -112,7 +113,7 @@ class Laplace:
             held * (_DENSE_BYTES if dense else _KEPT_BYTES),
             seconds_for(facts, held),
             notes,
-            {"n_policy": self.n_policy, "negatives": self.negatives, "form": "dense" if dense else "sparse"},
+            asdict(self),
         )
 
     def run(self, curator: Curator, cost: Cost) -> BlockModel:
@@ -163,7 +164,10 @@ class Laplace:
         if cells > self.dense_cells or self.threshold is not None:
             cut = self._threshold(law, cells)
             empty = cells * pass_probability(law, cut)
-            notes.append(f"Noisy counts below {cut} are dropped; about {empty:,.0f} empty cells pass as noise.")
+            form = "Sparse" if cells > self.dense_cells else "Dense"
+            notes.append(
+                f"{form} form: noisy counts below {cut} are dropped; about {empty:,.0f} empty cells pass as noise."
+            )
             if cells > self.dense_cells:
                 held = math.ceil(empty) + (facts.rows_hint or 0)
         if facts.rows_hint is not None:

@@ -15,11 +15,11 @@ from understudy.errors import UsageError, nearest
 from understudy.mechanisms.auto import Auto
 from understudy.mechanisms.independent import Independent
 from understudy.mechanisms.laplace import Laplace
-from understudy.mechanisms.mechanism import Mechanism
-from understudy.privacy.cost import Budget, Currency
+from understudy.mechanisms.mechanism import Mechanism, PublicFacts
+from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.schema import OpenCategory, Schema
 
-__all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechanism", "names"]
+__all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechanism", "names", "resolve"]
 
 GROUP = "understudy.mechanisms"
 _BUILT_IN: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Auto, Independent, Laplace)}
@@ -70,6 +70,11 @@ def mechanism(name: str, options: Mapping[str, object] | None = None) -> Mechani
             raise UsageError(f"option {key!r}", f"is not an option of method {name}.", known)
         given[key] = _read(value, hints[key], key) if isinstance(value, str) else value
     return kind(**given)
+
+
+def resolve(method: Mechanism, facts: PublicFacts, cost: Cost) -> Mechanism:
+    """The method itself, or the one that `auto` picks for these facts: what a plan shows is then what runs."""
+    return method.pick(facts, cost) if isinstance(method, Auto) else method
 
 
 def describe(name: str) -> Description:

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
@@ -33,14 +32,11 @@ def joint_table(
 ) -> tuple[Clique, Ints, Floats]:
     """The joint table (clique, possible cells, probabilities) of disjoint parts under the rules within them.
 
-    Raises:
-        UsageError: if the rules leave no cell possible.
+    The rules must leave a cell possible (`restrict.check_linked` sees to that).
     """
     clique = domain.clique(name for part in parts for name in part)
     cells = np.arange(domain.cells(clique), dtype=np.int64)
     cells = cells[allowed(domain, clique, cells, forbidden)]
-    if not cells.size:
-        raise UsageError(f"rules over {', '.join(clique)}", "leave no combination possible.", "Drop or narrow a rule.")
     places = [sub_indices(domain, clique, cells, part) for part in parts]
     targets = list(parts.values())
     table = _product(places, targets)

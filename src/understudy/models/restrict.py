@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import ResourceError
+from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
@@ -68,22 +68,28 @@ def linked(domain: Domain, cliques: Iterable[Clique], forbidden: Iterable[Forbid
     return sorted(groups, key=lambda group: place[group[0][0]])
 
 
-def check_linked(domain: Domain, cliques: Iterable[Clique], forbidden: Iterable[Forbidden], where: str) -> int:
+def check_linked(domain: Domain, cliques: Iterable[Clique], forbidden: Sequence[Forbidden], where: str) -> int:
     """Cells of the largest table the rules tie together.
 
     Raises:
         ResourceError: if that table is too large to hold.
+        UsageError: if the rules leave no combination of some columns possible.
     """
     largest = 1
     for group in linked(domain, cliques, forbidden):
-        names = [name for clique in group for name in clique]
-        cells = domain.cells(names)
+        clique = domain.clique(name for part in group for name in part)
+        cells = domain.cells(clique)
         largest = max(largest, cells)
-        if cells > BLOCK_CELLS and len(group) > 1:
+        if not any(set(rule.clique) <= set(clique) for rule in forbidden):
+            continue
+        names = ", ".join(clique)
+        if cells > BLOCK_CELLS:
             raise ResourceError(
-                f"{where}: rules tie {', '.join(names)} into one table of {cells:,} cells",
+                f"{where}: rules tie {names} into one table of {cells:,} cells",
                 cells * 40,
                 BLOCK_CELLS * 40,
                 "Use coarser bins for these columns or drop a rule.",
             )
+        if not allowed(domain, clique, np.arange(cells, dtype=np.int64), forbidden).any():
+            raise UsageError(f"{where}: rules over {names}", "leave no combination possible.", "Drop or narrow a rule.")
     return largest
