@@ -1,0 +1,144 @@
+"""The randomizer of releases: integers in and out, no wrap, no seed, no private number in a message."""
+
+import inspect
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.counts.source import LabelCounts, OccupiedCells
+from understudy.errors import UsageError
+from understudy.marginals.answer import Law
+from understudy.privacy import noise, secure
+from understudy.privacy.randomizer import Randomizer, Request
+from understudy.privacy.secure import LARGEST_ANSWER, SecureRandomizer
+
+LAPLACE, GAUSSIAN = Law("laplace", Fraction(2)), Law("gaussian", Fraction(9))
+SILENT = Law("laplace", Fraction(1, 10**6))
+
+
+def _request(cells: int, law: Law | None = LAPLACE, *, threshold: int = 0, rate: Fraction = Fraction(0)) -> Request:
+    return Request("measure", "age", cells, law, Fraction(1), rate, threshold)
+
+
+def _ints(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def test_it_is_the_private_one_and_keeps_nothing() -> None:
+    randomizer: Randomizer = SecureRandomizer()
+    assert randomizer.private
+    assert not vars(randomizer)
+    assert not inspect.signature(SecureRandomizer).parameters
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=lambda law: law.kind)
+def test_noise_is_added_and_the_input_left_alone(law: Law) -> None:
+    exact = np.full(50_000, 1000, dtype=np.int64)
+    noisy = SecureRandomizer().add_noise(_request(50_000, law), exact)
+    assert noisy.dtype == np.int64
+    assert (exact == 1000).all()
+    assert abs(noisy.mean() - 1000) < 6 * (law.variance / 50_000) ** 0.5
+    assert noisy.var() == pytest.approx(law.variance, rel=0.1)
+    assert not np.array_equal(noisy, SecureRandomizer().add_noise(_request(50_000, law), exact))
+
+
+def test_nearly_no_noise_returns_the_counts() -> None:
+    exact = _ints(0, 1, 2**31, 2**32 + 1, 2**53 - 1)
+    assert np.array_equal(SecureRandomizer().add_noise(_request(5, SILENT), exact), exact)
+
+
+def test_answers_are_cut_and_never_wrap() -> None:
+    law = Law("laplace", Fraction(2**60))
+    noisy = SecureRandomizer().add_noise(_request(4000, law), np.full(4000, 2**53 - 1, dtype=np.int64))
+    assert noisy.max() == LARGEST_ANSWER
+    assert noisy.min() == -LARGEST_ANSWER
+    assert 0.3 < (noisy > 0).mean() < 0.7
+
+
+def test_the_cut_hides_the_cut_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise that arrives as ±2⁶² must not show the count behind it."""
+    monkeypatch.setattr(secure, "discrete_laplace", lambda size, scale: _ints(noise.LARGEST, -noise.LARGEST))
+    for count in (0, 1, 2**53 - 1):
+        noisy = SecureRandomizer().add_noise(_request(2), _ints(count, count))
+        assert noisy.tolist() == [LARGEST_ANSWER, -LARGEST_ANSWER]
+
+
+@pytest.mark.parametrize(
+    "exact",
+    [np.zeros(3), np.zeros(3, np.int32), np.zeros((3, 1), np.int64), _ints(0, 0), _ints(-7, 0, 0), _ints(2**53, 0, 0)],
+    ids=["float", "int32", "matrix", "size", "negative", "huge"],
+)
+def test_broken_counts_are_refused_without_naming_them(exact: np.ndarray) -> None:
+    with pytest.raises(UsageError, match="measure age") as caught:
+        SecureRandomizer().add_noise(_request(3), exact)
+    assert "7" not in str(caught.value)
+    assert str(2**53) not in str(caught.value)
+
+
+def test_a_request_needs_a_law() -> None:
+    with pytest.raises(UsageError, match="law"):
+        SecureRandomizer().add_noise(_request(1, None), _ints(1))
+
+
+def test_sparse_cells_skip_the_occupied_ones() -> None:
+    """Almost all cells pass at threshold 1 and scale 1000, so every gap in the numbering would show."""
+    law = Law("laplace", Fraction(1000))
+    occupied = OccupiedCells(_ints(0, 3, 4, 5, 98, 99), np.full(6, 2**40, dtype=np.int64))
+    seen: set[int] = set()
+    for _ in range(60):
+        kept = SecureRandomizer().add_sparse_noise(_request(100, law, threshold=1), occupied)
+        assert np.all(np.diff(kept.indices) > 0)
+        assert kept.counts.min() >= 1
+        assert set(kept.indices[kept.counts > 2**39].tolist()) == {0, 3, 4, 5, 98, 99}
+        seen |= set(kept.indices.tolist())
+    assert seen == set(range(100))
+
+
+def test_sparse_noise_on_a_table_without_empty_or_without_occupied_cells() -> None:
+    full = OccupiedCells(np.arange(5, dtype=np.int64), np.full(5, 10, dtype=np.int64))
+    kept = SecureRandomizer().add_sparse_noise(_request(5, SILENT, threshold=1), full)
+    assert kept.counts.tolist() == [10] * 5
+    none = OccupiedCells(_ints(), _ints())
+    kept = SecureRandomizer().add_sparse_noise(_request(10**15, SILENT, threshold=1), none)
+    assert kept.indices.size == kept.counts.size == 0
+    assert kept.indices.dtype == kept.counts.dtype == np.int64
+
+
+@pytest.mark.parametrize("indices", [(-1, 2), (2, 2), (3, 1), (0, 10)])
+def test_broken_cell_numbers_are_refused(indices: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="cells must increase"):
+        SecureRandomizer().add_sparse_noise(_request(10, threshold=1), OccupiedCells(_ints(*indices), _ints(1, 1)))
+
+
+def test_sparse_noise_refuses_gaussian_noise_and_floods() -> None:
+    cells = OccupiedCells(_ints(1), _ints(1))
+    with pytest.raises(UsageError, match="Laplace"):
+        SecureRandomizer().add_sparse_noise(_request(10, GAUSSIAN, threshold=1), cells)
+    with pytest.raises(UsageError, match="threshold of about"):
+        SecureRandomizer().add_sparse_noise(_request(10**15, threshold=3), cells)
+
+
+def test_frequent_labels_come_in_code_point_order() -> None:
+    labels = LabelCounts(("z", "é", "Z", "a", "", "ä", "10", "9"), _ints(9, 9, 9, 2, 9, 9, 9, 9))
+    kept = SecureRandomizer().keep_frequent(_request(0, SILENT, threshold=3), labels)
+    assert kept.labels == ("", "10", "9", "Z", "z", "ä", "é")
+    assert kept.counts.tolist() == [9] * 7
+
+
+def test_counts_stay_with_their_labels_and_the_threshold_is_inclusive() -> None:
+    labels = LabelCounts(("b", "a", "c"), _ints(5, 7, 4))
+    kept = SecureRandomizer().keep_frequent(_request(0, SILENT, threshold=5), labels)
+    assert kept.labels == ("a", "b")
+    assert kept.counts.tolist() == [7, 5]
+    empty = SecureRandomizer().keep_frequent(_request(0, threshold=5), LabelCounts((), _ints()))
+    assert empty.labels == ()
+    assert empty.counts.dtype == np.int64
+
+
+def test_choose_takes_the_maximum_and_checks_its_scores() -> None:
+    request = _request(3, None, rate=Fraction(1))
+    assert SecureRandomizer().choose(request, _ints(-(2**62), 2**62, 0)) == 1
+    for scores in (np.zeros(3), _ints(1, 2), np.zeros((3, 1), np.int64)):
+        with pytest.raises(UsageError, match="scores"):
+            SecureRandomizer().choose(request, scores)
