@@ -34,7 +34,7 @@ def settled_edges(column: NumberColumn, given: Sequence[Number] | None = None) -
         if given is None:
             rule = "has bins chosen privately, which are not settled yet."
             raise UsageError(f"column {column.name!r}", rule, "Pass its edges.")
-        starts = (axis.lower, *sorted({edge for edge in given if axis.lower < edge <= axis.upper}))
+        starts = (axis.lower, *_inner(axis, given))
     return kept_edges([*starts, _end(axis)], axis.support, special_of(column))
 
 
@@ -51,6 +51,14 @@ def fine_grid(column: NumberColumn, cells: int) -> list[Number]:
         count = min(cells, values)
         starts = [lower + step * (place * values // count) for place in range(count)]
     return kept_edges([*starts, _end(axis)], support, special_of(column))
+
+
+def _inner(axis: Axis, given: Sequence[Number]) -> list[Number]:
+    """The edges between the bounds. The last one given ends the last bin, be it the bound itself or one past it."""
+    places = sorted(set(given))
+    if places and places[-1] >= axis.upper:
+        places.pop()
+    return [place for place in places if axis.lower < place < _end(axis)]
 
 
 def _end(axis: Axis) -> Number:

@@ -1,0 +1,41 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from understudy.codec.column_codec import Layout, code_type, through_dictionary
+
+
+@pytest.mark.parametrize(
+    ("other", "missing", "absent", "unknown", "size"),
+    [(True, True, 4, 3, 5), (True, False, 3, 3, 4), (False, True, 3, 3, 4), (False, False, 0, 0, 3)],
+)
+def test_odd_values_have_their_places(other, missing, absent, unknown, size):
+    layout = Layout(regular=2, special=1, other=other, missing=missing)
+    assert (layout.absent, layout.unknown, layout.size) == (absent, unknown, size)
+
+
+def test_code_types_are_the_smallest():
+    assert [code_type(size).name for size in (1, 256, 257, 65_536, 65_537)] == [
+        *("uint8", "uint8", "uint16", "uint16", "uint32")
+    ]
+
+
+def test_only_distinct_values_are_coded():
+    seen = []
+
+    def encode(array):
+        seen.append(array.to_pylist())
+        return np.arange(len(array), dtype=np.uint8)
+
+    codes = through_dictionary(pa.array(["a", None, "b", "a"]), encode, 9)
+    assert codes.tolist() == [0, 9, 1, 0]
+    assert seen == [["a", "b"]]
+
+
+def test_a_full_index_type_still_has_room_for_nulls():
+    values = pa.array([str(number) for number in range(128)])
+    indices = pa.array([127, None, 0], pa.int8())
+    codes = through_dictionary(
+        pa.DictionaryArray.from_arrays(indices, values), lambda array: np.arange(len(array), dtype=np.uint8), 200
+    )
+    assert codes.tolist() == [127, 200, 0]

@@ -1,0 +1,81 @@
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+from tests.codec.examples import codec_of, codec_of_everything, codes, invalid_text
+from understudy.codec.label_codec import labels_as
+from understudy.schema import Boolean, Category
+
+CODEC = codec_of_everything()
+UNKNOWN = 10  # "plain" has ten labels and no other: unknown is missing
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([1, 2, 5, None, -1], pa.int64(), [0, 1, UNKNOWN, UNKNOWN, UNKNOWN]),
+        ([1, 2, 255], pa.uint8(), [0, 1, UNKNOWN]),
+        ([1, 2**64 - 1], pa.uint64(), [0, UNKNOWN]),
+        ([1.0, 0.5, -0.5], pa.float64(), [0, 7, UNKNOWN]),
+        ([0.5, 2.0], pa.float32(), [7, 1]),
+        ([True, False], pa.bool_(), [5, UNKNOWN]),
+        ([dt.date(2020, 1, 1)], pa.date32(), [6]),
+        (["red", "Red", "red ", " x ", "x"], pa.string(), [3, UNKNOWN, UNKNOWN, 8, UNKNOWN]),
+        (["Ünï", "é", "e\u0301"], pa.large_string(), [4, UNKNOWN, 9]),
+        ([b"red", b"\xff"], pa.binary(), [3, UNKNOWN]),
+        (["05", "5", "1.0"], pa.string(), [2, UNKNOWN, UNKNOWN]),
+    ],
+)
+def test_values_are_compared_by_exact_text(values, kind, expected):
+    assert codes(CODEC, "plain", values, kind) == expected
+    assert CODEC.encode("plain", pa.array(values, kind).dictionary_encode()).tolist() == expected
+
+
+def test_without_missing_and_other_unknown_is_the_first_code():
+    assert codes(CODEC, "blank", ["", "a", "zzz", None]) == [0, 1, 0, 0]
+
+
+def test_integers_outside_64_bits_match_their_labels():
+    assert codes(CODEC, "wide", [-(2**63), 2**63 - 1, 0], pa.int64()) == [0, 1, 3]
+    assert codes(CODEC, "wide", [2**64 - 1, 2**63 - 1, 2**63], pa.uint64()) == [2, 1, 3]
+    close = codec_of(Category(name="c", labels=("18446744073709551615", "18446744073709551614")))
+    assert codes(close, "c", [-1, -2], pa.int64()) == [2, 2]
+
+
+def test_integer_table_does_not_wrap():
+    assert codes(CODEC, "numbered", [-1, 0, 7, 8, -2, 2**63 - 1, -(2**63), None]) == [0, 1, 2, 3, 3, 3, 3, 3]
+
+
+def test_stored_integers_come_back_as_integers():
+    assert labels_as(["-1", "0", None], pa.int64()).to_pylist() == [-1, 0, None]
+    assert labels_as(["1", "300", "x"], pa.int8()).to_pylist() == [1, None, None]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([True, False, None], pa.bool_()),
+        ([1, 0, None], pa.int32()),
+        ([1.0, 0.0, None], pa.float64()),
+        (["TRUE", "false", ""], pa.string()),
+        ([" Yes", "nO ", "maybe"], pa.string()),
+        (["1", "0", "2"], pa.string()),
+        (["1.0", "0.0", "\0"], pa.string()),
+        (["t", "F", "tf"], pa.string_view()),
+        ([1, 0, 2], pa.int8()),
+    ],
+)
+def test_booleans_in_all_their_forms(values, kind):
+    assert codes(CODEC, "flag", values, kind) == [1, 0, 2]
+    assert codes(CODEC, "sure", values, kind) == [1, 0, 0]
+
+
+def test_a_label_named_missing_wins_over_the_word():
+    codec = codec_of(Category(name="c", labels=("missing", "a")), Boolean(name="b"))
+    assert codec.codes_matching("c", "missing").tolist() == [0]
+    assert codec.codes_matching("b", "missing").tolist() == [2]
+
+
+def test_text_that_is_not_utf8_equals_nothing():
+    assert CODEC.encode("plain", invalid_text(b"red", b"\xffred", b"1")).tolist() == [3, UNKNOWN, 0]
