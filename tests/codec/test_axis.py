@@ -42,7 +42,7 @@ def test_instants_keep_their_zone():
     assert start == int(low.timestamp())
     stored = write(column, [start, 0])
     assert stored.type == pa.timestamp("us", "Europe/Berlin")
-    assert stored[0].as_py() == low
+    assert stored[0].as_py().timestamp() == start
     text = Datetime(name="t", lower=low, upper=high, zone="Europe/Berlin", storage="string")
     assert write(text, [start, 0]).to_pylist() == ["2020-10-25T02:00:00+0200", None]
     assert write(text, [start + 3600, 0]).to_pylist() == ["2020-10-25T02:00:00+0100", None]

@@ -24,7 +24,6 @@ def test_edges_belong_to_the_bin_above_and_the_last_edge_to_the_last():
 
 
 def test_special_values_are_met_exactly_or_not_at_all():
-    # 29 bins are no rule: what counts is that special codes follow the regular ones in the order declared.
     regular = CODEC.domain.sizes["income"] - 3
     special = [regular, regular + 1, regular + 2]
     assert codes(CODEC, "income", [999_998, 0, -1]) == special
@@ -53,14 +52,8 @@ def test_specials_are_decoded_exactly_and_bins_never_give_one():
 @settings(max_examples=60, deadline=None)
 def test_integers_stay_in_bounds_on_the_step_and_come_back(lower, width, step, count, special):
     step, values = min(step, width), width // min(step, width) + 1
-    column = Integer(
-        name="n",
-        lower=lower,
-        upper=lower + width,
-        step=step,
-        bins=UniformBins(min(count, values)),
-        special=tuple(special),
-    )
+    bins, upper = UniformBins(min(count, values)), lower + width
+    column = Integer(name="n", lower=lower, upper=upper, step=step, bins=bins, special=tuple(special))
     codec = codec_of(column)
     drawn = np.arange(codec.domain.sizes["n"]).repeat(4)
     numbers = codec.decode({"n": drawn}, np.random.default_rng(0))["n"]
@@ -83,10 +76,7 @@ def test_floats_stay_in_bounds_with_their_decimals_and_come_back(lower, width, d
     assert numbers.min() >= lower
     assert numbers.max() <= lower + width
     assert (codec.encode("f", stored) == drawn).all()
-    if decimals is not None and round(lower, decimals) > lower:
-        assert [f"{number:.{decimals}f}" for number in numbers] == [
-            f"{float(f'{number:.{decimals}f}'):.{decimals}f}" for number in numbers
-        ]
+    if decimals is not None and width >= 2 / 10**decimals:
         assert all(float(f"{number:.{decimals}f}") == number for number in numbers)
 
 
@@ -110,7 +100,7 @@ def test_conditions_choose_bins_fully_inside(text, expected):
 
 
 def test_words_for_bins():
-    assert [CODEC.describe("stepped", code) for code in (0, 8, 9)] == ["[3, 556)", "[4448, 5000]", "missing"]
+    assert [CODEC.describe("stepped", code) for code in (0, 8, 9)] == ["[3, 556)", "[4441, 5000]", "missing"]
     assert CODEC.describe("age", 7) == "7"
     assert CODEC.describe("coarse", 0) == "0"
     assert CODEC.describe("born", 31) == "[2020-01-13, 2020-12-31]"
