@@ -13,7 +13,9 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 from itertools import accumulate
+from operator import or_
 
 from understudy.errors import UsageError
 from understudy.privacy.cumulative import uniform_below
@@ -65,7 +67,8 @@ def _weights(gaps: list[int], rate: Fraction, bits: int) -> list[Interval]:
     """Bounds of e^(−rate·gap), from e^(−rate·2^j) for the binary digits of the gap."""
     work = bits + 16
     one = 1 << work
-    powers = [exp_minus(rate * (1 << place), work) for place in range(max(gaps).bit_length())]
+    used = reduce(or_, gaps)
+    powers = {place: exp_minus(rate * (1 << place), work) for place in range(used.bit_length()) if used >> place & 1}
     weights = []
     for gap in gaps:
         weight = (one, one)
