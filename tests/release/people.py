@@ -27,7 +27,7 @@ from understudy.schema import (
 from understudy.synthesizer import synthesize
 
 SCRIPT = "<script>alert(1)</script>"
-QUOTES = "\"><img src=x onerror=alert(1)>"
+QUOTES = '"><img src=x onerror=alert(1)>'
 
 
 def everything() -> Schema:

@@ -1,0 +1,48 @@
+"""The written forms of a statement: JSON that comes back equal, Markdown that shows labels as text."""
+
+import json
+
+import pytest
+
+from tests.release.people import QUOTES
+from understudy.errors import ReleaseError
+from understudy.release.label import read_statement, statement_document, statement_markdown
+from understudy.release.release import Release
+
+
+def test_json_gives_the_same_statement_back(full_release: Release, plain_release: Release) -> None:
+    for release in (full_release, plain_release):
+        document = json.loads(json.dumps(statement_document(release.statement)))
+        assert read_statement(document) == release.statement
+        assert statement_document(read_statement(document)) == document
+
+
+def test_the_label_answers_every_question(full_release: Release) -> None:
+    document = statement_document(full_release.statement)
+    wanted = {"variant", "epsilon", "delta", "unit", "neighbours", "contribution_bound", "charges", "spent", "ledger"}
+    wanted |= {"copies", "not_protected", "left_out", "odds", "versions", "schema_sha256", "date", "run", "promise"}
+    assert wanted <= set(document)
+    assert all(charge["law"]["scale"] > 0 for charge in document["charges"])  # type: ignore[union-attr,index]
+
+
+def test_markdown_says_the_same_and_escapes(full_release: Release) -> None:
+    text = statement_markdown(full_release.statement)
+    assert full_release.statement.promise in text
+    assert full_release.statement.odds in text
+    assert full_release.statement.ledger.head in text
+    assert QUOTES not in text
+    assert "<" not in text
+    assert text.count("| 1 | ") == len(full_release.statement.charges)
+    assert str(full_release.statement) == text
+
+
+@pytest.mark.parametrize("field", ["format", "run", "budget", "unit", "charges", "ledger", "copies", "currency"])
+def test_a_missing_or_strange_field_is_refused(field: str, plain_release: Release) -> None:
+    document = statement_document(plain_release.statement)
+    for broken in (
+        {key: value for key, value in document.items() if key != field},
+        document | {field: 3.5},
+        [document],
+    ):
+        with pytest.raises(ReleaseError):
+            read_statement(broken)

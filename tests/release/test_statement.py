@@ -1,0 +1,72 @@
+"""Statement: the claim is the sum of what ran, never what was asked for."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.marginals.answer import Law, Measurement, Selection
+from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.release.release import Release
+from understudy.release.statement import Charge, LedgerFacts, Statement, charges_of, digest_of, total_cost
+from understudy.schema import Unit
+
+
+def _statement(*costs: Cost, budget: Budget, refused: str = "") -> Statement:
+    charges = tuple(Charge(1, f"measure {i}", cost, Law("laplace", Fraction(1))) for i, cost in enumerate(costs))
+    return Statement(
+        run="r",
+        date="2026-01-02",
+        title="t",
+        method="m",
+        currency="pure",
+        budget=budget,
+        unit=Unit(),
+        schema_digest="0",
+        charges=charges,
+        granted=total_cost(costs),
+        ledger=LedgerFacts(None, "h", 1, 1.0, 0.0),
+        refused=refused,
+    )
+
+
+def test_the_claim_is_the_sum_of_the_charges() -> None:
+    statement = _statement(Cost(epsilon=UNIT // 4), Cost(epsilon=UNIT // 8), budget=Budget(1.0))
+    assert statement.claim == (0.375, 0.0)
+    assert statement.promise.endswith("ε = 0.375 for adding or removing one protected unit.")
+
+
+def test_concentrated_claims_use_the_whole_delta() -> None:
+    budget = Budget(1.0, 1e-6)
+    statement = _statement(budget.cost("concentrated"), budget=budget)
+    assert statement.delta == pytest.approx(1e-6)
+    assert statement.epsilon is not None
+    assert 0.999 < statement.epsilon <= 1.0
+
+
+def test_a_refused_statement_has_no_claim() -> None:
+    statement = _statement(Cost(epsilon=1), budget=Budget(1.0), refused="NOT PRIVATE: test double")
+    assert statement.claim is None
+    assert dict(statement.facts())["ε"] == "none"
+
+
+def test_charges_stand_beside_the_noise_of_their_answers() -> None:
+    law = Law("gaussian", Fraction(9, 4))
+    answers = [
+        Measurement("sex", ("sex",), (2,), np.zeros(2, np.int64), law),
+        Selection("pair", 3, 1, Fraction(1, 7)),
+    ]
+    listed = charges_of(2, [("measure sex", Cost(rho=5)), ("select pair", Cost(rho=6))], answers)
+    assert [(charge.run, charge.law, charge.rate) for charge in listed] == [(2, law, None), (2, None, Fraction(1, 7))]
+    assert (listed[0].scale, listed[1].noise) == ("σ = 1.5", "exponential mechanism")
+    with pytest.raises(ValueError):
+        charges_of(1, [("measure sex", Cost(rho=5))], answers)
+
+
+def test_real_runs_spend_what_they_claim(full_release: Release, plain_release: Release) -> None:
+    assert plain_release.statement.claim == (2.0, 0.0)
+    assert plain_release.statement.left_out == ("mood", "job", "member", "height", "born", "unasked")
+    epsilon, delta = full_release.statement.claim or (0.0, 0.0)
+    assert 19.9 < epsilon <= 20.0
+    assert delta == pytest.approx(1e-6)
+    assert full_release.statement.schema_digest == digest_of(full_release.schema)

@@ -1,0 +1,78 @@
+"""The sentences of a statement: right numbers, plain text, no markup from labels."""
+
+import math
+import re
+
+import pytest
+
+from understudy.release import wording
+from understudy.schema import Unit
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_odds_follow_from_epsilon(epsilon: float) -> None:
+    text = wording.odds_text(epsilon, 0.0)
+    factor, after = (float(found) for found in re.findall(r"at most (?:1 in )?([\d.]+)", text)[:2])
+    assert factor == pytest.approx(math.exp(epsilon), rel=1e-3)
+    prior = 1 / 100
+    odds = prior / (1 - prior) * math.exp(epsilon)
+    assert 1 / after == pytest.approx(odds / (1 + odds), rel=1e-2)
+    assert "δ" not in text
+
+
+def test_odds_mention_delta_and_admit_defeat() -> None:
+    assert "1e-06 (δ)" in wording.odds_text(1.0, 1e-6)
+    assert "too large" in wording.odds_text(1000.0, 0.0)
+    assert "no bound" in wording.odds_text(None, None)
+
+
+def test_promise_states_the_claim_or_refuses_it() -> None:
+    assert "ε = 0.5 for" in wording.promise_text(0.5, 0.0, "")
+    assert "δ = 1e-09" in wording.promise_text(0.5, 1e-9, "")
+    refused = wording.promise_text(None, None, wording.TEST_DOUBLE)
+    assert refused.startswith("NOT PRIVATE: test double")
+    assert "Do not publish" in refused
+
+
+def test_the_unit_is_named() -> None:
+    assert "One row" in wording.unit_text(Unit())
+    assert "'person'" in wording.unit_text(Unit("person", 3))
+    assert "3 rows" in wording.unit_text(Unit("person", 3))
+
+
+def test_variants() -> None:
+    assert wording.variant_text("pure", 0.0).startswith("pure")
+    assert "concentrated" in wording.variant_text("concentrated", 1e-6)
+    assert wording.variant_text("pure", 1e-6) == "(ε, δ)-differential privacy"
+
+
+def test_copies_say_what_they_mean_for_inference() -> None:
+    assert "share" in wording.copies_text(3, "resample")
+    assert "1/3" in wording.copies_text(3, "resanitize")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<script>alert(1)</script>",
+        "| a | b |",
+        "[x](javascript:alert(1))",
+        "![x](http://evil.example/x.png)",
+        "line\n# heading",
+        "- item",
+        "1. item",
+        "http://evil.example",
+        "www.evil.example",
+        "`code` **bold** __bold__ ~~gone~~ $x$",
+        "\u202eright to left\u0000",
+        "<!-- comment",
+        "&lt;b&gt;",
+    ],
+)
+def test_markdown_shows_hostile_text_as_text(hostile: str) -> None:
+    shown = wording.escape_markdown(hostile)
+    assert not re.search(r"[<>\n\r\x00\u202e]", shown)
+    assert not re.search(r"(?<!\\)[|\[\]`*_~$]", shown)
+    assert "://" not in shown or "\\://" in shown
+    assert "www." not in shown
+    assert not re.match(r"\d+[.)]|[-+#]", shown)

@@ -1,0 +1,265 @@
+"""synthesize: the order of things, every kind of input, copies, test doubles, and bytes that repeat."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.release.people import everything, people, simple
+from tests.synthesizer.watched import Watched
+from understudy.errors import (
+    BudgetError,
+    InputError,
+    LedgerError,
+    ResourceError,
+    SchemaError,
+    UnderstudyError,
+    UsageError,
+)
+from understudy.privacy import ledger as ledger_room
+from understudy.privacy.cost import UNIT, Budget
+from understudy.privacy.ledger import Ledger
+from understudy.progress import STAGES
+from understudy.release.release import Release
+from understudy.release.verify import verify_release
+from understudy.synthesizer import Environment, synthesize
+from understudy.testing.doubles import SeededRandomizer
+
+
+def _environment(seed: int = 3) -> Environment:
+    return Environment(SeededRandomizer(seed), lambda: datetime(2026, 1, 2, tzinfo=UTC), lambda: "run-of-a-test")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "ledger.db", "people", Budget(3.0, 1e-6))
+
+
+def _spent(ledger: Ledger) -> float:
+    return ledger.balance("people").spent.epsilon / UNIT
+
+
+def test_frames_come_back_as_they_came() -> None:
+    frame = people(50)
+    arrow = pa.Table.from_pandas(frame, preserve_index=False)
+    for data, kind in ((frame, pd.DataFrame), (pl.from_arrow(arrow), pl.DataFrame), (arrow, pa.Table)):
+        release = synthesize(data, simple(), epsilon=5.0, rows=7)
+        assert isinstance(release.table, kind)
+        assert len(release.table) == 7
+        assert list(getattr(release.table, "columns", ())) or release.table.num_columns == 3
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.tsv", "people.parquet"])
+def test_files_are_read_and_released(name: str, tmp_path: Path) -> None:
+    frame, path = people(200), tmp_path / name
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    release = synthesize(path, simple(), epsilon=50.0, out=tmp_path / "out")
+    assert isinstance(release.table, pa.Table)
+    assert abs(release.table.num_rows - 200) < 20
+    assert "unasked" in release.statement.left_out
+    assert verify_release(tmp_path / "out") == []
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(["out", name])
+
+
+def test_the_charge_is_on_disk_before_the_first_read(ledger: Ledger) -> None:
+    def check() -> None:
+        assert _spent(Ledger.open(ledger.path)) == 2.0, "read before the charge"
+
+    table = Watched(simple(), check)
+    synthesize(table, simple(), epsilon=2.0, method="laplace", ledger=ledger.path, dataset="people")
+    assert table.reads >= 1
+
+
+def test_without_a_ledger_a_charge_is_on_disk_all_the_same(tmp_path: Path) -> None:
+    seen = []
+
+    def check() -> None:
+        (path,) = tmp_path.rglob("ledger.db")
+        opened = Ledger.open(path)
+        seen.append(opened.balance(opened.datasets()[0]).releases)
+
+    release = synthesize(Watched(simple(), check), simple(), epsilon=2.0, method="independent", out=tmp_path / "out")
+    assert seen == [1]
+    assert "not counted" in release.statement.markdown()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_crash_after_the_charge_leaves_the_charge_and_no_folder(ledger: Ledger, tmp_path: Path) -> None:
+    def crash() -> None:
+        raise RuntimeError("the disk broke")
+
+    with pytest.raises(RuntimeError):
+        synthesize(Watched(simple(), crash), simple(), epsilon=1.0, ledger=ledger, out=tmp_path / "out")
+    assert _spent(ledger) == 1.0
+    assert [entry.kind for entry in ledger.entries("people")] == ["dataset", "charge", "finish"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_refused_budget_reads_nothing(ledger: Ledger) -> None:
+    table = Watched(simple(), lambda: None)
+    with pytest.raises(BudgetError):
+        synthesize(table, simple(), epsilon=3.5, ledger=ledger)
+    assert table.reads == 0
+    assert _spent(ledger) == 0
+
+
+BAD: dict[str, tuple[dict[str, object], type[UnderstudyError]]] = {
+    "epsilon zero": ({"epsilon": 0.0}, UsageError),
+    "epsilon not a number": ({"epsilon": float("nan")}, UsageError),
+    "epsilon text": ({"epsilon": "1"}, UsageError),
+    "negative delta": ({"delta": -1e-9}, UsageError),
+    "delta one": ({"delta": 1.0}, UsageError),
+    "delta that buys nothing": ({"delta": 1e-6, "method": "laplace"}, UsageError),
+    "unknown method": ({"method": "laplce"}, UsageError),
+    "unknown option": ({"options": {"colour": "red"}}, UsageError),
+    "negative rows": ({"rows": -1}, UsageError),
+    "fractional rows": ({"rows": 1.5}, UsageError),
+    "no copies": ({"copies": 0}, UsageError),
+    "unknown copies mode": ({"copies": 2, "copies_mode": "remeasure"}, UsageError),
+    "negative seed": ({"seed": -1}, UsageError),
+    "too little memory": ({"memory_bytes": 100}, ResourceError),
+    "memory of no size": ({"memory_bytes": 0}, UsageError),
+    "unknown dataset": ({"dataset": "poeple"}, UsageError),
+    "no ledger file": ({"ledger": "no-such-ledger.db"}, LedgerError),
+    "data of no kind": ({"data": 42}, InputError),
+    "no such file": ({"data": "no-such-file.csv"}, InputError),
+    "column missing": ({"data": people(5).drop(columns=["age"])}, SchemaError),
+    "opened under another schema": ({"data": Watched(everything(), lambda: None)}, UsageError),
+    "output exists": ({"out": "."}, UsageError),
+    "output nowhere": ({"out": "no/such/place"}, InputError),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_input_charges_and_writes_nothing(kind: str, ledger: Ledger, tmp_path: Path) -> None:
+    changes, error = BAD[kind]
+    settings: dict[str, object] = {"data": people(5), "schema": simple(), "epsilon": 1.0, "ledger": ledger}
+    settings |= {"method": "independent"} | changes
+    with pytest.raises(error):
+        synthesize(settings.pop("data"), settings.pop("schema"), **settings)  # type: ignore[arg-type]
+    assert _spent(ledger) == 0
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ledger.db"]
+
+
+def test_open_categories_need_delta() -> None:
+    with pytest.raises(UsageError, match="delta"):
+        synthesize(people(5), everything(), epsilon=1.0)
+
+
+def test_several_datasets_must_be_named(ledger: Ledger) -> None:
+    ledger.add_dataset("houses", Budget(1.0))
+    with pytest.raises(UsageError, match="must be named"):
+        synthesize(people(5), simple(), epsilon=1.0, ledger=ledger)
+    with pytest.raises(UsageError, match="no ledger is given"):
+        synthesize(people(5), simple(), epsilon=1.0, dataset="people")
+
+
+def test_releases_add_up_in_a_ledger(ledger: Ledger) -> None:
+    first = synthesize(people(50), simple(), epsilon=1.0, ledger=ledger)
+    second = synthesize(people(50), simple(), epsilon=1.5, ledger=ledger)
+    assert (first.statement.ledger.epsilon, second.statement.ledger.epsilon) == (1.0, 2.5)
+    assert second.statement.ledger.releases == 2
+    assert second.statement.run in second.ledger[-1]
+    assert ledger.verify([first.statement.ledger.head, second.statement.ledger.head]) == []
+
+
+def test_resampled_copies_share_a_model(tmp_path: Path) -> None:
+    release = synthesize(people(300), simple(), epsilon=2.0, copies=3, out=tmp_path / "out")
+    assert len(release.fits) == 1
+    assert release.statement.spent.epsilon <= 2 * UNIT
+    assert len({table.to_string() for table in release.tables}) == 3
+    assert {path.name for path in (tmp_path / "out").glob("data*")} == {f"data-{i}.parquet" for i in (1, 2, 3)}
+    assert verify_release(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_resanitized_copies_split_the_budget(delta: float, tmp_path: Path) -> None:
+    settings = {"copies": 3, "copies_mode": "resanitize", "method": "independent"}
+    release = synthesize(people(300), simple(), epsilon=3.0, delta=delta, out=tmp_path / "out", **settings)
+    assert len(release.fits) == 3
+    shares = [
+        sum(charge.cost.epsilon + charge.cost.rho for charge in release.statement.charges if charge.run == run)
+        for run in (1, 2, 3)
+    ]
+    assert len(set(shares)) == 1
+    whole = release.statement.granted.epsilon + release.statement.granted.rho
+    assert 0.999 * whole < sum(shares) <= whole
+    assert release.statement.epsilon is not None
+    assert 2.98 < release.statement.epsilon <= 3.0
+    assert len({str(fitted.transcript.answers[0].values) for fitted in release.fits}) > 1
+    loaded = Release.load(tmp_path / "out")
+    assert loaded.sample(5, seed=1, copy=3).num_rows == 5
+    assert verify_release(tmp_path / "out") == []
+
+
+def test_a_test_double_makes_no_claim(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    release = synthesize(people(50), simple(), epsilon=1.0, out=folder, _environment=_environment())
+    assert release.statement.epsilon is None
+    assert release.statement.promise.startswith("NOT PRIVATE: test double")
+    assert "NOT PRIVATE" in (folder / "card.html").read_text()
+    assert pq.read_schema(folder / "data.parquet").metadata[b"understudy.epsilon"] == b"none"
+    assert any("NOT PRIVATE" in problem.rule for problem in verify_release(folder))
+
+
+def test_same_noise_and_seed_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_room, "_now", lambda: "2026-01-02T03:04:05Z")
+    for name in ("a", "b"):
+        settings = {"epsilon": 9.0, "delta": 1e-6, "seed": 4, "out": tmp_path / name, "method": "independent"}
+        synthesize(people(), everything(), _environment=_environment(), **settings)
+    files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
+    assert len(files) == 13
+    for path in files:
+        assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes(), path
+
+
+def test_rows_follow_the_noisy_total_or_the_caller() -> None:
+    release = synthesize(people(400), simple(), epsilon=1.0)
+    assert len(release.table) == release.config.rows[0] == round(release.model.total)
+    assert release.config.rows_from == "noisy total"
+    assert len(synthesize(people(400), simple(), epsilon=1.0, rows=0).table) == 0
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_tiny_tables_are_released_all_the_same(rows: int, tmp_path: Path) -> None:
+    frame = people(5).head(rows)
+    synthesize(frame, everything(), epsilon=1.0, delta=1e-6, out=tmp_path / "out")
+    assert verify_release(tmp_path / "out") == []
+
+
+def test_strange_values_never_stop_a_run(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "sex": ["F", None, "\x00", "é" * 10_000],
+            "age": pa.array(["-1", "1e400", "nan", "twelve"]),
+            "voted": pa.array([b"\xff", b"1", None, b"true"], pa.binary()),
+        }
+    )
+    synthesize(table, simple(), epsilon=1.0, out=tmp_path / "out")
+    assert verify_release(tmp_path / "out") == []
+
+
+class _Listener:
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, float]] = []
+
+    def stage(self, name: str, done: float) -> None:
+        self.heard.append((name, done))
+
+
+def test_progress_names_public_stages_in_order(tmp_path: Path) -> None:
+    listener = _Listener()
+    synthesize(people(50), simple(), epsilon=1.0, out=tmp_path / "out", progress=listener)
+    order = [STAGES.index(name) for name, _ in listener.heard]
+    assert order == sorted(order)
+    assert set(order) == set(range(len(STAGES)))
+    assert all(0.0 <= done <= 1.0 for _, done in listener.heard)
+    assert listener.heard[0] == ("check", 0.0)
+    assert listener.heard[-1] == ("write", 1.0)

@@ -1,0 +1,48 @@
+"""Synthesizer: settings untouched, fit returns itself and charges each time, sample is free."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.release.people import people, simple
+from understudy.errors import UsageError
+from understudy.privacy.cost import Budget
+from understudy.privacy.ledger import Ledger
+from understudy.synthesizer import Synthesizer
+
+
+def test_settings_are_stored_untouched_and_checked_at_fit() -> None:
+    options = {"colour": "red"}
+    made = Synthesizer(simple(), epsilon=-1.0, options=options, method="nothing")
+    assert made.get_params()["options"] is options
+    assert made.get_params(deep=False)["epsilon"] == -1.0
+    assert Synthesizer(**made.get_params()).get_params() == made.get_params()  # type: ignore[arg-type]
+    with pytest.raises(UsageError):
+        made.fit(people(5))
+    assert made.set_params(epsilon=1.0, method="auto", options=None).fit(people(5)) is made
+    with pytest.raises(UsageError, match="epsilon"):
+        made.set_params(epsilom=2.0)
+
+
+def test_every_fit_charges_and_says_so(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(5.0))
+    made = Synthesizer(simple(), epsilon=1.0, ledger=ledger)
+    made.fit(people(20))
+    with pytest.warns(UserWarning, match="charged again"):
+        made.fit(people(20))
+    assert ledger.balance("people").releases == 2
+    made.sample(10)
+    made.sample(10)
+    assert ledger.balance("people").releases == 2
+    assert made.statement_.ledger.releases == 2
+
+
+def test_sample_needs_a_fit_and_repeats_with_a_seed() -> None:
+    made = Synthesizer(simple(), epsilon=5.0, seed=11)
+    with pytest.raises(UsageError, match="fit"):
+        made.sample(1)
+    made.fit(people(100))
+    assert made.sample(20).equals(made.sample(20))
+    assert set(made.sample(20, seed=1, where={"sex": "F"})["sex"]) == {"F"}
+    assert len(made.sample()) == made.release_.config.rows[0]
+    assert "independent" in repr(made) or "auto" in repr(made)
