@@ -36,14 +36,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # typer's tracebacks print local variables, so private values
     rich_markup_mode=None,
 )
-app.command("demo")(demo.demo)
-app.command("methods")(methods.methods)
-app.add_typer(schema.app, name="schema")
-app.command("plan")(plan.plan)
-app.command("synthesize")(synthesize.synthesize)
-app.command("sample")(sample.sample)
-app.command("verify")(verify.verify)
-app.add_typer(ledger.app, name="ledger")
+app.command("demo", short_help="The whole way once, on a simulated table.")(demo.demo)
+app.command("methods", short_help="Every synthesizer: guarantee, needs, limits, source.")(methods.methods)
+app.add_typer(schema.app, name="schema", short_help="Draft and check what the table may contain.")
+app.command("plan", short_help="What a run would cost and need; no data.")(plan.plan)
+app.command("synthesize", short_help="Make a release folder from a private table.")(synthesize.synthesize)
+app.command("sample", short_help="More rows out of a release, free of charge.")(sample.sample)
+app.command("verify", short_help="Check a release folder without private data.")(verify.verify)
+app.add_typer(ledger.app, name="ledger", short_help="The account of what each table has spent.")
 
 # Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.
 _CLICK_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -14,7 +14,9 @@ __all__ = ["methods"]
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="Show one method in full, with its options.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show one method in full, with its options.")
+    ] = None,
     *,
     as_json: Json = False,
     quiet: Quiet = False,

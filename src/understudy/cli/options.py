@@ -10,18 +10,33 @@ import typer
 from understudy.errors import UsageError
 
 __all__ = [
+    "Copies",
+    "CopiesMode",
+    "Dataset",
     "Delta",
     "Epsilon",
     "Json",
+    "LedgerFile",
     "Memory",
     "Method",
+    "NewFolder",
+    "PublicTable",
+    "ReleaseFolder",
+    "RowCount",
     "SchemaFile",
+    "Seed",
     "Settings",
+    "Table",
     "memory_bytes",
     "pairs",
     "require_absent",
 ]
 
+Table = Annotated[
+    str, typer.Argument(metavar="TABLE", help="CSV, TSV or Parquet (also a glob), or FILE.duckdb::TABLE.")
+]
+ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
+NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema: what the table may contain.")]
 Method = Annotated[str, typer.Option("--method", help='Synthesizer, see "understudy methods".')]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget ε, above 0. No default: you decide.")]
@@ -29,6 +44,15 @@ Delta = Annotated[float, typer.Option("--delta", help="Chance δ of failing; 0 k
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the method.")]
 Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Most memory to use, as 512MiB or 4GiB.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+RowCount = Annotated[int | None, typer.Option("--rows", help="Rows of each copy; the noisy total by default.")]
+Copies = Annotated[int, typer.Option("--copies", help="Number of synthetic tables.")]
+CopiesMode = Annotated[
+    str, typer.Option("--copies-mode", help='"resample": all from one model; "resanitize": measure anew for each.')
+]
+LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before anything is read.")]
+Dataset = Annotated[str | None, typer.Option("--dataset", help="Name of the table in the ledger.")]
+PublicTable = Annotated[Path | None, typer.Option("--public", help="A public table of the same form.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Same seed, same rows from the model. Noise has no seed.")]
 
 _UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _BINARY = {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, shell
-from understudy.cli.options import pairs
+from understudy.cli.options import ReleaseFolder, Seed, pairs
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,16 +20,16 @@ __all__ = ["sample"]
 
 
 def sample(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")],
+    release: ReleaseFolder,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv or .tsv by suffix.")],
     rows: Annotated[int | None, typer.Option("--rows", help="How many; by default as many as the release.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The same seed gives the same rows.")] = None,
+    seed: Seed = None,
+    *,
     where: Annotated[
         list[str] | None,
         typer.Option("--where", metavar="COLUMN=VALUE", help='Only such rows; VALUE may be "lo..hi" or "missing".'),
     ] = None,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to draw from.")] = 1,
-    *,
     excel_safe: Annotated[
         bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
     ] = False,

@@ -20,7 +20,9 @@ app = typer.Typer(
 
 @app.command("draft")
 def draft(
-    table: Annotated[str, typer.Argument(help="The table; only its column names and storage types are read.")],
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="The table; only its column names and storage types are read.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write; must not exist.")],
     *,
     quiet: Quiet = False,
@@ -41,8 +43,10 @@ def draft(
 
 @app.command("check")
 def check(
-    schema: Annotated[Path, typer.Argument(help="The schema file.")],
-    table: Annotated[str | None, typer.Argument(help="Also compare with the column names of this table.")] = None,
+    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file.")],
+    table: Annotated[
+        str | None, typer.Argument(metavar="TABLE", help="Also compare with the column names of this table.")
+    ] = None,
     *,
     quiet: Quiet = False,
     debug: Debug = False,

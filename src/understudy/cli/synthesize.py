@@ -1,40 +1,53 @@
 """`understudy synthesize`: a private table goes in, a release folder comes out."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Delta, Epsilon, Memory, Method, SchemaFile, Settings, memory_bytes, pairs
+from understudy.cli.options import (
+    Copies,
+    CopiesMode,
+    Dataset,
+    Delta,
+    Epsilon,
+    LedgerFile,
+    Memory,
+    Method,
+    NewFolder,
+    PublicTable,
+    RowCount,
+    SchemaFile,
+    Seed,
+    Settings,
+    Table,
+    memory_bytes,
+    pairs,
+)
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
     from understudy.release import Release
+    from understudy.schema import Schema
 
 __all__ = ["show_release", "synthesize"]
 
 
 def synthesize(
-    table: Annotated[str, typer.Argument(help="CSV, TSV or Parquet (also a glob), or FILE.duckdb::TABLE.")],
+    table: Table,
     schema: SchemaFile,
     epsilon: Epsilon,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")],
+    out: NewFolder,
     delta: Delta = 0.0,
     *,
     method: Method = "auto",
-    rows: Annotated[int | None, typer.Option("--rows", help="Rows of each copy; the noisy total by default.")] = None,
-    copies: Annotated[int, typer.Option("--copies", help="Number of synthetic tables.")] = 1,
-    copies_mode: Annotated[
-        str, typer.Option("--copies-mode", help='"resample": all from one model; "resanitize": measure anew for each.')
-    ] = "resample",
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before reading.")] = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="Name of the table in that ledger.")] = None,
-    public: Annotated[Path | None, typer.Option("--public", help="A public table of the same form.")] = None,
+    rows: RowCount = None,
+    copies: Copies = 1,
+    copies_mode: CopiesMode = "resample",
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    public: PublicTable = None,
     settings: Settings = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of drawing rows from the model. Noise has no seed.")
-    ] = None,
+    seed: Seed = None,
     memory: Memory = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -46,19 +59,12 @@ def synthesize(
     """
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.schema import Schema
-        from understudy.synthesizer import plan
         from understudy.synthesizer import synthesize as run
 
-        if public is not None:
-            raise UsageError("--public", "no method of this version uses a public table.", "Drop it.")
-        if dataset is not None and ledger is None:
-            raise UsageError("--dataset", "names a dataset of a ledger.", "Give --ledger too.")
+        _require_agreement(ledger, dataset, public)
         known = Schema.from_yaml(schema)
         options = pairs("--set", settings)
-        expected = None
-        if place.watched:
-            expected = plan(known, method=method, epsilon=epsilon, delta=delta, options=options).seconds
-        with place.running(expected) as progress:
+        with place.running(_expected(place, known, method, epsilon, delta)) as progress:
             release = run(
                 table,
                 known,
@@ -77,6 +83,20 @@ def synthesize(
                 progress=progress,
             )
         show_release(place, release, out)
+
+
+def _require_agreement(ledger: Path | None, dataset: str | None, public: Path | None) -> None:
+    if public is not None:
+        raise UsageError("--public", "no method of this version uses a public table.", "Drop it.")
+    if dataset is not None and ledger is None:
+        raise UsageError("--dataset", "names a dataset of a ledger.", "Give --ledger too.")
+
+
+def _expected(place: Shell, schema: "Schema", method: str, epsilon: float, delta: float) -> float | None:
+    """Seconds the plan expects, if somebody watches."""
+    from understudy.synthesizer import plan
+
+    return plan(schema, method=method, epsilon=epsilon, delta=delta).seconds if place.watched else None
 
 
 def show_release(place: Shell, release: "Release", folder: Path) -> None:

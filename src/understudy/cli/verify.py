@@ -1,18 +1,14 @@
 """`understudy verify`: whether a release folder is whole and consistent, without private data."""
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from understudy.cli.console import Debug, Quiet, shell
+from understudy.cli.options import ReleaseFolder
 from understudy.errors import ReleaseError
 
 __all__ = ["verify"]
 
 
 def verify(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")],
+    release: ReleaseFolder,
     *,
     quiet: Quiet = False,
     debug: Debug = False,

@@ -60,6 +60,10 @@ class Schema:
         wanted = [column.name for column in self.modelled]
         if self.unit.column is not None:
             wanted.append(self.unit.column)
+        if not set(wanted) & set(present):
+            # Most likely the first line is a row, not a header: then none of its values may be quoted.
+            fix = f"Its first line must name them as the schema does: {', '.join(wanted)}."
+            return [Problem("table", "holds none of the columns that the schema declares.", fix)]
         found = [
             Problem(f"column {name!r}", "is declared in the schema but not in the table.", nearest(name, present))
             for name in wanted

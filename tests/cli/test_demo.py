@@ -1,0 +1,59 @@
+"""The demo: one command, a verified release, twice in a row, and nothing of anybody else's replaced."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.terminal import listing, run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+def _demo(folder: Path, *more: object, out: str = "release", private: str = "private") -> "tuple[int, str]":
+    shown = run("demo", "--out", folder / out, "--private", folder / private, *more)
+    return shown.status, shown.words
+
+
+def test_the_demo_runs_twice_and_its_release_verifies(folder: Path) -> None:
+    for _ in range(2):
+        status, words = _demo(folder)
+        assert status == 0, words
+        assert "SIMULATED" in words
+        assert "Verified" in words
+        assert "ε = 1 " in words
+    assert run("verify", folder / "release").status == 0
+    released = pq.read_table(folder / "release" / "data.parquet")
+    assert abs(released.num_rows - 44_821) < 1_000
+    assert not any(
+        row["voted"] == "yes" and row["registered"] == "no"
+        for row in released.select(["voted", "registered"]).to_pylist()
+    )
+    assert "SIMULATED" in (folder / "release" / "statement.md").read_text(encoding="utf-8")
+    assert b"SIMULATED" in pq.read_schema(folder / "private" / "voters.parquet").metadata[b"title"]
+
+
+def test_only_its_own_folders_are_replaced(folder: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work", encoding="utf-8")
+    (tmp_path / "link").symlink_to(mine)
+    before = listing(tmp_path)
+    for out, private in (("mine", "private"), ("link", "private"), ("release", "mine"), ("release", "link")):
+        assert _demo(tmp_path, out=out, private=private)[0] == 2
+        assert listing(mine) == {"thesis.txt": before["mine/thesis.txt"]}
+    assert not (tmp_path / "release").exists()
+    assert _demo(tmp_path, out="same", private="same")[0] == 2
+    assert _demo(tmp_path, out="no/release")[0] == 2
+
+
+def test_a_touched_release_or_folder_is_not_replaced(folder: Path) -> None:
+    (folder / "release" / "notes.txt").write_text("mine", encoding="utf-8")
+    assert _demo(folder)[0] == 2
+    (folder / "release" / "notes.txt").unlink()
+    (folder / "private" / "notes.txt").write_text("mine", encoding="utf-8")
+    assert _demo(folder)[0] == 2
+    assert (folder / "private" / "notes.txt").read_text(encoding="utf-8") == "mine"

@@ -1,0 +1,53 @@
+"""Plans: numbers without data, memory limits, output for programs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import listing, run
+from tests.cli.workspace import SCHEMA
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Path:
+    path = tmp_path / "schema.yaml"
+    path.write_text(SCHEMA, encoding="utf-8")
+    return path
+
+
+def test_plan_prints_cells_memory_time_split_and_error_and_writes_nothing(schema: Path) -> None:
+    before = listing(schema.parent)
+    shown = run("plan", "--schema", schema, "--method", "independent", "--epsilon", 1, "--rows-hint", 5000)
+    assert (shown.status, shown.err) == (0, "")
+    for word in ("cells to measure", "memory", "time", "ε = 0.2", "measure region", "expected error", "5,000 rows"):
+        assert word in shown.words
+    assert listing(schema.parent) == before
+
+
+def test_plan_for_programs_adds_up(schema: Path) -> None:
+    words = ("plan", "--schema", schema, "--method", "independent", "--epsilon", 2, "--delta", "1e-9", "--json")
+    plan = json.loads(run(*words).out)
+    assert plan["method"] == "independent"
+    assert plan["cost"]["rho"] == pytest.approx(sum(step["cost"]["rho"] for step in plan["steps"]))
+    assert plan["cost"]["rho"] > 0
+    assert plan["cells"] == sum(step["cells"] for step in plan["steps"])
+    assert plan["bytes"] > 0
+
+
+def test_plan_takes_options_of_the_method(schema: Path) -> None:
+    words = ("plan", "--schema", schema, "--method", "laplace", "--epsilon", 1, "--json")
+    plain, cut = json.loads(run(*words).out), json.loads(run(*words, "--set", "n_policy=estimated").out)
+    assert len(plain["steps"]) == len(cut["steps"]) + 1
+
+
+def test_plan_above_the_memory_limit_ends_with_status_4(schema: Path) -> None:
+    shown = run("plan", "--schema", schema, "--epsilon", 1, "--memory", "1kB")
+    assert (shown.status, shown.panels) == (4, 1)
+    assert "--memory" in shown.words
+
+
+@pytest.mark.parametrize("hint", [-1, 0])
+def test_strange_hints_do_not_break_the_plan(schema: Path, hint: int) -> None:
+    shown = run("plan", "--schema", schema, "--epsilon", 1, "--rows-hint", hint)
+    assert shown.status in (0, 2)

@@ -1,0 +1,99 @@
+"""The main command from a person's side: what it prints, copies, seeds, sources, silence."""
+
+import json
+import sys
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.terminal import run
+from tests.cli.test_console import Watched
+from tests.cli.workspace import Workspace
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace.make(tmp_path_factory.mktemp("synthesize"))
+
+
+def test_prints_the_promise_and_what_to_do_next(place: Workspace) -> None:
+    out = place.folder / "printed"
+    shown = place.synthesize("--out", out)
+    assert shown.status == 0
+    statement = json.loads((out / "statement.json").read_text(encoding="utf-8"))
+    assert statement["promise"] in shown.words
+    assert statement["odds"] in shown.words
+    assert f"understudy verify {out}" in shown.err
+    rows = pq.read_metadata(out / "data.parquet").num_rows
+    assert f"({rows:,} synthetic rows, method" in shown.out
+    assert run("verify", out).status == 0
+
+
+def test_quiet_prints_no_notes(place: Workspace) -> None:
+    shown = place.synthesize("--out", place.folder / "quiet", "--quiet")
+    assert (shown.status, shown.err) == (0, "")
+
+
+def test_columns_left_out_are_named(place: Workspace) -> None:
+    table = place.folder / "wide.csv"
+    table.write_text("name,region,sex,age,income,visited\nx,north,F,30,1,2020-01-01\n", encoding="utf-8")
+    shown = place.synthesize("--out", place.folder / "wide", table=table)
+    assert "Left out, not in the schema: name." in shown.err
+
+
+def test_without_ledger_says_so(place: Workspace) -> None:
+    out = place.folder / "alone"
+    shown = run("synthesize", place.table, "--schema", place.schema, "--epsilon", 1, "--out", out)
+    assert shown.status == 0
+    assert "No ledger was charged" in shown.err
+
+
+def test_rows_copies_and_seed_reach_the_release(place: Workspace) -> None:
+    out = place.folder / "copies"
+    words = ("--rows", 50, "--copies", 2, "--copies-mode", "resanitize", "--seed", 9, "--delta", "1e-9")
+    assert place.synthesize("--out", out, *words, "--method", "independent").status == 0
+    assert [pq.read_metadata(out / f"data-{copy}.parquet").num_rows for copy in (1, 2)] == [50, 50]
+    assert "seed: 9" in (out / "config.yaml").read_text(encoding="utf-8")
+    assert json.loads((out / "statement.json").read_text(encoding="utf-8"))["delta"] == 1e-9
+
+
+def test_options_of_the_method_reach_the_release(place: Workspace) -> None:
+    out = place.folder / "options"
+    assert place.synthesize("--out", out, "--method", "independent", "--set", "negatives=norm_cut").status == 0
+    assert "negatives: norm_cut" in (out / "config.yaml").read_text(encoding="utf-8")
+
+
+def test_reads_patterns_and_databases(place: Workspace) -> None:
+    source = place.folder / "people.parquet"
+    for part in (1, 2):
+        (place.folder / f"part-{part}.parquet").write_bytes(source.read_bytes())
+    assert place.synthesize("--out", place.folder / "parts", table=place.folder / "part-*.parquet").status == 0
+    database = place.folder / "town.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("CREATE TABLE people AS SELECT * FROM read_parquet(?)", [str(source)])
+    assert place.synthesize("--out", place.folder / "base", table=f"{database}::people").status == 0
+
+
+def test_progress_from_the_first_moment_on_a_terminal(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Watched()
+    monkeypatch.setenv("TERM", "xterm")
+    out = place.folder / "watched"
+    words = ["synthesize", place.table, "--schema", place.schema, "--epsilon", 1, "--out", out]
+    from understudy.cli.app import main
+
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert main([str(word) for word in words]) == 0
+    shown = stream.getvalue()
+    assert "check" in shown
+    assert "s left" in shown
+    assert "%" in shown
+
+
+def test_folder_with_a_strange_name(place: Workspace) -> None:
+    out = place.folder / "résumé [red] of 'ε'"
+    shown = place.synthesize("--out", out)
+    assert shown.status == 0
+    assert str(out) in shown.out
+    assert Path(out / "data.parquet").exists()
