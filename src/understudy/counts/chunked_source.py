@@ -5,34 +5,40 @@ are counted like any other: whoever removes such cells does it to the whole cell
 """
 
 import abc
+import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.cover import Cover, check_memory, cover_for, passes, project
-from understudy.counts.kernels import TableCounter, flat_index
+from understudy.counts.cover import Cover, answer_bytes, check_memory, cover_for, passes, project
+from understudy.counts.kernels import TableCounter, flat_index, look_up
 from understudy.counts.source import Ints, OccupiedCells
 from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.partition import Partition
 
-__all__ = ["Chunk", "ChunkedSource"]
+__all__ = ["Chunk", "ChunkedSource", "encode_column"]
 
 Codes = npt.NDArray[np.unsignedinteger]
 Chunk = Mapping[str, Codes]
 
 SPARSE_CELLS = 1 << 62
+LEAST_MERGE = 1 << 20
+LEAST_LOOK_UP = 1 << 10
+LEAST_TOUCHED = 1 << 20
+SHORT_INTEGERS = {pa.int8(): 8, pa.uint8(): 8, pa.int16(): 16, pa.uint16(): 16}
 
 
 class ChunkedSource(abc.ABC):
     """Counts from chunks of coded rows; subclasses say where the chunks come from."""
 
-    def __init__(self, codec: TableCodec, memory_bytes: int) -> None:
+    def __init__(self, codec: TableCodec, table_bytes: int) -> None:
         self._codec = codec
-        self._memory_bytes = memory_bytes
+        self._table_bytes = table_bytes
         self._covers: dict[frozenset[Clique], Cover] = {}
 
     @abc.abstractmethod
@@ -50,10 +56,11 @@ class ChunkedSource(abc.ABC):
         Raises:
             ResourceError: from the domain alone, when the tables do not fit the memory limit.
         """
-        check_memory(self.domain, cliques, self._memory_bytes)
+        check_memory(self.domain, cliques, self._table_bytes)
         cover = self._cover(cliques)
         found: dict[Clique, Ints] = {}
-        for batch in passes(self.domain, cover.tables, self._memory_bytes // 2):
+        room = self._table_bytes - answer_bytes(self.domain, cliques)
+        for batch in passes(self.domain, cover.tables, room):
             tables = [cover.tables[position] for position in batch]
             here = set(batch)
             wanted = [clique for clique in dict.fromkeys(cliques) if clique and cover.source[clique] in here]
@@ -79,16 +86,15 @@ class ChunkedSource(abc.ABC):
         cells = self.domain.cells(clique)
         if cells >= SPARSE_CELLS:
             raise UsageError(f"table over {', '.join(clique)}", f"has {cells:,} cells; sparse counting ends at 2⁶².")
-        indices, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        found = _SortedCells()
         sizes = self.domain.shape(clique)
         for rows, chunk in self._chunks(list(clique)):
             if clique:
                 index = flat_index([chunk[name] for name in clique], sizes)
             else:
                 index = np.zeros(rows, np.int64)
-            fresh, times = np.unique(index, return_counts=True)
-            indices, counts = _merged(indices, counts, fresh, times)
-        return OccupiedCells(indices, counts)
+            found.add(*np.unique(index, return_counts=True))
+        return found.all()
 
     def _count_tables(self, tables: Sequence[Clique]) -> list[Ints]:
         columns = [name for name in self.domain.columns if any(name in table for table in tables)]
@@ -112,17 +118,62 @@ class ChunkedSource(abc.ABC):
 
     def _check_partitions(self, partitions: Sequence[Partition]) -> None:
         needed = 8 * sum(partition.cells for partition in partitions)
-        if needed > self._memory_bytes:
+        if needed > self._table_bytes:
             fix = "Ask about coarser partitions or raise the memory limit."
-            raise ResourceError(f"counting {len(partitions)} partitions", needed, self._memory_bytes, fix)
+            raise ResourceError(f"counting {len(partitions)} partitions", needed, self._table_bytes, fix)
 
 
-def _merged(indices: Ints, counts: Ints, fresh: Ints, times: Ints) -> tuple[Ints, Ints]:
-    """Two sorted lists of cells as one; memory grows with the occupied cells only."""
-    if not len(indices):
-        return fresh.astype(np.int64), times.astype(np.int64)
-    union = np.union1d(indices, fresh)
-    total = np.zeros(len(union), np.int64)
-    total[np.searchsorted(union, indices)] += counts
-    total[np.searchsorted(union, fresh)] += times
-    return union, total
+def encode_column(codec: TableCodec, name: str, values: pa.Array | pa.ChunkedArray) -> Codes:
+    """The codec's codes of a column. Integers of 8 or 16 bits are coded once per possible value, then looked up."""
+    width = SHORT_INTEGERS.get(values.type, 0)
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    if not width or values.null_count or len(values) < LEAST_LOOK_UP << (width - 8):
+        return codec.encode(name, values)
+    unsigned = np.dtype(f"u{width // 8}")
+    possible = np.arange(1 << width, dtype=np.int64).astype(unsigned)
+    table = codec.encode(name, pa.array(possible.view(values.type.to_pandas_dtype())))
+    codes = _touched(len(values), table.dtype)
+    start = 0
+    for chunk in chunks:
+        look_up(chunk.to_numpy().view(unsigned), table, codes[start : start + len(chunk)])
+        start += len(chunk)
+    return codes
+
+
+def _touched(rows: int, dtype: np.dtype[np.unsignedinteger]) -> Codes:
+    """An array whose pages are there already: faulting them in one by one can cost more than coding a column."""
+    if rows * dtype.itemsize < LEAST_TOUCHED or not hasattr(mmap, "MAP_POPULATE"):
+        return np.empty(rows, dtype)
+    try:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+        return np.frombuffer(mmap.mmap(-1, rows * dtype.itemsize, flags=flags), dtype)
+    except OSError:
+        return np.empty(rows, dtype)
+
+
+class _SortedCells:
+    """Occupied cells seen so far. Merged when as many wait as were merged before, so each is moved few times."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Ints, Ints]] = []
+        self._merged = 0
+
+    def add(self, indices: Ints, counts: Ints) -> None:
+        self._waiting.append((indices, counts))
+        if sum(len(cells) for cells, _ in self._waiting) > max(LEAST_MERGE, 2 * self._merged):
+            self._merge()
+
+    def all(self) -> OccupiedCells:
+        """Cells in increasing order with their counts."""
+        self._merge()
+        return OccupiedCells(*self._waiting[0])
+
+    def _merge(self) -> None:
+        indices = np.concatenate([np.zeros(0, np.int64), *(cells for cells, _ in self._waiting)])
+        counts = np.concatenate([np.zeros(0, np.int64), *(times for _, times in self._waiting)])
+        order = np.argsort(indices, kind="stable")
+        indices, counts = indices[order], counts[order]
+        first = np.flatnonzero(np.r_[True, indices[1:] != indices[:-1]][: len(indices)])
+        total = np.add.reduceat(counts, first) if len(first) else counts
+        self._waiting = [(indices[first], total)]
+        self._merged = len(first)

@@ -16,7 +16,7 @@ from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 
-__all__ = ["Cover", "check_memory", "counting_bytes", "cover_for", "passes", "project"]
+__all__ = ["Cover", "answer_bytes", "check_memory", "counting_bytes", "cover_for", "passes", "project"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -95,11 +95,18 @@ def project(domain: Domain, table: Clique, counts: Ints, clique: Clique) -> Ints
     return counts.reshape(domain.shape(table)).sum(axis=away).ravel() if away else counts
 
 
+def answer_bytes(domain: Domain, cliques: Iterable[Clique]) -> int:
+    """Memory for the counts handed back."""
+    return sum(domain.cells(clique) for clique in set(cliques)) * ANSWER_BYTES_PER_CELL
+
+
 def counting_bytes(domain: Domain, cliques: Iterable[Clique]) -> int:
     """Memory for the answers and for the largest single table, the least that counting these cliques needs."""
     wanted = set(cliques)
-    answers = sum(domain.cells(clique) for clique in wanted) * ANSWER_BYTES_PER_CELL
-    return answers + max((domain.cells(clique) for clique in wanted), default=0) * TABLE_BYTES_PER_CELL
+    return (
+        answer_bytes(domain, wanted)
+        + max((domain.cells(clique) for clique in wanted), default=0) * TABLE_BYTES_PER_CELL
+    )
 
 
 def check_memory(domain: Domain, cliques: Iterable[Clique], limit_bytes: int) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.chunked_source import Chunk, ChunkedSource
+from understudy.counts.chunked_source import Chunk, ChunkedSource, encode_column
 from understudy.counts.contribution import row_priority
 from understudy.counts.files import Batch, arrow_reader, file_batches
 from understudy.counts.header import LOCKED, Container, Settings
@@ -124,7 +124,7 @@ class DuckDBSource(ChunkedSource):
 
     def _coded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         for rows, batch in self._table.batches(columns):
-            yield rows, {name: self._codec.encode(name, batch[name]) for name in columns}
+            yield rows, {name: encode_column(self._codec, name, batch[name]) for name in columns}
 
     def _bounded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         """Coded rows of each unit up to its bound, from the engine's own table, which is filled on first use."""
@@ -153,7 +153,7 @@ class DuckDBSource(ChunkedSource):
 
     def _unit_batch(self, batch: dict[str, pa.Array], unit: str, schema: pa.Schema) -> pa.RecordBatch:
         ids = text_of(batch[unit]).combine_chunks()
-        codes = [self._codec.encode(name, batch[name]) for name in self.domain.columns]
+        codes = [encode_column(self._codec, name, batch[name]) for name in self.domain.columns]
         priority = row_priority(codes, len(ids))
         whole = pa.record_batch([ids, pa.array(priority), *(pa.array(code) for code in codes)], schema=schema)
         return whole.filter(ids.is_valid())

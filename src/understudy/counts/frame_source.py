@@ -6,8 +6,8 @@ are not text. No content raises: a column that Arrow cannot take (mixed objects,
 by value as text.
 """
 
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import narwhals as nw
@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes
+from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, encode_column
 from understudy.counts.contribution import kept_rows
+from understudy.counts.cover import TABLE_BYTES_PER_CELL
 from understudy.counts.kernels import TableCounter
 from understudy.counts.labels import CONTENT_ERRORS, counted_labels, label_keys, object_text, text_of
 from understudy.counts.source import CountSource, Ints, LabelCounts
@@ -26,7 +27,10 @@ from understudy.errors import InputError, SchemaError
 from understudy.marginals.clique import Clique
 from understudy.schema import Schema
 
-__all__ = ["FrameSource", "FrameTable", "frame_header", "is_frame"]
+__all__ = ["FrameSource", "FrameTable", "is_frame"]
+
+CHUNK_ROWS = 1 << 20
+LEAST_ROWS_PER_THREAD = 1 << 16
 
 
 class FrameTable:
@@ -37,8 +41,8 @@ class FrameTable:
     """
 
     def __init__(self, data: object, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
-        self._frame = _frame_of(data)
-        self._names = tuple(name for name, _ in self._frame.header)
+        self._frame = _frame_of(data, {*schema.names, schema.unit.column})
+        self._names = self._frame.names
         self._schema = schema
         self._memory_bytes = memory_bytes
         self._threads = threads
@@ -101,35 +105,44 @@ class FrameSource(ChunkedSource):
         self._rows: int | None = None
 
     def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+        rows, codes = self._prepared(columns)
+        for low in range(0, rows, CHUNK_ROWS):
+            high = min(rows, low + CHUNK_ROWS)
+            yield high - low, {name: column[low:high] for name, column in codes.items()}
+
+    def _count_tables(self, tables: Sequence[Clique]) -> list[Ints]:
+        columns = [name for name in self.domain.columns if any(name in table for table in tables)]
+        place = {name: position for position, name in enumerate(columns)}
+        layout = [[place[name] for name in table] for table in tables]
+        rows, by_name = self._prepared(columns)
+        codes = [by_name[name] for name in columns]
+        workers = self._workers(rows, sum(self.domain.cells(table) for table in tables))
+        bounds = np.linspace(0, rows, workers + 1).astype(np.int64).tolist()
+        counters = [TableCounter(self.domain.shape(columns), layout) for _ in range(workers)]
+        with ThreadPoolExecutor(workers) as pool:
+            spans = zip(counters, bounds[:-1], bounds[1:], strict=True)
+            started = [pool.submit(counter.add, codes, low, high) for counter, low, high in spans]
+            for future in started:
+                future.result()
+        return [sum(parts[1:], parts[0]) for parts in zip(*(counter.totals() for counter in counters), strict=True)]
+
+    def _workers(self, rows: int, cells: int) -> int:
+        """Threads worth starting: each needs tables of its own, within the memory limit, and enough rows."""
+        fitting = self._table_bytes // max(1, cells * TABLE_BYTES_PER_CELL)
+        return max(1, min(self._threads, fitting, rows // LEAST_ROWS_PER_THREAD))
+
+    def _prepared(self, columns: Sequence[str]) -> tuple[int, dict[str, Codes]]:
+        """Number of rows that count, and their codes; encodes what was not encoded yet."""
         if self._rows is None:
             self._settle_rows()
         for name in columns:
             if name not in self._codes:
                 self._codes[name] = self._encoded(name)
         assert self._rows is not None
-        yield self._rows, {name: self._codes[name] for name in columns}
-
-    def _count_tables(self, tables: Sequence[Clique]) -> list[Ints]:
-        columns = [name for name in self.domain.columns if any(name in table for table in tables)]
-        place = {name: position for position, name in enumerate(columns)}
-        layout = [[place[name] for name in table] for table in tables]
-        ((rows, chunk),) = self._chunks(columns)
-        codes = [chunk[name] for name in columns]
-        bounds = np.linspace(0, rows, self._threads + 1).astype(np.int64).tolist()
-        counters = [TableCounter(self.domain.shape(columns), layout) for _ in range(self._threads)]
-        workers = [
-            threading.Thread(target=counter.add, args=(codes, low, high))
-            for counter, low, high in zip(counters[1:], bounds[1:], bounds[2:], strict=False)
-        ]
-        for worker in workers:
-            worker.start()
-        counters[0].add(codes, 0, bounds[1])
-        for worker in workers:
-            worker.join()
-        return [sum(parts[1:], parts[0]) for parts in zip(*(counter.totals() for counter in counters), strict=True)]
+        return self._rows, {name: self._codes[name] for name in columns}
 
     def _encoded(self, name: str) -> Codes:
-        return self._codec.encode(name, self._table.column(name))
+        return encode_column(self._codec, name, self._table.column(name))
 
     def _settle_rows(self) -> None:
         """Fixes which rows count: all, or those within the unit's bound (which looks at the codes of all columns)."""
@@ -152,8 +165,8 @@ class _Frame(Protocol):
         ...
 
     @property
-    def header(self) -> tuple[tuple[str, str], ...]:
-        """Column names (as text) and storage types, in order. Public."""
+    def names(self) -> tuple[str, ...]:
+        """Column names as text, in order. Public."""
         ...
 
     def rows(self) -> int:
@@ -170,19 +183,14 @@ def is_frame(data: object) -> bool:
     return bool(known.is_polars_lazyframe(data) or known.is_into_dataframe(data))
 
 
-def frame_header(data: object) -> list[tuple[str, str]]:
-    """Column names (as text) and storage types of a frame; reads no row."""
-    return list(_frame_of(data).header)
-
-
-def _frame_of(data: object) -> _Frame:
-    """The frame behind one interface. Looks at names and types only."""
+def _frame_of(data: object, declared: Set[str | None]) -> _Frame:
+    """The frame behind one interface. Looks at names only."""
     if known.is_pandas_dataframe(data):
         return _PandasFrame(data)
     if known.is_pyarrow_table(data):
         return _ArrowFrame(data)
     if known.is_polars_lazyframe(data):
-        return _LazyFrame(data)
+        return _LazyFrame(data, declared)
     return _EagerFrame(nw.from_native(data, eager_only=True), "polars" if known.is_polars_dataframe(data) else "arrow")
 
 
@@ -192,8 +200,7 @@ class _PandasFrame:
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
-        names = (str(name) for name in frame.columns)
-        self.header = tuple(zip(names, (str(kind) for kind in frame.dtypes), strict=True))
+        self.names = tuple(str(name) for name in frame.columns)
 
     def rows(self) -> int:
         return len(self._frame)
@@ -211,7 +218,7 @@ class _ArrowFrame:
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
-        self.header = tuple((field.name, str(field.type)) for field in table.schema)
+        self.names = tuple(table.schema.names)
 
     def rows(self) -> int:
         return int(self._table.num_rows)
@@ -224,13 +231,13 @@ class _EagerFrame:
     def __init__(self, frame: nw.DataFrame[Any], kind: str) -> None:
         self._frame = frame
         self.kind = kind
-        self.header = tuple((name, str(dtype)) for name, dtype in frame.schema.items())
+        self.names = tuple(frame.columns)
 
     def rows(self) -> int:
         return len(self._frame)
 
     def column(self, position: int) -> pa.Array | pa.ChunkedArray:
-        series = self._frame[self.header[position][0]]
+        series = self._frame[self.names[position]]
         if series.dtype in (nw.Object, nw.Unknown):
             return _as_text(series.to_list())
         try:
@@ -240,35 +247,36 @@ class _EagerFrame:
 
 
 class _LazyFrame:
-    """A lazy frame: its schema is known at once, its query runs when the first column is counted."""
+    """A lazy frame: its names are known at once, its query runs when the first column is counted."""
 
     kind = "polars"
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, declared: Set[str | None]) -> None:
         self._frame = frame
-        try:
-            schema = frame.collect_schema()
-        except Exception as cause:  # whatever the query's own reader raises
-            raise InputError("lazy frame", "its schema cannot be worked out.", "Collect it first.") from cause
-        self.header = tuple((name, str(dtype)) for name, dtype in schema.items())
+        self._declared = declared
         self._collected: _EagerFrame | None = None
+        try:
+            self.names = tuple(frame.collect_schema())
+        except Exception as cause:
+            raise InputError("lazy frame", "its columns cannot be worked out.", "Collect it first.") from cause
 
     def rows(self) -> int:
         return self._eager().rows()
 
     def column(self, position: int) -> pa.Array | pa.ChunkedArray:
-        return self._eager().column(position)
+        eager = self._eager()
+        return eager.column(eager.names.index(self.names[position]))
 
     def _eager(self) -> _EagerFrame:
         if self._collected is None:
-            failed = False
+            wanted = [name for name in self.names if name in self._declared]
             try:
-                self._collected = _EagerFrame(nw.from_native(self._frame.collect(), eager_only=True), "polars")
-            except Exception:  # noqa: BLE001 - the cause may quote rows, so it is dropped
-                failed = True
-            if failed:
-                raise InputError("lazy frame", "its own query failed while it ran.", "Collect it first.")
-        assert self._collected is not None
+                frame = self._frame.select(wanted).collect()
+                self._collected = _EagerFrame(nw.from_native(frame, eager_only=True), self.kind)
+            except Exception:  # noqa: BLE001 - whatever the query raises; it may quote rows, so it is not chained
+                pass
+        if self._collected is None:
+            raise InputError("lazy frame", "its own query failed while it ran.", "Collect it first.")
         return self._collected
 
 

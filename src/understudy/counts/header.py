@@ -6,6 +6,7 @@ anything but paths, table names and column names.
 """
 
 import glob
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
 DATABASE = (".duckdb", ".ddb")
 SUFFIXES = (*DELIMITERS, *PARQUET, *DATABASE)
+NAMED_TABLE = re.compile(r"(.*?\.(?:duckdb|ddb))::(.+)", re.IGNORECASE | re.DOTALL)
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 Kind = Literal["delimited", "parquet", "database"]
@@ -65,7 +67,8 @@ def header_of(path: str | Path) -> list[tuple[str, str]]:
 
 def container_of(location: str | Path) -> Container:
     """The files meant by a path, a glob pattern, or "file.duckdb::table", checked to be readable from outside."""
-    text, _, table = str(location).partition("::") if _names_a_table(str(location)) else (str(location), "", "")
+    named = NAMED_TABLE.fullmatch(str(location))
+    text, table = (named[1], named[2]) if named else (str(location), "")
     paths = _paths(text)
     kinds = {_kind(path) for path in paths}
     if len(kinds) > 1:
@@ -81,10 +84,6 @@ def container_of(location: str | Path) -> Container:
             rule = f"its columns differ from those of {paths[0]}."
             raise InputError(str(path), rule, "Files read together need the same columns in the same order.")
     return Container(kind, tuple(paths), headers[0], DELIMITERS.get(paths[0].suffix.lower(), ""))
-
-
-def _names_a_table(location: str) -> bool:
-    return any(f"{suffix}::" in location.lower() for suffix in DATABASE)
 
 
 def _paths(text: str) -> list[Path]:

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TableCounter", "flat_index", "hash_rows"]
+__all__ = ["TableCounter", "flat_index", "hash_rows", "look_up"]
 
 Codes = npt.NDArray[np.unsignedinteger]
 Ints = npt.NDArray[np.int64]
@@ -228,6 +228,13 @@ def flat_index(columns: Sequence[Codes], sizes: Sequence[int]) -> Ints:
         index *= size
         index += codes
     return index
+
+
+@numba.njit(nogil=True, cache=True)  # pragma: no cover
+def look_up(values, table, codes):  # type: ignore[no-untyped-def]
+    """codes[i] = table[values[i]], for values that are bytes or 16-bit words."""
+    for i in range(values.size):
+        codes[i] = table[values[i]]
 
 
 @numba.njit(nogil=True, cache=True)  # pragma: no cover

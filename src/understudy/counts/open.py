@@ -38,7 +38,7 @@ def open_table(
     memory = DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes
     if memory < LEAST_MEMORY_BYTES:
         raise UsageError("memory limit", f"must be at least {LEAST_MEMORY_BYTES:,} bytes, got {memory:,}.")
-    workers = min(MOST_THREADS, len(os.sched_getaffinity(0))) if threads is None else threads
+    workers = min(MOST_THREADS, os.cpu_count() or 1) if threads is None else threads
     if workers < 1:
         raise UsageError("threads", f"must be at least 1, got {workers}.")
     if isinstance(data, str | Path):
@@ -46,6 +46,8 @@ def open_table(
     if is_frame(data):
         return FrameTable(data, schema, memory_bytes=memory, threads=workers)
     if _is_private_table(data):
+        if data.schema != schema:
+            raise UsageError("data", "was opened under another schema.", "Open it again under this one.")
         return data
     kinds = f"a pandas, polars or Arrow frame, or the path of a {', '.join(SUFFIXES)} file"
     raise InputError("data", f"must be {kinds}; got {type(data).__name__}.")
