@@ -1,0 +1,77 @@
+"""HTML: whatever stands in a text, it stays text."""
+
+from html.parser import HTMLParser
+
+import pytest
+
+from understudy.report.html import POLICY, render_page
+from understudy.report.page import Bars, Items, Page, Paragraph, Section, Table
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg onload=alert(1)>",
+    "</title><script>1</script>",
+    "</style><script>1</script>",
+    "</text></svg><script>1</script>",
+    "<!--",
+    "--><b>x</b>",
+    "<![CDATA[<b>x</b>]]>",
+    "&lt;script&gt;",
+    "&#60;script&#62;",
+    "{{ 7 * 7 }}{% raw %}",
+    "javascript:alert(1)",
+    "\u2028</p><b>x</b>",
+    "\x00<b>x</b>",
+    "\udc80<b>x</b>",
+    "<b" + "\n" + ">x</b>",
+    "`${alert(1)}`",
+    "<" * 1000,
+]
+
+
+class Tree(HTMLParser):
+    """Elements and attribute names in order, and all text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(name for name, _ in attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def _page(text: str) -> Page:
+    blocks = (
+        Paragraph(text, strong=True),
+        Items((text, text)),
+        Table((text, "plain"), ((text, text),), caption=text, numeric=frozenset({text})),
+        Bars(text, (text,), (3.0,), (1.0,)),
+    )
+    return Page(text, text, (Section(text, text, blocks),), footer=text)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_payloads_create_no_element(payload: str) -> None:
+    plain, hostile = Tree(render_page(_page("plain text"))), Tree(render_page(_page(payload)))
+    assert hostile.elements == plain.elements
+    assert "49" not in hostile.text
+
+
+def test_texts_are_shown_as_they_are() -> None:
+    assert Tree(render_page(_page("a <b> & \"c\" 'd' é"))).text.count("a <b> & \"c\" 'd' é") >= 9
+
+
+def test_the_page_is_self_contained_and_forbids_the_rest() -> None:
+    text = render_page(_page("x"))
+    assert f'content="{POLICY}"'.replace("'", "&#39;") in text
+    assert "http" not in text.replace("http-equiv", "")
+    assert "<script" not in text
+    assert text.encode("utf-8")
