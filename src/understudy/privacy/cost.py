@@ -34,9 +34,9 @@ class Cost:
     delta: int = 0
 
     def __post_init__(self) -> None:
-        for name, value in (("epsilon", self.epsilon), ("rho", self.rho), ("delta", self.delta)):
-            if type(value) is not int or value < 0:
-                raise UsageError(f"cost: {name}", f"must be a whole number of units, 0 or more, got {value!r}.")
+        for name, units in (("epsilon", self.epsilon), ("rho", self.rho), ("delta", self.delta)):
+            if type(units) is not int or units < 0:
+                raise UsageError(f"cost: {name}", f"must be a whole number of units, 0 or more, got {units!r}.")
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(self.epsilon + other.epsilon, self.rho + other.rho, self.delta + other.delta)
