@@ -2,12 +2,15 @@
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.cli.console import Debug, Quiet, shell
 from understudy.errors import ReleaseError, UsageError
+
+if TYPE_CHECKING:
+    from understudy.schema import Schema
 
 __all__ = ["demo"]
 
@@ -37,14 +40,15 @@ def demo(
     """
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.cli.synthesize import show_release
+        from understudy.demo.voters import schema_text
         from understudy.release import verify_release
-        from understudy.schema import Schema
+        from understudy.schema.document import schema_from_text
         from understudy.synthesizer import plan, synthesize
 
+        schema = schema_from_text(schema_text(), SCHEMA)
         _require_ours(private, out)
-        _write_table(private)
-        schema = Schema.from_yaml(private / SCHEMA)
         _clear(out, schema)
+        _write_table(private)
         place.note(f"SIMULATED table in place of a private one: {private / TABLE}")
         expected = plan(schema, method=METHOD, epsilon=EPSILON).seconds if place.watched else None
         with place.running(expected) as progress:
@@ -89,7 +93,7 @@ def _write_table(folder: Path) -> None:
     pq.write_table(voter_table(), folder / TABLE)
 
 
-def _clear(out: Path, schema: object) -> None:
+def _clear(out: Path, schema: "Schema") -> None:
     """Removes a release of the demo table; it is recognised by being intact and having the demo's schema."""
     if not out.exists() and not out.is_symlink():
         return

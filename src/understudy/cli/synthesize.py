@@ -54,8 +54,7 @@ def synthesize(
 ) -> None:
     """Makes a release: checks everything public, charges the budget, measures with noise, draws rows, writes.
 
-    Up to the charge nothing is read but names of columns; a mistake costs nothing. After the charge, nothing in a row
-    can stop the run.
+    Up to the charge only column names are read, and a mistake costs nothing. After it no row can stop the run.
     """
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.schema import Schema
@@ -63,7 +62,6 @@ def synthesize(
 
         _require_agreement(ledger, dataset, public)
         known = Schema.from_yaml(schema)
-        options = pairs("--set", settings)
         with place.running(_expected(place, known, method, epsilon, delta)) as progress:
             release = run(
                 table,
@@ -74,7 +72,7 @@ def synthesize(
                 rows=rows,
                 copies=copies,
                 copies_mode=copies_mode,
-                options=options,
+                options=pairs("--set", settings),
                 ledger=ledger,
                 dataset=dataset,
                 seed=seed,
