@@ -5,8 +5,8 @@ same published contract as ours.
 """
 
 from understudy.testing.doubles import NoNoise, SeededRandomizer
-from understudy.testing.mechanism_contract import check_mechanism
+from understudy.testing.mechanism_contract import MechanismChecks, check_mechanism
 from understudy.testing.model_contract import check_model
 from understudy.testing.source_contract import check_source
 
-__all__ = ["NoNoise", "SeededRandomizer", "check_mechanism", "check_model", "check_source"]
+__all__ = ["MechanismChecks", "NoNoise", "SeededRandomizer", "check_mechanism", "check_model", "check_source"]

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.audit.neighbours import Record, record_pool, to_table
+from understudy.codec.table_codec import TableCodec
 from understudy.schema import (
     Boolean,
     Category,
@@ -23,7 +24,7 @@ from understudy.schema import (
     Unit,
 )
 
-__all__ = ["every_kind", "hostile_names", "open_labels", "several_rows", "small", "some_rows"]
+__all__ = ["every_kind", "hostile_names", "open_labels", "possible_rows", "several_rows", "small", "some_rows"]
 
 
 def small(*, unit: Unit | None = None) -> Schema:
@@ -97,3 +98,14 @@ def some_rows(schema: Schema, rows: int, seed: int) -> pa.Table:
             record[schema.unit.column] = f"person-{int(rng.integers(max(1, rows // 2)))}" if number % 9 else None
         records.append(record)
     return to_table(schema, records)
+
+
+def possible_rows(schema: Schema, rows: int, seed: int) -> pa.Table:
+    """As `some_rows`, without the records that the schema's rules call impossible (so perhaps fewer)."""
+    table = some_rows(schema, rows, seed)
+    codec = TableCodec.of(schema)
+    keep = np.ones(table.num_rows, dtype=bool)
+    for forbidden in codec.forbidden:
+        codes = tuple(codec.encode(name, table.column(name)).astype(np.int64) for name in forbidden.clique)
+        keep &= ~forbidden.mask[np.ravel_multi_index(codes, codec.domain.shape(forbidden.clique))]
+    return table.filter(pa.array(keep))

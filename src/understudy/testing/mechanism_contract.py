@@ -1,0 +1,208 @@
+"""The contract of mechanisms: what a method must show before anybody trusts it.
+
+One call runs everything: budget, replay on designed and random neighbours, recovery at a huge budget, improvement with
+the budget, edge shapes, rules, validity of the output, the same answer through every source, the model's file form,
+and a statistical audit of the noise it really asked for.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from understudy.audit.neighbours import Pair, designed_pairs, random_pairs, to_table
+from understudy.audit.replay import Recorder, check_pair, price
+from understudy.codec.table_codec import TableCodec
+from understudy.models.store import load_model, save_model
+from understudy.privacy.cost import Budget, Cost
+from understudy.privacy.secure import SecureRandomizer
+from understudy.release import Release
+from understudy.schema import Schema
+from understudy.testing import tables
+from understudy.testing.doubles import NoNoise, SeededRandomizer
+from understudy.testing.pipeline import Case, released_bytes
+
+__all__ = ["MechanismChecks", "check_mechanism"]
+
+HUGE = 1e5
+
+
+def check_mechanism(checks: "MechanismChecks") -> None:
+    """Runs every check; raises AssertionError (or `Leak`) at the first that fails."""
+    checks.budget_is_kept()
+    checks.replays_on_neighbours()
+    checks.recovers_at_a_huge_budget()
+    checks.improves_with_the_budget()
+    checks.survives_edge_shapes()
+    checks.honours_rules_and_schema()
+    checks.agrees_through_every_source()
+    checks.model_survives_its_files()
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismChecks:
+    """A method under test: name, budgets in each currency it supports, options that make it quick.
+
+    `keeps` names groups of columns whose joint distribution a huge budget must reproduce.
+    """
+
+    method: str
+    budgets: Sequence[Budget]
+    keeps: Sequence[Sequence[str]]
+    options: Mapping[str, object] = field(default_factory=dict)
+    pairs: int = 500
+
+    def schemas(self) -> Iterator[Schema]:
+        """Row level, unit level, and every column kind."""
+        yield tables.small()
+        yield tables.several_rows()
+        yield tables.every_kind()
+
+    def cases(self) -> Iterator[Case]:
+        """Every schema under every budget."""
+        for schema in self.schemas():
+            for budget in self.budgets:
+                yield Case(schema, self.method, budget, self.options)
+
+    def budget_is_kept(self) -> None:
+        """The questions cost no more than was granted and charged, and nearly all of it; the plan says the same."""
+        for case in self.cases():
+            recorder = Recorder(NoNoise())
+            release = case.release(tables.some_rows(case.schema, 40, seed=1), recorder)
+            asked = price(
+                [exchange.request for exchange in recorder.log], concentrated=release.statement.granted.rho > 0
+            )
+            spent, granted = release.statement.spent, release.statement.granted
+            assert asked.fits(spent), f"questions cost {asked}, charged {spent}"
+            assert spent.fits(granted), f"charged {spent}, granted {granted}"
+            assert _part(spent, granted) > 0.99, "budget left unused"
+            claimed = case.budget.claim(spent)
+            assert claimed[0] <= case.budget.epsilon
+            assert claimed[1] <= case.budget.delta
+
+    def replays_on_neighbours(self) -> None:
+        """No leak on `pairs` designed and random neighbours; some of them with the release folder, copies and files."""
+        case_list = list(self.cases())
+        per_case = max(1, self.pairs // len(case_list))
+        for number, case in enumerate(case_list):
+            for index, pair in enumerate(_some_pairs(case.schema, per_case, seed=number)):
+                variant = case
+                if index % 25 == 0:
+                    variant = replace(
+                        case, with_folder=True, copies=2, copies_mode=("resample", "resanitize")[index % 2]
+                    )
+                check_pair(variant.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
+
+    def recovers_at_a_huge_budget(self) -> None:
+        """At a huge ε the columns in `keeps` come back as they were."""
+        schema = tables.small()
+        table = tables.possible_rows(schema, 400, seed=3)
+        for budget in self.budgets:
+            release = self._released(schema, table, replace(budget, epsilon=HUGE), SecureRandomizer())
+            for columns in self.keeps:
+                distance = _distance(release, table, columns)
+                assert distance < 0.03, f"{columns}: total variation {distance:.3f} at a huge budget"
+            assert abs(release.model.total - table.num_rows) < 1.0
+
+    def improves_with_the_budget(self) -> None:
+        """Averaged over repeats, a hundred times the budget halves the error at least."""
+        schema = tables.small()
+        table = tables.possible_rows(schema, 400, seed=4)
+        for budget in self.budgets:
+            errors = []
+            for epsilon in (0.05, 5.0):
+                repeats = [
+                    _distance(
+                        self._released(schema, table, replace(budget, epsilon=epsilon), SecureRandomizer()),
+                        table,
+                        columns,
+                    )
+                    for columns in self.keeps
+                    for _ in range(5)
+                ]
+                errors.append(float(np.mean(repeats)))
+            assert errors[1] < errors[0] / 2, f"error {errors[0]:.3f} at ε = 0.05, {errors[1]:.3f} at ε = 5"
+
+    def survives_edge_shapes(self) -> None:
+        """No rows, one row, one column, a constant column, all missing; tiny and huge budgets."""
+        one_column = Schema((tables.small().columns[2],), tables.small().unit)
+        for schema in (tables.small(), tables.every_kind(), one_column):
+            nothing = to_table(schema, [])
+            shapes = [nothing, tables.some_rows(schema, 1, seed=1), tables.some_rows(schema, 9, seed=2).take([3] * 9)]
+            shapes.append(to_table(schema, [dict.fromkeys(schema.names)] * 7))
+            for table in shapes:
+                for budget in self.budgets:
+                    for epsilon in (0.001, 1.0, HUGE):
+                        release = self._released(schema, table, replace(budget, epsilon=epsilon), SecureRandomizer())
+                        assert release.table.schema == TableCodec.of(schema).arrow_schema
+
+    def honours_rules_and_schema(self) -> None:
+        """No impossible record, whatever the noise; every value within the schema; the requested number of rows."""
+        schema = tables.small()
+        for budget in self.budgets:
+            release = self._released(schema, tables.some_rows(schema, 50, seed=5), budget, SecureRandomizer())
+            rows = release.sample(2000, seed=1)
+            assert rows.num_rows == 2000
+            codec = release.codec
+            for forbidden in codec.forbidden:
+                shape = codec.domain.shape(forbidden.clique)
+                codes = tuple(codec.encode(name, rows.column(name)).astype(np.int64) for name in forbidden.clique)
+                assert not forbidden.mask[np.ravel_multi_index(codes, shape)].any()
+            assert set(rows.column("registered").to_pylist()) <= {"yes", "no"}
+            ages = [age for age in rows.column("age").to_pylist() if age is not None]
+            assert all(18 <= age <= 22 for age in ages)
+
+    def agrees_through_every_source(self) -> None:
+        """Frames and files give the same release, given the same noise."""
+        for case in self.cases():
+            table = tables.some_rows(case.schema, 60, seed=6)
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "table.parquet"
+                pyarrow.parquet.write_table(table, path)
+                released = {released_bytes(case.release(data, SeededRandomizer(1))) for data in (table, str(path))}
+            assert len(released) == 1, "the source changed the release"
+
+    def model_survives_its_files(self) -> None:
+        """Saved and loaded, the model draws the same rows; its files hold no private row."""
+        schema = tables.small()
+        release = self._released(schema, tables.some_rows(schema, 30, seed=7), self.budgets[0], SecureRandomizer())
+        with tempfile.TemporaryDirectory() as folder:
+            save_model(release.model, Path(folder))
+            again = load_model(Path(folder))
+        first = release.model.draw(200, np.random.default_rng(1))
+        second = again.draw(200, np.random.default_rng(1))
+        assert all(np.array_equal(first[name], second[name]) for name in release.model.domain.columns)
+
+    def _released(self, schema: Schema, table: pa.Table, budget: Budget, randomizer: object) -> Release:
+        case = Case(schema, self.method, budget, self.options)
+        return case.release(table, randomizer)  # type: ignore[arg-type]
+
+
+def _part(spent: Cost, granted: Cost) -> float:
+    return spent.rho / granted.rho if granted.rho else spent.epsilon / granted.epsilon
+
+
+def _some_pairs(schema: Schema, count: int, *, seed: int) -> Iterator[Pair]:
+    """Half of them from the designed list (all of it over the cases), half at random."""
+    rng = np.random.default_rng(seed)
+    designed = list(designed_pairs(schema))
+    fixed = [pair for pair in designed if not pair.name.startswith("hostile")]
+    hostile = [pair for pair in designed if pair.name.startswith("hostile")]
+    rng.shuffle(hostile)  # type: ignore[arg-type]
+    chosen = (fixed + hostile)[: max(len(fixed), count // 2)]
+    yield from chosen
+    yield from random_pairs(schema, max(0, count - len(chosen)), rng)
+
+
+def _distance(release: Release, table: pa.Table, columns: Sequence[str]) -> float:
+    """Total variation between the model and the table on the named columns."""
+    codec = release.codec
+    clique = codec.domain.clique(columns)
+    codes = tuple(codec.encode(name, table.column(name)).astype(np.int64) for name in clique)
+    shape = codec.domain.shape(clique)
+    exact = np.bincount(np.ravel_multi_index(codes, shape), minlength=int(np.prod(shape))) / table.num_rows
+    return float(np.abs(exact - release.model.marginal(clique)).sum() / 2)

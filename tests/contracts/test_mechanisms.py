@@ -1,0 +1,38 @@
+"""Every registered method against the contract of mechanisms. A new method is one line here."""
+
+import pytest
+
+from understudy.mechanisms import registry
+from understudy.privacy.cost import Budget
+from understudy.testing.mechanism_contract import MechanismChecks
+
+PURE, CONCENTRATED = Budget(1.0), Budget(1.0, 1e-6)
+ONE_WAY = (["registered"], ["voted"], ["age"])
+
+METHODS = {
+    "independent": MechanismChecks("independent", [PURE, CONCENTRATED], ONE_WAY),
+    "laplace": MechanismChecks("laplace", [PURE], [["registered", "voted", "age"]]),
+    "auto": MechanismChecks("auto", [PURE, CONCENTRATED], ONE_WAY, pairs=60),
+}
+
+
+def test_every_method_is_held_against_the_contract() -> None:
+    assert set(METHODS) == set(registry.names())
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "budget_is_kept",
+        "replays_on_neighbours",
+        "recovers_at_a_huge_budget",
+        "improves_with_the_budget",
+        "survives_edge_shapes",
+        "honours_rules_and_schema",
+        "agrees_through_every_source",
+        "model_survives_its_files",
+    ],
+)
+@pytest.mark.parametrize("method", METHODS)
+def test_method(method: str, check: str) -> None:
+    getattr(METHODS[method], check)()
