@@ -34,10 +34,10 @@ _KINDS = (
     (r"time(32|64).*", "time"),
     (r"(large_)?string(_view)?|(large_)?utf8|dictionary<.*", "category"),
 )
-_LIKE_AN_ID = re.compile(r"(^|[_\W])(id|uuid|guid|ssn|key)$|[a-z]I[dD]$", re.IGNORECASE)
+_LIKE_AN_ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|ssn|key)$)|[a-z]I[dD]$")
 _LIKE_A_DATE = re.compile(r"date|datum|birth|dob|(^|_)day$|_(at|on)$", re.IGNORECASE)
 _LIKE_A_NUMBER = re.compile(
-    r"age|year|count|amount|income|salary|price|weight|height|number|score|total", re.IGNORECASE
+    r"(^|[_\W])(age|year|count|amount|income|salary|price|weight|height|number|score|total)s?([_\W]|$)", re.IGNORECASE
 )
 _LIKE_A_CODE = re.compile(r"code|type|status|class|category|group|flag|zip|county|state", re.IGNORECASE)
 

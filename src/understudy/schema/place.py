@@ -46,7 +46,10 @@ def shown(value: object) -> str:
         value = str(value[:_LONGEST])
     elif isinstance(value, int) and abs(value) >= 10**_LONGEST:
         return "a number of more than 60 digits"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a huge integer somewhere inside
+        text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

@@ -72,7 +72,7 @@ def _order_problems(column: NumberColumn) -> Iterator[Problem]:
         yield Problem(f"{here}.upper", f"({upper}) and lower ({lower}) must lie within ±2^62.", "Narrow the bounds.")
     elif not math.isfinite(high - low):
         yield Problem(f"{here}.upper", f"({upper}) is too far from lower ({lower}).", "Narrow the bounds.")
-    elif (step_of(column) or 0) > max(1, high - low):
+    elif low < high < low + (step_of(column) or 0):
         key = "step" if isinstance(column, Integer) else "resolution"
         yield Problem(f"{here}.{key}", f"({step_of(column)}) must not exceed upper - lower ({high - low}).")
 
