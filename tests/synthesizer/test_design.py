@@ -1,11 +1,14 @@
 """plan: what a run will cost and need, from public facts alone."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from tests.release.people import everything, simple
 from understudy.errors import ResourceError, UsageError
 from understudy.privacy.cost import Budget
-from understudy.synthesizer.design import Copies, Design, check_memory, plan
+from understudy.synthesizer.design import Copies, Design, check_disk, check_memory, plan
 
 
 def test_a_plan_names_every_question_and_stays_within_the_budget() -> None:
@@ -24,6 +27,12 @@ def test_a_plan_is_made_without_data_and_follows_the_hint() -> None:
     assert few.cost == many.cost
 
 
+def test_what_auto_picks_is_what_runs() -> None:
+    design = Design.of(simple(), "auto", Budget(1.0))
+    assert design.method.name == design.plan.method != "auto"
+    assert any("auto picked" in note for note in design.plan.notes)
+
+
 def test_copies_measured_anew_get_equal_shares() -> None:
     design = Design.of(simple(), "independent", Budget(1.0), runs=4)
     assert design.share.epsilon * 4 == design.granted.epsilon
@@ -37,6 +46,13 @@ def test_memory_is_checked_in_advance() -> None:
     with pytest.raises(ResourceError) as refused:
         check_memory(made, made.bytes - 1)
     assert refused.value.needed_bytes == made.bytes
+
+
+def test_disk_is_checked_in_advance(tmp_path: Path) -> None:
+    made = plan(simple(), method="laplace", epsilon=1.0)
+    check_disk(made, tmp_path)
+    with pytest.raises(ResourceError, match="disk"):
+        check_disk(replace(made, bytes=2**62), tmp_path)
 
 
 def test_near_misses_are_named() -> None:

@@ -67,7 +67,7 @@ def half_width(law: Law, cells: int = 1) -> float:
 def _banner(release: Release) -> str:
     if release.statement.claim is None:
         return f"{release.statement.refused}. Not for release."
-    return "PUBLIC. Synthetic data under a differential-privacy guarantee; no row is a real person."
+    return "PUBLIC. Synthetic data under a differential-privacy guarantee; rows are drawn from a model."
 
 
 def _measured(answer: Answer) -> MeasuredTable:

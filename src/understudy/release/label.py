@@ -113,7 +113,10 @@ def statement_markdown(statement: Statement) -> str:
     """The statement as Markdown: promise, odds, facts, charges, limits."""
     lines = [f"# Privacy statement: {escape_markdown(statement.title or 'untitled table')}", ""]
     lines += [f"**{statement.promise}**", "", statement.odds, ""]
-    lines += ["This folder holds synthetic data. No row of it is a record of the private table.", ""]
+    lines += [
+        "This folder holds synthetic data. Its rows are drawn from a fitted model, not copied from the private table.",
+        "",
+    ]
     lines += ["| Fact | Value |", "|---|---|"]
     lines += [f"| {name} | {escape_markdown(text)} |" for name, text in statement.facts()]
     lines += ["", "## Charges", "", "| Run | Step | Cost | Noise | Scale |", "|---|---|---|---|---|"]

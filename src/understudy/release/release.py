@@ -26,7 +26,7 @@ from understudy.schema import Schema
 
 __all__ = ["Release"]
 
-NOTICE = "SYNTHETIC DATA. No row is a record of a real person."
+NOTICE = "SYNTHETIC DATA. Rows are drawn from a model, not copied from people."
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ TRUST = "Central: the data holder sees the rows; noise is added before anything 
 TEST_DOUBLE = "NOT PRIVATE: test double"
 MOST_READABLE_EPSILON = 30.0
 _MARKUP = re.compile(r"([\\`*_{}\[\]|~$^@])")
-_LEADING = re.compile(r"^(\s*\d*)([-+#.)=!])")
+_LEADING = re.compile(r"^(\s*|\s*\d+(?=[.)]))([-+#=.)])")
 _LINK = re.compile(r"(?i)(https?|ftp|mailto|www)([:.])")
 
 

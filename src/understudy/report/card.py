@@ -161,7 +161,7 @@ def _rows(sample: SampleRows) -> Section:
         "Synthetic rows",
         "What do the rows look like?",
         (
-            Paragraph(f"The first {len(sample.rows):,} of {sample.total:,} synthetic rows. None of them is a person."),
+            Paragraph(f"The first {len(sample.rows):,} of {sample.total:,} synthetic rows, drawn from a model."),
             Table(sample.header, sample.rows),
         ),
     )

@@ -4,8 +4,10 @@ Method, options, currency, the cost of every step and the memory it needs follow
 """
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.mechanisms.mechanism import Mechanism, Plan
@@ -15,21 +17,23 @@ from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.release.config import COPIES_MODES
 from understudy.schema import Schema
 
-__all__ = ["Copies", "Design", "Options", "check_memory", "plan"]
+__all__ = ["Copies", "Design", "Options", "check_disk", "check_memory", "plan"]
 
 MOST_COPIES = 1_000
 MEMORY_SHARE = 0.8
+LEAST_DISK_BYTES = 2**24
 
 Options = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """How many synthetic tables, of how many rows (None: the noisy total), and whether each is measured anew."""
+    """How many synthetic tables, whether each is measured anew, their rows (None: the noisy total) and the seed."""
 
     count: int = 1
     mode: str = "resample"
     rows: int | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= MOST_COPIES:
@@ -38,6 +42,8 @@ class Copies:
             raise UsageError("copies mode", f"{self.mode!r} is not known.", nearest(str(self.mode), COPIES_MODES))
         if self.rows is not None and (type(self.rows) is not int or self.rows < 0):
             raise UsageError("rows", f"must be a whole number, 0 or more, got {self.rows!r}.")
+        if type(self.seed) is not int or self.seed < 0:
+            raise UsageError("seed", f"must be a whole number, 0 or more, got {self.seed!r}.")
 
     @property
     def runs(self) -> int:
@@ -83,6 +89,8 @@ class Design:
         preparation, rest = preparation_cost(schema, share)
         first = preparation_steps(schema, preparation)
         body = recipe.plan(public_facts(schema, rows_hint), rest)
+        if body.method != recipe.name:  # a recipe that only picks another one: name and run what was picked
+            recipe = mechanism(body.method, body.options)
         whole = replace(
             body,
             cost=sum((step.cost for step in first), body.cost),
@@ -126,6 +134,19 @@ def check_memory(plan: Plan, memory_bytes: int | None) -> None:
     if plan.bytes > limit:
         fix = "Declare fewer or coarser codes, choose another method, or allow more memory."
         raise ResourceError(f"method {plan.method}", plan.bytes, limit, fix)
+
+
+def check_disk(plan: Plan, place: Path) -> None:
+    """Refuses a plan whose answers and model would not fit on the disk that holds `place`.
+
+    Raises:
+        ResourceError: with both numbers; nothing was charged.
+    """
+    free = shutil.disk_usage(place).free
+    needed = plan.bytes + LEAST_DISK_BYTES
+    if needed > free:
+        fix = "Free some space or choose another disk."
+        raise ResourceError(f"disk of output folder for method {plan.method}", needed, free, fix)
 
 
 def _machine_bytes() -> int:

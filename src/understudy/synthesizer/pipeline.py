@@ -28,7 +28,7 @@ from understudy.release.statement import Charge, Statement, charges_of, digest_o
 from understudy.release.wording import TEST_DOUBLE
 from understudy.schema import Schema
 from understudy.synthesizer.account import Account, Charged, Place
-from understudy.synthesizer.design import Copies, Design, Options, check_memory
+from understudy.synthesizer.design import Copies, Design, Options, check_disk, check_memory
 from understudy.synthesizer.environment import Environment
 
 __all__ = ["MOST_ROWS", "synthesize"]
@@ -63,44 +63,65 @@ def synthesize(
     Args:
         data: a pandas, polars or Arrow frame, a path (CSV, TSV, Parquet, glob, DuckDB file) or an opened table.
         schema: what the table may contain; public knowledge.
-        method: name of a synthesizer, see `understudy methods`.
-        epsilon: the budget's ε.
-        delta: the budget's δ; 0 asks for a pure guarantee.
+        method, options: name and options of a synthesizer, see `understudy methods`.
+        epsilon, delta: the budget; δ = 0 asks for a pure guarantee.
         rows: rows of each copy; the noisy total when not given.
-        copies: number of synthetic tables.
-        copies_mode: "resample" draws all copies from one model, "resanitize" measures anew for each copy.
-        options: options of the method.
-        ledger: a lasting ledger (or its path) to charge; without one the statement says that others are not counted.
-        dataset: the data's name in that ledger; may be left out when the ledger knows one dataset only.
+        copies, copies_mode: "resample" draws all tables from one model, "resanitize" measures anew for each.
+        ledger, dataset: a lasting ledger to charge; without one the statement says that other runs are not counted.
         seed: of drawing rows, never of noise; from the operating system when not given, and recorded.
         out: a new folder to save the release in.
         memory_bytes: refuse plans that need more; most of the machine's memory when not given.
         progress: told which stage is running.
 
     Raises:
-        UsageError, SchemaError, InputError: before anything is charged.
+        UsageError, SchemaError, ResourceError: before anything is charged or read.
         BudgetError, LedgerError: the ledger refused; nothing was read.
-        ResourceError: the plan needs too much memory; nothing was charged.
     """
     told = progress or silent
     told.stage("check", 0.0)
-    wanted = Copies(copies, copies_mode, rows)
-    drawn_with = _checked_seed(seed)
+    wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs)
+    target = _checked_target(design, out, memory_bytes)
+    table = _opened(data, schema, memory_bytes)
+    account = Account.of(ledger, dataset, target)
+    told.stage("check", 1.0)
+    return _paid(table, design, wanted, (account, target), environment=_environment or Environment.real(), told=told)
+
+
+def _checked_target(design: Design, out: Place | None, memory_bytes: int | None) -> Path | None:
+    """Where the release goes, if anywhere; raises unless memory and disk suffice and the place is free."""
     check_memory(design.plan, memory_bytes)
-    target = None if out is None else Path(out)
-    if target is not None:
-        check_free(target)
+    if out is None:
+        return None
+    target = Path(out)
+    check_free(target)
+    check_disk(design.plan, target.absolute().parent)
+    return target
+
+
+def _opened(data: object, schema: Schema, memory_bytes: int | None) -> PrivateTable:
+    """The private table, of which only the header was looked at."""
     table = open_table(data, schema, memory_bytes=memory_bytes)
     if table.schema != schema:
         raise UsageError("data", "was opened under another schema.", "Open it under the schema given here.")
-    account = Account.of(ledger, dataset, target)
-    environment = _environment or Environment.real()
-    told.stage("check", 1.0)
+    return table
+
+
+def _paid(
+    table: PrivateTable,
+    design: Design,
+    wanted: Copies,
+    places: tuple[Account, Path | None],
+    *,
+    environment: Environment,
+    told: Progress,
+) -> Release:
+    """Charges, and only then runs. From here on the charge stands, whatever happens."""
+    account, target = places
     charged = account.charge(design, environment.run())
     told.stage("charge", 1.0)
     try:
-        release = _release(table, design, wanted, charged, environment=environment, seed=drawn_with, told=told)
+        release = _release(table, design, wanted, charged, environment=environment, told=told)
         if target is not None:
             release.save(target, progress=told)
             release = replace(release, folder=target.absolute())
@@ -118,7 +139,6 @@ def _release(
     charged: Charged,
     *,
     environment: Environment,
-    seed: int,
     told: Progress,
 ) -> Release:
     """Measures, fits and writes down what happened. Everything after the last answer is post-processing."""
@@ -157,7 +177,7 @@ def _release(
         rows=rows,
         rows_from=rows_from,
         copies_mode=copies.mode,
-        seed=seed,
+        seed=copies.seed,
         versions=versions,
     )
     return Release(design.schema, tuple(fits), statement, config, charged.extract(), table.frame_kind)
@@ -180,11 +200,3 @@ def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:
     rows = [min(total, MOST_ROWS) for total in totals]
     source = "noisy total" if rows == totals else f"noisy total, at most {MOST_ROWS}"
     return tuple(rows if len(rows) == copies.count else rows * copies.count), source
-
-
-def _checked_seed(seed: int | None) -> int:
-    if seed is None:
-        return secrets.randbits(63)
-    if type(seed) is not int or seed < 0:
-        raise UsageError("seed", f"must be a whole number, 0 or more, got {seed!r}.")
-    return seed
