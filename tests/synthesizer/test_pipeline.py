@@ -1,6 +1,8 @@
 """synthesize: the order of things, every kind of input, copies, test doubles, and bytes that repeat."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 
 import pandas as pd
@@ -20,13 +22,17 @@ from understudy.errors import (
     UnderstudyError,
     UsageError,
 )
+from understudy.models.blocks import BlockModel
 from understudy.privacy import ledger as ledger_room
 from understudy.privacy.cost import UNIT, Budget
 from understudy.privacy.ledger import Ledger
 from understudy.progress import STAGES
 from understudy.release.release import Release
 from understudy.release.verify import verify_release
+from understudy.schema import Schema, Unit
 from understudy.synthesizer import Environment, synthesize
+from understudy.synthesizer.design import Copies
+from understudy.synthesizer.pipeline import MOST_ROWS, _rows
 from understudy.testing.doubles import SeededRandomizer
 
 
@@ -263,3 +269,46 @@ def test_progress_names_public_stages_in_order(tmp_path: Path) -> None:
     assert all(0.0 <= done <= 1.0 for _, done in listener.heard)
     assert listener.heard[0] == ("check", 0.0)
     assert listener.heard[-1] == ("write", 1.0)
+
+
+def test_planted_values_leave_no_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    planted = "PLANTED7f3a"
+    frame = people(300)
+    frame["mood"] = planted
+    frame.loc[0, "job"] = planted
+    frame["unasked"] = planted
+    synthesize(frame, everything(), epsilon=1.0, delta=1e-9, out=tmp_path / "out")
+    for path in (tmp_path / "out").rglob("*"):
+        assert planted not in path.name
+        if path.suffix == ".parquet":
+            assert planted not in pq.read_table(path).to_pandas().to_string()
+        elif path.is_file():
+            assert planted.encode() not in path.read_bytes(), path.name
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_unit_with_several_rows_pays_for_them(tmp_path: Path) -> None:
+    schema = replace(simple(), unit=Unit("person", 4))
+    frame = people(300).assign(person=[f"p{i // 10}" for i in range(300)])
+    release = synthesize(frame, schema, epsilon=3.0, method="independent", out=tmp_path / "out")
+    assert {charge.law.parameter for charge in release.statement.charges if charge.law} == {Fraction(4)}
+    assert abs(release.model.total - 120) < 60, "30 people, at most 4 rows each"
+    assert "'person'" in release.statement.markdown()
+    assert verify_release(tmp_path / "out") == []
+
+
+def test_open_categories_under_pure_noise(tmp_path: Path) -> None:
+    schema = Schema(columns=everything().columns[:3], unit=Unit())
+    release = synthesize(people(), schema, epsilon=50.0, delta=1e-6, method="laplace", out=tmp_path / "out")
+    assert release.statement.currency == "pure"
+    assert release.statement.delta == pytest.approx(1e-6)
+    assert set(release.codec.labels["job"]) == {"nurse", "clerk", "<b>baker</b>"}
+    assert verify_release(tmp_path / "out") == []
+
+
+def test_a_noisy_total_beyond_measure_is_cut() -> None:
+    fitted = synthesize(people(20), simple(), epsilon=1.0, method="independent").fits[0]
+    assert isinstance(fitted.model, BlockModel)
+    huge = replace(fitted, model=replace(fitted.model, total=1e15))
+    assert _rows([huge], Copies(2)) == ((MOST_ROWS, MOST_ROWS), f"noisy total, at most {MOST_ROWS}")
+    assert _rows([fitted, huge], Copies(2, "resanitize", 7)) == ((7, 7), "given")
