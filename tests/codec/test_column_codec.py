@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.codec.column_codec import Layout, code_type, through_dictionary
+from understudy.codec.column_codec import Layout, code_type, encode_safely, through_dictionary
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_only_distinct_values_are_coded():
         seen.append(array.to_pylist())
         return np.arange(len(array), dtype=np.uint8)
 
-    codes = through_dictionary(pa.array(["a", None, "b", "a"]), encode, 9)
+    codes = through_dictionary(pa.array(["a", None, "b", "a"]), encode, Layout(9))
     assert codes.tolist() == [0, 9, 1, 0]
     assert seen == [["a", "b"]]
 
@@ -36,6 +36,20 @@ def test_a_full_index_type_still_has_room_for_nulls():
     values = pa.array([str(number) for number in range(128)])
     indices = pa.array([127, None, 0], pa.int8())
     codes = through_dictionary(
-        pa.DictionaryArray.from_arrays(indices, values), lambda array: np.arange(len(array), dtype=np.uint8), 200
+        pa.DictionaryArray.from_arrays(indices, values),
+        lambda array: np.arange(len(array), dtype=np.uint8),
+        Layout(200),
     )
     assert codes.tolist() == [127, 200, 0]
+
+
+def test_a_value_that_cannot_be_read_is_unknown_and_leaves_the_others_alone():
+    def encode(array):
+        if "bad" in array.to_pylist():
+            raise pa.ArrowInvalid("no")
+        return np.zeros(len(array), dtype=np.uint8)
+
+    layout = Layout(3, other=True)
+    array = pa.array(["a", "bad", None, "b", "bad"])
+    assert encode_safely(array, encode, layout).tolist() == [0, 3, 0, 0, 3]
+    assert through_dictionary(array.dictionary_encode(), encode, layout).tolist() == [0, 3, 4, 0, 3]

@@ -139,8 +139,23 @@ def test_json_rebuilds_the_codec():
     assert set(document) == {"labels", "edges"}
     table = CODEC.decode(all_codes(1), np.random.default_rng(1))
     assert all((again.encode(name, table[name]) == CODEC.encode(name, table[name])).all() for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"labels": {"open": [1]}, "edges": EDGES},
+        {"labels": {"open": ["\ud800"]}, "edges": EDGES},
+        {"labels": LABELS, "edges": {**EDGES, "chosen": [float("nan")]}},
+        {"labels": LABELS, "edges": {**EDGES, "age": [1, 2]}},
+        {"labels": {**LABELS, "plain": ["x"]}, "edges": EDGES},
+        {"labels": [], "edges": EDGES},
+        {},
+    ],
+)
+def test_documents_that_do_not_fit_are_refused(document):
     with pytest.raises(UsageError):
-        TableCodec.from_json(CODEC.schema, {"labels": {"open": [1]}, "edges": EDGES})
+        TableCodec.from_json(CODEC.schema, document)
 
 
 def test_edges_from_numpy_can_be_written():

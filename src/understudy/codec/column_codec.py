@@ -12,9 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["ColumnCodec", "Layout", "code_type", "through_dictionary"]
+__all__ = ["CodeArray", "ColumnCodec", "Layout", "code_type", "encode_safely", "through_dictionary"]
 
 CodeArray = npt.NDArray[np.unsignedinteger]
+Encode = Callable[[pa.Array], CodeArray]
+
+_CONTENT_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError)
 
 
 def code_type(size: int) -> np.dtype[np.unsignedinteger]:
@@ -103,12 +106,28 @@ class ColumnCodec(Protocol):
         ...
 
 
-def through_dictionary(array: pa.Array, encode: Callable[[pa.Array], CodeArray], absent: int) -> CodeArray:
-    """Codes of an array by coding its distinct values only; nulls get `absent`."""
+def encode_safely(array: pa.Array, encode: Encode, layout: Layout) -> CodeArray:
+    """Codes of the array; where Arrow stumbles over a value, only that value is treated as unknown.
+
+    Halving keeps the rule that a code depends on its own value alone: the values around it are coded as ever.
+    """
+    try:
+        return encode(array)
+    except _CONTENT_ERRORS:
+        if len(array) <= 1:
+            return np.full(len(array), layout.unknown, dtype=layout.dtype)
+        middle = len(array) // 2
+        halves = (array.slice(0, middle), array.slice(middle))
+        return np.concatenate([encode_safely(half, encode, layout) for half in halves])
+
+
+def through_dictionary(array: pa.Array, encode: Encode, layout: Layout) -> CodeArray:
+    """Codes of an array by coding its distinct values only; nulls are absent."""
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
-    of_values = encode(array.dictionary)
-    table = np.append(of_values, np.asarray([absent], dtype=of_values.dtype))
+    # An unreadable entry must not reach the rows that hold other entries.
+    of_values = encode_safely(array.dictionary, encode, layout)
+    table = np.append(of_values, np.asarray([layout.absent], dtype=of_values.dtype))
     indices = array.indices
     if indices.null_count:
         wide = indices.cast(pa.int64())

@@ -79,12 +79,12 @@ def _code_of(text: str | None, codec: ColumnCodec) -> int | None:
 
 
 def _of_hierarchy(column: Category, codecs: dict[str, ColumnCodec], domain: Domain) -> Forbidden:
-    """A label with a group goes only with that group; other and missing, on either side, go with anything."""
+    """A label with a group goes with that group or with missing; all other codes go with anything."""
     coarse = codecs[str(column.within)]
     mask = np.zeros((domain.sizes[column.name], domain.sizes[str(column.within)]), dtype=bool)
     for code, label in enumerate(column.labels):
         if label in column.groups and isinstance(coarse, LabelCodec):
-            mask[code, : len(coarse.labels)] = True
+            mask[code, : len(coarse.labels) + coarse.layout.other] = True
             mask[code, coarse.codes_matching(column.groups[label])] = False
     clique = domain.clique([column.name, str(column.within)])
     oriented = mask if clique[0] == column.name else mask.T

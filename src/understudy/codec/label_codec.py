@@ -52,7 +52,7 @@ class LabelCodec:
         array = plain(array)
         kind = array.type
         if pa.types.is_dictionary(kind):
-            return through_dictionary(array, self.encode, self.layout.absent)
+            return through_dictionary(array, self.encode, self.layout)
         if pa.types.is_null(kind):
             return np.full(len(array), self.layout.absent, dtype=self.layout.dtype)
         if is_text(kind):
@@ -60,7 +60,7 @@ class LabelCodec:
         if pa.types.is_integer(kind) and not pa.types.is_uint64(kind) and self._table is not None:
             return self._encode_integers(array, self._table)
         if has_text(kind):
-            return through_dictionary(array, self._encode_distinct, self.layout.absent)
+            return through_dictionary(array, self._encode_distinct, self.layout)
         return self._with_nulls(np.full(len(array), self.layout.unknown, dtype=self.layout.dtype), array)
 
     def _encode_distinct(self, array: pa.Array) -> CodeArray:

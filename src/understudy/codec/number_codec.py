@@ -41,7 +41,7 @@ class NumberCodec:
         array = plain(array)
         kind = array.type
         if pa.types.is_dictionary(kind) or is_text(kind) or pa.types.is_decimal(kind):
-            return through_dictionary(array, self._encode_plain, self.layout.absent)
+            return through_dictionary(array, self._encode_plain, self.layout)
         if pa.types.is_null(kind):
             return np.full(len(array), self.layout.absent, dtype=self.layout.dtype)
         return self._encode_plain(array)

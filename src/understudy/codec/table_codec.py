@@ -1,5 +1,6 @@
 """TableCodec: a whole table ⇄ codes, from the schema and the labels and edges that were paid for."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from understudy.codec.axis import axis_of
 from understudy.codec.bins import settled_edges, special_of
-from understudy.codec.column_codec import CodeArray, ColumnCodec, Layout
+from understudy.codec.column_codec import CodeArray, ColumnCodec, Layout, encode_safely
 from understudy.codec.derived import derived_column, derived_type
 from understudy.codec.forbidden import forbidden_cells
 from understudy.codec.label_codec import LabelCodec, boolean_codec
@@ -18,14 +19,13 @@ from understudy.codec.support import Number
 from understudy.errors import UsageError, nearest
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
-from understudy.schema import Boolean, Category, Column, Derived, OpenCategory, Schema
+from understudy.schema import Boolean, Category, Column, Derived, OpenCategory, PrivateBins, Schema
 from understudy.schema.column import STORAGE
 
 __all__ = ["TableCodec"]
 
 # Rows coded at a time: large enough to amortise calls, small enough to stay in cache.
 _SLICE_ROWS = 1 << 18
-_CONTENT_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError)
 
 
 class TableCodec:
@@ -68,7 +68,7 @@ class TableCodec:
         given = {name: tuple(_number(edge) for edge in places) for name, places in (edges or {}).items()}
         chosen = None if columns is None else set(columns)
         for name in sorted((chosen or set()) | set(found) | set(given)):
-            schema.column(name)
+            _check_settled(schema.column(name), is_labelled=name in found, is_cut=name in given)
         codecs = {
             column.name: _codec_of(column, found.get(column.name), given.get(column.name))
             for column in schema.modelled
@@ -116,7 +116,7 @@ class TableCodec:
             step = len(chunk) if pa.types.is_dictionary(chunk.type) else _SLICE_ROWS
             for first in range(0, len(chunk), max(step, 1)):
                 piece = chunk.slice(first, step)
-                codes[start : start + len(piece)] = _encode_safely(codec, piece)
+                codes[start : start + len(piece)] = encode_safely(piece, codec.encode, codec.layout)
                 start += len(piece)
         return codes
 
@@ -164,21 +164,6 @@ class TableCodec:
         return cls.of(schema, labels, edges)  # type: ignore[arg-type]
 
 
-def _encode_safely(codec: ColumnCodec, array: pa.Array) -> CodeArray:
-    """Codes of the array; where Arrow stumbles over a value, only that value is treated as unknown.
-
-    Halving keeps the rule that a code depends on its own value alone: the values around it are coded as ever.
-    """
-    try:
-        return codec.encode(array)
-    except _CONTENT_ERRORS:
-        if len(array) <= 1:
-            return np.full(len(array), codec.layout.unknown, dtype=codec.layout.dtype)
-        middle = len(array) // 2
-        halves = (array.slice(0, middle), array.slice(middle))
-        return np.concatenate([_encode_safely(codec, half) for half in halves])
-
-
 def _codec_of(column: Column, labels: tuple[str, ...] | None, edges: tuple[Number, ...] | None) -> ColumnCodec:
     match column:
         case Category():
@@ -201,6 +186,16 @@ def _codec_of(column: Column, labels: tuple[str, ...] | None, edges: tuple[Numbe
             return NumberCodec(axis_of(column), places, special_of(column), missing=column.missing)
 
 
+def _check_settled(column: Column, *, is_labelled: bool, is_cut: bool) -> None:
+    """Labels and edges may be given only where the schema leaves them open."""
+    if is_labelled and not isinstance(column, OpenCategory):
+        raise UsageError(
+            f"column {column.name!r}", "has labels of its own or none.", "Pass labels of open categories only."
+        )
+    if is_cut and not isinstance(getattr(column, "bins", None), PrivateBins):
+        raise UsageError(f"column {column.name!r}", "has bins of its own or none.", "Pass edges of private bins only.")
+
+
 def _stored(column: Category | OpenCategory | Boolean) -> pa.DataType:
     return pa.type_for_alias(column.storage or STORAGE[column.kind][0])
 
@@ -216,6 +211,13 @@ def _number(edge: Number) -> Number:
 
 def _is_lists(document: object, kinds: tuple[type, ...]) -> bool:
     return isinstance(document, Mapping) and all(
-        isinstance(name, str) and isinstance(items, list) and all(type(item) in kinds for item in items)
+        isinstance(name, str) and isinstance(items, list) and all(_is_item(item, kinds) for item in items)
         for name, items in document.items()
     )
+
+
+def _is_item(item: object, kinds: tuple[type, ...]) -> bool:
+    if isinstance(item, str):
+        # Half of a surrogate pair is no text, though JSON can spell it.
+        return str in kinds and not any("\ud800" <= letter <= "\udfff" for letter in item)
+    return type(item) in kinds and (not isinstance(item, float) or math.isfinite(item))
