@@ -30,7 +30,7 @@ MOST_HELP_SECONDS = 1.0
 
 
 def _process(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "import sys; from understudy.cli.app import main; sys.exit(main())", *words]
+    command = [sys.executable, "-m", "understudy", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
 
 

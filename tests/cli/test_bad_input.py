@@ -171,6 +171,8 @@ OPTIONS: dict[str, Case] = {
     "unknown dataset": _options("--dataset", "poeple"),
     "unknown flag": _options("--fast"),
     "output exists": lambda place: place.synthesize("--out", place.folder),
+    "output with an endless name": lambda place: place.synthesize("--out", place.folder / ("x" * 300)),
+    "table with an endless name": lambda place: place.synthesize(table=place.folder / ("x" * 300 + ".csv")),
     "output in no folder": lambda place: place.synthesize("--out", place.folder / "no" / "release"),
     "dataset without ledger": lambda place: run(
         *("synthesize", place.table, "--schema", place.schema, "--epsilon", 1, "--out", place.release),

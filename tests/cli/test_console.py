@@ -53,6 +53,8 @@ def _end(error: BaseException, *, debug: bool = False) -> int:
         (ResourceError("plan", 10, 5, "Use fewer bins."), 4),
         (MemoryError(), 4),
         (OSError(28, "No space left on device"), 4),
+        (PermissionError(13, SECRET, SECRET), 2),
+        (OSError(36, SECRET), 2),
         (KeyboardInterrupt(), 130),
         (RuntimeError(SECRET), 1),
         (OSError(5, SECRET), 1),
@@ -132,7 +134,8 @@ def test_quiet_drops_notes_and_progress_but_not_results(
     monkeypatch.setattr(sys, "stderr", stream)
     place = Shell(quiet=True)
     place.note("a note")
-    with place.running(10.0) as progress:
+    with place.running() as progress:
+        progress.expect(10.0)
         progress.stage("measure", 0.5)
     place.line("a result")
     assert stream.getvalue() == ""
@@ -140,7 +143,7 @@ def test_quiet_drops_notes_and_progress_but_not_results(
 
 
 def test_progress_is_silent_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with Shell().running(10.0) as progress:
+    with Shell().running() as progress:
         progress.stage("measure", 0.5)
     assert capsys.readouterr().err == ""
 
@@ -149,7 +152,8 @@ def test_progress_on_a_terminal_shows_stage_share_and_time_left(monkeypatch: pyt
     stream = Watched()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
-    with Shell().running(60.0) as progress:
+    with Shell().running() as progress:
+        progress.expect(60.0)
         progress.stage("check", 0.0)
         progress.stage("measure", 1.0)
         progress.stage("a stage nobody planned", 0.5)

@@ -47,7 +47,7 @@ def test_draft_looks_at_no_row(place: Workspace, tmp_path: Path) -> None:
 def test_check_accepts_a_good_schema_and_its_table(place: Workspace) -> None:
     shown = run("schema", "check", place.schema, place.table)
     assert (shown.status, shown.err) == (0, "")
-    assert "5 columns, 0 rules, no problems" in shown.out
+    assert "no problems (columns: 5, rules: 0)" in shown.out
 
 
 def test_check_lists_all_problems_at_once(place: Workspace, tmp_path: Path) -> None:

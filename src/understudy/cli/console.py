@@ -21,16 +21,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from understudy.errors import BudgetError, LedgerError, ReleaseError, ResourceError, SchemaError, UnderstudyError
-from understudy.progress import Progress, silent
 
 if TYPE_CHECKING:
     from typing import TextIO
 
     from rich.console import Console
     from rich.progress import Progress as Bar
-    from rich.progress import TaskID
 
-__all__ = ["Debug", "Quiet", "Shell", "plain", "refuse", "shell", "show_error"]
+__all__ = ["Debug", "Meter", "Quiet", "Shell", "plain", "refuse", "shell", "show_error"]
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes; results and errors only.")]
 Debug = Annotated[
@@ -40,6 +38,18 @@ Debug = Annotated[
 OFF_TERMINAL_WIDTH = 100
 SHARES = {"check": 0.02, "charge": 0.02, "prepare": 0.11, "measure": 0.45, "draw": 0.25, "write": 0.15}
 """How much of a usual run each stage takes; a public guess that only moves the bar."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM)
+REFUSED = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+)
+"""Answers of the operating system that are about a path the user named, not about us."""
 REPORT = "Please report it with the command you typed, the schema and this type, never with rows of the table."
 
 
@@ -79,12 +89,14 @@ class Shell:
         self._out.file.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-        """A result as a table; a header that starts with ">" is a column of numbers."""
+        """A result as a table; a header that starts with ">" is a column of numbers; no headers, no heading."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
+        named = any(headers)
+        table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD if named else None)
+        table.show_header = named
         for header in headers:
             number = header.startswith(">")
             table.add_column(header.removeprefix(">"), justify="right" if number else "left", overflow="fold")
@@ -93,40 +105,54 @@ class Shell:
         self._out.print(table)
 
     @contextlib.contextmanager
-    def running(
-        self, expected_seconds: float | None = None, stages: Sequence[str] = tuple(SHARES)
-    ) -> Iterator[Progress]:
+    def running(self, stages: Sequence[str] = tuple(SHARES)) -> Iterator["Meter"]:
         """A progress bar over these stages while the block runs; silent when quiet or when nobody watches."""
         if not self.watched:
-            yield silent
+            yield Meter(None, stages)
             return
-        from rich.progress import BarColumn, TextColumn
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
-        columns = (TextColumn("{task.description:<8}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-        with Bar(*columns, TextColumn("{task.fields[left]}"), console=self._err, transient=True) as bar:
-            start = _time_left(0.0, 0.0, expected_seconds)
-            yield Meter(bar, bar.add_task(stages[0], total=1.0, left=start), expected_seconds, stages)
+        share, left = TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[left]}")
+        columns = (TextColumn("{task.description:<8}"), BarColumn(), share, left, TimeElapsedColumn())
+        with Bar(*columns, console=self._err, transient=True) as bar:
+            yield Meter(bar, stages)
 
 
 class Meter:
-    """Turns stages into one bar with the stage, the share of the whole run and the time left."""
+    """Turns stages into one bar with the stage, the share of the whole run and the time left; without a bar, nothing.
 
-    def __init__(self, bar: "Bar", task: "TaskID", expected_seconds: float | None, stages: Sequence[str]) -> None:
-        self._bar, self._task, self._expected = bar, task, expected_seconds
+    It is the `Progress` that a run reports to.
+    """
+
+    def __init__(self, bar: "Bar | None", stages: Sequence[str]) -> None:
+        self._bar = bar
+        self._task = bar.add_task(stages[0], total=1.0, left=_time_left(0.0, 0.0, None)) if bar else None
         whole = sum(SHARES[stage] for stage in stages)
         self._shares = {stage: SHARES[stage] / whole for stage in stages}
         self._started = time.monotonic()
         self._share = 0.0
+        self._stage = stages[0]
+        self._expected: float | None = None
+
+    def expect(self, seconds: float | None) -> None:
+        """Takes over what the plan expects, until the speed of the run says more."""
+        self._expected = seconds
+        self._show()
 
     def stage(self, name: str, done: float) -> None:
         """Moves the bar to that share of that stage."""
+        self._stage = name
         if name in self._shares:
             stages = list(self._shares)
             before = sum(self._shares[stage] for stage in stages[: stages.index(name)])
             self._share = before + self._shares[name] * min(max(done, 0.0), 1.0)
-        left = _time_left(time.monotonic() - self._started, self._share, self._expected)
-        self._bar.update(self._task, completed=self._share, description=name, left=left)
+        self._show()
+
+    def _show(self) -> None:
+        if self._bar is not None and self._task is not None:
+            left = _time_left(time.monotonic() - self._started, self._share, self._expected)
+            self._bar.update(self._task, completed=self._share, description=self._stage, left=left)
 
 
 def _time_left(elapsed: float, share: float, expected_seconds: float | None) -> str:
@@ -134,7 +160,7 @@ def _time_left(elapsed: float, share: float, expected_seconds: float | None) -> 
     by_plan = None if expected_seconds is None else max(0.0, expected_seconds - elapsed)
     if by_speed is None or (share < 0.1 and by_plan is not None):
         by_speed = by_plan
-    return "time left unknown" if by_speed is None else f"about {max(1, round(by_speed)):,} s left"
+    return "estimating time left" if by_speed is None else f"about {max(1, round(by_speed)):,} s left"
 
 
 @contextlib.contextmanager
@@ -195,10 +221,15 @@ def show_error(title: str, lines: Sequence[str]) -> None:
 
 def _unexpected(error: Exception, *, debug: bool) -> NoReturn:
     kind = type(error).__name__
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number in FULL:
         lines = ["Memory or disk ran out. No release was written; budget charged so far stays charged.", "Free some."]
         show_error("Not enough memory or disk", lines)
         raise typer.Exit(4) from None
+    if number in REFUSED:
+        reason = os.strerror(number or 0).lower()  # a fixed text; the error's own may quote more
+        show_error("Error", [f"The operating system refused: {reason}. Check the paths you named and your rights."])
+        raise typer.Exit(2) from None
     lines = [f"Internal error of type {kind}. No release was written.", REPORT]
     if debug:
         lines.append(f"Traceback (may contain PRIVATE values, keep it to yourself): {_keep_traceback(error)}")

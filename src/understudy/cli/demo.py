@@ -50,8 +50,8 @@ def demo(
         _clear(out, schema)
         _write_table(private)
         place.note(f"SIMULATED table in place of a private one: {private / TABLE}")
-        expected = plan(schema, method=METHOD, epsilon=EPSILON).seconds if place.watched else None
-        with place.running(expected) as progress:
+        with place.running() as progress:
+            progress.expect(plan(schema, method=METHOD, epsilon=EPSILON).seconds)
             source = str(private / TABLE)
             release = synthesize(source, schema, method=METHOD, epsilon=EPSILON, out=out, progress=progress)
         show_release(place, release, out)

@@ -10,7 +10,6 @@ from understudy.cli.options import Json
 from understudy.errors import LedgerError, UsageError, nearest
 
 if TYPE_CHECKING:
-    from understudy.privacy.cost import Cost
     from understudy.privacy.ledger import Balance, Composition, Entry, Ledger
 
 __all__ = ["app"]
@@ -120,8 +119,8 @@ def _show(place: Shell, ledger: "Ledger", datasets: list[str], *, as_json: bool)
 
 
 def _balance_row(balance: "Balance") -> list[str]:
-    left = _words(balance.left)
-    return [balance.composition, _words(balance.cap), _words(balance.claim()), left, f"{balance.releases:,}"]
+    amounts = [str(balance.cap), str(balance.claim()), str(balance.left)]
+    return [balance.composition, *amounts, f"{balance.releases:,}"]
 
 
 def _balance_document(balance: "Balance") -> dict[str, object]:
@@ -140,9 +139,5 @@ def _balance_document(balance: "Balance") -> dict[str, object]:
 def _charge_row(entry: "Entry") -> list[str]:
     from understudy.privacy.cost import Cost
 
-    claim = _words(Cost(epsilon=entry.budget_epsilon, delta=entry.budget_delta))
-    return [entry.made, entry.dataset, entry.run, entry.method, claim]
-
-
-def _words(cost: "Cost") -> str:
-    return str(cost)
+    claim = str(Cost(epsilon=entry.budget_epsilon, delta=entry.budget_delta))
+    return [entry.made, entry.dataset, entry.run[:8], entry.method, claim]

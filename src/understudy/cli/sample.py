@@ -50,7 +50,7 @@ def sample(
         chosen = secrets.randbits(63) if seed is None else seed
         pieces = draw_tables(fitted, wanted, seed=chosen, copy=copy, where=pairs("--where", where))
         schema = fitted.codec.arrow_schema
-        with place.running(stages=("draw",)) as progress:
+        with place.running(("draw",)) as progress:
             watched = _watched(pieces, wanted, progress)
             if excel_safe:
                 write_rows(out, safe_schema(schema), map(safe_table, watched), loaded.marks())

@@ -61,7 +61,7 @@ def check(
         problems = known.header_problems(names) if table is not None else []
         if problems:
             raise SchemaError(problems)
-        place.line(f"{schema}: {len(known.columns)} columns, {len(known.rules)} rules, no problems.")
+        place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
         undeclared = [name for name in names if name not in known.names and name != known.unit.column]
         if undeclared:
             place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")

@@ -57,13 +57,14 @@ def synthesize(
     Up to the charge only column names are read, and a mistake costs nothing. After it no row can stop the run.
     """
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.schema import Schema
-        from understudy.synthesizer import synthesize as run
-
         _require_agreement(ledger, dataset, public)
-        known = Schema.from_yaml(schema)
-        with place.running(_expected(place, known, method, epsilon, delta)) as progress:
-            release = run(
+        with place.running() as progress:  # from the first second, so before the heavy imports
+            from understudy.schema import Schema
+            from understudy.synthesizer import synthesize as run_all
+
+            known = Schema.from_yaml(schema)
+            progress.expect(_expected_seconds(place, known, method, epsilon, delta))
+            release = run_all(
                 table,
                 known,
                 method=method,
@@ -83,18 +84,17 @@ def synthesize(
         show_release(place, release, out)
 
 
+def _expected_seconds(place: Shell, schema: "Schema", method: str, epsilon: float, delta: float) -> float | None:
+    from understudy.synthesizer import plan
+
+    return plan(schema, method=method, epsilon=epsilon, delta=delta).seconds if place.watched else None
+
+
 def _require_agreement(ledger: Path | None, dataset: str | None, public: Path | None) -> None:
     if public is not None:
         raise UsageError("--public", "no method of this version uses a public table.", "Drop it.")
     if dataset is not None and ledger is None:
         raise UsageError("--dataset", "names a dataset of a ledger.", "Give --ledger too.")
-
-
-def _expected(place: Shell, schema: "Schema", method: str, epsilon: float, delta: float) -> float | None:
-    """Seconds the plan expects, if somebody watches."""
-    from understudy.synthesizer import plan
-
-    return plan(schema, method=method, epsilon=epsilon, delta=delta).seconds if place.watched else None
 
 
 def show_release(place: Shell, release: "Release", folder: Path) -> None:
