@@ -16,7 +16,7 @@ from pathlib import Path
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
 
-LENGTHS = (0, 1000, 5000)
+LENGTHS = (0, 100, 1000)
 BUDGET = Budget(0.001, 1e-12)
 COST = BUDGET.cost("concentrated")
 

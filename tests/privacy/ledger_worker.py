@@ -3,6 +3,7 @@
 Forking happens here, in a process with one thread. Each command prints one JSON object.
 """
 
+import itertools
 import json
 import os
 import random
@@ -45,32 +46,42 @@ def race(path: str, processes: str, attempts: str) -> dict[str, int]:
 
 
 def kill(path: str, marks: str, kills: str, order: str) -> dict[str, int]:
-    """Kills that many workers at random moments; each loops over charging and then marking its read."""
-    for batch in range(int(kills) // 2):
-        workers = [_forked(path, marks, f"{batch}-{place}", order) for place in range(2)]
-        for worker in workers:
-            time.sleep(random.uniform(0.001, 0.02))
-            os.kill(worker, signal.SIGKILL)
-        ends = [os.waitpid(worker, 0)[1] for worker in workers]
-        if not all(os.WIFSIGNALED(end) for end in ends):
+    """Kills that many workers, one after the other, at random moments after their first round."""
+    for number in range(int(kills)):
+        start = time.monotonic()
+        worker, ready = _forked(path, marks, str(number), order)
+        os.read(ready, 1)
+        os.close(ready)
+        round_seconds = time.monotonic() - start  # the moment must be random whatever the load of the machine
+        time.sleep(random.uniform(0, round_seconds))
+        os.kill(worker, signal.SIGKILL)
+        if not os.WIFSIGNALED(os.waitpid(worker, 0)[1]):
             raise SystemExit("a worker ended before it was killed")
-    return {"kills": int(kills) // 2 * 2}
+    return {"kills": int(kills)}
 
 
-def _forked(path: str, marks: str, name: str, order: str) -> int:
+def _forked(path: str, marks: str, name: str, order: str) -> tuple[int, int]:
+    """A worker that loops until it is killed, and the pipe on which it tells that its first round is done."""
+    reader, writer = os.pipe()
     child = os.fork()
     if child:
-        return child
+        os.close(writer)
+        return child, reader
+    parent = os.getppid()
     read = os.open(marks, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    ledger, number = Ledger.open(path), 0
-    while True:
+    ledger = Ledger.open(path)
+    for number in itertools.count():
+        if os.getppid() != parent:
+            break  # nobody is left to kill this worker
         run = f"{name}-{number}"
         if order == "charge-first":
             charge(ledger, run)
         os.write(read, f"{run}\n".encode())
         if order == "read-first":
             charge(ledger, run)
-        number += 1
+        if number == 0:
+            os.write(writer, b"1")
+    os._exit(1)
 
 
 def fill(path: str, marks: str, most_bytes: str) -> dict[str, str | int]:

@@ -49,7 +49,7 @@ def test_two_hundred_kills_leave_no_uncharged_read(tmp_path: Path) -> None:
     ledger, marks = _ledger(tmp_path), tmp_path / "marks"
     assert _work("kill", ledger.path, marks, 200, "charge-first") == {"kills": 200}
     read = set(marks.read_text(encoding="utf-8").split())
-    assert len(read) >= 100  # the workers did get to work
+    assert len(read) >= 200  # every worker got to work
     assert read - _charged(ledger) == set()
     assert ledger.verify() == []
     assert ledger.balance("people").spent.epsilon == len(_charged(ledger)) * ledger_worker.COST.epsilon

@@ -36,10 +36,8 @@ def _changes(stored: str | int) -> list[bytes | int]:
         return [stored ^ 1 << 8 * place for place in range(8)] + [stored - 2**63]
     raw = stored.encode()
     flips = (0x01, 0x20, 0x80)
-    return [raw[:place] + bytes([raw[place] ^ flips[place % 3]]) + raw[place + 1 :] for place in range(len(raw))] + [
-        raw + b"x",
-        raw[:-1],
-    ]
+    changed = [raw[:place] + bytes([raw[place] ^ flips[place % 3]]) + raw[place + 1 :] for place in range(len(raw))]
+    return [*changed, raw + b"x"]
 
 
 def test_any_changed_byte_is_found_and_its_entry_named(ledger: Ledger) -> None:

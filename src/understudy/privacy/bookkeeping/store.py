@@ -12,6 +12,7 @@ names (two names mean two journals, which can destroy a database). All failures 
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = ["Store", "create_file", "reading", "writing"]
 
 APPLICATION = 0x75E57D01
 FORMAT = 1
+POLL_SECONDS = 0.001
 OLDEST_ENGINE = (3, 37, 0)  # the first with STRICT tables
 COLUMNS = ", ".join(FIELDS)
 _TYPES = {int: "INTEGER", str: "TEXT"}
@@ -225,7 +227,7 @@ def _connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-    connection.execute(f"BEGIN {kind}")
+    _begin(connection, kind)
     try:
         yield
         connection.execute("COMMIT")
@@ -233,6 +235,22 @@ def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Ite
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def _begin(connection: sqlite3.Connection, kind: str) -> None:
+    """Waits for the lock in short even steps: SQLite's own steps grow, and a busy neighbour would always be first."""
+    (wait_milliseconds,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    until = time.monotonic() + wait_milliseconds / 1000
+    connection.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            connection.execute(f"BEGIN {kind}")
+            break
+        except sqlite3.OperationalError as error:
+            if (error.sqlite_errorcode & 0xFF) != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+        time.sleep(POLL_SECONDS)
+    connection.execute(f"PRAGMA busy_timeout = {wait_milliseconds}")
 
 
 @contextmanager
