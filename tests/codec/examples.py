@@ -1,6 +1,7 @@
 """Columns of every kind, and Arrow arrays of every type, for the tests of this room."""
 
 import datetime as dt
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -137,6 +138,8 @@ ARRAYS = st.one_of(
     _typed(st.floats(width=16).map(np.float16), pa.float16()),
     _typed(st.decimals(-(10**8), 10**8, places=3), pa.decimal128(20, 3)),
     _typed(st.decimals(-(10**8), 10**8, places=0), pa.decimal256(50, 0)),
+    _typed(st.integers(-9, 99).map(Decimal), pa.decimal32(5, 1)),
+    _typed(st.integers(-9, 99).map(Decimal), pa.decimal64(12, 2)),
     *[_typed(_TEXTS, kind) for kind in (pa.string(), pa.large_string(), pa.string_view())],
     *[_typed(st.binary(max_size=6), kind) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())],
     _typed(st.binary(min_size=3, max_size=3), pa.binary(3)),

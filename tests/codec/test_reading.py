@@ -79,5 +79,7 @@ def test_integers_and_their_text_read_the_same(values):
 @settings(max_examples=60, deadline=None)
 def test_decimals_read_like_their_text(values):
     typed = pa.array(values, pa.decimal128(20, 4))
+    narrow = pa.array(values[:1], pa.decimal64(16, 4))
+    assert reals(narrow) == [float(values[0])]
     assert reals(typed) == [float(value) for value in values]
     assert np.array_equal(read_wholes(typed).values, [math.floor(value) for value in values])

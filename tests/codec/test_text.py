@@ -18,6 +18,7 @@ from understudy.codec.text import canonical_text, has_text, is_text, plain
         ([0.1, 5.0, None], pa.float32(), ["0.1", "5", None]),
         ([True, False], pa.bool_(), ["true", "false"]),
         ([Decimal("1.50"), Decimal("5.00"), None], pa.decimal128(9, 2), ["1.5", "5", None]),
+        ([Decimal("1.5"), Decimal("5.0"), None], pa.decimal32(5, 1), ["1.5", "5", None]),
         ([dt.date(2020, 1, 2)], pa.date32(), ["2020-01-02"]),
         ([dt.date(1969, 12, 31)], pa.date64(), ["1969-12-31"]),
         ([dt.datetime(2020, 1, 2, 3, 4, 5)], pa.timestamp("ns"), ["2020-01-02 03:04:05"]),

@@ -20,7 +20,7 @@ from understudy.errors import Problem, SchemaError
 from understudy.schema.bins import number_of, step_of
 from understudy.schema.column import STORAGE, Date, Datetime, Float, Integer, NumberColumn, Time
 
-__all__ = ["Axis", "FloatAxis", "IntegerAxis", "axis_of", "written"]
+__all__ = ["Axis", "CalendarAxis", "FloatAxis", "IntegerAxis", "axis_of", "written"]
 
 # Above this, floats are further apart than the decimals asked for, so a grid of decimals means nothing.
 _LARGEST_INDEX = 2**53

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.codec.axis import Axis
+from understudy.codec.axis import Axis, CalendarAxis
 from understudy.codec.column_codec import CodeArray, Layout, through_dictionary
 from understudy.codec.reading import Reading
 from understudy.codec.support import Grid, Number, Values
@@ -40,11 +40,17 @@ class NumberCodec:
         """The code of each value."""
         array = plain(array)
         kind = array.type
-        if pa.types.is_dictionary(kind) or is_text(kind) or pa.types.is_decimal(kind):
+        if pa.types.is_dictionary(kind) or self._reads_by_text(kind):
             return through_dictionary(array, self._encode_plain, self.layout)
         if pa.types.is_null(kind):
             return np.full(len(array), self.layout.absent, dtype=self.layout.dtype)
         return self._encode_plain(array)
+
+    def _reads_by_text(self, kind: pa.DataType) -> bool:
+        """Whether such values are read through their text, which is worth doing once per distinct value."""
+        if is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_float32(kind):
+            return True
+        return isinstance(self.axis, CalendarAxis) and bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
     def _encode_plain(self, array: pa.Array) -> CodeArray:
         return self._codes(self.axis.read(plain(array)))

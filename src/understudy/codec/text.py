@@ -20,6 +20,9 @@ def plain(array: pa.Array) -> pa.Array:
         return plain(array.storage)
     if pa.types.is_run_end_encoded(array.type):
         return plain(pc.run_end_decode(array))
+    if pa.types.is_decimal(array.type) and array.type.bit_width < 128:
+        # Arrow has few functions for the narrow ones.
+        return array.cast(pa.decimal128(array.type.precision, array.type.scale))
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
     if pa.types.is_binary_view(array.type):
