@@ -35,7 +35,10 @@ class Request:
 class Randomizer(Protocol):
     """Turns exact integers into answers that may leave."""
 
-    private: bool
+    @property
+    def private(self) -> bool:
+        """Whether its answers may be released."""
+        ...
 
     def add_noise(self, request: Request, exact: Ints) -> Ints:
         """exact + one fresh draw of `request.law` per cell, as int64."""

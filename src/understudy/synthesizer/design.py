@@ -12,7 +12,7 @@ from pathlib import Path
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.mechanisms.mechanism import Mechanism, Plan
 from understudy.mechanisms.prepare import granted_cost, preparation_cost, preparation_steps, public_facts
-from understudy.mechanisms.registry import currency_for, mechanism
+from understudy.mechanisms.registry import currency_for, mechanism, resolve
 from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.release.config import COPIES_MODES
 from understudy.schema import Schema
@@ -88,9 +88,9 @@ class Design:
         share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
         preparation, rest = preparation_cost(schema, share)
         first = preparation_steps(schema, preparation)
-        body = recipe.plan(public_facts(schema, rows_hint), rest)
-        if body.method != recipe.name:  # a recipe that only picks another one: name and run what was picked
-            recipe = mechanism(body.method, body.options)
+        facts = public_facts(schema, rows_hint)
+        body = recipe.plan(facts, rest)
+        recipe = resolve(recipe, facts, rest)
         whole = replace(
             body,
             cost=sum((step.cost for step in first), body.cost),

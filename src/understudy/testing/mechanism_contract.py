@@ -19,6 +19,7 @@ from understudy.audit.replay import Recorder, check_pair, price
 from understudy.codec.table_codec import TableCodec
 from understudy.models.store import load_model, save_model
 from understudy.privacy.cost import Budget, Cost
+from understudy.privacy.randomizer import Randomizer
 from understudy.privacy.secure import SecureRandomizer
 from understudy.release import Release
 from understudy.schema import Schema
@@ -146,6 +147,7 @@ class MechanismChecks:
         for budget in self.budgets:
             release = self._released(schema, tables.some_rows(schema, 50, seed=5), budget, SecureRandomizer())
             rows = release.sample(2000, seed=1)
+            assert isinstance(rows, pa.Table)
             assert rows.num_rows == 2000
             codec = release.codec
             for forbidden in codec.forbidden:
@@ -177,9 +179,9 @@ class MechanismChecks:
         second = again.draw(200, np.random.default_rng(1))
         assert all(np.array_equal(first[name], second[name]) for name in release.model.domain.columns)
 
-    def _released(self, schema: Schema, table: pa.Table, budget: Budget, randomizer: object) -> Release:
+    def _released(self, schema: Schema, table: pa.Table, budget: Budget, randomizer: Randomizer) -> Release:
         case = Case(schema, self.method, budget, self.options)
-        return case.release(table, randomizer)  # type: ignore[arg-type]
+        return case.release(table, randomizer)
 
 
 def _part(spent: Cost, granted: Cost) -> float:
@@ -192,7 +194,7 @@ def _some_pairs(schema: Schema, count: int, *, seed: int) -> Iterator[Pair]:
     designed = list(designed_pairs(schema))
     fixed = [pair for pair in designed if not pair.name.startswith("hostile")]
     hostile = [pair for pair in designed if pair.name.startswith("hostile")]
-    rng.shuffle(hostile)  # type: ignore[arg-type]
+    rng.shuffle(hostile)
     chosen = (fixed + hostile)[: max(len(fixed), count // 2)]
     yield from chosen
     yield from random_pairs(schema, max(0, count - len(chosen)), rng)

@@ -55,7 +55,9 @@ def _encoded(codec: TableCodec, table: pa.Table) -> dict[str, list[int]]:
 
 
 def _by_hand(codec: TableCodec, codes: dict[str, list[int]], clique: Clique, rows: int) -> list[int]:
-    counted = Counter(zip(*(codes[name] for name in clique), strict=True)) if clique else Counter({(): rows})
+    counted: Counter[tuple[int, ...]] = (
+        Counter(zip(*(codes[name] for name in clique), strict=True)) if clique else Counter({(): rows})
+    )
     return [counted[cell] for cell in itertools.product(*(range(size) for size in codec.domain.shape(clique)))]
 
 

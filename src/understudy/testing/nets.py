@@ -1,0 +1,208 @@
+"""The nets: checks that correct code passes and every planted bug must fail.
+
+`replay`      the whole way from table to release, on neighbours, with frozen noise
+`noise`       the law, freshness and integrality of what the secure randomizer adds
+`selection`   direction and log odds of the exponential mechanism
+`discovery`   how often a lone label shows
+`accounting`  claims against direct sums of the exact integer law
+`ledger`      charge before read, no free retry, no refund
+
+Statistical nets use a fixed level (z < 6 or 99.9999 % confidence) and enough runs that the planted bugs are far
+outside it.
+"""
+
+import contextlib
+import math
+import tempfile
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.audit.lower_bound import exact_epsilon, log_odds_lower, rate_bounds
+from understudy.audit.neighbours import designed_pairs, random_pairs
+from understudy.audit.replay import check_pair
+from understudy.counts.chunked_source import ChunkedSource
+from understudy.counts.open import open_table
+from understudy.counts.source import OccupiedCells
+from understudy.errors import LedgerError
+from understudy.marginals.answer import Law
+from understudy.mechanisms import registry
+from understudy.privacy.calibrate import law_for
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
+from understudy.privacy.curator import Curator
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.randomizer import Request
+from understudy.privacy.secure import SecureRandomizer
+from understudy.synthesizer import synthesize
+from understudy.testing import tables
+from understudy.testing.chooser import Chooser
+from understudy.testing.doubles import SeededRandomizer
+from understudy.testing.pipeline import Case
+
+__all__ = ["NETS"]
+
+MOST_Z = 6.0
+CONFIDENCE = 1 - 1e-6
+
+
+def replay_net() -> None:
+    """Designed and random neighbours through methods that use every verb, some with the release folder."""
+    with mock.patch.dict(registry._BUILT_IN, {"chooser": Chooser}):
+        for number, (schema, method, budget) in enumerate(
+            [
+                (tables.small(), "chooser", Budget(1.0)),
+                (tables.small(), "independent", Budget(1.0, 1e-6)),
+                (tables.several_rows(), "chooser", Budget(1.0, 1e-6)),
+                (tables.small(), "laplace", Budget(1.0)),
+            ]
+        ):
+            case = Case(schema, method, budget, with_folder=True)
+            assert method in case.release(tables.some_rows(schema, 9, seed=1), SeededRandomizer(0)).statement.method
+            pairs = [pair for pair in designed_pairs(schema) if not pair.name.startswith("hostile")]
+            hostile = [pair for pair in designed_pairs(schema) if pair.name.startswith("hostile value 15")]
+            rng = np.random.default_rng(number)
+            for index, pair in enumerate([*pairs, *hostile, *random_pairs(schema, 25, rng)]):
+                check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
+
+
+def noise_net() -> None:
+    """Laplace, Gaussian and sparse noise of the secure randomizer."""
+    randomizer = SecureRandomizer()
+    for law in (Law("laplace", Fraction(3)), Law("gaussian", Fraction(9))):
+        request = Request("measure", "net", 200_000, law, Fraction(1))
+        exact = np.full(200_000, 5, dtype=np.int64)
+        first, second = randomizer.add_noise(request, exact), randomizer.add_noise(request, exact)
+        assert first.dtype == np.int64, "answers must be integers"
+        assert not np.array_equal(first, second), "two answers share their noise"
+        correlation = float(np.corrcoef(first, second)[0, 1])
+        assert abs(correlation) < MOST_Z / math.sqrt(first.size), "two answers share their noise"
+        assert _chi_square_z(first - exact, law) < MOST_Z, "the noise does not follow its law"
+    _sparse_net(randomizer)
+
+
+def _sparse_net(randomizer: SecureRandomizer) -> None:
+    law, threshold, cells = Law("laplace", Fraction(5)), 20, 1_000_000
+    request = Request("sparse", "net", cells, law, Fraction(1), threshold=threshold)
+    kept = randomizer.add_sparse_noise(request, OccupiedCells(np.array([17], dtype=np.int64), np.array([1])))
+    ratio = math.exp(-1 / law.scale)
+    expected = cells * ratio**threshold / (1 + ratio)
+    assert abs(kept.indices.size - expected) < MOST_Z * math.sqrt(expected), "empty cells do not pass as they should"
+
+
+def _chi_square_z(draws: np.ndarray, law: Law) -> float:
+    reach = int(law.scale * 8)
+    points = np.arange(-40 * reach, 40 * reach + 1, dtype=np.float64)
+    exponent = -np.abs(points) / law.scale if law.kind == "laplace" else -(points**2) / (2 * law.scale**2)
+    weights = np.exp(exponent)
+    weights /= weights.sum()
+    inside = np.abs(points) <= reach
+    expected = np.append(weights[inside], weights[~inside].sum()) * draws.size
+    clipped = np.where(np.abs(draws) <= reach, draws, reach + 1).astype(np.int64)
+    observed = np.bincount(clipped + reach, minlength=2 * reach + 2)
+    used = expected >= 25
+    statistic = float(((observed[used] - expected[used]) ** 2 / expected[used]).sum())
+    freedom = int(used.sum()) - 1
+    return (statistic - freedom) / math.sqrt(2 * freedom)
+
+
+def selection_net() -> None:
+    """Among two options the better one wins as often as it should; log odds move by at most ε between neighbours.
+
+    The neighbours are chosen so that permute-and-flip, which is ε-DP too, moves them by more than ε.
+    """
+    runs, epsilon = 6_000, Fraction(2)
+    randomizer = SecureRandomizer()
+    rate = epsilon / 2
+
+    def wins(scores: list[int]) -> int:
+        request = Request("select", "net", len(scores), None, Fraction(1), rate)
+        array = np.array(scores, dtype=np.int64)
+        return sum(randomizer.choose(request, array) == 0 for _ in range(runs))
+
+    expected = math.exp(rate * 2) / (math.exp(rate * 2) + 1)
+    low, high = rate_bounds(wins([2, 0]), runs, CONFIDENCE)
+    assert low <= expected <= high, "the better option does not win as often as it should"
+    moved = log_odds_lower(wins([0, 1]), wins([1, 0]), runs, CONFIDENCE)
+    assert moved <= float(epsilon), "log odds moved by more than ε"
+
+
+def discovery_net() -> None:
+    """A label held by one unit shows with probability δ at most."""
+    runs, delta = 3_000, 0.02
+    schema = tables.open_labels()
+    table = open_table(pa.table({"sex": ["F"], "job": ["the only one"]}), schema)
+    cost = Cost(epsilon=UNIT, delta=int(delta * DELTA_UNIT))
+    shown = sum(bool(Curator(table, cost, SecureRandomizer()).discover("job", cost).labels) for _ in range(runs))
+    low, _ = rate_bounds(shown, runs, CONFIDENCE)
+    assert low <= delta, "a lone label shows too often"
+
+
+def accounting_net() -> None:
+    """What a budget buys never costs more than the budget, by direct summation; parts never exceed the whole."""
+    for epsilon in (0.5, 1.0, 2.254, 3.098, 8.0):
+        for delta in (1e-6, 1e-3):
+            budget = Budget(epsilon, delta)
+            law = law_for(budget.cost("concentrated"), 1, "net")
+            assert exact_epsilon(law, 1, delta) <= epsilon, "the noise costs more than the budget"
+        pure = law_for(Budget(epsilon).cost("pure"), 1, "net")
+        assert exact_epsilon(pure, 1, 0.0) <= epsilon * (1 + 1e-9)
+    for units in (10, 10**12 + 7):
+        for weights in ([1.0, 1.0, 1.0], [0.1, 0.2, 0.7], [3.0, 1e-9]):
+            parts = sum(Cost(epsilon=units, rho=units).split(weights), Cost())
+            assert parts.fits(Cost(epsilon=units, rho=units)), "the parts of a cost exceed the whole"
+
+
+def ledger_net() -> None:
+    """No row is read before the charge is on disk; a crash keeps the charge; a retry under the same name is refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger.create(Path(folder) / "ledger.db", "people", Budget(10.0))
+        schema, reads = tables.small(), []
+        counting = ChunkedSource.counts
+
+        def watched(source: ChunkedSource, cliques: object) -> Mapping[object, object]:
+            reads.append(ledger.balance("people").releases)
+            return counting(source, cliques)  # type: ignore[arg-type, return-value]
+
+        with mock.patch.object(ChunkedSource, "counts", watched):
+            table = tables.some_rows(schema, 20, seed=1)
+            synthesize(table, schema, method="independent", epsilon=1.0, ledger=ledger, dataset="people")
+        assert reads, "the net does not see any read"
+        assert min(reads) >= 1, "rows were read before the charge was on disk"
+        _crash(ledger)
+        _retry(ledger)
+
+
+def _crash(ledger: Ledger) -> None:
+    before = ledger.balance("people")
+    table = tables.some_rows(tables.small(), 20, seed=1)
+    broken = mock.patch.object(ChunkedSource, "counts", side_effect=KeyboardInterrupt)
+    with broken, contextlib.suppress(KeyboardInterrupt):
+        synthesize(table, tables.small(), method="independent", epsilon=1.0, ledger=ledger, dataset="people")
+    assert ledger.balance("people").releases == before.releases + 1, "a crash was refunded"
+    assert not ledger.verify(), "the ledger does not verify"
+
+
+def _retry(ledger: Ledger) -> None:
+    budget = Budget(1.0)
+    unit = ledger.entries("people")[-1].unit or "one row"
+    before = ledger.balance("people").releases
+    for _ in range(2):
+        try:
+            ledger.charge("people", run="again", method="x", cost=budget.cost("pure"), budget=budget, unit=unit)
+        except LedgerError:
+            return
+    assert ledger.balance("people").releases == before + 2, "a retry was not charged"
+
+
+NETS: dict[str, Callable[[], None]] = {
+    "replay": replay_net,
+    "noise": noise_net,
+    "selection": selection_net,
+    "discovery": discovery_net,
+    "accounting": accounting_net,
+    "ledger": ledger_net,
+}

@@ -1,0 +1,14 @@
+"""Planted bugs: leaks and blunders that were seen in this field, put into our own code one at a time.
+
+A safety net that catches nothing proves nothing. Every bug here must be caught by the net it names; a bug that
+survives is a hole in the net and fails the suite. Bugs are patches that last as long as their context.
+"""
+
+from understudy.testing.planted_bug import PlantedBug
+from understudy.testing.planted_leaks import LEAKS
+from understudy.testing.planted_ledger import UNPAID
+from understudy.testing.planted_noise import BLUNDERS
+
+__all__ = ["PLANTED", "PlantedBug"]
+
+PLANTED: tuple[PlantedBug, ...] = (*LEAKS, *BLUNDERS, *UNPAID)
