@@ -65,24 +65,28 @@ def _change_is_found(ledger: Ledger, raw: sqlite3.Connection, entry: Entry, name
     update = (
         f"UPDATE entry SET {name} = CAST(? AS {'TEXT' if isinstance(stored, str) else 'INTEGER'}) WHERE sequence = ?"
     )
+    if not _update(raw, update, (change, entry.sequence)):
+        return 0  # two entries cannot have one number, nor two openings one name
+    problems = ledger.verify()
+    assert any(problem.where.endswith(f": entry {place}") for problem in problems), (name, change)
+    assert _update(raw, update, (stored, place))
+    return 1
+
+
+def _update(raw: sqlite3.Connection, statement: str, contents: tuple[object, object]) -> bool:
+    """Changes an entry behind the back of its guards, which stand again afterwards."""
+    raw.execute("BEGIN")
     for guard in GUARDS:
         raw.execute(f"DROP TRIGGER {guard}")
     try:
-        raw.execute(update, (change, entry.sequence))
-    except sqlite3.IntegrityError:  # two entries cannot have one number, nor two openings one name
-        place = None
+        raw.execute(statement, contents)
+    except sqlite3.IntegrityError:
+        raw.execute("ROLLBACK")
+        return False
     for guard in GUARDS:
         raw.execute(TABLES[guard])
-    if place is None:
-        return 0
-    problems = ledger.verify()
-    assert any(problem.where.endswith(f": entry {place}") for problem in problems), (name, change)
-    for guard in GUARDS:
-        raw.execute(f"DROP TRIGGER {guard}")
-    raw.execute(update, (stored, place))
-    for guard in GUARDS:
-        raw.execute(TABLES[guard])
-    return 1
+    raw.execute("COMMIT")
+    return True
 
 
 def _without(number: int) -> Callable[[Lines], Lines]:
