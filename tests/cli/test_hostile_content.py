@@ -2,6 +2,8 @@
 
 import datetime as dt
 import decimal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,6 +144,31 @@ def test_a_planted_value_shows_nowhere(method: str, unit: str, tmp_path: Path) -
     assert len(list(place.release.iterdir())) >= 9
     assert _traces(place.release, shown) == []
     assert TOKEN.encode() not in place.ledger.read_bytes()
+
+
+def test_a_planted_value_shows_nowhere_in_a_real_process(tmp_path: Path) -> None:
+    """As above, but with what native libraries write past Python's streams."""
+    place = Workspace.make(tmp_path, rows=5)
+    words = ["synthesize", _planted(tmp_path), "--schema", place.schema, "--epsilon", 5, "--out", place.release]
+    command = [sys.executable, "-m", "understudy", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert _traces(place.release, Outcome(0, done.stdout, done.stderr)) == []
+
+
+def test_a_file_that_breaks_while_it_is_read_keeps_its_secrets(tmp_path: Path) -> None:
+    """Damage inside a file with a good header shows only after the charge: the charge stays, nothing is released."""
+    place = Workspace.make(tmp_path, rows=50)
+    table = people(500).set_column(0, "region", pa.array([TOKEN] * 500))
+    pq.write_table(table, tmp_path / "damaged.parquet", compression="none")
+    content = bytearray((tmp_path / "damaged.parquet").read_bytes())
+    content[4:24] = b"\xff" * 20
+    (tmp_path / "damaged.parquet").write_bytes(bytes(content))
+    shown = place.synthesize(table=tmp_path / "damaged.parquet")
+    assert (shown.status, shown.panels, shown.out) == (2, 1, "")
+    assert TOKEN not in shown.err
+    assert not place.release.exists()
+    assert '"releases": 1' in place.balance()
 
 
 def test_the_trace_test_finds_a_trace(tmp_path: Path) -> None:
