@@ -104,15 +104,16 @@ def test_debug_keeps_the_traceback_in_a_private_file(
 
 
 def test_warnings_and_log_records_stay_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    with shell(quiet=False, debug=False):
-        warnings.warn(SECRET, stacklevel=1)
-        logging.getLogger("anything").error(SECRET)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with shell(quiet=False, debug=False):
+            warnings.warn(SECRET, stacklevel=1)
+            logging.getLogger("anything").error(SECRET)
+        assert seen == []
+        warnings.warn("after", stacklevel=1)
+        assert len(seen) == 1
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "")
-    with warnings.catch_warnings(record=True) as again:
-        warnings.simplefilter("always")
-        warnings.warn("after", stacklevel=1)
-    assert len(again) == 1
 
 
 def test_text_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
