@@ -26,7 +26,7 @@ def csv_text(table: pa.Table, delimiter: str = ",") -> bytes:
 
 
 def _field(value: object) -> str:
-    return "" if value is None else '"' + str(value).replace('"', '""') + '"'
+    return '""' if value is None else '"' + str(value).replace('"', '""') + '"'
 
 
 def as_csv(table: pa.Table, folder: Path) -> Path:

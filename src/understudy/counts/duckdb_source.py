@@ -21,7 +21,7 @@ from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import Chunk, ChunkedSource, encode_column
 from understudy.counts.contribution import row_priority
 from understudy.counts.files import Batch, arrow_reader, file_batches
-from understudy.counts.header import LOCKED, Container, Settings
+from understudy.counts.header import LOCKED, Container, Settings, silenced
 from understudy.counts.labels import counted_labels, label_keys, text_of
 from understudy.counts.source import CountSource, LabelCounts
 from understudy.errors import ResourceError, SchemaError, UnderstudyError
@@ -190,9 +190,8 @@ class Engine:
             "temp_directory": str(self._folder),
             "threads": threads,
             "preserve_insertion_order": False,
-            "lock_configuration": True,
         }
-        self._connection = duckdb.connect(":memory:", config=settings)
+        self._connection = silenced(duckdb.connect(":memory:", config=settings))
         self._close = weakref.finalize(self, _closed, self._connection, self._folder)
 
     def __enter__(self) -> "Engine":

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from understudy.counts.delimited import delimited_header
 from understudy.errors import InputError
 
-__all__ = ["LOCKED", "Container", "Settings", "connect_read_only", "container_of", "header_of"]
+__all__ = ["LOCKED", "Container", "Settings", "connect_read_only", "container_of", "header_of", "silenced"]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
@@ -38,6 +38,13 @@ LOCKED: Settings = {
     "allow_community_extensions": False,
     "enable_external_access": False,
 }
+
+# Nor may it print how far it is: what appears only after some seconds, and tells them, depends on the rows.
+SILENT = (
+    "SET enable_progress_bar = false",
+    "SET enable_progress_bar_print = false",
+    "SET lock_configuration = true",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +96,14 @@ def container_of(location: str | Path) -> Container:
 def _paths(text: str) -> list[Path]:
     path = Path(text)
     try:
-        if path.is_file():
-            return [path]
-        if path.is_dir():
-            raise InputError(text, "is a folder, not a table.", f"Name files in it, such as {path / '*.parquet'}.")
-        if path.exists():
-            raise InputError(text, "is not an ordinary file.")
+        is_file, is_folder = path.is_file(), path.is_dir()
         found = sorted(Path(name) for name in glob.glob(text, recursive=True)) if glob.has_magic(text) else []
     except (OSError, ValueError) as cause:
         raise InputError(text, "is not a usable path.") from cause
+    if is_file:
+        return [path]
+    if is_folder:
+        raise InputError(text, "is a folder, not a table.", f"Name files in it, such as {path / '*.parquet'}.")
     files = [name for name in found if name.is_file()]
     if files:
         return files
@@ -164,10 +170,17 @@ def _database(text: str, paths: list[Path], table: str) -> Container:
 def connect_read_only(path: Path, settings: Settings | None = None) -> duckdb.DuckDBPyConnection:
     """A locked-down connection that can read one database file and nothing else."""
     try:
-        return duckdb.connect(str(path), read_only=True, config={**LOCKED, **(settings or {})})
+        return silenced(duckdb.connect(str(path), read_only=True, config={**LOCKED, **(settings or {})}))
     except (duckdb.Error, OSError, ValueError):
         failed = True
     assert failed
     raise InputError(
         str(path), "cannot be opened as a DuckDB database.", "Is it damaged, in use, or of a newer version?"
     )
+
+
+def silenced(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """The connection without progress bar, and with all settings fixed."""
+    for command in SILENT:
+        connection.execute(command)
+    return connection

@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from understudy.counts.duckdb_source import DuckDBTable
 from understudy.counts.frame_source import FrameTable, is_frame
-from understudy.counts.header import SUFFIXES, container_of
+from understudy.counts.header import SUFFIXES, Container, container_of
 from understudy.counts.source import PrivateTable
 from understudy.errors import InputError, UsageError
 from understudy.schema import Schema
@@ -42,7 +42,9 @@ def open_table(
     if workers < 1:
         raise UsageError("threads", f"must be at least 1, got {workers}.")
     if isinstance(data, str | Path):
-        return DuckDBTable(container_of(data), schema, memory_bytes=memory, threads=workers)
+        container = container_of(data)
+        _check_first_line(container, schema)
+        return DuckDBTable(container, schema, memory_bytes=memory, threads=workers)
     if is_frame(data):
         return FrameTable(data, schema, memory_bytes=memory, threads=workers)
     if _is_private_table(data):
@@ -55,3 +57,10 @@ def open_table(
 
 def _is_private_table(data: object) -> TypeGuard[PrivateTable]:
     return all(hasattr(data, name) for name in ("schema", "undeclared", "frame_kind", "label_counts", "bind"))
+
+
+def _check_first_line(container: Container, schema: Schema) -> None:
+    """A text file without a header would have its first row quoted as column names, so that is told apart."""
+    if container.kind == "delimited" and not set(container.names) & {column.name for column in schema.modelled}:
+        rule = "its first line names none of the schema's columns."
+        raise InputError(str(container.paths[0]), rule, "Is the header missing, or the delimiter another one?")

@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.counts.malformed import CONTAINER_WRONG, SECRET
+from tests.counts.places import PLACES, people
+from understudy.counts.duckdb_source import DuckDBTable
+from understudy.counts.frame_source import FrameTable
+from understudy.counts.open import open_table
+from understudy.errors import InputError, SchemaError, UnderstudyError, UsageError
+from understudy.schema import Unit
+
+TABLE = pa.table({"sex": ["F"], "age": ["1"], "city": ["Rome"], "extra": [SECRET]})
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_everything_the_user_may_have(place: str, tmp_path: Path) -> None:
+    data = PLACES[place](TABLE, tmp_path)
+    opened = open_table(data, people())
+    assert isinstance(opened, DuckDBTable if isinstance(data, str | Path) else FrameTable)
+    assert opened.schema == people()
+    assert opened.undeclared == ("extra",)
+    assert open_table(opened, people()) is opened
+    with pytest.raises(UsageError, match="another schema"):
+        open_table(opened, people(unit=Unit(column="extra")))
+
+
+def test_the_unit_column_is_declared(tmp_path: Path) -> None:
+    schema = people(unit=Unit(column="extra", rows=1))
+    assert open_table(TABLE, schema).undeclared == ()
+    with pytest.raises(SchemaError, match="'extra'"):
+        open_table(TABLE.drop(["extra"]), schema)
+
+
+@pytest.mark.parametrize("data", [None, 5, [1, 2], {"a": [1]}, b"table.csv", pd.Series([1])], ids=str)
+def test_anything_else_is_refused(data: object) -> None:
+    with pytest.raises(InputError, match="must be a pandas"):
+        open_table(data, people())
+
+
+def test_limits() -> None:
+    for limits in ({"memory_bytes": 5}, {"threads": 0}, {"memory_bytes": -1}):
+        with pytest.raises(UsageError):
+            open_table(TABLE, people(), **limits)
+
+
+@pytest.mark.parametrize("name", CONTAINER_WRONG)
+def test_wrong_containers_and_headers_are_refused_without_a_value(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(CONTAINER_WRONG[name])
+    with pytest.raises(UnderstudyError) as caught:
+        open_table(path, people())
+    assert isinstance(caught.value, InputError | SchemaError)
+    assert SECRET not in str(caught.value)
+
+
+def test_opening_reads_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(TABLE, path)
+    data = bytearray(path.read_bytes())
+    data[4:60] = b"\0" * 56  # the only page
+    path.write_bytes(data)
+    assert open_table(path, people()).undeclared == ("extra",)
