@@ -141,7 +141,8 @@ def test_engines_print_nothing(tmp_path: Path) -> None:
     # A progress bar would appear after two seconds and tell how long the rows took.
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         connection.execute("CREATE TABLE t (a INTEGER)")
-    for connection in (Engine(64 << 20, 1)._connection, connect_read_only(tmp_path / "t.duckdb")):
+    engine = Engine(64 << 20, 1)
+    for connection in (engine._connection, connect_read_only(tmp_path / "t.duckdb")):
         query = "SELECT current_setting('enable_progress_bar'), current_setting('enable_progress_bar_print')"
         assert connection.execute(query).fetchall() == [(False, False)]
 
