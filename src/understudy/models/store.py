@@ -3,6 +3,7 @@
 Never pickle. Other packages add a kind with `register`; an unknown kind is refused with the known ones.
 """
 
+import importlib
 from pathlib import Path
 
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
@@ -13,6 +14,8 @@ from understudy.models.model import Model
 __all__ = ["load_model", "register", "save_model"]
 
 _KINDS: dict[str, type[Model]] = {BlockModel.kind: BlockModel}
+_ON_DEMAND = {"markov_field": "understudy.models.graphical.markov_field"}
+"""Modules that register a kind when imported; they bring a compiler, so only their own models pay for it."""
 
 
 def register(model: type[Model]) -> None:
@@ -36,7 +39,9 @@ def load_model(folder: Path) -> Model:
         ReleaseError: if the folder is incomplete, altered or of an unknown kind.
     """
     kind = read_document(folder).get("kind")
+    if isinstance(kind, str) and kind in _ON_DEMAND:
+        importlib.import_module(_ON_DEMAND[kind])
     if not isinstance(kind, str) or kind not in _KINDS:
-        hint = nearest(kind if isinstance(kind, str) else "", _KINDS)
+        hint = nearest(kind if isinstance(kind, str) else "", {*_KINDS, *_ON_DEMAND})
         raise ReleaseError([Problem(f"{DOCUMENT}: kind", "is not a kind of model known here.", hint)])
     return _KINDS[kind].load(folder)

@@ -1,0 +1,74 @@
+"""The one entry of this engine: noisy tables and rules in, a fitted model out.
+
+The size of the model is known before it is built (`GraphicalSize.of`, `Growth`); a fit that would be larger than
+allowed is refused. Nothing here draws randomness or sees an exact count.
+"""
+
+from collections.abc import Sequence
+
+from understudy.errors import ResourceError
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.marginals.forbidden import Forbidden
+from understudy.models.graphical.conditionals import from_bag_order
+from understudy.models.graphical.elimination import GraphicalSize, Growth
+from understudy.models.graphical.junction_tree import JunctionTree
+from understudy.models.graphical.loss import NoisyTable, estimate_total, fold, known_cells, maximal
+from understudy.models.graphical.markov_field import MarkovField
+from understudy.models.graphical.mirror_descent import Stopping, descend
+from understudy.models.graphical.program import Program
+
+__all__ = ["MODEL_BYTES", "GraphicalSize", "Growth", "NoisyTable", "estimate_total", "fit", "model_cliques"]
+
+MODEL_BYTES = 2**30
+"""Most bytes of a model's tables, unless the caller sets another limit."""
+
+
+def model_cliques(tables: Sequence[NoisyTable], forbidden: Sequence[Forbidden]) -> list[Clique]:
+    """The cliques a model of these tables and rules is built on; their `GraphicalSize` is the model's."""
+    return [*(table.clique for table in tables), *(rule.clique for rule in forbidden)]
+
+
+def fit(
+    domain: Domain,
+    tables: Sequence[NoisyTable],
+    forbidden: Sequence[Forbidden] = (),
+    *,
+    start: MarkovField | None = None,
+    total: float | None = None,
+    steps: int = 1000,
+    explained: float | None = None,
+    model_bytes: int = MODEL_BYTES,
+) -> MarkovField:
+    """The maximum-entropy distribution that comes closest to the noisy tables.
+
+    Args:
+        domain: The codes.
+        tables: What was measured; cliques may overlap, nest and repeat.
+        forbidden: Cells that rules exclude; they get exactly no mass.
+        start: An earlier fit to start from; what it was fitted to must be among the tables.
+        total: Number of records, estimated from the tables if not given.
+        steps: Most steps of mirror descent.
+        explained: Stop once the loss is this many times what noise alone explains (half the measured cells).
+        model_bytes: Most bytes of the model's tables.
+
+    Raises:
+        ResourceError: if the model would be larger.
+        UsageError: if a table is malformed or the rules leave nothing possible.
+    """
+    for table in tables:
+        table.check(domain)
+    cliques = model_cliques(tables, forbidden)
+    size = GraphicalSize.of(domain, cliques)
+    if size.bytes > model_bytes:
+        raise ResourceError("graphical model", size.bytes, model_bytes, "Measure smaller or fewer overlapping tables.")
+    records = estimate_total(domain, tables, forbidden) if total is None else total
+    tree = JunctionTree.of(domain, cliques)
+    program = Program(tree, maximal(table.clique for table in tables))
+    program.reset(forbidden)
+    measured = sum(int(known_cells(domain, table, forbidden).sum()) for table in tables)
+    enough = -1.0 if explained is None else explained * 0.5 * measured
+    before = start.fit if start is not None else None
+    ended = descend(program, fold(program, tables, forbidden), records, Stopping(steps=steps, enough=enough), before)
+    factors = [from_bag_order(tree, bag, program.state(bag)) for bag in range(len(tree.bags))]
+    return MarkovField.of_factors(tree, factors, records, fit=ended)
