@@ -115,3 +115,9 @@ def test_prices_read_well() -> None:
     assert str(Cost(epsilon=UNIT // 2, delta=10**9)) == "ε = 0.5, δ = 1e-09"
     assert str(Cost(rho=UNIT)) == "ρ = 1"
     assert str(Cost()) == "nothing"
+
+
+def test_a_budget_means_the_decimal_number_that_was_written() -> None:
+    assert Budget(0.7).epsilon_units == 7 * UNIT // 10
+    assert 3 * Budget(0.1).epsilon_units == Budget(0.3).epsilon_units
+    assert Budget(1.0, 1e-9).delta_units == DELTA_UNIT // 10**9

@@ -96,13 +96,13 @@ class Budget:
 
     @property
     def epsilon_units(self) -> int:
-        """ε in whole units, rounded down."""
-        return math.floor(Fraction(self.epsilon) * UNIT)
+        """ε in whole units, rounded down; 0.7 means seven tenths, not the binary number just below."""
+        return math.floor(_as_written(self.epsilon) * UNIT)
 
     @property
     def delta_units(self) -> int:
         """δ in whole units, rounded down."""
-        return math.floor(Fraction(self.delta) * DELTA_UNIT)
+        return math.floor(_as_written(self.delta) * DELTA_UNIT)
 
     def cost(self, currency: Currency, failure_delta: int = 0) -> Cost:
         """What may be spent in that currency; `failure_delta` units of δ are set aside for steps that may fail.
@@ -138,6 +138,11 @@ def _float_above(number: Fraction) -> float:
     """The smallest float that is not below the number."""
     near = float(number)
     return near if Fraction(near) >= number else math.nextafter(near, math.inf)
+
+
+def _as_written(number: float) -> Fraction:
+    """The decimal number a person wrote: the shortest one that reads as this float."""
+    return Fraction(repr(float(number)))
 
 
 def _is_number(value: object) -> bool:

@@ -77,7 +77,9 @@ class Chooser:
         return replace(Independent().plan(facts, cost), method=self.name, options={})
 
     def run(self, curator: Curator, cost: Cost) -> BlockModel:
-        """Measures, chooses, measures."""
+        """Measures, chooses, measures; with a single column there is nothing to choose."""
+        if len(curator.domain.columns) < 2:
+            return Independent().run(curator, cost)
         third = cost.share(Fraction(1, 3))
         domain = curator.domain
         ones = curator.measure([domain.clique([name]) for name in domain.columns], third)

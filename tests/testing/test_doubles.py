@@ -1,0 +1,56 @@
+"""The doubles are what they say: reproducible or exact, and marked as not private."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from understudy.counts.source import LabelCounts, OccupiedCells
+from understudy.marginals.answer import Law
+from understudy.privacy.cost import Budget
+from understudy.privacy.randomizer import Request
+from understudy.testing import NoNoise, SeededRandomizer, tables
+from understudy.testing.pipeline import Case
+
+LAPLACE, GAUSSIAN = Law("laplace", Fraction(4)), Law("gaussian", Fraction(16))
+
+
+def _request(law: Law | None, cells: int = 5, threshold: int = 0) -> Request:
+    return Request("measure", "x", cells, law, Fraction(1), Fraction(1), threshold)
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
+def test_seeded_noise_repeats_and_has_the_right_size(law: Law) -> None:
+    exact = np.zeros(20_000, dtype=np.int64)
+    first = SeededRandomizer(1).add_noise(_request(law, 20_000), exact)
+    assert np.array_equal(first, SeededRandomizer(1).add_noise(_request(law, 20_000), exact))
+    assert not np.array_equal(first, SeededRandomizer(2).add_noise(_request(law, 20_000), exact))
+    assert first.dtype == np.int64
+    assert 0.9 * law.variance < first.var() < 1.1 * law.variance
+
+
+def test_sparse_double_keeps_order_and_threshold() -> None:
+    occupied = OccupiedCells(np.array([3, 10**9]), np.array([500, 700]))
+    kept = SeededRandomizer(1).add_sparse_noise(_request(LAPLACE, 10**15, threshold=100), occupied)
+    assert (np.diff(kept.indices) > 0).all()
+    assert (kept.counts >= 100).all()
+    assert {3, 10**9} <= set(kept.indices.tolist())
+
+
+def test_no_noise_is_exact() -> None:
+    double = NoNoise()
+    assert double.add_noise(_request(LAPLACE), np.arange(5)).tolist() == [0, 1, 2, 3, 4]
+    assert double.choose(_request(None), np.array([1, 9, 3])) == 1
+    labels = double.keep_frequent(_request(LAPLACE, threshold=2), LabelCounts(("b", "a", "c"), np.array([2, 3, 1])))
+    assert labels.labels == ("a", "b")
+    sparse = double.add_sparse_noise(_request(LAPLACE, threshold=2), OccupiedCells(np.array([1, 4]), np.array([1, 2])))
+    assert sparse.indices.tolist() == [4]
+
+
+@pytest.mark.parametrize("double", [NoNoise(), SeededRandomizer(1)])
+def test_a_release_made_with_a_double_makes_no_claim(double: NoNoise | SeededRandomizer) -> None:
+    assert not double.private
+    case = Case(tables.small(), "independent", Budget(1.0))
+    statement = case.release(tables.some_rows(case.schema, 5, seed=1), double).statement
+    assert statement.claim is None
+    assert "NOT PRIVATE" in statement.markdown()
