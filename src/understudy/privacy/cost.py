@@ -135,9 +135,11 @@ class Budget:
 
 
 def _float_above(number: Fraction) -> float:
-    """The smallest float that is not below the number."""
-    near = float(number)
-    return near if Fraction(near) >= number else math.nextafter(near, math.inf)
+    """The smallest float that, as it is printed, is not below the number."""
+    nearest_float = float(number)
+    while _as_written(nearest_float) < number:
+        nearest_float = math.nextafter(nearest_float, math.inf)
+    return nearest_float
 
 
 def _as_written(number: float) -> Fraction:
