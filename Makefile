@@ -43,4 +43,4 @@ test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
 clean:
-	rm -rf $(VENV) demo-release .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

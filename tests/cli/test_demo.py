@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -33,7 +34,10 @@ def test_the_demo_runs_twice_and_its_release_verifies(folder: Path) -> None:
         for row in released.select(["voted", "registered"]).to_pylist()
     )
     assert "SIMULATED" in (folder / "release" / "statement.md").read_text(encoding="utf-8")
-    assert b"SIMULATED" in pq.read_schema(folder / "private" / "voters.parquet").metadata[b"title"]
+    with duckdb.connect(str(folder / "private" / "voters.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM voters").fetchone() == (44_821,)
+        (comment,) = connection.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'voters'").fetchone()
+    assert "SIMULATED" in comment
 
 
 def test_only_its_own_folders_are_replaced(folder: Path, tmp_path: Path) -> None:

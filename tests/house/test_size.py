@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.tree import SOURCE, excused, functions, relative, source_files, syntax, test_files
+from tests.house.tree import SOURCE, excused, functions, relative, source_files, syntax, files_of_tests
 
 MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 50
@@ -13,7 +13,7 @@ MOST_FILES = 12
 MOST_POSITIONAL = 5
 
 
-@pytest.mark.parametrize("path", source_files() + test_files(), ids=relative)
+@pytest.mark.parametrize("path", source_files() + files_of_tests(), ids=relative)
 def test_file_is_short(path: Path) -> None:
     if relative(path) in excused("file_lines"):
         return

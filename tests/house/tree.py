@@ -17,7 +17,7 @@ def source_files() -> tuple[Path, ...]:
 
 
 @cache
-def test_files() -> tuple[Path, ...]:
+def files_of_tests() -> tuple[Path, ...]:
     return tuple(sorted(TESTS.rglob("*.py")))
 
 

@@ -17,10 +17,10 @@ __all__ = ["demo"]
 EPSILON = 1.0
 METHOD = "independent"
 MARKER = "SIMULATED.txt"
-TABLE = "voters.parquet"
+TABLE = "voters.duckdb"
 SCHEMA = "voters.yaml"
 MARKER_TEXT = """\
-Made by `understudy demo`. voters.parquet is a SIMULATED table: no row describes a real person.
+Made by `understudy demo`. voters.duckdb holds a SIMULATED table: no row describes a real person.
 It plays the part of the private table here. The next run of the demo replaces this folder.
 """
 
@@ -52,7 +52,7 @@ def demo(
         place.note(f"SIMULATED table in place of a private one: {private / TABLE}")
         with place.running() as progress:
             progress.expect(plan(schema, method=METHOD, epsilon=EPSILON).seconds)
-            source = str(private / TABLE)
+            source = f"{private / TABLE}::voters"
             release = synthesize(source, schema, method=METHOD, epsilon=EPSILON, out=out, progress=progress)
         show_release(place, release, out)
         problems = verify_release(out)
@@ -83,14 +83,13 @@ def _made_by_demo(folder: Path) -> bool:
 
 
 def _write_table(folder: Path) -> None:
-    import pyarrow.parquet as pq
-
-    from understudy.demo.voters import schema_text, voter_table
+    from understudy.demo.voters import schema_text, write_database
 
     folder.mkdir(exist_ok=True)
     (folder / MARKER).write_text(MARKER_TEXT, encoding="utf-8")
     (folder / SCHEMA).write_text(schema_text(), encoding="utf-8")
-    pq.write_table(voter_table(), folder / TABLE)
+    (folder / TABLE).unlink(missing_ok=True)
+    write_database(folder / TABLE)
 
 
 def _clear(out: Path, schema: "Schema") -> None:

@@ -16,13 +16,14 @@ NumPy keeps stable, so the table is the same everywhere.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["EFFECTS", "LEVELS", "ROWS", "Level", "schema_text", "voter_codes", "voter_table"]
+__all__ = ["EFFECTS", "LEVELS", "ROWS", "Level", "schema_text", "voter_codes", "voter_table", "write_database"]
 
 ROWS = 44_821
 SEED = 20_121_106
@@ -160,3 +161,13 @@ def _cut(score: npt.NDArray[np.float64], shares: list[float]) -> npt.NDArray[np.
     levels = np.empty(score.size, dtype=np.int64)
     levels[np.argsort(score, kind="stable")] = np.searchsorted(bounds, np.arange(score.size), side="right")
     return levels
+
+
+def write_database(path: Path) -> None:
+    """Writes the table as `voters` into a new DuckDB file, with a comment that says what it is."""
+    import duckdb  # the only engine outside of `counts`: here it writes a public table, it counts nothing
+
+    with duckdb.connect(str(path)) as connection:
+        connection.register("simulated", voter_table())
+        connection.execute("CREATE TABLE voters AS SELECT * FROM simulated")
+        connection.execute(f"COMMENT ON TABLE voters IS '{SIMULATED}'")

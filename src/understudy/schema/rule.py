@@ -21,7 +21,8 @@ class Range:
 class Impossible:
     """No record satisfies all conditions at once. A condition is a set of labels (None for missing) or a range.
 
-    Such cells are removed before noise and never emitted; rows that claim one are left out of the counts. A range
+    Such cells are never emitted: a model gives them no mass. Rows that claim one still count, in every table they are
+    part of, because leaving them out would change nothing that is released about the possible cells. A range
     covers bins only: special values are named as labels, by their text, and missing as None.
     """
 
