@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -181,7 +182,8 @@ class Answers:
         kernel = chances.reshape(domain.cells(shared), domain.cells(only), domain.cells(inner))
         order = [edge.index(name) for name in (*shared, *inner)]
         table = matrix.reshape(*domain.shape(edge), -1).transpose(*order, len(edge))
-        pushed = np.matmul(kernel, table.reshape(domain.cells(shared), domain.cells(inner), -1))
+        stacked = np.ascontiguousarray(table).reshape(domain.cells(shared), domain.cells(inner), -1)
+        pushed = _products(np.ascontiguousarray(kernel), stacked)
         mixed = [*shared, *only]
         turned = pushed.reshape(*domain.shape(mixed), -1).transpose(
             *(mixed.index(name) for name in separator), len(mixed)
@@ -215,8 +217,9 @@ class Answers:
                 bag = self._tree.home[first]
                 beyond = messages[other, bag]
                 local = self._local(bag, (first, *(n for n in self._edge(bag, other) if n != first)))
-                left = self._left(first, self._edge(bag, other), local)
-                product = left @ (beyond.matrix if len(seconds) > 1 else beyond.of(seconds[0]))
+                left = np.ascontiguousarray(self._left(first, self._edge(bag, other), local))
+                right = np.ascontiguousarray(beyond.matrix if len(seconds) > 1 else beyond.of(seconds[0]))
+                product = _products(left[None], right[None])[0]
                 for second in seconds:
                     table = product[:, beyond.columns[second]] if len(seconds) > 1 else product
                     yield (first, second), np.ascontiguousarray(table).ravel()
@@ -262,6 +265,26 @@ class Answers:
                 operands.append((messages[hops[name], bag].of(name).reshape(*domain.shape(edge), -1), numbers))
         joint = (self._local(bag, needed), [label.setdefault(column, len(label)) for column in needed])
         return _contract([joint, *operands], [label[name] for name in triple]).ravel()
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})  # pragma: no cover
+def _products(left, right):  # type: ignore[no-untyped-def]
+    """Matrix products of two stacks. Not BLAS: its threads cost more than these small products when cores are busy."""
+    stack, rows, depth = left.shape
+    result = np.zeros((stack, rows, right.shape[2]))
+    for s in range(stack):
+        for i in range(rows):
+            sums = result[s, i]
+            for k in range(0, depth - 3, 4):
+                w, x, y, z = left[s, i, k], left[s, i, k + 1], left[s, i, k + 2], left[s, i, k + 3]
+                a, b, c, d = right[s, k], right[s, k + 1], right[s, k + 2], right[s, k + 3]
+                for j in range(sums.size):
+                    sums[j] += w * a[j] + x * b[j] + y * c[j] + z * d[j]
+            for k in range(depth - depth % 4, depth):
+                w, a = left[s, i, k], right[s, k]
+                for j in range(sums.size):
+                    sums[j] += w * a[j]
+    return result
 
 
 def _contract(operands: Sequence[tuple[Floats, list[int]]], wanted: Sequence[int]) -> Floats:

@@ -6,7 +6,7 @@ allowed is refused. Nothing here draws randomness or sees an exact count.
 
 from collections.abc import Sequence
 
-from understudy.errors import ResourceError
+from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
@@ -17,8 +17,19 @@ from understudy.models.graphical.loss import NoisyTable, estimate_total, fold, k
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.models.graphical.mirror_descent import Stopping, descend
 from understudy.models.graphical.program import Program
+from understudy.models.graphical.tree_form import forest_factors, is_forest
 
-__all__ = ["MODEL_BYTES", "GraphicalSize", "Growth", "NoisyTable", "estimate_total", "fit", "model_cliques"]
+__all__ = [
+    "MODEL_BYTES",
+    "GraphicalSize",
+    "Growth",
+    "NoisyTable",
+    "estimate_total",
+    "fit",
+    "fit_forest",
+    "is_forest",
+    "model_cliques",
+]
 
 MODEL_BYTES = 2**30
 """Most bytes of a model's tables, unless the caller sets another limit."""
@@ -27,6 +38,36 @@ MODEL_BYTES = 2**30
 def model_cliques(tables: Sequence[NoisyTable], forbidden: Sequence[Forbidden]) -> list[Clique]:
     """The cliques a model of these tables and rules is built on; their `GraphicalSize` is the model's."""
     return [*(table.clique for table in tables), *(rule.clique for rule in forbidden)]
+
+
+def fit_forest(
+    domain: Domain,
+    tables: Sequence[NoisyTable],
+    forbidden: Sequence[Forbidden] = (),
+    *,
+    total: float | None = None,
+    shrink: bool = True,
+) -> MarkovField:
+    """The closed form for tables of one or two columns whose pairs form no circle; see `tree_form`.
+
+    Args:
+        domain: The codes.
+        tables: What was measured, without groups.
+        forbidden: Cells that rules exclude, each rule inside a measured pair.
+        total: Number of records, estimated from the tables if not given.
+        shrink: Draw noisy pairs towards independence as far as the noise warrants.
+
+    Raises:
+        UsageError: if the tables are malformed, not a forest (`is_forest`), or the rules leave nothing possible.
+    """
+    for table in tables:
+        table.check(domain)
+    if not is_forest(domain, tables, forbidden):
+        raise UsageError("closed form", "needs pairs without a circle and rules inside them.", "Use `fit`.")
+    records = estimate_total(domain, tables, forbidden) if total is None else total
+    tree = JunctionTree.of(domain, model_cliques(tables, forbidden))
+    factors = forest_factors(tree, tables, forbidden, records, shrink=shrink)
+    return MarkovField.of_factors(tree, factors, records)
 
 
 def fit(

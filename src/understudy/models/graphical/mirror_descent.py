@@ -1,8 +1,9 @@
 """Estimation by entropic mirror descent: the model is multiplied by exp(−rate · gradient) until the loss is low.
 
-The step is accepted if the loss falls by half of what its gradient promises; the rate grows a little after a success
-and halves after a failure. The whole loop is compiled once, whatever the structure. A fit can start from an earlier
-one and stop after a number of steps or as soon as the loss is what the noise alone explains: going on would fit noise.
+The step is accepted if the loss falls by half of what its gradient promises; the rate halves after a failure and grows
+after a success: by half until the first failure, by a little from then on. The whole loop is compiled once, whatever
+the structure. A fit can start from an earlier one, and it stops after a number of steps or as soon as the loss is what
+the noise alone explains: going on would fit noise.
 """
 
 from collections.abc import Mapping
@@ -161,7 +162,7 @@ def _descend(  # type: ignore[no-untyped-def]
     run(forward, offsets, data, FLOOR)
     _marginals(data, bounds, start, total, current)
     loss = evaluate(folded, current, gradient)
-    failures = 0
+    failures, failed = 0, False
     step = 0
     while step < steps and loss > enough and failures < _FAILURES:
         step += 1
@@ -180,9 +181,10 @@ def _descend(  # type: ignore[no-untyped-def]
             current, trial = trial, current
             gradient, slope = slope, gradient
             loss = reached
-            rate *= 1.01
+            rate *= 1.02 if failed else 1.5
             failures = 0
         else:
             rate *= 0.5
             failures += 1
+            failed = True
     return loss, step, rate

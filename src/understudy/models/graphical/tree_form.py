@@ -1,0 +1,193 @@
+"""Closed form for forests: when the measured pairs form no circle, no iteration over the model is needed.
+
+With the total known, least squares falls apart into pieces that know nothing of each other. A column's distribution
+is the inverse-variance mean of its own table and the margins of its pairs, cut to what is possible. A pair's table is
+the nearest table of 0 or more with the margins just found. The maximum-entropy model with these tables is the product
+of their conditionals. Pairs are drawn towards independence by as much as the noise warrants (empirical Bayes: the
+spread around independence that the noise does not explain is estimated from the noisy table itself).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.marginals.forbidden import Forbidden
+from understudy.models.graphical.conditionals import from_bag_order
+from understudy.models.graphical.junction_tree import JunctionTree
+from understudy.models.graphical.loss import NoisyTable
+from understudy.models.nonnegative import norm_sub
+from understudy.models.restrict import allowed
+
+__all__ = ["forest_factors", "is_forest"]
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+_SWEEPS = 500
+_TOLERANCE = 1e-10
+_TRACE = 1e-9
+"""Share of a pair's mass spread as under independence, so that no possible combination is lost for good."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mean:
+    """The inverse-variance mean of all tables of one clique."""
+
+    values: Floats
+    variance: float
+
+
+def is_forest(domain: Domain, tables: Sequence[NoisyTable], forbidden: Sequence[Forbidden]) -> bool:
+    """Whether the closed form applies: ungrouped tables of one or two columns, pairs without a circle, rules inside."""
+    live = [frozenset(n for n in table.clique if domain.sizes[n] > 1) for table in tables]
+    if any(table.groups is not None for table in tables) or any(len(names) > 2 for names in live):
+        return False
+    for rule in forbidden:
+        names = frozenset(n for n in rule.clique if domain.sizes[n] > 1)
+        if len(names) > 1 and names not in live:
+            return False
+    leader = {name: name for name in domain.columns}
+
+    def find(name: str) -> str:
+        while leader[name] != name:
+            name = leader[name]
+        return name
+
+    for first, second in {tuple(sorted(names)) for names in live if len(names) == 2}:
+        if find(first) == find(second):
+            return False
+        leader[find(first)] = find(second)
+    return True
+
+
+def forest_factors(
+    tree: JunctionTree, tables: Sequence[NoisyTable], forbidden: Sequence[Forbidden], total: float, *, shrink: bool
+) -> list[Floats]:
+    """One factor per bag of the forest's junction tree; their product is the model."""
+    domain = tree.domain
+    means = _means(domain, tables)
+    nodes = {name: _node(domain, name, means, forbidden, total) for name in tree.home}
+    factors = []
+    for bag, names in enumerate(tree.bags):
+        if len(names) < 2:
+            factors.append(from_bag_order(tree, bag, nodes[names[0]] if names else np.ones(1)))
+            continue
+        possible = _possible(domain, names, forbidden)
+        joint = _edge(means.get(names), nodes[names[0]], nodes[names[1]], possible, shrink=shrink)
+        table = from_bag_order(tree, bag, joint.ravel())
+        sums = table.sum(axis=1, keepdims=True)
+        if tree.separators[bag]:
+            table = np.divide(table, sums, out=np.zeros_like(table), where=sums > 0.0)
+        factors.append(table)
+    return factors
+
+
+def _means(domain: Domain, tables: Sequence[NoisyTable]) -> dict[Clique, _Mean]:
+    found: dict[Clique, _Mean] = {}
+    for table in tables:
+        names = Clique(name for name in table.clique if domain.sizes[name] > 1)
+        known = found.get(names, _Mean(np.zeros(table.values.size), np.inf))
+        weight, other = 1.0 / table.variance, 1.0 / known.variance
+        values = (table.values * weight + known.values * other) / (weight + other)
+        found[names] = _Mean(values, 1.0 / (weight + other))
+    return found
+
+
+def _possible(domain: Domain, names: Clique, forbidden: Sequence[Forbidden]) -> Bools:
+    return allowed(domain, names, np.arange(domain.cells(names), dtype=np.int64), forbidden).reshape(
+        domain.shape(names)
+    )
+
+
+def _node(
+    domain: Domain, name: str, means: dict[Clique, _Mean], forbidden: Sequence[Forbidden], total: float
+) -> Floats:
+    """A column's counts: weighted mean of all that was measured about it, 0 or more, adding up to the total."""
+    weighted, weights = np.zeros(domain.sizes[name]), np.zeros(domain.sizes[name])
+    possible = _possible(domain, Clique((name,)), forbidden)
+    for clique, mean in means.items():
+        if name not in clique:
+            continue
+        cells = _possible(domain, clique, forbidden)
+        others = tuple(axis for axis, other in enumerate(clique) if other != name)
+        counted = cells.sum(axis=others)
+        possible &= counted > 0
+        weight = np.divide(1.0, mean.variance * counted, out=np.zeros(counted.size), where=counted > 0)
+        weighted += weight * (mean.values.reshape(cells.shape) * cells).sum(axis=others)
+        weights += weight
+    result = np.zeros(possible.size)
+    if possible.any():
+        informed = np.divide(weighted, weights, out=np.zeros_like(weighted), where=weights > 0.0)
+        result[possible] = norm_sub(informed[possible], total) if weights.any() else total / possible.sum()
+    return result
+
+
+def _edge(mean: _Mean | None, rows: Floats, columns: Floats, possible: Bools, *, shrink: bool) -> Floats:
+    """A pair's counts: 0 or more, 0 where impossible, margins as given wherever the rules allow that."""
+    total = rows.sum()
+    independent: Floats = np.outer(rows, columns) / total * possible
+    if mean is None:
+        return independent
+    values = mean.values.reshape(possible.shape)
+    if shrink and independent.sum() > 0.0:
+        expected = np.maximum(independent, 1e-9)
+        excess = float((((values - expected) ** 2 - mean.variance) * possible).sum())
+        spread = max(excess / float((expected * possible).sum()), 1e-9)
+        values = expected + spread * expected / (spread * expected + mean.variance) * (values - expected)
+    nearest = _project(np.where(possible, values, -np.inf), rows, columns)
+    uniform = possible * (total / max(int(possible.sum()), 1))
+    return np.asarray((1.0 - _TRACE) * nearest + 0.5 * _TRACE * (independent + uniform))
+
+
+@numba.njit(nogil=True, cache=True)  # pragma: no cover
+def _threshold(values, total, start):  # type: ignore[no-untyped-def]
+    """t with Σ max(0, value − t) = total, by Newton steps on that piecewise linear function."""
+    most = values.max()
+    if total <= 0.0 or not np.isfinite(most):
+        return most if np.isfinite(most) else 0.0
+    level = min(start, most)
+    for _ in range(100):
+        mass, count = 0.0, 0
+        for value in values:
+            if value > level:
+                mass += value
+                count += 1
+        following = (mass - total) / count if count else most - total
+        if abs(following - level) <= 1e-13 * (1.0 + abs(level)):
+            return following
+        level = following
+    return level
+
+
+@numba.njit(nogil=True, cache=True)  # pragma: no cover
+def _project(values: Floats, row_sums: Floats, column_sums: Floats) -> Floats:
+    """The nearest table of 0 or more with these margins: exact row and column shifts in turn (dual ascent)."""
+    rows, columns = values.shape
+    down, across = np.zeros(rows), np.zeros(columns)
+    line, column = np.empty(columns), np.empty(rows)
+    total = row_sums.sum()
+    for _ in range(_SWEEPS):
+        for i in range(rows):
+            for j in range(columns):
+                line[j] = values[i, j] - across[j]
+            down[i] = _threshold(line, row_sums[i], down[i])
+        gap = 0.0
+        for j in range(columns):
+            mass = 0.0
+            for i in range(rows):
+                column[i] = values[i, j] - down[i]
+                mass += max(column[i] - across[j], 0.0)
+            gap += abs(mass - column_sums[j])
+            across[j] = _threshold(column, column_sums[j], across[j])
+        if gap <= _TOLERANCE * total:
+            break
+    result = np.zeros((rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            result[i, j] = max(values[i, j] - down[i] - across[j], 0.0)
+    return result
