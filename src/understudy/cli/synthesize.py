@@ -107,5 +107,5 @@ def show_release(place: Shell, release: "Release", folder: Path) -> None:
     if statement.left_out:
         place.note(f"Left out, not in the schema: {', '.join(statement.left_out)}.")
     if statement.ledger.dataset is None:
-        place.note("No ledger was charged: keep your own account of what this table has spent.")
+        place.note("No lasting ledger was named: keep your own account of what this table has spent.")
     place.note(f"Read {folder / 'statement.md'}, then check the folder: understudy verify {folder}")

@@ -207,6 +207,9 @@ class _PandasFrame:
 
     def column(self, position: int) -> pa.Array | pa.ChunkedArray:
         series = self._frame.iloc[:, position]
+        values = getattr(series.dtype, "categories", series)
+        if values.dtype == object and not _all_text(values):
+            return _as_text(list(series))
         try:
             return pa.array(series, from_pandas=True)
         except CONTENT_ERRORS:
@@ -278,6 +281,17 @@ class _LazyFrame:
         if self._collected is None:
             raise InputError("lazy frame", "its own query failed while it ran.", "Collect it first.")
         return self._collected
+
+
+def _all_text(values: Any) -> bool:
+    """Whether a column of objects holds text and gaps only.
+
+    Arrow must not guess a type for other objects: the guess would depend on all values together, so that one record
+    could change how others are read, and it can crash on strange mixtures.
+    """
+    from pandas.api.types import infer_dtype
+
+    return bool(infer_dtype(values, skipna=True) in ("string", "empty"))
 
 
 def _as_text(values: list[object]) -> pa.Array:

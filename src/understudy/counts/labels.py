@@ -4,6 +4,8 @@ Text that is empty counts as absent, as it does for categories. Nothing here rai
 text, or whose text is not Unicode, names nothing.
 """
 
+import datetime
+import decimal
 import hashlib
 import math
 from collections.abc import Iterable
@@ -18,6 +20,8 @@ from understudy.counts.source import LabelCounts
 
 __all__ = ["CONTENT_ERRORS", "counted_labels", "label_keys", "object_text", "text_of"]
 
+KNOWN = (decimal.Decimal, datetime.date, datetime.time, np.datetime64)
+"""Types of single objects that Arrow may be asked to type; it guesses for no others."""
 CONTENT_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError, ArithmeticError, KeyError)
 
 
@@ -69,8 +73,12 @@ def object_text(value: object) -> str | None:
         if isinstance(value, float | np.floating):
             number = float(value)
             return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)
-        typed = pa.array([value])
-        return str(canonical_text(typed)[0].as_py()) if has_text(typed.type) else _shown(value)
+        if isinstance(value, int | np.integer):
+            return str(int(value))
+        if isinstance(value, KNOWN):
+            typed = pa.array([value])
+            return str(canonical_text(typed)[0].as_py()) if has_text(typed.type) else _shown(value)
+        return _shown(value)
     except CONTENT_ERRORS:
         return _shown(value)
 
