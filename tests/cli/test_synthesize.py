@@ -47,7 +47,7 @@ def test_without_ledger_says_so(place: Workspace) -> None:
     out = place.folder / "alone"
     shown = run("synthesize", place.table, "--schema", place.schema, "--epsilon", 1, "--out", out)
     assert shown.status == 0
-    assert "No ledger was charged" in shown.err
+    assert "No lasting ledger was named" in shown.err
 
 
 def test_rows_copies_and_seed_reach_the_release(place: Workspace) -> None:
