@@ -197,3 +197,35 @@ def test_nothing_can_be_asked_before_the_codes_are_settled() -> None:
     with pytest.raises(UsageError, match="settle"):
         curator.measure([A], PURE)
     assert curator.left == PURE
+
+
+def test_counts_are_read_once_per_clique_until_the_codes_change() -> None:
+    curator, table, _ = door(PURE)
+    part = PURE.share(Fraction(1, 8))
+    for _ in range(3):
+        curator.select(FirstCell(), part)
+    curator.measure([A, B], part)
+    assert table.reads == ["counts"]
+    curator.measure([AB], part)
+    assert table.reads == ["counts"] * 2
+    curator.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    curator.measure([A], part)
+    assert table.reads == ["counts"] * 3
+
+
+def test_kept_counts_are_bounded_and_cannot_be_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.privacy.curator.KEPT_BYTES", 16)
+
+    @dataclass(frozen=True)
+    class Meddler(FirstCell):
+        def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
+            with pytest.raises(ValueError, match="read-only"):
+                exact[A][0] = 7
+            return FirstCell.scores(self, exact)
+
+    curator, table, _ = door(PURE)
+    part = PURE.share(Fraction(1, 8))
+    curator.select(Meddler(), part)  # a (two cells) is kept, b (three cells) is not
+    curator.select(Meddler(), part)
+    curator.measure([A], part)
+    assert table.reads == ["counts"] * 2

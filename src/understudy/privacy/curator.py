@@ -12,14 +12,18 @@ Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` 
 
 Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
 integers. Nothing here logs, and no message depends on a count.
+
+Exact counts of cliques stay in memory between questions (up to `KEPT_BYTES`, in this object alone, never on disk), so
+that many rounds of choosing among the same tables read the rows once. It changes no answer and no price; what is kept
+depends on the questions, not on the rows, and is dropped when the codes are settled anew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.source import CountSource, PrivateTable
+from understudy.counts.source import CountSource, Ints, PrivateTable
 from understudy.errors import BudgetError, UsageError
 from understudy.marginals.answer import Discovery, Measurement, Selection, SparseMeasurement
 from understudy.marginals.clique import Clique
@@ -32,9 +36,12 @@ from understudy.privacy.cost import Cost
 from understudy.privacy.quality import Quality
 from understudy.privacy.randomizer import Randomizer, Request
 
-__all__ = ["Curator"]
+__all__ = ["KEPT_BYTES", "Curator"]
 
 Option = TypeVar("Option")
+
+KEPT_BYTES = 2**28
+"""Most bytes of exact counts kept between questions."""
 
 
 class Curator:
@@ -47,6 +54,8 @@ class Curator:
         self._randomizer = randomizer
         self._left = granted
         self._unit_rows = table.schema.unit.sensitivity
+        self._kept: dict[Clique, Ints] = {}
+        self._kept_bytes = 0
         self.transcript = Transcript()
         self.charges: list[tuple[str, Cost]] = []
 
@@ -77,6 +86,7 @@ class Curator:
         """
         self._codec = codec
         self._source = self._table.bind(codec)
+        self._kept, self._kept_bytes = {}, 0
 
     def measure(
         self, targets: Sequence[Clique | Partition], cost: Cost, weights: Sequence[float] | None = None
@@ -91,7 +101,7 @@ class Curator:
         self._spend([(f"measure {name}", part) for name, part in zip(names, parts, strict=True)])
         cliques = [target for target in targets if isinstance(target, Clique)]
         partitions = [target for target in targets if not isinstance(target, Clique)]
-        by_clique = source.counts(cliques) if cliques else {}
+        by_clique = self._counts(source, cliques)
         by_partition = iter(source.partition_counts(partitions)) if partitions else iter(())
         answers = []
         for target, name, law in zip(targets, names, laws, strict=True):
@@ -133,7 +143,7 @@ class Curator:
         rate = selection_rate(cost, sensitivity, step, monotone=quality.monotone)
         source = self._bound()
         self._spend([(step, cost)])
-        scores = quality.scores(source.counts(list(quality.cliques)))
+        scores = quality.scores(self._counts(source, quality.cliques))
         request = Request(
             "select", quality.name, len(quality.options), None, sensitivity, rate, monotone=quality.monotone
         )
@@ -152,6 +162,19 @@ class Curator:
         answer = Discovery(step, column, kept.labels, kept.counts, law, threshold)
         self.transcript.append(answer)
         return answer
+
+    def _counts(self, source: CountSource, cliques: Sequence[Clique]) -> Mapping[Clique, Ints]:
+        """Exact counts, read-only; the rows are read only for what was not kept."""
+        missing = [clique for clique in dict.fromkeys(cliques) if clique not in self._kept]
+        found = {clique: self._kept[clique] for clique in cliques if clique in self._kept}
+        for clique, counts in (source.counts(missing) if missing else {}).items():
+            view = counts.view()
+            view.flags.writeable = False
+            found[clique] = view
+            if self._kept_bytes + counts.nbytes <= KEPT_BYTES:
+                self._kept[clique] = view
+                self._kept_bytes += counts.nbytes
+        return found
 
     def _spend(self, charges: Sequence[tuple[str, Cost]]) -> None:
         """Takes all of the charges off what is left, or none of them."""

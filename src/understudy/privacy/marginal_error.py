@@ -1,0 +1,109 @@
+"""MarginalError: how far each clique's exact table is from its estimate, for choosing what to measure next.
+
+    score_r = w_r · (‖M_r − M̂_r‖₁ − penalty_r)
+
+M_r are exact counts; the estimate M̂_r, the penalty and the weight w_r are public (from earlier answers).
+
+Sensitivity. Everything but M_r is rounded to integers first: estimates and penalties to units of 1/SCORE_UNIT rows,
+weights to units of 1/WEIGHT_UNIT of the largest weight (at least one unit), so that
+
+    score_r = W_r · (Σ_x |SCORE_UNIT · M_r(x) − E_r(x)| − P_r)        with integers W_r ≤ WEIGHT_UNIT, E_r, P_r.
+
+One row added or removed moves one cell of M_r by one. That moves one absolute value by at most SCORE_UNIT, hence the
+score by at most W_r · SCORE_UNIT ≤ WEIGHT_UNIT · SCORE_UNIT, with nothing lost to rounding. Counts are cut at 2⁴² and
+scores at ±2⁶², so that no product or sum can wrap; cutting never takes two numbers further apart. A row can bring a
+cell closer to its estimate or take it away, in one table up and in another down: not monotone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.counts.source import Ints
+from understudy.errors import UsageError
+from understudy.marginals.clique import Clique
+from understudy.privacy.quality import SCORE_UNIT
+
+__all__ = ["LARGEST_SCORE", "WEIGHT_UNIT", "MarginalError"]
+
+Floats = npt.NDArray[np.float64]
+
+WEIGHT_UNIT = 2**10
+LARGEST_SCORE = 2**62
+_LARGEST_COUNT = 2**42
+_HALF = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginalError:
+    """A choice among cliques; `estimates` holds the expected counts of each, flat row-major.
+
+    `weights` (above 0) and `penalties` (in rows) stand in the order of `options`; without them all weigh the same and
+    nothing is subtracted.
+    """
+
+    name: str
+    options: Sequence[Clique]
+    estimates: Mapping[Clique, Floats]
+    weights: Sequence[float] = ()
+    penalties: Sequence[float] = ()
+    _multipliers: tuple[int, ...] = field(init=False, repr=False)
+    _offsets: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        count = len(self.options)
+        weights = list(self.weights) or [1.0] * count
+        penalties = list(self.penalties) or [0.0] * count
+        if not len(weights) == len(penalties) == count:
+            raise UsageError(self._where, "needs one weight and one penalty per clique.")
+        if not np.isfinite([*weights, *penalties]).all() or any(weight <= 0 for weight in weights):
+            raise UsageError(self._where, "needs finite penalties and finite weights above 0.")
+        largest = max(map(Fraction, weights), default=Fraction(1))
+        multipliers = (max(1, round(Fraction(weight) / largest * WEIGHT_UNIT)) for weight in weights)
+        object.__setattr__(self, "_multipliers", tuple(multipliers))
+        object.__setattr__(self, "_offsets", tuple(round(Fraction(cut) * SCORE_UNIT) for cut in penalties))
+
+    @property
+    def cliques(self) -> Sequence[Clique]:
+        """The same cliques."""
+        return self.options
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The largest weight times one row, in score units; see the module's proof."""
+        return Fraction(max(self._multipliers, default=1) * SCORE_UNIT)
+
+    @property
+    def monotone(self) -> bool:
+        """No: a row may bring a cell closer to its estimate or take it away."""
+        return False
+
+    def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
+        """One integer per clique, in score units; higher where the estimate is worse."""
+        found = np.zeros(len(self.options), dtype=np.int64)
+        for place, clique in enumerate(self.options):
+            distance = _distance(exact[clique], self.estimates[clique])
+            score = self._multipliers[place] * (distance - self._offsets[place])
+            found[place] = max(-LARGEST_SCORE, min(LARGEST_SCORE, score))
+        return found
+
+    @property
+    def _where(self) -> str:
+        return f"select {self.name}"
+
+
+def _distance(exact: Ints, estimate: Floats) -> int:
+    """Σ |SCORE_UNIT · count − rounded estimate|, an exact Python integer."""
+    limit = _LARGEST_COUNT * SCORE_UNIT
+    aims = np.rint(np.clip(np.nan_to_num(estimate), 0.0, _LARGEST_COUNT) * SCORE_UNIT).astype(np.int64)
+    gaps = np.minimum(exact, _LARGEST_COUNT) * SCORE_UNIT
+    gaps -= np.minimum(aims, limit)
+    np.abs(gaps, out=gaps)
+    if gaps.size and int(gaps.max()) <= (2**63 - 1) // gaps.size:
+        return int(gaps.sum())
+    # Two halves: each sum stays far below 2⁶³ for any table that fits in memory.
+    high = int((gaps >> _HALF).sum())
+    return (high << _HALF) + int((gaps & (2**_HALF - 1)).sum())

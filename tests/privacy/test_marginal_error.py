@@ -1,0 +1,89 @@
+"""The score for choosing a table: right in value, exact in sensitivity whatever the counts, weights and estimates."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.errors import UsageError
+from understudy.marginals.clique import Clique
+from understudy.privacy.marginal_error import LARGEST_SCORE, WEIGHT_UNIT, MarginalError
+from understudy.privacy.quality import SCORE_UNIT, Quality
+
+A, B, AB = Clique(("a",)), Clique(("b",)), Clique(("a", "b"))
+SHAPES = {A: (2, 1), B: (1, 3), AB: (2, 3)}
+HARD_COUNTS = [0, 1, 2, 2**31 - 1, 2**31, 2**32, 2**42 - 1, 2**42, 2**53 - 2]
+
+
+def tables(joint: np.ndarray) -> dict[Clique, np.ndarray]:
+    """The three tables of a joint one; what adds up beyond 2⁵³ is cut there, as no source counts further."""
+    exact = {A: joint.sum(axis=1), B: joint.sum(axis=0), AB: joint.ravel()}
+    return {clique: np.minimum(counts, 2**53 - 1) for clique, counts in exact.items()}
+
+
+estimates = st.lists(
+    st.one_of(st.floats(0, 1e4), st.sampled_from([0.0, 0.5, 2.0**-21, 1e-300, 2.0**42, 2.0**53, 1e300])),
+    min_size=6,
+    max_size=6,
+).map(np.array)
+counts = st.lists(st.one_of(st.integers(0, 20), st.sampled_from(HARD_COUNTS)), min_size=6, max_size=6)
+weights = st.lists(st.one_of(st.floats(1e-6, 1e6), st.sampled_from([1.0, 2.0, 1 / 3, 5e-324])), min_size=3, max_size=3)
+penalties = st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3)
+
+
+@settings(max_examples=400, deadline=None)
+@given(counts, estimates, weights, penalties, st.integers(0, 5), st.integers(1, 3))
+def test_no_score_moves_by_more_than_claimed(cells, aims, scale, cut, place, rows) -> None:
+    expected = {A: aims[:2], B: aims[:3], AB: aims}
+    quality = MarginalError("pair", (A, B, AB), expected, scale, cut)
+    before = np.array(cells, dtype=np.int64).reshape(2, 3)
+    after = before.copy()
+    after.ravel()[place] += rows
+    one, other = quality.scores(tables(before)), quality.scores(tables(after))
+    assert max(abs(int(x) - int(y)) for x, y in zip(one, other, strict=True)) <= rows * quality.sensitivity
+
+
+def test_the_bound_is_reached_by_the_heaviest_option() -> None:
+    quality = MarginalError("pair", (A, AB), {A: np.zeros(2), AB: np.zeros(6)}, (1.0, 4.0))
+    moved = quality.scores({A: np.array([1, 0]), AB: np.array([0, 0, 1, 0, 0, 0])})
+    assert quality.sensitivity == WEIGHT_UNIT * SCORE_UNIT
+    assert moved.tolist() == [WEIGHT_UNIT // 4 * SCORE_UNIT, WEIGHT_UNIT * SCORE_UNIT]
+
+
+def test_scores_are_weighted_distances_less_penalties() -> None:
+    quality = MarginalError(
+        "pair", (A, B), {A: np.array([3.5, 1.0]), B: np.array([1.0, 1.0, 1.0])}, (1.0, 2.0), (1.0, 0)
+    )
+    found = quality.scores({A: np.array([5, 0]), B: np.array([1, 3, 0])}) / float(quality.sensitivity)
+    assert found.tolist() == [0.5 * (1.5 + 1.0 - 1.0), 3.0]
+
+
+@given(counts, estimates)
+def test_scores_agree_with_exact_fractions(cells, aims) -> None:
+    quality = MarginalError("table", (AB,), {AB: aims})
+    exact = [
+        abs(min(count, 2**42) * SCORE_UNIT - round(Fraction(min(float(aim), 2.0**42)) * SCORE_UNIT))
+        for count, aim in zip(cells, aims, strict=True)
+    ]
+    (score,) = quality.scores({AB: np.array(cells, dtype=np.int64)})
+    assert int(score) == min(LARGEST_SCORE, WEIGHT_UNIT * sum(exact))
+
+
+def test_it_is_a_quality_and_not_monotone() -> None:
+    quality: Quality[Clique] = MarginalError("pair", (A,), {A: np.array([2.0, 2.0])})
+    towards = quality.scores({A: np.array([1, 2])}) - quality.scores({A: np.array([0, 2])})
+    away = quality.scores({A: np.array([3, 2])}) - quality.scores({A: np.array([2, 2])})
+    assert towards[0] < 0 < away[0]
+    assert not quality.monotone
+    assert quality.cliques == (A,)
+
+
+@pytest.mark.parametrize(
+    ("scale", "cut"),
+    [((0.0,), (0.0,)), ((-1.0,), (0.0,)), ((float("nan"),), (0.0,)), ((1.0,), (float("inf"),)), ((1.0, 2.0), (0.0,))],
+)
+def test_bad_weights_and_penalties_are_refused(scale, cut) -> None:
+    with pytest.raises(UsageError, match="select pair"):
+        MarginalError("pair", (A,), {A: np.zeros(2)}, scale, cut)
