@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.chunked_source import Chunk, ChunkedSource, encode_column
+from understudy.counts.chunked_source import Chunk, ChunkedSource, DeclaredTable, encode_column
 from understudy.counts.contribution import row_priority
 from understudy.counts.files import Batch, arrow_reader, file_batches
 from understudy.counts.header import LOCKED, Container, Settings, silenced
 from understudy.counts.labels import counted_labels, label_keys, text_of
 from understudy.counts.source import CountSource, LabelCounts
-from understudy.errors import ResourceError, SchemaError, UnderstudyError
+from understudy.errors import ResourceError, UnderstudyError
 from understudy.schema import Schema
 
 __all__ = ["DuckDBSource", "DuckDBTable"]
@@ -33,32 +33,14 @@ LEAST_ENGINE_BYTES = 64 << 20
 BATCH_ROWS = 1 << 17
 
 
-class DuckDBTable:
-    """A private table in files. Building it checks the header against the schema and reads no row.
-
-    Raises:
-        SchemaError: with every problem of the header.
-    """
+class DuckDBTable(DeclaredTable):
+    """A private table in files. Building it checks the header against the schema and reads no row."""
 
     def __init__(self, container: Container, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
+        super().__init__(container.names, schema)
         self._container = container
-        self._schema = schema
         self._memory_bytes = memory_bytes
         self._threads = threads
-        problems = schema.header_problems(container.names)
-        if problems:
-            raise SchemaError(problems)
-
-    @property
-    def schema(self) -> Schema:
-        """The public schema it will be read under."""
-        return self._schema
-
-    @property
-    def undeclared(self) -> tuple[str, ...]:
-        """Columns present in the file but not in the schema: left out."""
-        declared = {*self._schema.names, self._schema.unit.column}
-        return tuple(name for name in self._container.names if name not in declared)
 
     @property
     def frame_kind(self) -> str:

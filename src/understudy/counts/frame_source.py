@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, encode_column
+from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, DeclaredTable, encode_column
 from understudy.counts.contribution import kept_rows
 from understudy.counts.cover import TABLE_BYTES_PER_CELL
 from understudy.counts.kernels import TableCounter
 from understudy.counts.labels import CONTENT_ERRORS, counted_labels, label_keys, object_text, text_of
 from understudy.counts.source import CountSource, Ints, LabelCounts
-from understudy.errors import InputError, SchemaError
+from understudy.errors import InputError
 from understudy.marginals.clique import Clique
 from understudy.schema import Schema
 
@@ -33,33 +33,14 @@ CHUNK_ROWS = 1 << 20
 LEAST_ROWS_PER_THREAD = 1 << 16
 
 
-class FrameTable:
-    """A private table in memory. Building it checks the header against the schema and reads no row.
-
-    Raises:
-        SchemaError: with every problem of the header.
-    """
+class FrameTable(DeclaredTable):
+    """A private table in memory. Building it checks the header against the schema and reads no row."""
 
     def __init__(self, data: object, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
         self._frame = _frame_of(data, {*schema.names, schema.unit.column})
-        self._names = self._frame.names
-        self._schema = schema
+        super().__init__(self._frame.names, schema)
         self._memory_bytes = memory_bytes
         self._threads = threads
-        problems = schema.header_problems(self._names)
-        if problems:
-            raise SchemaError(problems)
-
-    @property
-    def schema(self) -> Schema:
-        """The public schema it will be read under."""
-        return self._schema
-
-    @property
-    def undeclared(self) -> tuple[str, ...]:
-        """Columns present in the frame but not in the schema: left out."""
-        declared = {*self._schema.names, self._schema.unit.column}
-        return tuple(name for name in self._names if name not in declared)
 
     @property
     def frame_kind(self) -> str:
