@@ -82,7 +82,7 @@ class Answers:
         """The marginal of columns of one bag, with axes in the order given."""
         key = (bag, tuple(names))
         if key not in self._cache:
-            table = np.ascontiguousarray(sum_to(self._axes[bag], self._tables[bag], names))
+            table = np.array(sum_to(self._axes[bag], self._tables[bag], names), order="C")
             if table.size > _CACHED_CELLS:
                 return table
             self._cache[key] = table

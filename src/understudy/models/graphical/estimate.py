@@ -17,7 +17,7 @@ from understudy.models.graphical.loss import NoisyTable, estimate_total, fold, k
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.models.graphical.mirror_descent import Stopping, descend
 from understudy.models.graphical.program import Program
-from understudy.models.graphical.tree_form import forest_factors, is_forest
+from understudy.models.graphical.tree_form import forest_factors, is_forest, shrink, towards_independence
 
 __all__ = [
     "MODEL_BYTES",
@@ -29,6 +29,8 @@ __all__ = [
     "fit_forest",
     "is_forest",
     "model_cliques",
+    "shrink",
+    "towards_independence",
 ]
 
 MODEL_BYTES = 2**30
@@ -46,7 +48,7 @@ def fit_forest(
     forbidden: Sequence[Forbidden] = (),
     *,
     total: float | None = None,
-    shrink: bool = True,
+    shrunk: bool = True,
 ) -> MarkovField:
     """The closed form for tables of one or two columns whose pairs form no circle; see `tree_form`.
 
@@ -55,7 +57,7 @@ def fit_forest(
         tables: What was measured, without groups.
         forbidden: Cells that rules exclude, each rule inside a measured pair.
         total: Number of records, estimated from the tables if not given.
-        shrink: Draw noisy pairs towards independence as far as the noise warrants.
+        shrunk: Draw noisy pairs towards independence as far as the noise warrants.
 
     Raises:
         UsageError: if the tables are malformed, not a forest (`is_forest`), or the rules leave nothing possible.
@@ -66,7 +68,7 @@ def fit_forest(
         raise UsageError("closed form", "needs pairs without a circle and rules inside them.", "Use `fit`.")
     records = estimate_total(domain, tables, forbidden) if total is None else total
     tree = JunctionTree.of(domain, model_cliques(tables, forbidden))
-    factors = forest_factors(tree, tables, forbidden, records, shrink=shrink)
+    factors = forest_factors(tree, tables, forbidden, records, shrunk=shrunk)
     return MarkovField.of_factors(tree, factors, records)
 
 

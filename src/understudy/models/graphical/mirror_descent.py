@@ -18,7 +18,7 @@ from understudy.models.graphical.interpreter import run
 from understudy.models.graphical.loss import Folded, evaluate
 from understudy.models.graphical.program import FLOOR, Program
 
-__all__ = ["Fit", "Potentials", "descend"]
+__all__ = ["Fit", "Potentials", "Stopping", "descend"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -174,6 +174,8 @@ def _descend(  # type: ignore[no-untyped-def]
         promised = 0.0
         for cell in range(size):
             promised += gradient[cell] * (current[cell] - trial[cell])
+        if promised <= 0.0:
+            break
         if loss - reached >= 0.5 * promised:
             run(accept, offsets, data, FLOOR)
             for cell in range(size):

@@ -8,7 +8,7 @@ spread around independence that the noise does not explain is estimated from the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -19,11 +19,11 @@ from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.models.graphical.conditionals import from_bag_order
 from understudy.models.graphical.junction_tree import JunctionTree
-from understudy.models.graphical.loss import NoisyTable
+from understudy.models.graphical.loss import NoisyTable, known_cells
 from understudy.models.nonnegative import norm_sub
 from understudy.models.restrict import allowed
 
-__all__ = ["forest_factors", "is_forest"]
+__all__ = ["forest_factors", "is_forest", "shrink", "towards_independence"]
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -65,8 +65,45 @@ def is_forest(domain: Domain, tables: Sequence[NoisyTable], forbidden: Sequence[
     return True
 
 
+def shrink(table: NoisyTable, expected: Floats, possible: Bools | None = None) -> NoisyTable:
+    """The table drawn towards expected counts by as much as its noise warrants (empirical Bayes).
+
+    Each true count is taken to lie around its expectation with a variance proportional to it; the factor is what the
+    noisy table's distance leaves once its noise is accounted for. Looks at nothing but the arguments, so it is free.
+    """
+    known = np.ones(table.values.size, dtype=bool) if possible is None else possible
+    return replace(table, values=_drawn(table.values, expected, table.variance, known))
+
+
+def towards_independence(
+    domain: Domain, tables: Sequence[NoisyTable], forbidden: Sequence[Forbidden], total: float
+) -> list[NoisyTable]:
+    """The tables with those of two columns or more drawn towards the product of their columns' distributions."""
+    plain = [table for table in tables if table.groups is None]
+    means = _means(domain, plain)
+    nodes = {name: _node(domain, name, means, forbidden, total) for name, size in domain.sizes.items() if size > 1}
+    drawn = []
+    for table in tables:
+        live = [name for name in table.clique if domain.sizes[name] > 1]
+        expected = np.full(1, total)
+        for name in live:
+            expected = np.multiply.outer(expected, nodes[name] / total).ravel()
+        if table.groups is not None:
+            expected = np.bincount(table.groups, weights=expected, minlength=table.values.size)
+        possible = known_cells(domain, table, forbidden)
+        drawn.append(shrink(table, expected, possible) if len(live) > 1 and (expected * possible).any() else table)
+    return drawn
+
+
+def _drawn(values: Floats, expected: Floats, variance: float, possible: Bools) -> Floats:
+    centre = np.maximum(expected, 1e-9)
+    excess = float((((values - centre) ** 2 - variance) * possible).sum())
+    spread = max(excess / float((centre * possible).sum()), 1e-9) * centre
+    return np.asarray(centre + spread / (spread + variance) * (values - centre))
+
+
 def forest_factors(
-    tree: JunctionTree, tables: Sequence[NoisyTable], forbidden: Sequence[Forbidden], total: float, *, shrink: bool
+    tree: JunctionTree, tables: Sequence[NoisyTable], forbidden: Sequence[Forbidden], total: float, *, shrunk: bool
 ) -> list[Floats]:
     """One factor per bag of the forest's junction tree; their product is the model."""
     domain = tree.domain
@@ -78,7 +115,7 @@ def forest_factors(
             factors.append(from_bag_order(tree, bag, nodes[names[0]] if names else np.ones(1)))
             continue
         possible = _possible(domain, names, forbidden)
-        joint = _edge(means.get(names), nodes[names[0]], nodes[names[1]], possible, shrink=shrink)
+        joint = _edge(means.get(names), nodes[names[0]], nodes[names[1]], possible, shrunk=shrunk)
         table = from_bag_order(tree, bag, joint.ravel())
         sums = table.sum(axis=1, keepdims=True)
         if tree.separators[bag]:
@@ -127,18 +164,16 @@ def _node(
     return result
 
 
-def _edge(mean: _Mean | None, rows: Floats, columns: Floats, possible: Bools, *, shrink: bool) -> Floats:
+def _edge(mean: _Mean | None, rows: Floats, columns: Floats, possible: Bools, *, shrunk: bool) -> Floats:
     """A pair's counts: 0 or more, 0 where impossible, margins as given wherever the rules allow that."""
     total = rows.sum()
     independent: Floats = np.outer(rows, columns) / total * possible
     if mean is None:
         return independent
-    values = mean.values.reshape(possible.shape)
-    if shrink and independent.sum() > 0.0:
-        expected = np.maximum(independent, 1e-9)
-        excess = float((((values - expected) ** 2 - mean.variance) * possible).sum())
-        spread = max(excess / float((expected * possible).sum()), 1e-9)
-        values = expected + spread * expected / (spread * expected + mean.variance) * (values - expected)
+    values = mean.values
+    if shrunk and independent.sum() > 0.0:
+        values = _drawn(values, independent.ravel(), mean.variance, possible.ravel())
+    values = values.reshape(possible.shape)
     nearest = _project(np.where(possible, values, -np.inf), rows, columns)
     uniform = possible * (total / max(int(possible.sum()), 1))
     return np.asarray((1.0 - _TRACE) * nearest + 0.5 * _TRACE * (independent + uniform))
