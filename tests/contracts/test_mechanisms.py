@@ -12,7 +12,7 @@ ONE_WAY = (["registered"], ["voted"], ["age"])
 METHODS = {
     "independent": MechanismChecks("independent", [PURE, CONCENTRATED], ONE_WAY),
     "laplace": MechanismChecks("laplace", [PURE], [["registered", "voted", "age"]]),
-    "auto": MechanismChecks("auto", [PURE, CONCENTRATED], ONE_WAY, pairs=60),
+    "auto": MechanismChecks("auto", [PURE, CONCENTRATED], ONE_WAY),
 }
 
 

@@ -12,7 +12,6 @@ from tests.counts.places import PLACES, by_hand, every_clique, full_counts, peop
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.open import open_table
 from understudy.schema import Category, OpenCategory, Schema, Unit
-from understudy.testing.source_contract import check_source
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 HOSTILE_NAMES = st.sampled_from(
@@ -120,8 +119,3 @@ def test_labels_are_counted_alike_everywhere(tmp_path: Path, unit: Unit) -> None
         assert dict(found[0]) == {"a\nb": 1, "cook": 4, "nurse": 2, "x'y\"z": 1, "ünï🙂": 1}
     else:
         assert sum(count for _, count in found[0]) == 2 + 2 + 1
-
-
-@pytest.mark.parametrize("place", ["pandas", "csv"])
-def test_contract(place: str, tmp_path: Path) -> None:
-    check_source(lambda table, schema: open_table(PLACES[place](table, tmp_path), schema))

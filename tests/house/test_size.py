@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.tree import SOURCE, excused, functions, relative, source_files, syntax, files_of_tests
+from tests.house.tree import SOURCE, excused, files_of_tests, functions, relative, source_files, syntax
 
 MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 50
