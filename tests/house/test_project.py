@@ -14,6 +14,7 @@ from tests.house.tree import ROOT, SOURCE, TESTS, relative, source_files, syntax
 
 MOST_DEPENDENCIES = 12
 MOST_IMPORT_SECONDS = 0.4
+MOST_HELP_SECONDS = 1.0
 FEWEST_TESTS = 300
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -105,3 +106,10 @@ def test_suite_has_not_shrunk() -> None:
 )
 def test_document_exists(name: str) -> None:
     assert (ROOT / name).stat().st_size > 200
+
+
+def test_help_is_quick() -> None:
+    command = "from understudy.cli.app import main; import sys; sys.argv = ['understudy', '--help']; main()"
+    runs = [_cpu_seconds(f"try:\n    {command}\nexcept SystemExit: pass") for _ in range(3)]
+    assert "synthesize" in runs[0][1]
+    assert min(seconds for seconds, _ in runs) <= MOST_HELP_SECONDS

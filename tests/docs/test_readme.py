@@ -1,0 +1,52 @@
+"""The snippets of README.md run as they stand, on a table with the columns they speak of."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import run
+
+PAGE = Path(__file__).parents[2] / "README.md"
+SCHEMA = """\
+understudy: 1
+unit: row
+columns:
+  sex: {kind: category, labels: [F, M]}
+  age: {kind: integer, lower: 0, upper: 99, bins: 10}
+"""
+ROWS = "sex,age\n" + "".join(f"{'FM'[number % 2]},{number % 90}\n" for number in range(500))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_python_snippet_runs(folder: Path) -> None:
+    (folder / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
+    (snippet,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, check=True)
+    assert "differential privacy with ε = 1" in done.stdout
+    assert (folder / "release" / "statement.json").exists()
+
+
+def test_the_commands_run(folder: Path) -> None:
+    commands = re.findall(r"^    understudy (.*?)(?:\s+#.*)?$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(commands) >= 5
+    for command in commands:
+        if command.startswith("schema check"):  # a person fills in the draft first
+            (folder / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
+        shown = run(*shlex.split(command))
+        assert shown.status == 0, f"{command}\n{shown.words}"
+
+
+def test_the_two_commands_exist() -> None:
+    makefile = (PAGE.parent / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^    make (\w+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE):
+        assert f"\n{target}:" in makefile
