@@ -135,7 +135,7 @@ class Program:
             self._used += offsets.size
         return self._plans[bag, part]
 
-    def _with_part(self, code: int, large: int, bag: int, small: int, part: Clique, third: int = 0) -> Operation:
+    def _with_part(self, code: int, large: int, bag: int, small: int, part: Clique, *, third: int = 0) -> Operation:
         along, outer, inner, at = self._plan(self.tree.bags[bag], part)
         return Operation(code | along, large, small, outer, inner, at, self.tree.domain.cells(part), third)
 
