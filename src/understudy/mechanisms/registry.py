@@ -16,13 +16,14 @@ from understudy.mechanisms.auto import Auto
 from understudy.mechanisms.independent import Independent
 from understudy.mechanisms.laplace import Laplace
 from understudy.mechanisms.mechanism import Mechanism, PublicFacts
+from understudy.mechanisms.mst import Mst
 from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.schema import OpenCategory, Schema
 
 __all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechanism", "names", "resolve"]
 
 GROUP = "understudy.mechanisms"
-_BUILT_IN: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Auto, Independent, Laplace)}
+_BUILT_IN: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Auto, Independent, Laplace, Mst)}
 _GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "concentrated": "(ε, δ) through ρ-zCDP"}
 
 

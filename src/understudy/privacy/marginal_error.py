@@ -15,7 +15,7 @@ scores at ±2⁶², so that no product or sum can wrap; cutting never takes two 
 cell closer to its estimate or take it away, in one table up and in another down: not monotone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -35,6 +35,7 @@ WEIGHT_UNIT = 2**10
 LARGEST_SCORE = 2**62
 _LARGEST_COUNT = 2**42
 _HALF = 32
+_BATCH_CELLS = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +75,7 @@ class MarginalError:
     @property
     def sensitivity(self) -> Fraction:
         """The largest weight times one row, in score units; see the module's proof."""
-        return Fraction(max(self._multipliers, default=1) * SCORE_UNIT)
+        return Fraction(max(self._multipliers, default=WEIGHT_UNIT) * SCORE_UNIT)
 
     @property
     def monotone(self) -> bool:
@@ -84,10 +85,12 @@ class MarginalError:
     def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
         """One integer per clique, in score units; higher where the estimate is worse."""
         found = np.zeros(len(self.options), dtype=np.int64)
-        for place, clique in enumerate(self.options):
-            distance = _distance(exact[clique], self.estimates[clique])
-            score = self._multipliers[place] * (distance - self._offsets[place])
-            found[place] = max(-LARGEST_SCORE, min(LARGEST_SCORE, score))
+        for places in _batches([exact[clique].size for clique in self.options]):
+            cliques = [self.options[place] for place in places]
+            distances = _distances([exact[clique] for clique in cliques], [self.estimates[clique] for clique in cliques])
+            for place, distance in zip(places, distances, strict=True):
+                score = self._multipliers[place] * (distance - self._offsets[place])
+                found[place] = max(-LARGEST_SCORE, min(LARGEST_SCORE, score))
         return found
 
     @property
@@ -95,15 +98,32 @@ class MarginalError:
         return f"select {self.name}"
 
 
-def _distance(exact: Ints, estimate: Floats) -> int:
-    """Σ |SCORE_UNIT · count − rounded estimate|, an exact Python integer."""
-    limit = _LARGEST_COUNT * SCORE_UNIT
-    aims = np.rint(np.clip(np.nan_to_num(estimate), 0.0, _LARGEST_COUNT) * SCORE_UNIT).astype(np.int64)
-    gaps = np.minimum(exact, _LARGEST_COUNT) * SCORE_UNIT
-    gaps -= np.minimum(aims, limit)
+def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Places of tables, in runs of about a million cells: few calls for many small tables, little memory for large."""
+    batch: list[int] = []
+    cells = 0
+    for place, size in enumerate(sizes):
+        if batch and cells + size > _BATCH_CELLS:
+            yield batch
+            batch, cells = [], 0
+        batch.append(place)
+        cells += size
+    if batch:
+        yield batch
+
+
+def _distances(exact: Sequence[Ints], estimates: Sequence[Floats]) -> list[int]:
+    """Per table Σ |SCORE_UNIT · count − rounded estimate|, exact Python integers."""
+    aims = np.clip(np.nan_to_num(np.concatenate(estimates)), 0.0, _LARGEST_COUNT)
+    gaps = np.minimum(np.concatenate(exact), _LARGEST_COUNT)
+    if aims.size != gaps.size:
+        raise UsageError("select", "the estimates do not have the cells of their tables.")
+    gaps *= SCORE_UNIT
+    gaps -= np.rint(aims * SCORE_UNIT).astype(np.int64)
     np.abs(gaps, out=gaps)
-    if gaps.size and int(gaps.max()) <= (2**63 - 1) // gaps.size:
-        return int(gaps.sum())
-    # Two halves: each sum stays far below 2⁶³ for any table that fits in memory.
-    high = int((gaps >> _HALF).sum())
-    return (high << _HALF) + int((gaps & (2**_HALF - 1)).sum())
+    starts = np.cumsum([0, *(table.size for table in exact[:-1])])
+    # Two halves: a sum of halves stays far below 2⁶³ for any table that fits in memory.
+    low = np.add.reduceat(gaps & (2**_HALF - 1), starts)
+    gaps >>= _HALF
+    high = np.add.reduceat(gaps, starts)
+    return [(upper << _HALF) + lower for upper, lower in zip(high.tolist(), low.tolist(), strict=True)]

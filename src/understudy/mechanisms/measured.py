@@ -1,0 +1,189 @@
+"""Measured: the noisy tables of a run so far, the graphical model fitted to them, and what may still be added.
+
+Post-processing throughout: it sees noisy answers, public rules and public sizes, and nothing else.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.errors import ResourceError, UsageError
+from understudy.marginals.answer import Measurement
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.marginals.forbidden import Forbidden
+from understudy.models.graphical.estimate import (
+    GraphicalSize,
+    Growth,
+    NoisyTable,
+    estimate_total,
+    fit,
+    fit_forest,
+    is_forest,
+    towards_independence,
+)
+from understudy.models.graphical.junction_tree import JunctionTree
+from understudy.models.graphical.markov_field import MarkovField
+from understudy.privacy.cost import Cost
+from understudy.privacy.curator import Curator
+
+__all__ = [
+    "WORKING_TABLES",
+    "Measured",
+    "Purse",
+    "check_model_bytes",
+    "check_share",
+    "check_start",
+    "live_columns",
+    "shares_of",
+    "start_size",
+    "times",
+]
+
+Floats = npt.NDArray[np.float64]
+
+WORKING_TABLES = 6
+"""Bytes of a fit per byte of its model: tables, messages, measured tables and their indices."""
+_LEAST_VARIANCE = 1e-9
+"""Noise that is surely 0 still needs a weight; only ratios of variances matter."""
+_MOST_MODEL_BYTES = 2**36
+
+
+@dataclass(slots=True)
+class Purse:
+    """What a method may still spend of the cost it was given, read off the curator's own account."""
+
+    curator: Curator
+    cost: Cost
+    _before: Cost = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._before = self.curator.left
+
+    @property
+    def left(self) -> Cost:
+        """The rest of the cost, exact to the unit."""
+        return Cost(self.cost.epsilon, self.cost.rho) - self.spent
+
+    @property
+    def spent(self) -> Cost:
+        """What this run has spent so far."""
+        return self._before - self.curator.left
+
+
+@dataclass(slots=True)
+class Measured:
+    """Noisy tables and the model fitted to them; `model` is None until the first `refit`."""
+
+    domain: Domain
+    forbidden: Sequence[Forbidden]
+    model_bytes: int
+    tables: list[NoisyTable] = field(default_factory=list)
+    model: MarkovField | None = None
+
+    def add(self, answers: Iterable[Measurement]) -> None:
+        """Keeps noisy answers about cliques for the next fit."""
+        for answer in answers:
+            values = answer.values.astype(np.float64)
+            variance = max(answer.law.variance, _LEAST_VARIANCE)
+            self.tables.append(NoisyTable(self.domain.clique(answer.columns), values, variance))
+
+    @property
+    def total(self) -> float:
+        """Number of records by all answers so far, at least 1."""
+        return estimate_total(self.domain, self.tables, self.forbidden)
+
+    def refit(self, steps: int, *, tables: Sequence[NoisyTable] | None = None, warm: bool = True) -> MarkovField:
+        """The model of all tables so far (or of `tables`, cleaned versions of them), from the earlier one if warm."""
+        self.model = fit(
+            self.domain,
+            self.tables if tables is None else tables,
+            self.forbidden,
+            start=self.model if warm else None,
+            total=self.total,
+            steps=steps,
+            model_bytes=self.model_bytes,
+        )
+        return self.model
+
+    def fit_tree(self, steps: int) -> MarkovField:
+        """The model of tables that form a forest, drawn towards independence; closed form where the rules allow it."""
+        tree = JunctionTree.of(self.domain, self._cliques())
+        if is_forest(self.domain, self.tables, self.forbidden) and max(map(len, tree.bags)) <= 2:
+            self.model = fit_forest(self.domain, self.tables, self.forbidden, total=self.total)
+            return self.model
+        drawn = towards_independence(self.domain, self.tables, self.forbidden, self.total)
+        return self.refit(steps, tables=drawn, warm=False)
+
+    def expected(self, cliques: Iterable[Clique]) -> dict[Clique, Floats]:
+        """Counts that the model expects in each clique's table."""
+        total = self.fitted.total
+        return {clique: table * total for clique, table in self.fitted.marginals(cliques).items()}
+
+    @property
+    def fitted(self) -> MarkovField:
+        """The model of the last fit."""
+        if self.model is None:
+            raise UsageError("model", "was not fitted yet.")
+        return self.model
+
+    def fitting(self, candidates: Sequence[Clique], model_bytes: float, extra: Sequence[Clique] = ()) -> list[Clique]:
+        """The candidates with which the model (with `extra` cliques) stays within these bytes, or does not grow."""
+        cliques = [*self._cliques(), *extra]
+        growth = Growth(self.domain, cliques)
+        now = GraphicalSize.of(self.domain, cliques).cells
+        limit = max(model_bytes / 8.0, now)
+        return [
+            clique for clique, cells in zip(candidates, growth.cells_with(candidates), strict=True) if cells <= limit
+        ]
+
+    def _cliques(self) -> list[Clique]:
+        return [*(table.clique for table in self.tables), *(rule.clique for rule in self.forbidden)]
+
+
+def live_columns(domain: Domain) -> list[str]:
+    """Columns with two codes or more: only about them is there anything to learn. The first one if there is none."""
+    return [name for name in domain.columns if domain.sizes[name] > 1] or list(domain.columns[:1])
+
+
+def shares_of(domain: Domain, cliques: Iterable[Clique]) -> list[float]:
+    """How tables share a cost: by cells^(2/3).
+
+    Noise of scale σ_i on m_i cells adds up to ∝ m_i σ_i, and σ_i ∝ ρ_i^(−1/2); the sum is smallest for this split.
+    """
+    return [float(domain.cells(clique)) ** (2.0 / 3.0) for clique in cliques]
+
+
+def times(cost: Cost, count: int) -> Cost:
+    """That price paid `count` times."""
+    return Cost(cost.epsilon * count, cost.rho * count)
+
+
+def start_size(domain: Domain, forbidden: Sequence[Forbidden]) -> GraphicalSize:
+    """The size of the smallest model: every column on its own, and what rules tie together."""
+    return GraphicalSize.of(
+        domain, [*(Clique((name,)) for name in domain.columns), *(rule.clique for rule in forbidden)]
+    )
+
+
+def check_start(domain: Domain, forbidden: Sequence[Forbidden], model_bytes: int, method: str) -> None:
+    """Refuses in advance rules that tie more together than the model may hold."""
+    needed = start_size(domain, forbidden).bytes
+    if needed > model_bytes:
+        fix = "Raise model_bytes, use coarser bins for the columns that rules name, or drop a rule."
+        raise ResourceError(f"method {method}: columns and rules alone", needed, model_bytes, fix)
+
+
+def check_model_bytes(model_bytes: object) -> None:
+    """Raises UsageError unless this is a sensible number of bytes."""
+    if type(model_bytes) is not int or not 2**10 <= model_bytes <= _MOST_MODEL_BYTES:
+        rule = f"must be a whole number of bytes from 1,024 to {_MOST_MODEL_BYTES:,}, got {model_bytes!r}."
+        raise UsageError("model_bytes", rule)
+
+
+def check_share(name: str, share: object) -> None:
+    """Raises UsageError unless this is a number between 0 and 1, both excluded."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:
+        raise UsageError(name, f"must lie between 0 and 1, both excluded, got {share!r}.")

@@ -1,0 +1,171 @@
+"""MST: all columns, then a tree of pairs chosen by how much independence misses them.
+
+Source: McKenna, Miklau, Sheldon, "Winning the NIST contest" (2021), with the estimation of Private-PGM (2019).
+
+Steps. (1) Every column's table, at `one_way_share` of ρ. (2) Kruskal's algorithm with the exponential mechanism: among
+the pairs that join two parts of the tree so far, one is drawn by its score ‖M − M̂‖₁ − noise, where M̂ is what the
+columns alone predict and noise is what measuring the pair is expected to add; d − 1 draws at equal cost,
+`selection_share` of ρ in all. (3) The chosen pairs, at all that is left. (4) The model: maximum entropy on the tree, in
+closed form where the rules allow it.
+
+Privacy. Neighbours differ by the rows of one unit, at most k. A table moves by at most k in L2: Gaussian noise with
+σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/marginal_error.py`); a draw at ε_e costs ε_e²/8. All
+parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier draws only.
+
+Differs from the source. Discrete noise and an exact draw. The number of rows is estimated, never read. The cost is not
+split in thirds (`one_way_share` = `selection_share` = 1/3 does that): a draw needs less, because scores differ by much
+more than one row, and columns are worth more. Tables share their cost by cells^(2/3), which makes the sum of their
+errors smallest. The noise is subtracted from the score, because a wide sparse pair is far from any prediction and
+still not worth measuring. Noisy pairs are drawn towards independence as far as their noise warrants; then rare values
+need not be merged beforehand. Pairs that would make the model larger than `model_bytes` are not candidates.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from typing import ClassVar
+
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.mechanisms.forecast import expected_absolute, facts_of, noisy_step, seconds_for
+from understudy.mechanisms.measured import (
+    WORKING_TABLES,
+    Measured,
+    Purse,
+    check_model_bytes,
+    check_share,
+    check_start,
+    live_columns,
+    shares_of,
+    times,
+)
+from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.models.graphical.markov_field import MarkovField
+from understudy.privacy.calibrate import law_for, selection_rate
+from understudy.privacy.cost import Cost, Currency
+from understudy.privacy.curator import Curator
+from understudy.privacy.marginal_error import MarginalError
+
+__all__ = ["Mst"]
+
+_STEPS = 1000
+_PAIR_BYTES = 24
+"""Per cell of every pair: an exact count, an expected count, and one of them in score units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mst:
+    """Recipe: one-way tables, a spanning tree of pairs chosen privately, the tree's tables."""
+
+    name: ClassVar[str] = "mst"
+    summary: ClassVar[str] = "All columns and a privately chosen tree of pairs; the rows follow the tree."
+    source: ClassVar[str] = "McKenna, Miklau and Sheldon (2021), the general form of the winner of a NIST contest."
+    needs: ClassVar[str] = "A schema. Columns of up to a few hundred codes."
+    limits: ClassVar[str] = "Keeps pairs along one tree. δ above 0. The model stays below model_bytes."
+    currencies: ClassVar[tuple[Currency, ...]] = ("concentrated",)
+
+    one_way_share: float = field(default=0.4, metadata={"help": "share of ρ for the columns' own tables"})
+    selection_share: float = field(default=0.1, metadata={"help": "share of ρ for choosing the pairs"})
+    model_bytes: int = field(default=2**27, metadata={"help": "most bytes of the model's tables"})
+
+    def __post_init__(self) -> None:
+        check_share("one_way_share", self.one_way_share)
+        check_share("selection_share", self.selection_share)
+        check_share("one_way_share + selection_share", self.one_way_share + self.selection_share)
+        check_model_bytes(self.model_bytes)
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """Columns, draws, pairs; refuses rules that tie more together than `model_bytes` holds."""
+        domain = facts.domain
+        check_start(domain, facts.forbidden, self.model_bytes, self.name)
+        columns = live_columns(domain)
+        costs = self._costs(domain, cost)
+        steps = [
+            noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows)
+            for name, part in zip(columns, costs.columns, strict=True)
+        ]
+        pairs = sorted((domain.cells(pair) for pair in _pairs(columns)), reverse=True)
+        widest = sum(pairs[: costs.draws])
+        if costs.draws:
+            selection_rate(costs.draw, Fraction(1), "select pair", monotone=False)
+            steps.append(Step(f"select {costs.draws} pairs", times(costs.draw, costs.draws), len(pairs), None, None))
+            pair = noisy_step("measure pairs", costs.pair, widest, facts.unit_rows)
+            steps.append(replace(pair, name=f"measure {costs.draws} pairs", cost=costs.pairs))
+        cells = sum(domain.sizes[name] for name in columns)
+        model = self.model_bytes if facts.forbidden else min(self.model_bytes, 8 * (cells + widest))
+        return Plan(
+            self.name,
+            sum((step.cost for step in steps), Cost()),
+            tuple(steps),
+            cells + widest,
+            WORKING_TABLES * model + _PAIR_BYTES * (cells + sum(pairs)),
+            seconds_for(facts, 10 * (cells + widest) + 4 * sum(pairs)),
+            ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),
+            asdict(self),
+        )
+
+    def run(self, curator: Curator, cost: Cost) -> MarkovField:
+        """Measures columns, draws a tree, measures its pairs and returns the fitted model."""
+        self.plan(facts_of(curator), cost)
+        domain, purse = curator.domain, Purse(curator, cost)
+        costs = self._costs(domain, cost)
+        ones = [Clique((name,)) for name in live_columns(domain)]
+        measured = Measured(domain, curator.forbidden, self.model_bytes)
+        measured.add(curator.measure(ones, costs.all_columns, shares_of(domain, ones)))
+        measured.fit_tree(_STEPS)
+        pairs = self._tree(curator, measured, costs) if costs.draws else []
+        if purse.left.rho:
+            # Without pairs (one column, or none that fits the model) the rest improves the columns.
+            targets = pairs or ones
+            measured.add(curator.measure(targets, purse.left, shares_of(domain, targets)))
+            measured.fit_tree(_STEPS)
+        return measured.fitted.with_rounding()
+
+    def _costs(self, domain: Domain, cost: Cost) -> "_Costs":
+        columns = [Clique((name,)) for name in live_columns(domain)]
+        whole, draws = Cost(rho=cost.rho), len(columns) - 1
+        if not draws:
+            return _Costs(whole, [whole], 0, Cost(), Cost())
+        first = whole.share(self.one_way_share)
+        parts = first.split(shares_of(domain, columns))
+        draw = whole.share(self.selection_share / draws)
+        return _Costs(first, parts, draws, draw, whole - sum(parts, Cost()) - times(draw, draws))
+
+    def _tree(self, curator: Curator, measured: Measured, costs: "_Costs") -> list[Clique]:
+        """Pairs without a circle that join as many columns as fit, each drawn by what measuring it would mend."""
+        domain = curator.domain
+        part = {name: name for name in live_columns(domain)}
+        expected = measured.expected(_pairs(list(part)))
+        noise = expected_absolute(law_for(costs.pair, curator.unit_rows, "measure pairs"))
+        pairs: list[Clique] = []
+        while True:
+            joining = [pair for pair in expected if part[pair[0]] != part[pair[1]]]
+            options = measured.fitting(joining, self.model_bytes, extra=pairs)
+            if not options:
+                return pairs
+            penalties = [noise * domain.cells(pair) for pair in options]
+            pair = curator.select(MarginalError("pair", options, expected, penalties=penalties), costs.draw)
+            pairs.append(pair)
+            joined = part[pair[1]]
+            part = {name: part[pair[0]] if other == joined else other for name, other in part.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """Prices: all columns, each column, the number of draws, one draw, all pairs."""
+
+    all_columns: Cost
+    columns: Sequence[Cost]
+    draws: int
+    draw: Cost
+    pairs: Cost
+
+    @property
+    def pair(self) -> Cost:
+        """One pair if all cost the same."""
+        return self.pairs.share(Fraction(1, self.draws))
+
+
+def _pairs(columns: Sequence[str]) -> list[Clique]:
+    return [Clique(pair) for pair in itertools.combinations(columns, 2)]
