@@ -22,6 +22,17 @@ def test_the_smallest_table_goes_first():
     assert GraphicalSize.of(domain, circle).cells == 800
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_forest_of_pairs_stays_as_it_is(seed):
+    # Small columns in the middle of large ones are tempting to remove first; that would tie their neighbours.
+    rng = np.random.default_rng(seed)
+    domain = Domain.of({f"c{i}": int(size) for i, size in enumerate(rng.integers(2, 60, size=14))})
+    pairs = [domain.clique([f"c{i}", f"c{rng.integers(i)}"]) for i in range(1, 14)]
+    found = eliminate(domain, pairs)
+    assert max(map(len, found.bags)) == 2
+    assert GraphicalSize.of(domain, pairs).cells == sum(domain.cells(pair) for pair in pairs)
+
+
 def test_nested_cliques_and_single_columns():
     domain = small_domain()
     assert GraphicalSize.of(domain, [domain.clique("a"), domain.clique("ab"), domain.clique("abd")]).cells == 18 + 4 + 2
