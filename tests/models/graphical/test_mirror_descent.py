@@ -39,6 +39,18 @@ def best_loss(domain, tables, forbidden, total):
     return float(found.fun)
 
 
+def around_a_truth(domain, columns, rng, *, total=1000.0, sigma=2.0):
+    """Noisy tables of one distribution in which all these cliques matter."""
+    cliques = [domain.clique(names) for names in columns]
+    truth = full_table(domain, {clique: rng.normal(0.0, 1.0, domain.cells(clique)) for clique in cliques})
+    return [
+        NoisyTable(
+            clique, total * marginal_of(domain, truth, clique) + rng.normal(0.0, sigma, domain.cells(clique)), sigma**2
+        )
+        for clique in cliques
+    ]
+
+
 def test_by_hand():
     domain = Domain.of({"a": 2})
     model = fit(domain, [NoisyTable(Clique("a"), np.array([8.0, 4.0]), 1.0)], total=10.0)
@@ -86,16 +98,29 @@ def test_measured_cliques_agree_on_what_they_share():
 def test_a_warm_start_goes_on_where_the_last_fit_stopped():
     rng = np.random.default_rng(3)
     domain = small_domain()
-    tables = [noisy(domain, columns, rng, sigma=2.0) for columns in ("a", "b", "ab", "bc", "cd")]
-    first = fit(domain, tables[:3], total=100.0, steps=300)
-    same = fit(domain, tables[:3], total=100.0, start=first, steps=0)
+    tables = around_a_truth(domain, ("a", "b", "ab", "bc", "cd"), rng)
+    first = fit(domain, tables[:3], total=1000.0, steps=300)
+    same = fit(domain, tables[:3], total=1000.0, start=first, steps=0)
     np.testing.assert_allclose(joint_of(same), joint_of(first), atol=1e-9)
-    # With new tables, and a new structure, the old potentials are the starting point.
-    grown = fit(domain, tables, total=100.0, start=first, steps=0)
+    # What was measured since moves the start towards it; what was known stays as far as the new tables allow.
+    exact = [NoisyTable(q, 1000.0 * first.marginal(q), 1e-6) for q in (domain.clique("bc"), domain.clique("cd"))]
+    grown = fit(domain, [*tables[:3], *exact], total=1000.0, start=first, steps=0)
     np.testing.assert_allclose(joint_of(grown), joint_of(first), atol=1e-9)
-    cold = fit(domain, tables, total=100.0, steps=60)
-    warm = fit(domain, tables, total=100.0, start=fit(domain, tables, total=100.0, steps=200), steps=60)
-    assert warm.fit.loss < cold.fit.loss
+    moved = fit(domain, tables, total=1000.0, start=first, steps=0)
+    unmoved = sum(0.5 * ((1000.0 * first.marginal(t.clique) - t.values) ** 2).sum() / t.variance for t in tables)
+    assert moved.fit.loss < 0.25 * unmoved
+    warm = fit(domain, tables, total=1000.0, start=first, steps=20)
+    assert warm.fit.loss < moved.fit.loss
+
+
+def test_a_warm_start_ends_where_a_cold_one_does():
+    rng = np.random.default_rng(6)
+    domain = small_domain()
+    tables = around_a_truth(domain, ("ab", "bc", "ac", "cde"), rng)
+    cold = fit(domain, tables, total=1000.0, steps=20_000)
+    warm = fit(domain, tables, total=1000.0, start=fit(domain, tables[:2], total=1000.0), steps=20_000)
+    assert warm.fit.loss == pytest.approx(cold.fit.loss, rel=1e-5)
+    np.testing.assert_allclose(joint_of(warm), joint_of(cold), atol=1e-4)
 
 
 def test_steps_only_lower_the_loss():
@@ -110,13 +135,14 @@ def test_steps_only_lower_the_loss():
 def test_discrepancy_stops_once_noise_explains_the_rest():
     rng = np.random.default_rng(5)
     domain = Domain.of({"a": 12, "b": 14, "c": 10})
-    truth = full_table(domain, {domain.clique("ab"): rng.normal(size=168), domain.clique("bc"): rng.normal(size=140)})
+    circle = [domain.clique(pair) for pair in ("ab", "bc", "ac")]
+    truth = full_table(domain, {pair: rng.normal(0.0, 1.0, domain.cells(pair)) for pair in circle})
     tables = []
-    for columns in ("ab", "bc"):
+    for columns in circle:
         clique = domain.clique(columns)
         values = 10_000.0 * marginal_of(domain, truth, clique) + rng.normal(0.0, 10.0, domain.cells(clique))
         tables.append(NoisyTable(clique, values, 100.0))
-    measured = 0.5 * (168 + 140)
+    measured = 0.5 * (168 + 140 + 120)
     stopped = fit(domain, tables, total=10_000.0, steps=5000, explained=1.0)
     assert stopped.fit.loss <= measured
     assert stopped.fit.steps < 5000

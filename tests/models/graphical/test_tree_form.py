@@ -10,7 +10,7 @@ from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.models.graphical.estimate import NoisyTable, fit, fit_forest, is_forest, shrink, towards_independence
-from understudy.models.graphical.tree_form import _project
+from understudy.models.graphical.tree_form import _project, head_start
 from understudy.testing.model_contract import check_model
 
 
@@ -142,3 +142,23 @@ def test_shrinking_towards_independence_brings_pairs_closer_to_the_truth():
     assert np.abs(drawn[0].values - truth).sum() < 0.5 * np.abs(tables[0].values - truth).sum()
     for before, after in itertools.islice(zip(tables, drawn, strict=True), 1, None):
         assert before is after
+
+
+def test_a_head_start_is_the_closed_form_of_the_strongest_forest():
+    rng = np.random.default_rng(6)
+    domain = Domain.of({"a": 4, "b": 5, "c": 3})
+    truth = full_table(domain, {Clique("ab"): rng.normal(0, 1, 20), Clique("bc"): rng.normal(0, 1, 15)})
+    tables = [exact(domain, truth, columns, 10_000.0) for columns in ("ab", "bc", "ac")]
+    potentials = head_start(domain, tables, (), 10_000.0)
+    assert set(potentials) == {Clique("ab"), Clique("bc")}  # a and c depend on each other least
+    np.testing.assert_allclose(full_table(domain, potentials), truth, atol=1e-3)
+    # The pairs may also be margins of one larger table.
+    whole = head_start(domain, [exact(domain, truth, "abc", 10_000.0)], (), 10_000.0)
+    np.testing.assert_allclose(full_table(domain, whole), truth, atol=1e-3)
+
+
+def test_a_head_start_takes_noise_for_noise():
+    rng = np.random.default_rng(7)
+    domain = Domain.of({"a": 20, "b": 20})
+    tables = [NoisyTable(domain.everything(), 10.0 + rng.normal(0.0, 5.0, 400), 50.0)]
+    assert set(head_start(domain, tables, (), 4000.0)) == {Clique("a"), Clique("b")}

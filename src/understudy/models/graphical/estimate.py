@@ -4,7 +4,12 @@ The size of the model is known before it is built (`GraphicalSize.of`, `Growth`)
 allowed is refused. Nothing here draws randomness or sees an exact count.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
 
 from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
@@ -15,9 +20,10 @@ from understudy.models.graphical.elimination import GraphicalSize, Growth
 from understudy.models.graphical.junction_tree import JunctionTree
 from understudy.models.graphical.loss import NoisyTable, estimate_total, fold, known_cells, maximal
 from understudy.models.graphical.markov_field import MarkovField
-from understudy.models.graphical.mirror_descent import Stopping, descend
+from understudy.models.graphical.mirror_descent import Fit, Stopping, descend
 from understudy.models.graphical.program import Program
-from understudy.models.graphical.tree_form import forest_factors, is_forest, shrink, towards_independence
+from understudy.models.graphical.tree_form import forest_factors, head_start, is_forest, shrink, towards_independence
+from understudy.models.nonnegative import norm_sub
 
 __all__ = [
     "MODEL_BYTES",
@@ -89,7 +95,8 @@ def fit(
         domain: The codes.
         tables: What was measured; cliques may overlap, nest and repeat.
         forbidden: Cells that rules exclude; they get exactly no mass.
-        start: An earlier fit to start from; what it was fitted to must be among the tables.
+        start: An earlier fit to start from; what it was fitted to must be among the tables. Without it the descent
+            starts from a closed-form fit to the strongest forest among what was measured.
         total: Number of records, estimated from the tables if not given.
         steps: Most steps of mirror descent.
         explained: Stop once the loss is this many times what noise alone explains (half the measured cells).
@@ -111,7 +118,45 @@ def fit(
     program.reset(forbidden)
     measured = sum(int(known_cells(domain, table, forbidden).sum()) for table in tables)
     enough = -1.0 if explained is None else explained * 0.5 * measured
-    before = start.fit if start is not None else None
+    before = _beginning(domain, tables, forbidden, records, start)
     ended = descend(program, fold(program, tables, forbidden), records, Stopping(steps=steps, enough=enough), before)
     factors = [from_bag_order(tree, bag, program.state(bag)) for bag in range(len(tree.bags))]
     return MarkovField.of_factors(tree, factors, records, fit=ended)
+
+
+def _beginning(
+    domain: Domain,
+    tables: Sequence[NoisyTable],
+    forbidden: Sequence[Forbidden],
+    total: float,
+    start: MarkovField | None,
+) -> Fit:
+    """Where the descent begins: the earlier fit, moved towards what was measured since, or the strongest forest."""
+    if start is None or start.fit is None:
+        return Fit(math.inf, 0, 0.0, head_start(domain, tables, forbidden, total))
+    return replace(start.fit, potentials=dict(start.fit.potentials) | _moves(domain, tables, forbidden, total, start))
+
+
+def _moves(
+    domain: Domain,
+    tables: Sequence[NoisyTable],
+    forbidden: Sequence[Forbidden],
+    total: float,
+    start: MarkovField,
+) -> dict[Clique, npt.NDArray[np.float64]]:
+    """For each newly measured clique the log-potential that takes the earlier model to its (shrunk) noisy table."""
+    known = start.fit.potentials if start.fit is not None else {}
+    fresh = {
+        table.clique: table
+        for table in tables
+        if table.groups is None and not any(set(table.clique) <= set(clique) for clique in known)
+    }
+    moves = {}
+    for clique, expected in start.marginals(fresh).items():
+        counts = expected * total
+        possible = known_cells(domain, fresh[clique], forbidden) & (counts > 0.0)
+        drawn = norm_sub(shrink(fresh[clique], counts, possible).values[possible], total)
+        change = np.zeros(counts.size)
+        change[possible] = np.log(np.maximum(drawn / counts[possible], 1e-3))
+        moves[clique] = change
+    return moves

@@ -49,13 +49,13 @@ class Stopping:
 
 
 def descend(program: Program, folded: Folded, total: float, stopping: Stopping, start: Fit | None = None) -> Fit:
-    """Fits the program's state, which must have been reset, to the folded tables."""
+    """Fits the program's state, which must have been reset, to the folded tables; a start's rate of 0 is no rate."""
     theta = _inherited(program, start)
-    if start is not None:
+    if theta.any():
         _apply(program.forward, program.accept, program.offsets, program.data, theta)
     steepest = float(folded.precision.max(initial=0.0))
     steepest += sum(float(folded.group_precision[row[3] : row[3] + row[4]].max(initial=0.0)) for row in folded.sums)
-    rate = start.rate if start is not None else 2.0 / (max(steepest, 1e-300) * total)
+    rate = start.rate if start is not None and start.rate > 0.0 else 2.0 / (max(steepest, 1e-300) * total)
     loss, steps, rate = _descend(
         program.forward,
         program.accept,

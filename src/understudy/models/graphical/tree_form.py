@@ -7,7 +7,9 @@ of their conditionals. Pairs are drawn towards independence by as much as the no
 spread around independence that the noise does not explain is estimated from the noisy table itself).
 """
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numba
@@ -23,7 +25,7 @@ from understudy.models.graphical.loss import NoisyTable, known_cells
 from understudy.models.nonnegative import norm_sub
 from understudy.models.restrict import allowed
 
-__all__ = ["forest_factors", "is_forest", "shrink", "towards_independence"]
+__all__ = ["forest_factors", "head_start", "is_forest", "shrink", "towards_independence"]
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -51,18 +53,72 @@ def is_forest(domain: Domain, tables: Sequence[NoisyTable], forbidden: Sequence[
         names = frozenset(n for n in rule.clique if domain.sizes[n] > 1)
         if len(names) > 1 and names not in live:
             return False
-    leader = {name: name for name in domain.columns}
+    pairs = {Clique(sorted(names)) for names in live if len(names) == 2}
+    return len(_without_circles(pairs)) == len(pairs)
+
+
+def head_start(
+    domain: Domain, tables: Sequence[NoisyTable], forbidden: Sequence[Forbidden], total: float
+) -> dict[Clique, Floats]:
+    """Log-potentials of a closed-form fit to the strongest forest among the measured pairs and margins of tables.
+
+    A descent that starts there needs a tenth of the steps, and stopped early it leans towards the forest instead of
+    towards equal counts.
+    """
+    small = [table for table in tables if table.groups is None]
+    pieces = [margin for table in small for margin in _margins(domain, table)]
+    means = _means(domain, pieces)
+    nodes = {name: _node(domain, name, means, forbidden, total) for name, size in domain.sizes.items() if size > 1}
+    strength: dict[Clique, float] = {}
+    for pair, mean in means.items():
+        if len(pair) == 2:
+            independent = np.outer(nodes[pair[0]], nodes[pair[1]]).ravel() / total
+            noise = math.sqrt(2.0 * mean.variance / math.pi) * mean.values.size
+            strength[pair] = float(np.abs(mean.values - independent).sum()) - noise
+    ordered = sorted((pair for pair in strength if strength[pair] > 0.0), key=lambda pair: -strength[pair])
+    forest = _without_circles(ordered)
+    inside = [rule for rule in forbidden if any(set(rule.clique) <= set(part) for part in (*forest, *means))]
+    tree = JunctionTree.of(domain, forest)
+    chosen = [piece for piece in pieces if len(piece.clique) < 2 or piece.clique in forest]
+    factors = forest_factors(tree, chosen, inside, total, shrunk=True)
+    potentials = {}
+    for bag, factor in enumerate(factors):
+        axes = (*tree.separators[bag], *tree.fresh[bag])
+        turned = factor.reshape(domain.shape(axes)).transpose([axes.index(name) for name in tree.bags[bag]]).ravel()
+        potentials[tree.bags[bag]] = np.log(turned, out=np.zeros(turned.size), where=turned > 0.0)
+    return potentials
+
+
+def _margins(domain: Domain, table: NoisyTable) -> list[NoisyTable]:
+    """The table without its one-code columns, or all its pairs if it has more than two others."""
+    live = Clique(name for name in table.clique if domain.sizes[name] > 1)
+    if len(live) <= 2:
+        return [replace(table, clique=live)]
+    values = table.values.reshape(domain.shape(live))
+    found = []
+    for pair in itertools.combinations(live, 2):
+        others = tuple(axis for axis, name in enumerate(live) if name not in pair)
+        sums = values.sum(axis=others).ravel()
+        found.append(NoisyTable(Clique(pair), sums, table.variance * values.size / sums.size))
+    return found
+
+
+def _without_circles(pairs: Iterable[Clique]) -> list[Clique]:
+    """The pairs in order, without those that would close a circle."""
+    leader: dict[str, str] = {}
 
     def find(name: str) -> str:
-        while leader[name] != name:
+        while leader.setdefault(name, name) != name:
             name = leader[name]
         return name
 
-    for first, second in {tuple(sorted(names)) for names in live if len(names) == 2}:
-        if find(first) == find(second):
-            return False
-        leader[find(first)] = find(second)
-    return True
+    kept = []
+    for pair in pairs:
+        first, second = map(find, pair)
+        if first != second:
+            leader[first] = second
+            kept.append(pair)
+    return kept
 
 
 def shrink(table: NoisyTable, expected: Floats, possible: Bools | None = None) -> NoisyTable:
