@@ -207,10 +207,12 @@ class Answers:
 
     def _pairs(self, pairs: Sequence[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], Floats]]:
         """Pairs that no bag holds, each once."""
-        for chunk in self._chunks(list(dict.fromkeys(second for _, second in pairs))):
+        asked = set(pairs)
+        oriented = [self._oriented(first, second) for first, second in pairs]
+        for chunk in self._chunks(list(dict.fromkeys(second for _, second in oriented))):
             messages = self._messages(chunk)
             ways: dict[tuple[str, int], list[str]] = {}
-            for first, second in pairs:
+            for first, second in oriented:
                 if second in chunk:
                     ways.setdefault((first, self._hops[self._tree.home[first]][second]), []).append(second)
             for (first, other), seconds in ways.items():
@@ -222,7 +224,17 @@ class Answers:
                 product = _products(left[None], right[None])[0]
                 for second in seconds:
                     table = product[:, beyond.columns[second]] if len(seconds) > 1 else product
-                    yield (first, second), np.ascontiguousarray(table).ravel()
+                    if (first, second) in asked:
+                        yield (first, second), np.ascontiguousarray(table).ravel()
+                    else:
+                        yield (second, first), np.ascontiguousarray(table.T).ravel()
+
+    def _oriented(self, first: str, second: str) -> tuple[str, str]:
+        """The pair with that column first whose bag has the smaller separator towards the other."""
+        near, far = self._tree.home[first], self._tree.home[second]
+        forth = self._tree.domain.cells(self._edge(near, self._hops[near][second]))
+        back = self._tree.domain.cells(self._edge(far, self._hops[far][first]))
+        return (first, second) if forth <= back else (second, first)
 
     def _left(self, first: str, edge: Clique, local: Floats) -> Floats:
         """P(first, edge) as a matrix, from a table with axes (first, the rest of the edge)."""

@@ -4,6 +4,9 @@ A model's structure is data to these kernels, not code: they are compiled once p
 is. Tables live side by side in one array of doubles. An operation walks a bag's cells in memory order as `outer` runs
 of `inner` cells; `offsets` says where in the smaller table each run belongs, and the operation's variant says whether
 the run moves along the smaller table (ALONG) or stays on one of its cells (ACROSS).
+
+The compiler's cache does not notice that a kernel called from another file has changed: after an edit here (or of
+`loss.evaluate`) remove this folder's `__pycache__`.
 """
 
 from typing import NamedTuple
