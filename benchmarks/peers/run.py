@@ -24,6 +24,7 @@ from .contract import RESULT, TABLE, read_settings
 from .environment import ROOT, EnvironmentUnavailable, Peer, cache_folder, environment, peers
 
 POLL_SECONDS = 0.1
+OURS = "understudy"
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -170,6 +171,13 @@ def run_peer(
     )
 
 
+def run_ours(folder: Path, output: Path, *, limits: Limits = Limits()) -> dict[str, object]:  # noqa: B008 - frozen
+    """Run understudy itself on a job folder, in this environment and through the same contract."""
+    folder, output = folder.resolve(), output.resolve()
+    command = [sys.executable, "-m", "benchmarks.peers.ours", str(folder), str(output)]
+    return run_adapter(OURS, command, folder, output, variables={"PYTHONPATH": str(ROOT)}, limits=limits)
+
+
 def adapter_command(interpreter: Path, peer: Peer, method: str, folder: Path, output: Path) -> list[str]:
     """The command of one repeat, all but its number."""
     return [
@@ -186,7 +194,7 @@ def adapter_command(interpreter: Path, peer: Peer, method: str, folder: Path, ou
 def main() -> None:
     """Run one peer and print its result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("peer", choices=sorted(peers()))
+    parser.add_argument("peer", choices=[OURS, *sorted(peers())])
     parser.add_argument("input", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--cache", type=Path, help="folder of the environments (default: the user's cache)")
@@ -195,7 +203,10 @@ def main() -> None:
     parser.add_argument("--gibibytes", type=float, default=16.0, help="most memory for one repeat")
     given = parser.parse_args()
     limits = Limits(seconds=given.minutes * 60, memory_bytes=int(given.gibibytes * 2**30))
-    result = run_peer(given.peer, given.input, given.output, cache=given.cache, python=given.python, limits=limits)
+    if given.peer == OURS:
+        result = run_ours(given.input, given.output, limits=limits)
+    else:
+        result = run_peer(given.peer, given.input, given.output, cache=given.cache, python=given.python, limits=limits)
     print(json.dumps(result, indent=1, ensure_ascii=False))
     sys.exit(0 if result["error"] is None else 1)
 
