@@ -1,19 +1,26 @@
-"""MST on mbi: one-way tables, rare values merged, a spanning tree of pairs chosen privately, one fit."""
+"""MST on mbi: one-way tables, rare values merged, a spanning tree of pairs chosen privately, one fit.
+
+Option "scoring": "product" (default) multiplies the fitted one-way tables, which is what a model of independent columns
+says about a pair; "compiled" asks the package for each pair, one compiled program each, to the same numbers.
+"""
 
 import itertools
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from mbi import Dataset, Domain, MarkovRandomField, estimation
 
-from .contract import Job, serve
+from .contract import ContractError, Job, serve
 from .mbi_parts import NOTES, PACKAGES, chosen, dataset, measured, rho_of, rows
 
+Pair = tuple[str, str]
+Counts = npt.NDArray[np.float64]
 FIRST_STEPS, LAST_STEPS = 1_000, 10_000
 
 
-def groups_of(noisy: npt.NDArray[np.float64], sigma: float) -> npt.NDArray[np.int64]:
+def groups_of(noisy: Counts, sigma: float) -> npt.NDArray[np.int64]:
     """New code of each value: those above three deviations keep one of their own, the rest share the last."""
     kept = noisy >= 3 * sigma
     groups = np.cumsum(kept) - 1
@@ -21,25 +28,26 @@ def groups_of(noisy: npt.NDArray[np.float64], sigma: float) -> npt.NDArray[np.in
     return groups.astype(np.int64)
 
 
-def spanning_tree(
-    rng: np.random.Generator, data: Dataset, model: MarkovRandomField, rho: float
-) -> list[tuple[str, str]]:
+def expected_pairs(model: MarkovRandomField, names: Sequence[str], *, compiled: bool) -> dict[Pair, Counts]:
+    """Counts of every pair of columns under a model of independent columns."""
+    pairs = list(itertools.combinations(names, 2))
+    if compiled:
+        return {pair: np.asarray(model.project(pair).datavector(), dtype=np.float64) for pair in pairs}
+    singles = {name: np.asarray(model.project((name,)).datavector(), dtype=np.float64) for name in names}
+    total = float(model.total)
+    return {(left, right): np.outer(singles[left], singles[right]).ravel() / total for left, right in pairs}
+
+
+def spanning_tree(rng: np.random.Generator, data: Dataset, expected: Mapping[Pair, Counts], rho: float) -> list[Pair]:
     """Pairs that join all columns, each drawn by how far the model of independent columns misses its counts."""
     names = data.domain.attributes
-    singles = {name: np.asarray(model.project((name,)).datavector()) for name in names}
-    total = float(model.total)
     misses = {
-        (left, right): float(
-            np.abs(
-                np.asarray(data.project((left, right)).datavector())
-                - np.outer(singles[left], singles[right]).ravel() / total
-            ).sum()
-        )
-        for left, right in itertools.combinations(names, 2)
+        pair: float(np.abs(np.asarray(data.project(pair).datavector()) - counts).sum())
+        for pair, counts in expected.items()
     }
     part = {name: name for name in names}
     epsilon = math.sqrt(8 * rho / max(1, len(names) - 1))
-    edges: list[tuple[str, str]] = []
+    edges: list[Pair] = []
     while len(edges) < len(names) - 1:
         open_pairs = [pair for pair in misses if part[pair[0]] != part[pair[1]]]
         edge = open_pairs[chosen(rng, [misses[pair] for pair in open_pairs], epsilon)]
@@ -51,6 +59,9 @@ def spanning_tree(
 
 def synthesize(job: Job) -> dict[str, npt.NDArray[np.int64]]:
     """Synthetic columns by MST at the job's (ε, δ)."""
+    scoring = str(job.options.get("scoring", "product"))
+    if scoring not in ("product", "compiled"):
+        raise ContractError(f'option scoring is "{scoring}"; it can be "product" or "compiled"')
     rng = np.random.default_rng()
     data = dataset(job)
     rho = rho_of(job.epsilon, job.delta)
@@ -63,7 +74,8 @@ def synthesize(job: Job) -> dict[str, npt.NDArray[np.int64]]:
     measurements = [single.compress(groups, full) for single in singles]
     estimator = estimation.MirrorDescent()
     model = estimator.estimate(merged.domain, measurements, known_total=total, iters=FIRST_STEPS)
-    edges = spanning_tree(rng, merged, model, rho / 3)
+    expected = expected_pairs(model, merged.domain.attributes, compiled=scoring == "compiled")
+    edges = spanning_tree(rng, merged, expected, rho / 3)
     last_sigma = math.sqrt(3 * max(1, len(edges)) / (2 * rho))
     measurements += [measured(rng, merged, edge, last_sigma) for edge in edges]
     model = estimator.estimate(merged.domain, measurements, iters=LAST_STEPS)
