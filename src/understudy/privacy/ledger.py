@@ -116,12 +116,14 @@ class Ledger:
         method: str,
         cost: Cost,
         budget: Budget,
+        variances: tuple[Fraction, ...] = (),
         unit: str = "",
         note: str = "",
     ) -> Receipt:
         """A receipt, once the charge is on disk; private rows may be read after that and not before.
 
-        `budget` is the (ε, δ) the run claims, `cost` what it spends to keep that claim. `unit` says who is protected,
+        `budget` is the (ε, δ) the run claims, `cost` what it spends to keep that claim (`variances`, where the claim
+        rests on the exact laws of Gaussian answers, see `require_claim`). `unit` says who is protected,
         in the same words for every run of a dataset. Raises BudgetError if the cap does not cover the run, LedgerError
         if the file cannot be used or the run was charged before; neither leaves a trace.
         """
@@ -129,7 +131,7 @@ class Ledger:
         _check_name("method", method)
         _check_text("unit", unit, MOST_NAME)
         _check_text("note", note, MOST_NOTE)
-        require_claim(cost, budget)
+        require_claim(cost, budget, variances)
         budget_epsilon, budget_delta = budget.epsilon_units, budget.delta_units
         with writing(self.path, self._wait) as store:
             opening, latest = _dataset(store, dataset)

@@ -42,6 +42,7 @@ def statement_document(statement: Statement) -> dict[str, object]:
         "units": {"epsilon": f"1/{UNIT}", "rho": f"1/{UNIT}", "delta": f"1/{DELTA_UNIT}"},
         "granted": _cost_document(statement.granted),
         "spent": _cost_document(statement.spent),
+        "as_planned": statement.as_planned,
         "charges": [_charge_document(charge) for charge in statement.charges],
         "ledger": {
             "dataset": statement.ledger.dataset,
@@ -103,6 +104,7 @@ def _read(document: Document) -> Statement:
         ),
         copies=_whole(copies["count"]),
         copies_mode=_text(copies["mode"]),
+        as_planned=_truth(document["as_planned"]),
         left_out=tuple(_text(name) for name in _sequence(document["left_out"])),
         refused=_text(document["refused"]),
         versions={_text(name): _text(version) for name, version in _mapping(document["versions"]).items()},
@@ -190,6 +192,12 @@ def _text(value: object) -> str:
 
 def _text_or_none(value: object) -> str | None:
     return None if value is None else _text(value)
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("true or false")
+    return value
 
 
 def _whole(value: object) -> int:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from understudy.marginals.answer import Answer, Law, Selection
-from understudy.privacy.cost import Budget, Cost, Currency
+from understudy.privacy.cost import DELTA_UNIT, Budget, Cost, Currency
+from understudy.privacy.exact.composition import tight_epsilon
 from understudy.release import wording
 from understudy.schema import Schema, Unit
 from understudy.schema.document import schema_to_text
@@ -71,6 +72,8 @@ class Statement:
     ledger: LedgerFacts
     copies: int = 1
     copies_mode: str = "resample"
+    as_planned: bool = False
+    """Whether every price, and so every scale, is the one that the plan fixed before any row was read."""
     left_out: tuple[str, ...] = ()
     refused: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +86,22 @@ class Statement:
     @property
     def claim(self) -> tuple[float, float] | None:
         """(ε, δ) that holds for what ran; None when no claim is made."""
-        return None if self.refused else self.budget.claim(self.spent)
+        if self.refused:
+            return None
+        by_price = self.budget.claim(self.spent)
+        return min(by_price[0], self._by_exact_law(by_price[0])), by_price[1]
+
+    def _by_exact_law(self, otherwise: float) -> float:
+        """ε by summing the exact laws, where every answer has Gaussian noise of a scale fixed beforehand."""
+        laws = [charge.law for charge in self.charges]
+        gaussian = [law.parameter for law in laws if law is not None and law.kind == "gaussian"]
+        if not self.as_planned or self.unit.rows != 1 or self.spent.delta or len(gaussian) < len(laws):
+            return otherwise
+        epsilon = tight_epsilon(tuple(sorted(gaussian)), Fraction(self.budget.delta_units, DELTA_UNIT))
+        if epsilon is None:
+            return otherwise
+        granted = self.budget.epsilon
+        return granted if 0.99 * granted < epsilon <= granted else epsilon  # rounded up to what was granted
 
     @property
     def epsilon(self) -> float | None:

@@ -36,7 +36,7 @@ _LINK = re.compile(r"(?i)(https?|ftp|mailto|www)([:.])")
 def variant_text(currency: str, delta: float | None) -> str:
     """Which definition of differential privacy the claim is made in."""
     if currency == "concentrated":
-        return "(ε, δ)-differential privacy, accounted as zero-concentrated differential privacy (ρ)"
+        return "(ε, δ)-differential privacy, priced in ρ (zero-concentrated differential privacy)"
     return "(ε, δ)-differential privacy" if delta else "pure ε-differential privacy"
 
 

@@ -100,6 +100,7 @@ def _charge(ledger: Ledger, dataset: str, design: Design, run: str) -> Receipt:
         method=design.method.name,
         cost=design.granted,
         budget=design.budget,
+        variances=design.variances,
         unit=_unit_words(design.schema.unit),
         note=charge_note(digest_of(design.schema)),
     )

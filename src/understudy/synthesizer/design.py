@@ -3,17 +3,21 @@
 Method, options, currency, the cost of every step and the memory it needs follow from the schema and the budget alone.
 """
 
+import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 from understudy.errors import ResourceError, UsageError, nearest
-from understudy.mechanisms.mechanism import Mechanism, Plan
+from understudy.mechanisms.mechanism import Mechanism, Plan, Step
 from understudy.mechanisms.prepare import granted_cost, preparation_cost, preparation_steps, public_facts
 from understudy.mechanisms.registry import currency_for, mechanism, resolve
-from understudy.privacy.cost import Budget, Cost, Currency
+from understudy.privacy.calibrate import law_for
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
+from understudy.privacy.exact.composition import tight_epsilon, tight_factor
 from understudy.release.config import COPIES_MODES
 from understudy.schema import Schema
 
@@ -64,6 +68,7 @@ class Design:
     preparation: Mapping[str, Cost]
     rest: Cost
     plan: Plan
+    runs: int = 1
 
     @classmethod
     def of(
@@ -84,20 +89,49 @@ class Design:
         """
         recipe = mechanism(method, options)
         currency = currency_for(recipe, budget, schema)
-        granted = granted_cost(schema, budget, currency)
-        share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
-        preparation, rest = preparation_cost(schema, share)
-        first = preparation_steps(schema, preparation)
         facts = public_facts(schema, rows_hint)
-        body = recipe.plan(facts, rest)
-        recipe = resolve(recipe, facts, rest)
-        whole = replace(
-            body,
-            cost=sum((step.cost for step in first), body.cost),
-            steps=(*first, *body.steps),
-            cells=body.cells + sum(step.cells for step in first),
-        )
-        return cls(schema, recipe, currency, budget, granted, share, preparation, rest, whole)
+
+        def granting(granted: Cost) -> "Design":
+            share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
+            preparation, rest = preparation_cost(schema, share)
+            whole = _whole_plan(recipe.plan(facts, rest), preparation_steps(schema, preparation))
+            picked = resolve(recipe, facts, rest)
+            return cls(schema, picked, currency, budget, granted, share, preparation, rest, whole, runs)
+
+        design = granting(granted_cost(schema, budget, currency))
+        return _tightened(design, granting) if design.variances else design
+
+    @property
+    def variances(self) -> tuple[Fraction, ...]:
+        """Noise variances of all answers, if all are Gaussian, fixed beforehand and about units of one row."""
+        one_row = self.schema.unit.sensitivity == 1
+        if not (self.plan.fixed and one_row and self.granted.rho) or self.granted.delta:
+            return ()
+        laws = [law_for(step.cost, 1, step.name) for step in self.plan.steps]
+        return tuple(sorted([law.parameter for law in laws] * self.runs))
+
+
+def _whole_plan(body: Plan, first: Sequence[Step]) -> Plan:
+    return replace(
+        body,
+        cost=sum((step.cost for step in first), body.cost),
+        steps=(*first, *body.steps),
+        cells=body.cells + sum(step.cells for step in first),
+    )
+
+
+def _tightened(design: Design, granting: Callable[[Cost], Design]) -> Design:
+    """The same design with the ρ that the budget buys when the exact laws are summed: no less than ρ alone buys."""
+    epsilon = Fraction(design.budget.epsilon_units, UNIT)
+    delta = Fraction(design.budget.delta_units, DELTA_UNIT)
+    factor = tight_factor(design.variances, epsilon, delta)
+    for _ in range(3):  # whole units and the grid of the sum move ε by a few millionths; the claim must hold in full
+        tight = granting(replace(design.granted, rho=math.floor(design.granted.rho * factor)))
+        found = tight_epsilon(tight.variances, delta)
+        if found is not None and found <= epsilon:
+            return tight
+        factor = max(Fraction(1), factor * Fraction(99_999, 100_000))
+    return design
 
 
 def plan(

@@ -164,10 +164,13 @@ def _release(
         ledger=charged.facts,
         copies=copies.count,
         copies_mode=copies.mode,
+        as_planned=[charge.cost for charge in charges] == [step.cost for step in design.plan.steps] * copies.runs,
         left_out=tuple(table.undeclared),
         refused="" if environment.randomizer.private else TEST_DOUBLE,
         versions=versions,
     )
+    if statement.claim is not None and statement.claim[0] > design.budget.epsilon:
+        raise AssertionError("the run did not keep to its plan, so its claim would exceed the budget")
     rows, rows_from = _rows(fits, copies)
     config = RunConfig(
         method=design.method.name,

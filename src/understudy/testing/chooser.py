@@ -74,7 +74,7 @@ class Chooser:
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The plan of `independent` under its own name: the rest is small."""
-        return replace(Independent().plan(facts, cost), method=self.name, options={})
+        return replace(Independent().plan(facts, cost), method=self.name, options={}, fixed=False)
 
     def run(self, curator: Curator, cost: Cost) -> BlockModel:
         """Measures, chooses, measures; with a single column there is nothing to choose."""

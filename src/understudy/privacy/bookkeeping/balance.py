@@ -34,6 +34,7 @@ from typing import Literal, get_args
 from understudy.errors import UsageError, nearest
 from understudy.privacy.conversion import epsilon_of_rho, rho_of_epsilon
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
+from understudy.privacy.exact.composition import tight_epsilon
 
 __all__ = ["FAILURE_SHARE", "Balance", "Composition", "in_full", "require_claim"]
 
@@ -113,8 +114,12 @@ class Balance:
         return Cost(epsilon=min(epsilon, budget.epsilon_units), delta=budget.delta_units) if epsilon else None
 
 
-def require_claim(cost: Cost, budget: Budget) -> None:
-    """Refuses a cost that does not imply the claimed (ε, δ)."""
+def require_claim(cost: Cost, budget: Budget, variances: tuple[Fraction, ...] = ()) -> None:
+    """Refuses a cost that does not imply the claimed (ε, δ).
+
+    `variances` are those of all answers of a run whose answers all have Gaussian noise of scales fixed beforehand, on
+    histograms of one row per unit; then the claim may also rest on the sum of their exact laws.
+    """
     if cost == Cost():
         raise UsageError("charge", "must cost something.", "A run that reads nothing needs no charge.")
     if not cost.delta <= budget.delta_units:
@@ -122,10 +127,15 @@ def require_claim(cost: Cost, budget: Budget) -> None:
     if not cost.rho:
         holds = cost.epsilon <= budget.epsilon_units
     else:
-        holds = _rho_units(cost) <= budget.cost("concentrated", cost.delta).rho
+        holds = _rho_units(cost) <= budget.cost("concentrated", cost.delta).rho or _holds_exactly(budget, variances)
     if not holds:
         claimed = in_full(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))
         raise UsageError("charge", f"a cost of {in_full(cost)} does not give the claimed {claimed}.")
+
+
+def _holds_exactly(budget: Budget, variances: tuple[Fraction, ...]) -> bool:
+    found = tight_epsilon(variances, Fraction(budget.delta_units, DELTA_UNIT)) if variances else None
+    return found is not None and Fraction(found) <= Fraction(budget.epsilon_units, UNIT)
 
 
 def in_full(cost: Cost) -> str:
