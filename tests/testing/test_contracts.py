@@ -17,7 +17,7 @@ from understudy.privacy.curator import Curator
 from understudy.testing import check_model, check_source
 from understudy.testing.chooser import Chooser
 from understudy.testing.mechanism_contract import MechanismChecks, check_mechanism
-from understudy.testing.planted_leaks import LEAKS
+from understudy.testing.planted.leaks import LEAKS
 
 DOMAIN = Domain.of({"a": 2, "b": 3})
 

@@ -4,10 +4,10 @@ A safety net that catches nothing proves nothing. Every bug here must be caught 
 survives is a hole in the net and fails the suite. Bugs are patches that last as long as their context.
 """
 
-from understudy.testing.planted_bug import PlantedBug
-from understudy.testing.planted_leaks import LEAKS
-from understudy.testing.planted_ledger import UNPAID
-from understudy.testing.planted_noise import BLUNDERS
+from understudy.testing.planted.bug import PlantedBug
+from understudy.testing.planted.leaks import LEAKS
+from understudy.testing.planted.ledger import UNPAID
+from understudy.testing.planted.noise import BLUNDERS
 
 __all__ = ["PLANTED", "PlantedBug"]
 

@@ -26,7 +26,7 @@ from understudy.release.config import RunConfig
 from understudy.schema import Category, Integer, Schema
 from understudy.synthesizer import pipeline
 from understudy.testing.chooser import Chooser, PairError
-from understudy.testing.planted_bug import Plant, PlantedBug, patched
+from understudy.testing.planted.bug import Plant, PlantedBug, patched
 
 __all__ = ["LEAKS"]
 

@@ -13,7 +13,7 @@ from understudy.privacy import calibrate, secure
 from understudy.privacy.cost import Cost
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
 from understudy.privacy.selection import choose_exponentially
-from understudy.testing.planted_bug import PlantedBug, patched
+from understudy.testing.planted.bug import PlantedBug, patched
 
 __all__ = ["BLUNDERS"]
 

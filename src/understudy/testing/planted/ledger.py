@@ -13,7 +13,7 @@ from understudy.marginals.clique import Clique
 from understudy.privacy.ledger import Ledger
 from understudy.schema import Schema
 from understudy.synthesizer import account, pipeline
-from understudy.testing.planted_bug import PlantedBug
+from understudy.testing.planted.bug import PlantedBug
 
 __all__ = ["UNPAID"]
 
