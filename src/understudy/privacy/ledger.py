@@ -132,29 +132,17 @@ class Ledger:
         _check_text("unit", unit, MOST_NAME)
         _check_text("note", note, MOST_NOTE)
         require_claim(cost, budget, variances)
-        budget_epsilon, budget_delta = budget.epsilon_units, budget.delta_units
+        said = _Said(run, method, unit, note, budget.epsilon_units, budget.delta_units)
         with writing(self.path, self._wait) as store:
             opening, latest = _dataset(store, dataset)
             _check_run(store, run)
             _check_unit(dataset, unit, latest)
             before = balance_after(opening, latest)
-            price = before.price(cost, budget_epsilon=budget_epsilon, budget_delta=budget_delta)
+            price = before.price(cost, budget_epsilon=said.epsilon, budget_delta=said.delta)
             after = before.after(price)
             granted = after.is_within_limit()
             if granted:
-                entry = Entry(
-                    sequence=0,
-                    kind="charge",
-                    dataset=dataset,
-                    made=_now(),
-                    run=run,
-                    composition=before.composition,
-                    unit=unit,
-                    method=method,
-                    note=note,
-                    budget_epsilon=budget_epsilon,
-                    budget_delta=budget_delta,
-                )
+                entry = said.entry(dataset, before.composition)
                 entry = _tied(_priced(entry, cost, after), store, latest.hash)
                 store.append(entry)
         if not granted:
@@ -227,6 +215,33 @@ class Ledger:
 def verify_extract(lines: Sequence[Mapping[str, object]], where: str = "ledger.jsonl") -> list[Problem]:
     """Everything wrong with an extract, read without its ledger; empty if it holds together."""
     return check_extract(lines, where)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the caller says about a run."""
+
+    run: str
+    method: str
+    unit: str
+    note: str
+    epsilon: int
+    delta: int
+
+    def entry(self, dataset: str, composition: Composition) -> Entry:
+        return Entry(
+            sequence=0,
+            kind="charge",
+            dataset=dataset,
+            made=_now(),
+            run=self.run,
+            composition=composition,
+            unit=self.unit,
+            method=self.method,
+            note=self.note,
+            budget_epsilon=self.epsilon,
+            budget_delta=self.delta,
+        )
 
 
 def _opening(dataset: str, cap: Budget, composition: Composition, failure_share: Fraction) -> Entry:

@@ -9,14 +9,16 @@ Whatever fails before step 2 costs nothing. After it, the charge stays, and noth
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
 from understudy.mechanisms.prepare import prepare
-from understudy.privacy.cost import Budget
+from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.progress import Progress, silent
@@ -26,7 +28,7 @@ from understudy.release.release import Release
 from understudy.release.rows import Fitted
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
 from understudy.release.wording import TEST_DOUBLE
-from understudy.schema import Schema
+from understudy.schema import Schema, Unit
 from understudy.synthesizer.account import Account, Charged, Place
 from understudy.synthesizer.design import Copies, Design, Options, check_disk, check_memory
 from understudy.synthesizer.environment import Environment
@@ -149,25 +151,14 @@ def _release(
         fits.append(_fit(curator, design, (run - 1) / copies.runs, told))
         charges += charges_of(run, curator.charges, curator.transcript.answers)
         told.stage("measure", run / copies.runs)
-    versions = installed_versions()
     statement = Statement(
+        **_facts(design, copies, charges),
         run=charged.receipt.run,
         date=environment.now().date().isoformat(),
-        title=design.schema.title,
-        method=design.method.name,
-        currency=design.currency,
-        budget=design.budget,
-        unit=design.schema.unit,
-        schema_digest=digest_of(design.schema),
-        charges=tuple(charges),
-        granted=design.granted,
         ledger=charged.facts,
-        copies=copies.count,
-        copies_mode=copies.mode,
-        as_planned=[charge.cost for charge in charges] == [step.cost for step in design.plan.steps] * copies.runs,
         left_out=tuple(table.undeclared),
         refused="" if environment.randomizer.private else TEST_DOUBLE,
-        versions=versions,
+        versions=installed_versions(),
     )
     if statement.claim is not None and statement.claim[0] > design.budget.epsilon:
         raise AssertionError("the run did not keep to its plan, so its claim would exceed the budget")
@@ -181,9 +172,41 @@ def _release(
         rows_from=rows_from,
         copies_mode=copies.mode,
         seed=copies.seed,
-        versions=versions,
+        versions=statement.versions,
     )
     return Release(design.schema, tuple(fits), statement, config, charged.extract(), table.frame_kind)
+
+
+class _Facts(TypedDict):
+    title: str
+    method: str
+    currency: Currency
+    budget: Budget
+    unit: Unit
+    schema_digest: str
+    charges: tuple[Charge, ...]
+    granted: Cost
+    copies: int
+    copies_mode: str
+    as_planned: bool
+
+
+def _facts(design: Design, copies: Copies, charges: Sequence[Charge]) -> _Facts:
+    """What the statement says about the design, and whether the run kept to it."""
+    planned = [step.cost for step in design.plan.steps] * copies.runs
+    return {
+        "title": design.schema.title,
+        "method": design.method.name,
+        "currency": design.currency,
+        "budget": design.budget,
+        "unit": design.schema.unit,
+        "schema_digest": digest_of(design.schema),
+        "charges": tuple(charges),
+        "granted": design.granted,
+        "copies": copies.count,
+        "copies_mode": copies.mode,
+        "as_planned": [charge.cost for charge in charges] == planned,
+    }
 
 
 def _fit(curator: Curator, design: Design, done: float, told: Progress) -> Fitted:
