@@ -72,12 +72,18 @@ class SparseMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """One option chosen by the exponential mechanism among `options` public candidates."""
+    """One option chosen by the exponential mechanism among `options` public candidates.
+
+    Between neighbours no score moves by more than `sensitivity` (in score units, for a whole unit); `monotone` says
+    that all move in the same direction. Price and rate follow from these.
+    """
 
     name: str
     options: int
     chosen: int
     rate: Fraction
+    sensitivity: Fraction = Fraction(1)
+    monotone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

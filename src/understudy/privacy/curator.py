@@ -148,7 +148,9 @@ class Curator:
             "select", quality.name, len(quality.options), None, sensitivity, rate, monotone=quality.monotone
         )
         chosen = self._randomizer.choose(request, scores)
-        self.transcript.append(Selection(quality.name, len(quality.options), chosen, rate))
+        self.transcript.append(
+            Selection(quality.name, len(quality.options), chosen, rate, sensitivity, quality.monotone)
+        )
         return quality.options[chosen]
 
     def discover(self, column: str, cost: Cost) -> Discovery:

@@ -78,7 +78,8 @@ def read_measurements(path: Path, runs: int) -> list[Transcript]:
 def _header(run: int, position: int, answer: Answer) -> dict[str, object]:
     header: dict[str, object] = {"run": run, "answer": position, "kind": _kind(answer), "name": answer.name}
     if isinstance(answer, Selection):
-        return header | {"options": answer.options, "rate": str(answer.rate), "rows": 1}
+        scores = {"sensitivity": str(answer.sensitivity), "monotone": answer.monotone}
+        return header | {"options": answer.options, "rate": str(answer.rate), **scores, "rows": 1}
     header |= {"law": [answer.law.kind, str(answer.law.parameter)], "rows": int(answer.values.size)}
     if isinstance(answer, Discovery):
         return header | {"column": answer.column, "threshold": answer.threshold}
@@ -208,7 +209,9 @@ def _answer(header: Header, rows: pa.Table) -> Answer:
     _same(rows, "kind", header["kind"])
     name = str(header["name"])
     if header["kind"] == "selection":
-        return Selection(name, _whole(header["options"]), int(values[0]), Fraction(str(header["rate"])))
+        rate, sensitivity = Fraction(str(header["rate"])), Fraction(str(header["sensitivity"]))
+        monotone = header["monotone"] is True
+        return Selection(name, _whole(header["options"]), int(values[0]), rate, sensitivity, monotone)
     law = _law(header["law"], rows)
     if header["kind"] == "discovery":
         labels = tuple(rows["label"].to_pylist())

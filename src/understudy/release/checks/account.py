@@ -7,7 +7,7 @@ from pathlib import Path
 from understudy.errors import Problem, UnderstudyError
 from understudy.marginals.answer import Discovery, Selection, SparseMeasurement
 from understudy.marginals.transcript import Transcript
-from understudy.privacy.calibrate import discovery_threshold, law_for
+from understudy.privacy.calibrate import discovery_threshold, law_for, selection_rate
 from understudy.privacy.ledger import verify_extract
 from understudy.release.config import RunConfig
 from understudy.release.label import read_statement, statement_document, statement_markdown
@@ -62,7 +62,10 @@ def check_charges(statement: Statement, transcripts: Sequence[Transcript]) -> li
             if (charge.law, charge.rate) != noise or answer.name not in charge.step:
                 found.append(Problem(where, "the answer's noise is not the noise that was charged.", DISTRUST))
             threshold = answer.threshold if isinstance(answer, Discovery) else None
-            found += _priced(where, charge, statement.unit.sensitivity, threshold)
+            if isinstance(answer, Selection):
+                found += _choice_priced(where, charge, answer)
+            else:
+                found += _priced(where, charge, statement.unit.sensitivity, threshold)
             if isinstance(answer, SparseMeasurement) and answer.values.size and answer.values.min() < answer.threshold:
                 found.append(Problem(where, "a kept cell lies below the threshold.", DISTRUST))
     if any(not 1 <= charge.run <= len(transcripts) for charge in statement.charges):
@@ -72,9 +75,6 @@ def check_charges(statement: Statement, transcripts: Sequence[Transcript]) -> li
 
 def _priced(where: str, charge: Charge, unit_rows: int, threshold: int | None) -> list[Problem]:
     """Whether the law of the noise follows from the price."""
-    if charge.law is None:
-        sound = charge.rate is not None and charge.rate > 0
-        return [] if sound else [Problem(where, "a choice needs a rate above 0.", DISTRUST)]
     try:
         law = law_for(charge.cost, unit_rows, charge.step, laplace=threshold is not None)
         needed = None if threshold is None else discovery_threshold(law, unit_rows, charge.cost.delta, charge.step)
@@ -83,6 +83,15 @@ def _priced(where: str, charge: Charge, unit_rows: int, threshold: int | None) -
     if charge.law != law or (needed is not None and threshold is not None and threshold < needed):
         return [Problem(where, "its noise is smaller or larger than its price buys.", DISTRUST)]
     return []
+
+
+def _choice_priced(where: str, charge: Charge, answer: Selection) -> list[Problem]:
+    """Whether the rate of a choice follows from its price and the stated sensitivity of its scores."""
+    try:
+        rate = selection_rate(charge.cost, answer.sensitivity, charge.step, monotone=answer.monotone)
+    except UnderstudyError:
+        return [Problem(where, "its price buys no choice.", DISTRUST)]
+    return [] if answer.rate == rate else [Problem(where, "its rate is not what its price buys.", DISTRUST)]
 
 
 def check_settings(statement: Statement, config: RunConfig, schema: Schema) -> list[Problem]:
