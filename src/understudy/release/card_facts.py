@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from understudy.marginals.answer import Answer, Discovery, Law, Measurement, Selection, SparseMeasurement
+from understudy.models.confidence import misplaced_share
 from understudy.release import wording
 from understudy.release.label import charge_rows
 from understudy.release.release import Release
@@ -22,6 +23,7 @@ SAMPLE_ROWS = 10
 MOST_PAIRS_NAMED = 12
 COVERAGE = 0.95
 MOST_CODES = 10_000
+MOST_CELLS = 2_000_000
 
 
 def card_facts(release: Release, data: Path) -> CardFacts:
@@ -39,7 +41,7 @@ def card_facts(release: Release, data: Path) -> CardFacts:
             not_protected=statement.not_protected,
             left_out=statement.left_out,
         ),
-        measured=tuple(_measured(answer) for answer in first.transcript),
+        measured=tuple(_measured(answer, first) for answer in first.transcript),
         together=_together(first),
         one_ways=tuple(_one_way(name, first) for name in first.codec.domain.columns),
         sample=_sample(data, release.config.rows[0]),
@@ -70,7 +72,7 @@ def _banner(release: Release) -> str:
     return "PUBLIC. Synthetic data under a differential-privacy guarantee; rows are drawn from a model."
 
 
-def _measured(answer: Answer) -> MeasuredTable:
+def _measured(answer: Answer, fitted: Fitted) -> MeasuredTable:
     if isinstance(answer, Selection):
         rate = f"exponential mechanism, rate {float(answer.rate):.4g}"
         return MeasuredTable(answer.name, "choice", answer.options, rate, None)
@@ -83,7 +85,18 @@ def _measured(answer: Answer) -> MeasuredTable:
     if isinstance(answer, SparseMeasurement):
         kept = f"{noise}, cells with at least {answer.threshold:,} kept"
         return MeasuredTable(answer.name, "sparse table", cells, kept, half_width(answer.law))
-    return MeasuredTable(answer.name, "table", cells, noise, half_width(answer.law))
+    return MeasuredTable(answer.name, "table", cells, noise, half_width(answer.law), _misplaced(answer, fitted))
+
+
+def _misplaced(answer: Measurement, fitted: Fitted) -> float | None:
+    """How far the model can be off on a measured clique; None for coarsened or very large tables."""
+    domain = fitted.codec.domain
+    if not set(answer.columns) <= set(domain.columns) or answer.shape != domain.shape(answer.columns):
+        return None
+    if answer.values.size > MOST_CELLS:
+        return None
+    model = fitted.model.marginal(domain.clique(answer.columns)) * fitted.model.total
+    return misplaced_share(answer.values, model, answer.law, COVERAGE)
 
 
 def _together(fitted: Fitted) -> tuple[str, ...]:

@@ -25,15 +25,22 @@ class PrivacyFacts:
     left_out: tuple[str, ...]
 
 
+MISPLACED = "Misplaced at most"
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredTable:
-    """One answer: what was asked, over how many cells, with which noise (scale and 95 % half-width in rows)."""
+    """One answer: what was asked, over how many cells, with which noise (scale and 95 % half-width in rows).
+
+    `misplaced` bounds the share of records that the model puts in a wrong cell of this table, with 95 % confidence.
+    """
 
     name: str
     kind: str
     cells: int
     noise: str
     half_width: float | None
+    misplaced: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +114,33 @@ def _promise(privacy: PrivacyFacts) -> Section:
 def _measured(facts: CardFacts) -> Section:
     shown = facts.measured[:MOST_SECTION_TABLES]
     rows = tuple(
-        (one.name, one.kind, f"{one.cells:,}", one.noise, "—" if one.half_width is None else f"± {one.half_width:,.0f}")
+        (
+            one.name,
+            one.kind,
+            f"{one.cells:,}",
+            one.noise,
+            "—" if one.half_width is None else f"± {one.half_width:,.0f}",
+            "—" if one.misplaced is None else f"{100 * one.misplaced:.1f} %",
+        )
         for one in shown
     )
     blocks: list[Block] = [
         Table(
-            ("Question", "Kind", "Cells", "Noise", "95 % of cells within"),
+            ("Question", "Kind", "Cells", "Noise", "95 % of cells within", MISPLACED),
             rows,
             caption="Every question put to the private table. What is not listed was never looked at.",
-            numeric=frozenset({"Cells", "95 % of cells within"}),
+            numeric=frozenset({"Cells", "95 % of cells within", MISPLACED}),
         )
     ]
     if len(facts.measured) > len(shown):
         blocks.append(Paragraph(f"{len(facts.measured) - len(shown):,} more are listed in measurements.parquet."))
+    blocks.append(
+        Paragraph(
+            f"“{MISPLACED}”: at most this share of the records lies in another cell of that table in the fitted model "
+            "than in the private table, with 95 % confidence for each table by itself. It follows from the noisy "
+            "answer alone."
+        )
+    )
     blocks.append(Items(facts.together))
     return Section("What was measured", "Which relationships can this data show at all?", tuple(blocks))
 
