@@ -124,24 +124,37 @@ class MarkovField:
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.
         """
+        return self.reweighted({name: self._mask(name, codes).astype(np.float64) for name, codes in where.items()})
+
+    def reweighted(self, where: Mapping[str, Floats]) -> Self:
+        """The distribution given an event that happens, for each named column, with these chances given its code.
+
+        Raises:
+            UsageError: if the event has probability 0.
+        """
         factors = list(self.tables)
-        for name, codes in where.items():
-            mask = self._mask(name, codes)
-            if mask.size == 1 and mask.all():
-                continue
-            if not mask.any():
+        total = self.total
+        for name, chances in where.items():
+            if not chances.any():
                 raise UsageError(f"where {name}", "cannot happen under this model.", "Allow more values.")
+            if chances.size == 1:
+                total *= float(chances[0])
+                continue
             bag = self.tree.home[name]
             fresh = self.tree.fresh[bag]
-            kept = np.broadcast_to(spread(self.domain, fresh, Clique((name,)), mask), self.domain.shape(fresh))
+            kept = np.broadcast_to(spread(self.domain, fresh, Clique((name,)), chances), self.domain.shape(fresh))
             factors[bag] = factors[bag] * kept.reshape(1, -1)
         tables, logarithm = calibrate(self.tree, factors)
         if logarithm == -math.inf:
             raise UsageError(f"where {', '.join(where)}", "cannot happen under this model.", "Allow more values.")
-        return type(self)(self.tree, tables, self.total * min(1.0, math.exp(logarithm)), self.rounding)
+        return type(self)(self.tree, tables, total * min(1.0, math.exp(logarithm)), self.rounding)
 
     def save(self, folder: Path) -> None:
         """Writes `model.json` and one raw array into an existing empty folder."""
+        write_model_files(folder, self.to_files())
+
+    def to_files(self) -> ModelFiles:
+        """What `save` writes: the document and the array `probabilities`."""
         document = {
             "kind": self.kind,
             "total": self.total,
@@ -153,7 +166,7 @@ class MarkovField:
             ],
         }
         flat = np.concatenate([table.ravel() for table in self.tables])
-        write_model_files(folder, ModelFiles(document, {"probabilities": flat}))
+        return ModelFiles(document, {"probabilities": flat})
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -162,7 +175,15 @@ class MarkovField:
         Raises:
             ReleaseError: if a file is missing, altered, too large or of the wrong type.
         """
-        files = read_model_files(folder, cls.kind, {"probabilities": np.dtype("<f8")})
+        return cls.of_files(read_model_files(folder, cls.kind, {"probabilities": np.dtype("<f8")}))
+
+    @classmethod
+    def of_files(cls, files: ModelFiles) -> Self:
+        """The model that `to_files` gave.
+
+        Raises:
+            ReleaseError: if the document and the array do not make a model.
+        """
         domain = files.domain()
         rounding = files.document.get("rounding")
         if not isinstance(rounding, bool):
