@@ -14,7 +14,10 @@ from understudy.models.model import Model
 __all__ = ["load_model", "register", "save_model"]
 
 _KINDS: dict[str, type[Model]] = {BlockModel.kind: BlockModel}
-_ON_DEMAND = {"markov_field": "understudy.models.graphical.markov_field"}
+_ON_DEMAND = {
+    "markov_field": "understudy.models.graphical.markov_field",
+    "expanded_field": "understudy.models.expanded",
+}
 """Modules that register a kind when imported; they bring a compiler, so only their own models pay for it."""
 
 
