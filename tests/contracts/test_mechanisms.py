@@ -14,6 +14,8 @@ METHODS = {
     "laplace": MechanismChecks("laplace", [PURE], [["registered", "voted", "age"]]),
     # The graphical methods ask and fit much more per run than the baselines: fewer replays keep the suite short.
     "mst": MechanismChecks("mst", [CONCENTRATED], [["registered", "voted"], ["age"]], pairs=120),
+    "mwem": MechanismChecks("mwem", [PURE, CONCENTRATED], [["registered", "voted"], ["voted", "age"]], pairs=120),
+    "aim": MechanismChecks("aim", [CONCENTRATED], [["registered", "voted"], ["voted", "age"]], pairs=120),
     "auto": MechanismChecks("auto", [PURE, CONCENTRATED], ONE_WAY),
 }
 

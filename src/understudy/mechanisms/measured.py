@@ -3,7 +3,7 @@
 Post-processing throughout: it sees noisy answers, public rules and public sizes, and nothing else.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
+from understudy.mechanisms.forecast import expected_absolute
 from understudy.models.graphical.estimate import (
     GraphicalSize,
     Growth,
@@ -26,13 +27,17 @@ from understudy.models.graphical.estimate import (
 )
 from understudy.models.graphical.junction_tree import JunctionTree
 from understudy.models.graphical.markov_field import MarkovField
+from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
+from understudy.privacy.marginal_error import MarginalError
 
 __all__ = [
     "WORKING_TABLES",
+    "Chosen",
     "Measured",
     "Purse",
+    "Round",
     "check_model_bytes",
     "check_share",
     "check_start",
@@ -129,6 +134,30 @@ class Measured:
             raise UsageError("model", "was not fitted yet.")
         return self.model
 
+    def next_table(self, curator: Curator, candidates: Mapping[Clique, float], price: "Round") -> "Chosen":
+        """One round: draws the candidate whose table is predicted worst beyond its noise, measures it, and refits.
+
+        The score is weight · (‖M − M̂‖₁ − expected noise). A table whose noise alone is expected to exceed the largest
+        possible distance, twice the number of records, is no candidate; columns on their own always are.
+        """
+        noise = expected_absolute(law_for(price.measure, curator.unit_rows, "measure table"))
+        worth = [
+            clique
+            for clique in candidates
+            if len(clique) < 2 or noise * self.domain.cells(clique) <= 2.0 * self.fitted.total
+        ]
+        # Columns never make the model larger, so there is always something to choose.
+        columns = [Clique((name,)) for name in live_columns(self.domain)]
+        options = self.fitting(worth or list(candidates), price.model_bytes) or columns
+        before = self.expected(options)
+        weights = [candidates.get(clique, 1.0) for clique in options]
+        penalties = [noise * self.domain.cells(clique) for clique in options]
+        clique = curator.select(MarginalError("table", options, before, weights, penalties), price.select)
+        self.add(curator.measure([clique], price.measure))
+        self.refit(price.steps)
+        moved = float(np.abs(self.expected([clique])[clique] - before[clique]).sum())
+        return Chosen(clique, moved, noise * self.domain.cells(clique))
+
     def fitting(self, candidates: Sequence[Clique], model_bytes: float, extra: Sequence[Clique] = ()) -> list[Clique]:
         """The candidates with which the model (with `extra` cliques) stays within these bytes, or does not grow."""
         cliques = [*self._cliques(), *extra]
@@ -141,6 +170,25 @@ class Measured:
 
     def _cliques(self) -> list[Clique]:
         return [*(table.clique for table in self.tables), *(rule.clique for rule in self.forbidden)]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round may spend on its draw and its table, how large the model may be after it, and steps of its fit."""
+
+    select: Cost
+    measure: Cost
+    model_bytes: float
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The table of a round, how far it moved the model there, and how much noise it was expected to hold (L1)."""
+
+    clique: Clique
+    moved: float
+    noise: float
 
 
 def live_columns(domain: Domain) -> list[str]:

@@ -12,18 +12,20 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from understudy.errors import UsageError, nearest
+from understudy.mechanisms.aim import Aim
 from understudy.mechanisms.auto import Auto
 from understudy.mechanisms.independent import Independent
 from understudy.mechanisms.laplace import Laplace
 from understudy.mechanisms.mechanism import Mechanism, PublicFacts
 from understudy.mechanisms.mst import Mst
+from understudy.mechanisms.mwem import Mwem
 from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.schema import OpenCategory, Schema
 
-__all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechanism", "names", "resolve"]
+__all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechanism", "names", "resolve", "uses_public"]
 
 GROUP = "understudy.mechanisms"
-_BUILT_IN: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Auto, Independent, Laplace, Mst)}
+_BUILT_IN: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Aim, Auto, Independent, Laplace, Mst, Mwem)}
 _GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "concentrated": "(ε, δ) through ρ-zCDP"}
 
 
@@ -76,6 +78,11 @@ def mechanism(name: str, options: Mapping[str, object] | None = None) -> Mechani
 def resolve(method: Mechanism, facts: PublicFacts, cost: Cost) -> Mechanism:
     """The method itself, or the one that `auto` picks for these facts: what a plan shows is then what runs."""
     return method.pick(facts, cost) if isinstance(method, Auto) else method
+
+
+def uses_public(method: Mechanism) -> bool:
+    """Whether the method can use a public table: its class says so with `uses_public = True`."""
+    return bool(getattr(method, "uses_public", False))
 
 
 def describe(name: str) -> Description:

@@ -20,10 +20,12 @@ from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 
-__all__ = ["Workload", "parse_tables"]
+__all__ = ["COUNTED_CELLS", "Workload", "check_workload", "parse_tables", "within"]
 
 _DEGREES = {"pairs": 2, "triples": 3}
 _TOKEN = re.compile(r'\s*("(?:[^"]|"")*"|[×*,:]|[^×*,:"]+)')
+COUNTED_CELLS = 2**24
+"""Most cells of all candidate tables together: counted, predicted and compared they take about 400 MB."""
 _MOST_TABLES = 200_000
 _MOST_COLUMNS = 12
 
@@ -55,17 +57,17 @@ class Workload:
         degree = min(degree, len(live))
         return cls({Clique(names): 1.0 for names in itertools.combinations(live, degree) if names})
 
-    def candidates(self, domain: Domain, most_cells: int) -> dict[Clique, float]:
-        """Every part of a table of the workload, with its weight w_r = Σ_s c_s |r ∩ s|; tables beyond `most_cells` out.
+    def candidates(self, domain: Domain, table_cells: int) -> dict[Clique, float]:
+        """Every part of a table of the workload, with its weight w_r = Σ_s c_s |r ∩ s|.
 
-        Columns on their own always stay.
+        Tables beyond `table_cells` are left out, then the largest until all fit in memory; columns always stay.
         """
         parts = {
             Clique(part)
             for clique in self.weights
             for size in range(1, len(clique) + 1)
             for part in itertools.combinations(clique, size)
-            if size == 1 or domain.cells(part) <= most_cells
+            if size == 1 or domain.cells(part) <= table_cells
         }
         place = {name: position for position, name in enumerate(domain.columns)}
         ordered = sorted(parts, key=lambda part: (len(part), [place[name] for name in part]))
@@ -74,7 +76,27 @@ class Workload:
         for clique, weight in self.weights.items():
             for name in clique:
                 share[name] = share.get(name, 0.0) + weight
-        return {part: sum(share[name] for name in part) for part in ordered}
+        return {part: sum(share[name] for name in part) for part in within(domain, ordered, COUNTED_CELLS)}
+
+
+def within(domain: Domain, cliques: Iterable[Clique], most_cells: int) -> list[Clique]:
+    """The cliques whose tables together stay within `most_cells`, largest left out first; columns always stay."""
+    listed = list(cliques)
+    kept, used = set(), 0
+    for clique in sorted(listed, key=lambda clique: (len(clique) > 1, domain.cells(clique))):
+        used += domain.cells(clique)
+        if len(clique) > 1 and used > most_cells:
+            break
+        kept.add(clique)
+    return [clique for clique in listed if clique in kept]
+
+
+def check_workload(text: object) -> None:
+    """Raises UsageError unless the text can be read; columns are checked once the domain is known."""
+    if not isinstance(text, str):
+        raise _unreadable(str(text), "it must be text")
+    if text.strip() not in _DEGREES:
+        parse_tables(text)
 
 
 def parse_tables(text: str) -> list[tuple[tuple[str, ...], float]]:

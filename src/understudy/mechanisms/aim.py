@@ -1,0 +1,192 @@
+"""AIM: round after round, the table that the model predicts worst is chosen, measured and fitted.
+
+Source: McKenna, Mullins, Sheldon, Miklau, "AIM: an adaptive and iterative mechanism" (2022).
+
+Steps. (1) Every column's table, at `one_way_share` of ρ. (2) T rounds are planned (`rounds`, or 4 per column). A round
+draws one candidate (any part of a workload table) by the exponential mechanism with the score
+w_r · (‖M_r − M̂_r‖₁ − √(2/π) σ cells_r), at a tenth of its cost, and measures it with the rest. (3) If that moved the
+model by less than the noise, rounds have become too noisy: from the next one on σ is halved and ε doubled (four times
+the cost). (4) When less than two rounds' cost is left, the last round takes all of it. (5) A longer fit.
+
+Privacy. Neighbours differ by the rows of one unit, at most k. A table costs k²/(2σ²) of ρ; a score moves by at most
+k · max w (see `privacy/marginal_error.py`), and a draw at ε costs ε²/8. Costs are taken off one account as they arise
+and add up to ρ, however the rounds turn out (zCDP composes adaptively). All initial tables are counted. Candidates,
+their order and the size limit depend on earlier answers and public sizes only.
+
+Size. A candidate is open to a round only if the model with it stays within `model_bytes` times the share of ρ spent
+after the round, or does not grow at all.
+
+Differs from the source. Discrete noise and exact draws; the number of rows is estimated. Columns get their own share,
+split by cells^(2/3), instead of the price of one round each (`one_way_share=none` does that), and 4 rounds per column
+are planned instead of 16: both lower the error at equal ρ. Tables whose expected noise exceeds any possible error are
+no candidates. Few steps of mirror descent per round from the model of the last one.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from typing import ClassVar
+
+from understudy.errors import UsageError
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
+from understudy.mechanisms.measured import (
+    WORKING_TABLES,
+    Measured,
+    Purse,
+    Round,
+    check_model_bytes,
+    check_share,
+    check_start,
+    live_columns,
+    shares_of,
+    times,
+)
+from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.workload import Workload, check_workload
+from understudy.models.graphical.markov_field import MarkovField
+from understudy.privacy.calibrate import LARGEST_VARIANCE, selection_rate
+from understudy.privacy.cost import UNIT, Cost, Currency
+from understudy.privacy.curator import Curator
+
+__all__ = ["Aim"]
+
+_ROUNDS_PER_COLUMN = 4
+_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS = 300, 50, 300
+_CANDIDATE_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Recipe: columns first, then rounds of choosing and measuring what the model predicts worst."""
+
+    name: ClassVar[str] = "aim"
+    summary: ClassVar[str] = "Measures, round after round, the table of the workload that the model predicts worst."
+    source: ClassVar[str] = "McKenna, Mullins, Sheldon and Miklau (2022)."
+    needs: ClassVar[str] = "A schema; better with a workload: the tables that matter."
+    limits: ClassVar[str] = "δ above 0. The model stays below model_bytes; a larger limit keeps more and takes longer."
+    currencies: ClassVar[tuple[Currency, ...]] = ("concentrated",)
+
+    workload: str = field(
+        default="pairs", metadata={"help": "pairs, triples, or tables with weights such as sex×age:2, age×income"}
+    )
+    rounds: int | None = field(default=None, metadata={"help": "planned rounds; none: 4 per column"})
+    one_way_share: float | None = field(
+        default=0.4, metadata={"help": "share of ρ for the columns' own tables; none: the price of a round each"}
+    )
+    selection_share: float = field(default=0.1, metadata={"help": "share of a round's ρ for its draw"})
+    model_bytes: int = field(default=2**22, metadata={"help": "most bytes of the model's tables"})
+    table_cells: int = field(default=250_000, metadata={"help": "most cells of a table that can be chosen"})
+
+    def __post_init__(self) -> None:
+        check_workload(self.workload)
+        if self.one_way_share is not None:
+            check_share("one_way_share", self.one_way_share)
+        check_share("selection_share", self.selection_share)
+        check_model_bytes(self.model_bytes)
+        for name, number in (("rounds", self.rounds), ("table_cells", self.table_cells)):
+            if number is not None and (type(number) is not int or not 1 <= number <= 10**9):
+                raise UsageError(name, f"must be a whole number from 1 to 1,000,000,000, got {number!r}.")
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """Columns and planned rounds; refuses rules that tie more together than `model_bytes` holds."""
+        domain = facts.domain
+        check_start(domain, facts.forbidden, self.model_bytes, self.name)
+        schedule = self._schedule(domain, facts.unit_rows, cost)
+        columns = [Clique((name,)) for name in live_columns(domain)]
+        parts = schedule.columns.split(shares_of(domain, columns) if self.one_way_share else [1.0] * len(columns))
+        steps = [
+            noisy_step(f"measure {clique[0]}", part, domain.cells(clique), facts.unit_rows)
+            for clique, part in zip(columns, parts, strict=True)
+        ]
+        candidates = Workload.of(self.workload, domain).candidates(domain, self.table_cells)
+        cells = sum(map(domain.cells, candidates))
+        if schedule.rounds:
+            steps += self._round_steps(facts, schedule, candidates, cost)
+        held = min(self.model_bytes, 8 * domain.cells(domain.columns))
+        return Plan(
+            self.name,
+            sum((step.cost for step in steps), Cost()),
+            tuple(steps),
+            sum(step.cells for step in steps),
+            WORKING_TABLES * held + _CANDIDATE_BYTES * cells,
+            seconds_for(facts, cells * (2 + schedule.rounds // 4) + held // 8 * 4 * (schedule.rounds + _LAST_STEPS)),
+            (
+                f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
+                f"The model's tables stay within {self.model_bytes:,} bytes.",
+            ),
+            asdict(self),
+        )
+
+    def run(self, curator: Curator, cost: Cost) -> MarkovField:
+        """Measures columns, then chooses and measures tables until the cost is spent; returns the fitted model."""
+        self.plan(facts_of(curator), cost)
+        domain, purse = curator.domain, Purse(curator, cost)
+        schedule = self._schedule(domain, curator.unit_rows, cost)
+        columns = [Clique((name,)) for name in live_columns(domain)]
+        measured = Measured(domain, curator.forbidden, self.model_bytes)
+        weights = shares_of(domain, columns) if self.one_way_share else None
+        measured.add(curator.measure(columns, schedule.columns, weights))
+        measured.refit(_FIRST_STEPS)
+        if schedule.rounds:
+            self._rounds(curator, measured, purse, schedule)
+        return measured.refit(_LAST_STEPS).with_rounding()
+
+    def _rounds(self, curator: Curator, measured: Measured, purse: Purse, schedule: "_Schedule") -> None:
+        candidates = Workload.of(self.workload, curator.domain).candidates(curator.domain, self.table_cells)
+        select, measure = schedule.select, schedule.measure
+        while purse.left.rho:
+            left = purse.left
+            if left.rho < 2 * (select + measure).rho:
+                select = left.share(self.selection_share)
+                measure = left - select
+            spent = 1.0 - (left - select - measure).rho / purse.cost.rho
+            price = Round(select, measure, self.model_bytes * spent, _ROUND_STEPS)
+            chosen = measured.next_table(curator, candidates, price)
+            if chosen.moved <= chosen.noise:
+                select, measure = times(select, 4), times(measure, 4)
+
+    def _round_steps(
+        self, facts: PublicFacts, schedule: "_Schedule", candidates: Iterable[Clique], cost: Cost
+    ) -> list[Step]:
+        cells = [facts.domain.cells(clique) for clique in candidates]
+        rest = Cost(rho=cost.rho) - schedule.columns
+        draws = rest.share(self.selection_share)
+        selection_rate(schedule.select, Fraction(1), "select table", monotone=False)
+        table = noisy_step("measure table", schedule.measure, max(cells), facts.unit_rows)
+        count = schedule.rounds
+        return [
+            Step(f"select up to {count} tables", draws, len(cells), None, None),
+            replace(table, name=f"measure up to {count} tables", cost=rest - draws),
+        ]
+
+    def _schedule(self, domain: Domain, unit_rows: int, cost: Cost) -> "_Schedule":
+        """Prices of the columns and of a planned round."""
+        whole, columns = Cost(rho=cost.rho), live_columns(domain)
+        if len(columns) < 2:
+            return _Schedule(whole, 0, Cost(), Cost())
+        # Rounds so small that their noise could not even be drawn are planned fewer and larger.
+        least = max(1.0 / self.selection_share, UNIT * unit_rows**2 / float(LARGEST_VARIANCE))
+        wanted = self.rounds or _ROUNDS_PER_COLUMN * len(columns)
+        rounds = max(1, min(wanted, math.floor(whole.rho / 2.0 / least)))
+        if self.one_way_share is None:
+            rounds = max(rounds, 2 * len(columns))  # columns take a round's price each, and rounds must be left
+            select = whole.share(self.selection_share / rounds)
+            measure = whole.share((1.0 - self.selection_share) / rounds)
+            return _Schedule(times(measure, len(columns)), rounds, select, measure)
+        first = whole.share(self.one_way_share)
+        rest = whole - first
+        select = rest.share(self.selection_share / rounds)
+        return _Schedule(first, rounds, select, rest.share(1.0 / rounds) - select)
+
+
+@dataclass(frozen=True, slots=True)
+class _Schedule:
+    """Prices: all columns together, the number of planned rounds, one draw, one table."""
+
+    columns: Cost
+    rounds: int
+    select: Cost
+    measure: Cost

@@ -1,0 +1,1 @@
+"""Systems of the 2018 NIST challenge, generalised."""
