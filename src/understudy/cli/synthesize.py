@@ -57,7 +57,7 @@ def synthesize(
     Up to the charge only column names are read, and a mistake costs nothing. After it no row can stop the run.
     """
     with shell(quiet=quiet, debug=debug) as place:
-        _require_agreement(ledger, dataset, public)
+        _require_agreement(ledger, dataset)
         with place.running() as progress:  # from the first second, so before the heavy imports
             from understudy.schema import Schema
             from understudy.synthesizer import synthesize as run_all
@@ -79,6 +79,7 @@ def synthesize(
                 seed=seed,
                 out=out,
                 memory_bytes=memory_bytes(memory),
+                public=public,
                 progress=progress,
             )
         show_release(place, release, out)
@@ -90,9 +91,7 @@ def _expected_seconds(place: Shell, schema: "Schema", method: str, epsilon: floa
     return plan(schema, method=method, epsilon=epsilon, delta=delta).seconds if place.watched else None
 
 
-def _require_agreement(ledger: Path | None, dataset: str | None, public: Path | None) -> None:
-    if public is not None:
-        raise UsageError("--public", "no method of this version uses a public table.", "Drop it.")
+def _require_agreement(ledger: Path | None, dataset: str | None) -> None:
     if dataset is not None and ledger is None:
         raise UsageError("--dataset", "names a dataset of a ledger.", "Give --ledger too.")
 

@@ -47,8 +47,12 @@ KEPT_BYTES = 2**28
 class Curator:
     """Holds the private table and a granted cost; answers questions until the cost is spent."""
 
-    def __init__(self, table: PrivateTable, granted: Cost, randomizer: Randomizer) -> None:
+    def __init__(
+        self, table: PrivateTable, granted: Cost, randomizer: Randomizer, *, public: PrivateTable | None = None
+    ) -> None:
         self._table = table
+        self._public_table = public
+        self._public: CountSource | None = None
         self._source: CountSource | None = None
         self._codec: TableCodec | None = None
         self._randomizer = randomizer
@@ -86,7 +90,20 @@ class Curator:
         """
         self._codec = codec
         self._source = self._table.bind(codec)
+        self._public = None if self._public_table is None else self._public_table.bind(codec)
         self._kept, self._kept_bytes = {}, 0
+
+    @property
+    def has_public(self) -> bool:
+        """Whether a public table was given along."""
+        return self._public_table is not None
+
+    def public_counts(self, cliques: Sequence[Clique]) -> Mapping[Clique, Ints]:
+        """Exact counts of the public table, free of charge: it is not about the protected units."""
+        self._settled()
+        if self._public is None:
+            raise UsageError("public table", "none was given.", "Give one with --public.")
+        return self._public.counts(list(cliques))
 
     def measure(
         self, targets: Sequence[Clique | Partition], cost: Cost, weights: Sequence[float] | None = None

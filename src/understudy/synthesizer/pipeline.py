@@ -10,7 +10,7 @@ Whatever fails before step 2 costs nothing. After it, the charge stays, and noth
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -18,6 +18,7 @@ from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
 from understudy.mechanisms.prepare import prepare
+from understudy.mechanisms.registry import uses_public
 from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
@@ -55,6 +56,7 @@ def synthesize(
     seed: int | None = None,
     out: Place | None = None,
     memory_bytes: int | None = None,
+    public: object | None = None,
     progress: Progress | None = None,
     _environment: Environment | None = None,
 ) -> Release:
@@ -73,6 +75,7 @@ def synthesize(
         seed: of drawing rows, never of noise; from the operating system when not given, and recorded.
         out: a new folder to save the release in.
         memory_bytes: refuse plans that need more; most of the machine's memory when not given.
+        public: a table with the same columns that protects nobody, for methods that use one; read free of charge.
         progress: told which stage is running.
 
     Raises:
@@ -84,10 +87,10 @@ def synthesize(
     wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs)
     target = _checked_target(design, out, memory_bytes)
-    table = _opened(data, schema, memory_bytes)
+    tables = _Tables(_opened(data, schema, memory_bytes), _opened_public(public, design, memory_bytes))
     account = Account.of(ledger, dataset, target)
     told.stage("check", 1.0)
-    return _paid(table, design, wanted, (account, target), environment=_environment or Environment.real(), told=told)
+    return _paid(tables, design, wanted, (account, target), environment=_environment or Environment.real(), told=told)
 
 
 def _checked_target(design: Design, out: Place | None, memory_bytes: int | None) -> Path | None:
@@ -109,8 +112,26 @@ def _opened(data: object, schema: Schema, memory_bytes: int | None) -> PrivateTa
     return table
 
 
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The private table and, for methods that use one, a public table of the same columns."""
+
+    private: PrivateTable
+    public: PrivateTable | None
+
+
+def _opened_public(public: object | None, design: Design, memory_bytes: int | None) -> PrivateTable | None:
+    """The public table, read under the same schema; its rows are nobody's units."""
+    if public is None:
+        return None
+    if not uses_public(design.method):
+        rule = f"method {design.method.name} does not use a public table."
+        raise UsageError("public", rule, "Drop it or choose a method that uses one; `understudy methods` tells.")
+    return _opened(public, replace(design.schema, unit=Unit()), memory_bytes)
+
+
 def _paid(
-    table: PrivateTable,
+    tables: _Tables,
     design: Design,
     wanted: Copies,
     places: tuple[Account, Path | None],
@@ -123,7 +144,7 @@ def _paid(
     charged = account.charge(design, environment.run())
     told.stage("charge", 1.0)
     try:
-        release = _release(table, design, wanted, charged, environment=environment, told=told)
+        release = _release(tables, design, wanted, charged, environment=environment, told=told)
         if target is not None:
             release.save(target, progress=told)
             release = replace(release, folder=target.absolute())
@@ -135,7 +156,7 @@ def _paid(
 
 
 def _release(
-    table: PrivateTable,
+    tables: _Tables,
     design: Design,
     copies: Copies,
     charged: Charged,
@@ -147,7 +168,7 @@ def _release(
     fits: list[Fitted] = []
     charges: list[Charge] = []
     for run in range(1, copies.runs + 1):
-        curator = Curator(table, design.share, environment.randomizer)
+        curator = Curator(tables.private, design.share, environment.randomizer, public=tables.public)
         fits.append(_fit(curator, design, (run - 1) / copies.runs, told))
         charges += charges_of(run, curator.charges, curator.transcript.answers)
         told.stage("measure", run / copies.runs)
@@ -156,7 +177,7 @@ def _release(
         run=charged.receipt.run,
         date=environment.now().date().isoformat(),
         ledger=charged.facts,
-        left_out=tuple(table.undeclared),
+        left_out=tuple(tables.private.undeclared),
         refused="" if environment.randomizer.private else TEST_DOUBLE,
         versions=installed_versions(),
     )
@@ -174,7 +195,7 @@ def _release(
         seed=copies.seed,
         versions=statement.versions,
     )
-    return Release(design.schema, tuple(fits), statement, config, charged.extract(), table.frame_kind)
+    return Release(design.schema, tuple(fits), statement, config, charged.extract(), tables.private.frame_kind)
 
 
 class _Facts(TypedDict):
