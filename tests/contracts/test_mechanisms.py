@@ -16,6 +16,9 @@ METHODS = {
     "mst": MechanismChecks("mst", [CONCENTRATED], [["registered", "voted"], ["age"]], pairs=120),
     "mwem": MechanismChecks("mwem", [PURE, CONCENTRATED], [["registered", "voted"], ["voted", "age"]], pairs=120),
     "aim": MechanismChecks("aim", [CONCENTRATED], [["registered", "voted"], ["voted", "age"]], pairs=120),
+    "nist_mst": MechanismChecks(
+        "nist_mst", [CONCENTRATED], [["registered", "voted"], ["age"]], {"marginals": "pairs"}, pairs=120
+    ),
     "auto": MechanismChecks("auto", [PURE, CONCENTRATED], ONE_WAY),
 }
 

@@ -14,6 +14,7 @@ from typing import cast
 from understudy.errors import UsageError, nearest
 from understudy.mechanisms.aim import Aim
 from understudy.mechanisms.auto import Auto
+from understudy.mechanisms.challenge.nist_mst import NistMst
 from understudy.mechanisms.independent import Independent
 from understudy.mechanisms.laplace import Laplace
 from understudy.mechanisms.mechanism import Mechanism, PublicFacts
@@ -25,7 +26,9 @@ from understudy.schema import OpenCategory, Schema
 __all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechanism", "names", "resolve", "uses_public"]
 
 GROUP = "understudy.mechanisms"
-_BUILT_IN: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Aim, Auto, Independent, Laplace, Mst, Mwem)}
+_BUILT_IN: dict[str, type[Mechanism]] = {
+    kind.name: kind for kind in (Aim, Auto, Independent, Laplace, Mst, Mwem, NistMst)
+}
 _GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "concentrated": "(ε, δ) through ρ-zCDP"}
 
 

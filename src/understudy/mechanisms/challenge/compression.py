@@ -19,7 +19,7 @@ from understudy.models.graphical.elimination import GraphicalSize, eliminate
 from understudy.models.graphical.loss import NoisyTable
 from understudy.models.nonnegative import norm_sub
 
-__all__ = ["Compression", "CoarseTable", "Limits"]
+__all__ = ["CoarseTable", "Compression", "Limits", "smallest"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -87,9 +87,7 @@ class Compression:
     def of(cls, full: Domain, answers: Mapping[str, Measurement], threshold: float) -> Self:
         """Values whose noisy count is at least `threshold` times the noise's σ stay."""
         ranks = {name: np.argsort(-answer.values, kind="stable") for name, answer in answers.items()}
-        kept = {
-            name: int((answer.values >= threshold * answer.law.scale).sum()) for name, answer in answers.items()
-        }
+        kept = {name: int((answer.values >= threshold * answer.law.scale).sum()) for name, answer in answers.items()}
         return cls(full, ranks, kept)
 
     @property
@@ -157,7 +155,7 @@ class Compression:
         first brought to the total by least squares with the right variances; that takes most of the excess away.
         """
         places = self.places(name)
-        counts = np.bincount(places, weights=answer.values, minlength=self.domain.sizes[name])
+        counts = np.bincount(places, weights=answer.values, minlength=self.domain.sizes[name]).astype(np.float64)
         if name in self.merged:
             counts += (total - counts.sum()) * np.bincount(places) / places.size
         return NoisyTable(Clique((name,)), counts, variance)

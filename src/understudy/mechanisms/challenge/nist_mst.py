@@ -1,0 +1,265 @@
+"""NistMst: all columns, then a public list of marginals on merged codes, as a graphical model.
+
+Source: the winning system of Match 3 of the 2018 NIST challenge (McKenna 2019), with the estimation of Private-PGM
+(McKenna, Sheldon, Miklau 2019). Generalised: any schema, any list of marginals; the challenge's own list is a preset.
+
+Steps. (1) Every column's table, at `one_way_share` of ρ. (2) Values with a noisy count below `threshold` times σ are
+merged, column by column. (3) The listed tables over merged codes, at the rest of ρ; columns may be counted in public
+groups of codes. (4) The model: maximum entropy over merged codes, starting from the strongest forest among the
+tables. (5) Merged codes fall apart by the noisy counts of their values.
+
+Privacy. Neighbours differ by the rows of one unit, at most k. A row falls in one cell of each table, merged or not, so
+a table moves by at most k in L2: Gaussian noise with σ_i² = k²/(2ρ_i) costs ρ_i, and the parts add up. Within a round
+ρ_i ∝ w_i²; this is the noise of weighted queries w_i·count at sensitivity 1, on integers. Which values are merged
+depends on the first round's noisy answers alone. The questions of the second round therefore depend on answers, their
+prices do not: they are fixed beforehand, every question is dominated by one and the same pair of Gaussians whatever
+the merging, and with one row per unit the exact laws are summed, which buys a larger ρ for the same (ε, δ).
+
+Differs from the source. Integer noise on integer counts. The source drops tables of 10⁶ cells or more after merging;
+the price of a table cannot depend on answers here, so none is dropped: where a table has more than `table_cells` cells,
+or the model more than `model_bytes`, more values are merged, those of lower noisy counts first. Columns in rules and
+columns counted in groups are never merged, and more can be named in `keep`; the plan refuses what then cannot fit. The
+number of rows is estimated, never read. Merged values come back by their noisy counts, not evenly: measured on two
+tables at ε = 1, that is nearer to the truth (benchmarks/nist_mst.py). Tables are drawn towards independence as far as
+their noise warrants, as in `mst`. The source reads the value lists of geographic columns from the rows; here they are
+public code lists like any other, and those columns are merged like any other.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+
+from understudy.errors import ResourceError, UsageError, nearest
+from understudy.marginals.answer import Measurement
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.marginals.forbidden import Forbidden
+from understudy.marginals.partition import Partition
+from understudy.mechanisms.challenge.compression import Compression, Limits, smallest
+from understudy.mechanisms.challenge.marginal_list import ListedTable, MarginalList
+from understudy.mechanisms.challenge.match_three import match3_marginals
+from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
+from understudy.mechanisms.measured import WORKING_TABLES, check_model_bytes, check_share, live_columns
+from understudy.mechanisms.mechanism import Plan, PublicFacts
+from understudy.mechanisms.workload import parse_tables
+from understudy.models.expanded import ExpandedField
+from understudy.models.graphical.elimination import GraphicalSize
+from understudy.models.graphical.estimate import NoisyTable, fit, fit_forest, is_forest, towards_independence
+from understudy.models.graphical.junction_tree import JunctionTree
+from understudy.models.graphical.markov_field import MarkovField
+from understudy.privacy.cost import Cost, Currency
+from understudy.privacy.curator import Curator
+
+__all__ = ["NistMst"]
+
+Expand = Literal["counts", "evenly"]
+Preset = Literal["none", "match3"]
+
+_LEAST_VARIANCE = 1e-9
+"""Noise that is surely 0 still needs a weight; only ratios of variances matter."""
+_BATCH_CELLS = 2**23
+"""Most cells counted in one pass over the rows (64 MiB)."""
+_CELL_BYTES = 40
+"""Per measured cell: an answer, its float, what it is drawn towards, and its place in the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class NistMst:
+    """Recipe: one-way tables, rare values merged, listed marginals on merged codes, one graphical model."""
+
+    name: ClassVar[str] = "nist_mst"
+    summary: ClassVar[str] = "All columns and a public list of marginals, rare values merged, as a graphical model."
+    source: ClassVar[str] = "McKenna (2019), winner of Match 3 of the 2018 NIST challenge, generalised."
+    needs: ClassVar[str] = "A schema and a public list of marginals (or the preset match3)."
+    limits: ClassVar[str] = "Keeps the relations that are listed. δ above 0. The model stays below model_bytes."
+    currencies: ClassVar[tuple[Currency, ...]] = ("concentrated",)
+
+    marginals: str = field(default="", metadata={"help": "tables to measure: a×b:2, b×c; or pairs, or triples"})
+    preset: Preset = field(default="none", metadata={"help": "match3: the challenge's 147 tables, instead of a list"})
+    one_way_share: float = field(default=0.5, metadata={"help": "share of ρ for the columns' own tables"})
+    threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are merged"})
+    keep: str = field(default="", metadata={"help": "columns never merged, separated by commas"})
+    expand: Expand = field(default="counts", metadata={"help": "merged values come back by noisy counts or evenly"})
+    table_cells: int = field(default=2**18, metadata={"help": "most cells of a table after merging"})
+    model_bytes: int = field(default=2**26, metadata={"help": "most bytes of the model's tables"})
+    steps: int = field(default=1000, metadata={"help": "most steps of the fit"})
+
+    def __post_init__(self) -> None:
+        check_share("one_way_share", self.one_way_share)
+        check_model_bytes(self.model_bytes)
+        for name, value, kinds in (("preset", self.preset, Preset), ("expand", self.expand, Expand)):
+            if value not in get_args(kinds):
+                raise UsageError(f"{name} {value!r}", "is not known.", nearest(str(value), get_args(kinds)))
+        threshold = self.threshold
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold < math.inf:
+            raise UsageError("threshold", f"must be a number of σ, 0 or more, got {threshold!r}.")
+        for name, number in (("table_cells", self.table_cells), ("steps", self.steps)):
+            if type(number) is not int or not 1 <= number <= 2**27:
+                raise UsageError(name, f"must be a whole number from 1 to {2**27:,}, got {number!r}.")
+        if self.marginals.strip() and self.preset != "none":
+            raise UsageError("marginals", "and preset cannot both be given.", "Drop one of them.")
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """Columns, then listed tables; refuses what cannot fit however much is merged."""
+        domain, unit_rows = facts.domain, facts.unit_rows
+        asked = self._asked(domain, facts.forbidden, cost)
+        steps = [
+            noisy_step(f"measure {name}", part, domain.sizes[name], unit_rows)
+            for name, part in zip(asked.columns, asked.column_costs, strict=True)
+        ]
+        for table, part in zip(asked.tables, asked.table_costs, strict=True):
+            cells = min(domain.cells(table.clique), self.table_cells)
+            steps.append(noisy_step(f"measure {' × '.join(table.clique)}", part, cells, unit_rows))
+        cells = sum(step.cells for step in steps)
+        model = min(self.model_bytes, GraphicalSize.of(domain, asked.limits.cliques).bytes)
+        return Plan(
+            self.name,
+            sum((step.cost for step in steps), Cost()),
+            tuple(steps),
+            cells,
+            WORKING_TABLES * model + _CELL_BYTES * cells,
+            seconds_for(facts, 20 * cells + self.steps * min(model // 8, cells)),
+            _notes(asked, domain, self.threshold),
+            asdict(self),
+            fixed=True,
+        )
+
+    def run(self, curator: Curator, cost: Cost) -> ExpandedField:
+        """Measures columns, merges rare values, measures the listed tables and returns the fitted model."""
+        self.plan(facts_of(curator), cost)
+        domain = curator.domain
+        asked = self._asked(domain, curator.forbidden, cost)
+        ones = dict(zip(asked.columns, _measure(curator, _alone(asked.columns), asked.column_costs), strict=True))
+        rare = {name: ones[name] for name in asked.columns if name not in asked.kept}
+        compression = Compression.of(domain, rare, self.threshold).within(asked.limits)
+        questions = [compression.question(table) for table in asked.tables]
+        answers = _measure(curator, questions, asked.table_costs)
+        total = _total([*ones.values(), *answers])
+        tables = [compression.column(name, answer, _variance(answer), total) for name, answer in ones.items()]
+        tables += [
+            compression.table(listed, answer, _variance(answer))
+            for listed, answer in zip(asked.tables, answers, strict=True)
+        ]
+        merged = self._fitted(compression.domain, tables, curator.forbidden, total).with_rounding()
+        expansions = {
+            name: compression.expansion(
+                name, ones[name], float(merged.marginal(Clique((name,)))[-1]) * total, even=self.expand == "evenly"
+            )
+            for name in compression.merged
+        }
+        return ExpandedField(domain, merged, expansions)
+
+    def _fitted(
+        self, domain: Domain, tables: Sequence[NoisyTable], forbidden: Sequence[Forbidden], total: float
+    ) -> MarkovField:
+        tree = JunctionTree.of(domain, [*(t.clique for t in tables), *(rule.clique for rule in forbidden)])
+        if is_forest(domain, tables, forbidden) and max(map(len, tree.bags)) <= 2:
+            return fit_forest(domain, tables, forbidden, total=total)
+        drawn = towards_independence(domain, tables, forbidden, total)
+        return fit(domain, drawn, forbidden, total=total, steps=self.steps, model_bytes=self.model_bytes)
+
+    def _listed(self, domain: Domain, cost: Cost) -> MarginalList:
+        if self.preset == "match3":
+            return MarginalList.listed(match3_marginals(cost), domain)
+        if not self.marginals.strip():
+            raise UsageError(
+                f"method {self.name}",
+                "needs a public list of marginals.",
+                "Give marginals, for example --set 'marginals=sex×age:2, age×income', or pairs; "
+                "marginals_from_public makes a list from a public table.",
+            )
+        return MarginalList.of(self.marginals, domain)
+
+    def _asked(self, domain: Domain, forbidden: Sequence[Forbidden], cost: Cost) -> "_Asked":
+        listed = self._listed(domain, cost)
+        columns, whole = live_columns(domain), Cost(rho=cost.rho)
+        first = whole.share(self.one_way_share) if listed.tables else whole
+        weights = [listed.columns.get(name, 1.0) ** 2 for name in columns]
+        kept = {name for rule in forbidden for name in rule.clique} | {n for t in listed.tables for n in t.starts}
+        if self.keep.strip():
+            for names, _ in parse_tables(self.keep):
+                kept |= set(domain.clique(names))
+        rules = tuple(rule.clique for rule in forbidden)
+        cliques = tuple(table.clique for table in listed.tables)
+        limits = Limits(self.table_cells, self.model_bytes, cliques, (*_alone(domain.columns), *rules))
+        least = smallest(domain, [name for name in columns if name not in kept])
+        _check_fits(limits, least, self.name)
+        second = (whole - first).split([table.weight**2 for table in listed.tables]) if listed.tables else []
+        return _Asked(columns, first.split(weights), listed.tables, second, frozenset(kept), limits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The questions of a run and their prices, columns that are never merged, and what must fit."""
+
+    columns: Sequence[str]
+    column_costs: Sequence[Cost]
+    tables: Sequence[ListedTable]
+    table_costs: Sequence[Cost]
+    kept: frozenset[str]
+    limits: Limits
+
+
+def _check_fits(limits: Limits, least: Domain, method: str) -> None:
+    """Refuses in advance columns that may not be merged and do not fit."""
+    fix = "Raise the limit, use coarser bins, or let more columns be merged (keep, groups of codes, rules)."
+    widest = max((least.cells(clique) for clique in limits.tables), default=0)
+    if widest > limits.table_cells:
+        raise ResourceError(f"method {method}: a table", widest * 8, limits.table_cells * 8, fix)
+    needed = GraphicalSize.of(least, limits.cliques).bytes
+    if needed > limits.model_bytes:
+        raise ResourceError(f"method {method}: the model", needed, limits.model_bytes, fix)
+
+
+def _alone(columns: Sequence[str]) -> list[Clique]:
+    return [Clique((name,)) for name in columns]
+
+
+def _measure(curator: Curator, questions: Sequence[Clique | Partition], costs: Sequence[Cost]) -> list[Measurement]:
+    """Answers to all questions at exactly these prices, as many at a time as fit in memory."""
+    answers: list[Measurement] = []
+    for low, high in _batches([_cells(question, curator.domain) for question in questions]):
+        prices = costs[low:high]
+        # Whole numbers as weights: their shares of the sum are whole again, so each question costs its price exactly.
+        answers += curator.measure(questions[low:high], sum(prices, Cost()), [price.rho for price in prices])
+    return answers
+
+
+def _batches(cells: Sequence[int]) -> Iterator[tuple[int, int]]:
+    start, room = 0, _BATCH_CELLS
+    for place, size in enumerate(cells):
+        if size > room and place > start:
+            yield start, place
+            start, room = place, _BATCH_CELLS
+        room -= size
+    if start < len(cells):
+        yield start, len(cells)
+
+
+def _cells(question: Clique | Partition, domain: Domain) -> int:
+    return domain.cells(question) if isinstance(question, Clique) else question.cells
+
+
+def _variance(answer: Measurement) -> float:
+    return max(answer.law.variance, _LEAST_VARIANCE)
+
+
+def _total(answers: Sequence[Measurement]) -> float:
+    """Number of rows: the inverse-variance mean of the tables' sums, at least 1."""
+    precisions = np.array([1.0 / (_variance(answer) * answer.values.size) for answer in answers])
+    sums = np.array([float(answer.values.sum()) for answer in answers])
+    return max(1.0, float(precisions @ sums / precisions.sum()))
+
+
+def _notes(asked: _Asked, domain: Domain, threshold: float) -> tuple[str, ...]:
+    wide = sum(domain.cells(table.clique) > asked.limits.table_cells for table in asked.tables)
+    notes = [
+        f"{len(asked.tables):,} listed tables. Values with a noisy count below {threshold:g} σ are merged before "
+        "the tables are measured: their cells are the most they can be."
+    ]
+    if wide:
+        notes.append(f"{wide:,} tables are beyond table_cells in full; more values are merged until they fit.")
+    return tuple(notes)
