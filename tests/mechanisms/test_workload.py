@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.workload import Workload, parse_tables
+from understudy.mechanisms.workload import Workload, check_workload, parse_tables, within
 
 DOMAIN = Domain.of({"sex": 2, "age": 10, "income": 20, "constant": 1, "a, b": 3})
 
@@ -49,6 +49,21 @@ def test_large_tables_are_no_candidates_but_columns_always_are():
     assert ("sex", "age") in candidates
     assert ("age", "income") not in candidates
     assert ("income",) in Workload.of("pairs", DOMAIN).candidates(DOMAIN, 1)
+
+
+def test_the_largest_tables_are_left_out_until_the_rest_fits():
+    tables = [Clique(names) for names in (("age", "income"), ("sex",), ("sex", "age"), ("sex", "income"), ("income",))]
+    kept = within(DOMAIN, tables, 2 + 20 + 20 + 40)
+    assert kept == [("sex",), ("sex", "age"), ("sex", "income"), ("income",)]
+    assert within(DOMAIN, tables, 0) == [("sex",), ("income",)]
+
+
+def test_syntax_is_checked_before_the_columns_are_known():
+    check_workload("triples")
+    check_workload("anything×else:2")
+    for wrong in (3, "a×"):
+        with pytest.raises(UsageError, match="workload"):
+            check_workload(wrong)
 
 
 @pytest.mark.parametrize(

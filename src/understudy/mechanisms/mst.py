@@ -17,7 +17,8 @@ split in thirds (`one_way_share` = `selection_share` = 1/3 does that): a draw ne
 more than one row, and columns are worth more. Tables share their cost by cells^(2/3), which makes the sum of their
 errors smallest. The noise is subtracted from the score, because a wide sparse pair is far from any prediction and
 still not worth measuring. Noisy pairs are drawn towards independence as far as their noise warrants; then rare values
-need not be merged beforehand. Pairs that would make the model larger than `model_bytes` are not candidates.
+need not be merged beforehand. Pairs that would make the model larger than `model_bytes`, and the largest ones
+where all cannot be counted together in memory, are not candidates.
 """
 
 import itertools
@@ -41,6 +42,7 @@ from understudy.mechanisms.measured import (
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.workload import COUNTED_CELLS, within
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import law_for, selection_rate
 from understudy.privacy.cost import Cost, Currency
@@ -85,7 +87,7 @@ class Mst:
             noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows)
             for name, part in zip(columns, costs.columns, strict=True)
         ]
-        pairs = sorted((domain.cells(pair) for pair in _pairs(columns)), reverse=True)
+        pairs = sorted((domain.cells(pair) for pair in _pairs(domain)), reverse=True)
         widest = sum(pairs[: costs.draws])
         if costs.draws:
             selection_rate(costs.draw, Fraction(1), "select pair", monotone=False)
@@ -136,7 +138,7 @@ class Mst:
         """Pairs without a circle that join as many columns as fit, each drawn by what measuring it would mend."""
         domain = curator.domain
         part = {name: name for name in live_columns(domain)}
-        expected = measured.expected(_pairs(list(part)))
+        expected = measured.expected(_pairs(domain))
         noise = expected_absolute(law_for(costs.pair, curator.unit_rows, "measure pairs"))
         pairs: list[Clique] = []
         while True:
@@ -167,5 +169,7 @@ class _Costs:
         return self.pairs.share(Fraction(1, self.draws))
 
 
-def _pairs(columns: Sequence[str]) -> list[Clique]:
-    return [Clique(pair) for pair in itertools.combinations(columns, 2)]
+def _pairs(domain: Domain) -> list[Clique]:
+    """All pairs, without the largest if their tables could not be counted together."""
+    pairs = (Clique(pair) for pair in itertools.combinations(live_columns(domain), 2))
+    return within(domain, pairs, COUNTED_CELLS)

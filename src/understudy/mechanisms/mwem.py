@@ -40,7 +40,7 @@ from understudy.mechanisms.measured import (
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
-from understudy.mechanisms.workload import COUNTED_CELLS, Workload, check_workload, within
+from understudy.mechanisms.workload import ROUND_CELLS, Workload, check_workload, within
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import selection_rate
 from understudy.privacy.cost import Cost, Currency
@@ -142,7 +142,7 @@ class Mwem:
         """The tables of the workload that may be held, with their weights; columns if there is no such table."""
         weights = Workload.of(self.workload, domain).weights
         small = [clique for clique in weights if domain.cells(clique) <= self.table_cells]
-        kept = {clique: weights[clique] for clique in within(domain, small, COUNTED_CELLS)}
+        kept = {clique: weights[clique] for clique in within(domain, small, ROUND_CELLS)}
         return kept or {Clique((name,)): 1.0 for name in live_columns(domain)}
 
     def _costs(self, domain: Domain, cost: Cost) -> "_Costs":

@@ -20,12 +20,14 @@ from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 
-__all__ = ["COUNTED_CELLS", "Workload", "check_workload", "parse_tables", "within"]
+__all__ = ["COUNTED_CELLS", "ROUND_CELLS", "Workload", "check_workload", "parse_tables", "within"]
 
 _DEGREES = {"pairs": 2, "triples": 3}
 _TOKEN = re.compile(r'\s*("(?:[^"]|"")*"|[×*,:]|[^×*,:"]+)')
 COUNTED_CELLS = 2**24
-"""Most cells of all candidate tables together: counted, predicted and compared they take about 400 MB."""
+"""Most cells of tables counted, predicted and compared once; at about 24 bytes each."""
+ROUND_CELLS = 2**22
+"""Most cells of tables predicted and compared round after round: time and memory of every round grow with them."""
 _MOST_TABLES = 200_000
 _MOST_COLUMNS = 12
 
@@ -76,7 +78,7 @@ class Workload:
         for clique, weight in self.weights.items():
             for name in clique:
                 share[name] = share.get(name, 0.0) + weight
-        return {part: sum(share[name] for name in part) for part in within(domain, ordered, COUNTED_CELLS)}
+        return {part: sum(share[name] for name in part) for part in within(domain, ordered, ROUND_CELLS)}
 
 
 def within(domain: Domain, cliques: Iterable[Clique], most_cells: int) -> list[Clique]:
