@@ -1,11 +1,13 @@
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from tests.mechanisms.door import VOTERS, door, letters, rho, rows_of
 from tests.mechanisms.test_mst import CHAIN, EDGES, ROW, chain
+from understudy.audit.replay import Leak
 from understudy.errors import ResourceError, UsageError
 from understudy.marginals.answer import Measurement, Selection
 from understudy.marginals.domain import Domain
@@ -13,8 +15,10 @@ from understudy.marginals.forbidden import Forbidden
 from understudy.mechanisms.aim import Aim
 from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mechanism import PublicFacts
-from understudy.privacy.cost import UNIT, Cost
+from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.privacy.marginal_error import MarginalError
 from understudy.testing.doubles import NoNoise
+from understudy.testing.mechanism_contract import MechanismChecks
 
 PUBLISHED = {"one_way_share": None, "selection_share": 0.1}
 
@@ -158,3 +162,10 @@ def test_the_plan_refuses_rules_that_tie_too_much_together_and_unknown_columns()
 def test_options_are_checked(options, named):
     with pytest.raises(UsageError, match=named):
         Aim(**options)
+
+
+def test_replay_catches_a_score_that_moves_more_than_it_claims(monkeypatch):
+    understated = property(lambda quality: Fraction(ROW, 2))
+    monkeypatch.setattr(MarginalError, "sensitivity", understated)
+    with pytest.raises(Leak, match="moved by"):
+        MechanismChecks("aim", [Budget(1.0, 1e-6)], [], pairs=30).replays_on_neighbours()

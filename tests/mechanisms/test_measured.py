@@ -55,6 +55,7 @@ def test_only_candidates_that_fit_or_change_nothing_remain():
     assert measured.fitting([AB, BC], 35 * 8) == [AB]
     assert measured.fitting([AB, BC], 0) == [AB]
     assert measured.fitting([BC], 36 * 8, extra=[CD]) == []
+    assert [measured.bytes_with(extra) for extra in ([], [AB], [BC])] == [24 * 8, 24 * 8, 36 * 8]
 
 
 def test_a_forest_is_fitted_in_closed_form_and_rules_by_descent():

@@ -59,16 +59,6 @@ def test_scores_are_weighted_distances_less_penalties() -> None:
     assert found.tolist() == [0.5 * (1.5 + 1.0 - 1.0), 3.0]
 
 
-def test_many_small_and_large_tables_score_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("understudy.privacy.marginal_error._BATCH_CELLS", 7)
-    rng = np.random.default_rng(0)
-    cliques = [Clique((str(place),)) for place in range(9)]
-    exact = {clique: rng.integers(0, 50, 1 + place) for place, clique in enumerate(cliques)}
-    aims = {clique: rng.random(1 + place) * 50 for place, clique in enumerate(cliques)}
-    alone = [MarginalError("table", (clique,), aims).scores(exact)[0] for clique in cliques]
-    assert MarginalError("table", cliques, aims).scores(exact).tolist() == alone
-
-
 def test_an_estimate_of_another_size_is_refused() -> None:
     with pytest.raises(UsageError, match="cells of their tables"):
         MarginalError("table", (A,), {A: np.zeros(3)}).scores({A: np.zeros(2, dtype=np.int64)})

@@ -168,6 +168,10 @@ class Measured:
             clique for clique, cells in zip(candidates, growth.cells_with(candidates), strict=True) if cells <= limit
         ]
 
+    def bytes_with(self, extra: Sequence[Clique]) -> int:
+        """Bytes of the model's tables with these cliques more."""
+        return GraphicalSize.of(self.domain, [*self._cliques(), *extra]).bytes
+
     def _cliques(self) -> list[Clique]:
         return [*(table.clique for table in self.tables), *(rule.clique for rule in self.forbidden)]
 

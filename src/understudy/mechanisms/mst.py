@@ -52,6 +52,7 @@ from understudy.privacy.marginal_error import MarginalError
 __all__ = ["Mst"]
 
 _STEPS = 1000
+_AMPLE = 8
 _PAIR_BYTES = 24
 """Per cell of every pair: an exact count, an expected count, and one of them in score units."""
 
@@ -140,15 +141,19 @@ class Mst:
         part = {name: name for name in live_columns(domain)}
         expected = measured.expected(_pairs(domain))
         noise = expected_absolute(law_for(costs.pair, curator.unit_rows, "measure pairs"))
+        widest = max(map(domain.cells, expected), default=0)
         pairs: list[Clique] = []
         while True:
-            joining = [pair for pair in expected if part[pair[0]] != part[pair[1]]]
-            options = measured.fitting(joining, self.model_bytes, extra=pairs)
+            options = [pair for pair in expected if part[pair[0]] != part[pair[1]]]
+            # Looking up every candidate's size takes long for wide tables; a model with ample room needs no look.
+            if _AMPLE * (measured.bytes_with(pairs) + 8 * widest) > self.model_bytes:
+                options = measured.fitting(options, self.model_bytes, extra=pairs)
             if not options:
                 return pairs
             penalties = [noise * domain.cells(pair) for pair in options]
             pair = curator.select(MarginalError("pair", options, expected, penalties=penalties), costs.draw)
-            pairs.append(pair)
+            if measured.bytes_with([*pairs, pair]) <= self.model_bytes:
+                pairs.append(pair)
             joined = part[pair[1]]
             part = {name: part[pair[0]] if other == joined else other for name, other in part.items()}
 

@@ -15,10 +15,11 @@ scores at ±2⁶², so that no product or sum can wrap; cutting never takes two 
 cell closer to its estimate or take it away, in one table up and in another down: not monotone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -35,7 +36,7 @@ WEIGHT_UNIT = 2**10
 LARGEST_SCORE = 2**62
 _LARGEST_COUNT = 2**42
 _HALF = 32
-_BATCH_CELLS = 2**20
+_MASK = 2**_HALF - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +63,11 @@ class MarginalError:
             raise UsageError(self._where, "needs one weight and one penalty per clique.")
         if not np.isfinite([*weights, *penalties]).all() or any(weight <= 0 for weight in weights):
             raise UsageError(self._where, "needs finite penalties and finite weights above 0.")
-        largest = max(map(Fraction, weights), default=Fraction(1))
-        multipliers = (max(1, round(Fraction(weight) / largest * WEIGHT_UNIT)) for weight in weights)
+        # Any integers from 1 to WEIGHT_UNIT will do for the proof, so floats may find them.
+        largest = max(weights, default=1.0)
+        multipliers = (max(1, min(WEIGHT_UNIT, round(weight / largest * WEIGHT_UNIT))) for weight in weights)
         object.__setattr__(self, "_multipliers", tuple(multipliers))
-        object.__setattr__(self, "_offsets", tuple(round(Fraction(cut) * SCORE_UNIT) for cut in penalties))
+        object.__setattr__(self, "_offsets", tuple(round(cut) * SCORE_UNIT + _part(cut) for cut in penalties))
 
     @property
     def cliques(self) -> Sequence[Clique]:
@@ -85,12 +87,12 @@ class MarginalError:
     def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
         """One integer per clique, in score units; higher where the estimate is worse."""
         found = np.zeros(len(self.options), dtype=np.int64)
-        for places in _batches([exact[clique].size for clique in self.options]):
-            cliques = [self.options[place] for place in places]
-            distances = _distances([exact[clique] for clique in cliques], [self.estimates[clique] for clique in cliques])
-            for place, distance in zip(places, distances, strict=True):
-                score = self._multipliers[place] * (distance - self._offsets[place])
-                found[place] = max(-LARGEST_SCORE, min(LARGEST_SCORE, score))
+        for place, clique in enumerate(self.options):
+            if exact[clique].size != self.estimates[clique].size:
+                raise UsageError(self._where, "the estimates do not have the cells of their tables.")
+            high, low = _distance(exact[clique], self.estimates[clique])
+            score = self._multipliers[place] * ((high << _HALF) + low - self._offsets[place])
+            found[place] = max(-LARGEST_SCORE, min(LARGEST_SCORE, score))
         return found
 
     @property
@@ -98,32 +100,20 @@ class MarginalError:
         return f"select {self.name}"
 
 
-def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Places of tables, in runs of about a million cells: few calls for many small tables, little memory for large."""
-    batch: list[int] = []
-    cells = 0
-    for place, size in enumerate(sizes):
-        if batch and cells + size > _BATCH_CELLS:
-            yield batch
-            batch, cells = [], 0
-        batch.append(place)
-        cells += size
-    if batch:
-        yield batch
+def _part(penalty: float) -> int:
+    """What rounding a penalty to whole rows leaves, in score units."""
+    return round((penalty - round(penalty)) * SCORE_UNIT)
 
 
-def _distances(exact: Sequence[Ints], estimates: Sequence[Floats]) -> list[int]:
-    """Per table Σ |SCORE_UNIT · count − rounded estimate|, exact Python integers."""
-    aims = np.clip(np.nan_to_num(np.concatenate(estimates)), 0.0, _LARGEST_COUNT)
-    gaps = np.minimum(np.concatenate(exact), _LARGEST_COUNT)
-    if aims.size != gaps.size:
-        raise UsageError("select", "the estimates do not have the cells of their tables.")
-    gaps *= SCORE_UNIT
-    gaps -= np.rint(aims * SCORE_UNIT).astype(np.int64)
-    np.abs(gaps, out=gaps)
-    starts = np.cumsum([0, *(table.size for table in exact[:-1])])
-    # Two halves: a sum of halves stays far below 2⁶³ for any table that fits in memory.
-    low = np.add.reduceat(gaps & (2**_HALF - 1), starts)
-    gaps >>= _HALF
-    high = np.add.reduceat(gaps, starts)
-    return [(upper << _HALF) + lower for upper, lower in zip(high.tolist(), low.tolist(), strict=True)]
+@numba.njit(nogil=True, cache=True)  # pragma: no cover
+def _distance(exact: Ints, estimate: Floats) -> tuple[int, int]:
+    """Σ |SCORE_UNIT · count − rounded estimate| as high · 2³² + low: neither sum can wrap for a table in memory."""
+    high, low = 0, 0
+    for cell in range(exact.size):
+        aim = 0
+        if estimate[cell] > 0.0:  # not a number counts as 0
+            aim = int(np.rint(min(estimate[cell], float(_LARGEST_COUNT)) * SCORE_UNIT))
+        gap = abs(min(exact[cell], _LARGEST_COUNT) * SCORE_UNIT - aim)
+        high += gap >> _HALF
+        low += gap & _MASK
+    return high, low
