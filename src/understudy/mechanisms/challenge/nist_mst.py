@@ -20,7 +20,7 @@ the price of a table cannot depend on answers here, so none is dropped: where a 
 or the model more than `model_bytes`, more values are merged, those of lower noisy counts first. Columns in rules and
 columns counted in groups are never merged, and more can be named in `keep`; the plan refuses what then cannot fit. The
 number of rows is estimated, never read. The first round gets 0.3 of ρ, not half, and merged values come back by their
-noisy counts, not evenly: at ε = 1 that was nearer to the truth, or as near, on the two tables of benchmarks/nist_mst.py.
+noisy counts, not evenly: at ε = 1 that was nearer to the truth, or as near, on two tables (benchmarks/nist_mst.py).
 The source reads the value lists of geographic columns from the rows and does not merge them; here their code lists are
 public like any other, and they are merged like any other.
 """
