@@ -159,7 +159,7 @@ class NistMst:
     ) -> MarkovField:
         tree = JunctionTree.of(domain, [*(t.clique for t in tables), *(rule.clique for rule in forbidden)])
         if is_forest(domain, tables, forbidden) and max(map(len, tree.bags)) <= 2:
-            return fit_forest(domain, tables, forbidden, total=total)
+            return fit_forest(domain, tables, forbidden, total=total, shrunk=False)
         return fit(domain, tables, forbidden, total=total, steps=self.steps, model_bytes=self.model_bytes)
 
     def _listed(self, domain: Domain, cost: Cost) -> MarginalList:
