@@ -46,7 +46,7 @@ def _positional(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def _is_kernel(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     # numba compiles positional arguments only; kernels are private to their file.
-    return any("njit" in ast.unparse(decorator) for decorator in node.decorator_list)
+    return any(name in ast.unparse(decorator) for decorator in node.decorator_list for name in ("njit", "compiled"))
 
 
 def _is_command(path: Path) -> bool:

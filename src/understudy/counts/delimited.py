@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.compiled import compiled
+
 __all__ = ["delimited_batches", "delimited_header"]
 
 Bytes = npt.NDArray[np.uint8]
@@ -32,12 +34,12 @@ LINE_FEED, CARRIAGE_RETURN, QUOTE = 10, 13, 34
 PLAIN, DOUBLED, ABSENT = 0, 1, 2
 
 
-@numba.njit(nogil=True, cache=True, inline="always")  # pragma: no cover
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
 def _ends_field(byte, delimiter):  # type: ignore[no-untyped-def]
     return (byte == delimiter) | (byte == LINE_FEED) | (byte == CARRIAGE_RETURN)
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _close_of(data, start, stop, final, delimiter):  # type: ignore[no-untyped-def]
     """Where the quoted field that opens before `start` closes: (position, has doubled quotes); −1 no, −2 unknown."""
     doubled = False
@@ -62,7 +64,7 @@ def _close_of(data, start, stop, final, delimiter):  # type: ignore[no-untyped-d
     return -2, doubled
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _field(data, place, stop, whole, delimiter):  # type: ignore[no-untyped-def]
     """The field at `place`: (first, last + 1, sort, where it ends); the end is −1 if more data must be seen."""
     if place < stop and data[place] == QUOTE:
@@ -79,7 +81,7 @@ def _field(data, place, stop, whole, delimiter):  # type: ignore[no-untyped-def]
     return first, place, PLAIN, place if place < stop or whole else -1
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _record(data, begin, stop, whole, delimiter, slots, spans):  # type: ignore[no-untyped-def]
     """One record into spans[slot] = (first, last + 1, sort). Returns where it ends, −1 if more data must be seen.
 
@@ -101,7 +103,7 @@ def _record(data, begin, stop, whole, delimiter, slots, spans):  # type: ignore[
         place += 1
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _scan(data, start, final, skipping, delimiter, slots, spans):  # type: ignore[no-untyped-def]
     """As many complete records as `spans` holds. Returns (records, where to go on, whether a long one is skipped)."""
     stop = data.size
@@ -126,7 +128,7 @@ def _scan(data, start, final, skipping, delimiter, slots, spans):  # type: ignor
     return records, place, skipping
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _gather(data, spans, offsets, valid, out):  # type: ignore[no-untyped-def]
     """Bytes of one slot's fields, doubled quotes made single; empty fields are marked absent."""
     end = 0

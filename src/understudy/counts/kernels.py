@@ -12,9 +12,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from understudy.compiled import compiled
 
 __all__ = ["TableCounter", "flat_index", "hash_rows", "look_up"]
 
@@ -29,7 +30,7 @@ FLUSH_ROWS = (1 << 32) - 1
 MOST_CELLS = 1 << 32
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _locate(block, rows, picks, factors, index):  # type: ignore[no-untyped-def]
     """Cell numbers of the block's rows; arithmetic wraps in the index's own width, which holds every cell."""
     first = block[picks[0]]
@@ -58,13 +59,13 @@ def _locate(block, rows, picks, factors, index):  # type: ignore[no-untyped-def]
             index[i] += index.dtype.type(first[i]) * factor
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _tally(index, rows, cells):  # type: ignore[no-untyped-def]
     for i in range(rows):
         cells[np.intp(index[i])] += np.uint32(1)
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _tally_interleaved(index, rows, cells):  # type: ignore[no-untyped-def]
     size = cells.size // 4
     first, second, third, fourth = cells[:size], cells[size : 2 * size], cells[2 * size : 3 * size], cells[3 * size :]
@@ -78,7 +79,7 @@ def _tally_interleaved(index, rows, cells):  # type: ignore[no-untyped-def]
         first[np.intp(index[i])] += np.uint32(1)
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _count_block(block, rows, picks, factors, widths, layout, cells, narrow, wide):  # type: ignore[no-untyped-def]
     for table in range(widths.size):
         columns = picks[table, : widths[table]]
@@ -230,14 +231,14 @@ def flat_index(columns: Sequence[Codes], sizes: Sequence[int]) -> Ints:
     return index
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def look_up(values, table, codes):  # type: ignore[no-untyped-def]
     """codes[i] = table[values[i]], for values that are bytes or 16-bit words."""
     for i in range(values.size):
         codes[i] = table[values[i]]
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _mix_into(state, codes):  # type: ignore[no-untyped-def]
     """One round of the splitmix64 finaliser per row; wraps modulo 2⁶⁴ on purpose."""
     for i in range(state.size):

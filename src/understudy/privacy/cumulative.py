@@ -26,10 +26,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.privacy.exact.geometric import PREFIX_BITS
 from understudy.privacy.exact.interval import Interval
 
@@ -108,7 +108,7 @@ class Table:
             bits += extra
 
 
-@nb.njit(cache=True)
+@compiled()
 def _search(
     words: npt.NDArray[np.uint64], table: Ints, steps: int, bits: int, signed: bool, out: Ints, pending: Ints
 ) -> int:

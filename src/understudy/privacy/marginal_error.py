@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.counts.source import Ints
 from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
@@ -105,7 +105,7 @@ def _part(penalty: float) -> int:
     return round((penalty - round(penalty)) * SCORE_UNIT)
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _distance(exact: Ints, estimate: Floats) -> tuple[int, int]:
     """Σ |SCORE_UNIT · count − rounded estimate| as high · 2³² + low: neither sum can wrap for a table in memory."""
     high, low = 0, 0

@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.errors import UsageError
 from understudy.privacy.calibrate import LARGEST_SCALE, LARGEST_VARIANCE
 from understudy.privacy.cumulative import Cumulative, table_for
@@ -111,7 +111,7 @@ def _gaps(size: int, scale: Fraction, threshold: int, places: int) -> Ints:
     return np.append(near, LARGEST)
 
 
-@nb.njit(cache=True)
+@compiled()
 def _walk(gaps: Ints, at: int, limit: int, out: Ints) -> tuple[int, int, bool]:
     """Positions of successes from gaps; how many, where the next gap starts, and whether the end was passed."""
     count = 0

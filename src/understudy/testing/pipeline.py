@@ -124,13 +124,17 @@ def _in_memory() -> contextlib.AbstractContextManager[object]:
 
 @contextlib.contextmanager
 def _listening() -> Iterator[io.StringIO]:
-    """All that is printed, logged or warned about inside, as text."""
+    """All that is printed, logged or warned about inside, as text.
+
+    Of our own log records all levels count. Of other packages' those that a program shows by default: a compiler's
+    debugging notes appear when code is compiled, which has nothing to do with the rows.
+    """
     heard = io.StringIO()
     handler = logging.StreamHandler(heard)
-    root = logging.getLogger()
-    level = root.level
+    root, ours = logging.getLogger(), logging.getLogger("understudy")
+    level = ours.level
     root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
+    ours.setLevel(logging.DEBUG)
     try:
         with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard), warnings.catch_warnings():
             warnings.simplefilter("always")
@@ -138,4 +142,4 @@ def _listening() -> Iterator[io.StringIO]:
             yield heard
     finally:
         root.removeHandler(handler)
-        root.setLevel(level)
+        ours.setLevel(level)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.errors import ResourceError
 from understudy.marginals.clique import Clique
 from understudy.models.graphical.conditionals import sum_to
@@ -279,7 +279,7 @@ class Answers:
         return _contract([joint, *operands], [label[name] for name in triple]).ravel()
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})  # pragma: no cover
+@compiled(fast=True)  # pragma: no cover
 def _products(left, right):  # type: ignore[no-untyped-def]
     """Matrix products of two stacks. Not BLAS: its threads cost more than these small products when cores are busy."""
     stack, rows, depth = left.shape

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 
@@ -144,7 +144,7 @@ def _components(adjacent: Bools) -> Ints:
     return component
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _cost(adjacent: Bools, sizes: Floats, column: int) -> float:
     cells = sizes[column]
     for other in range(sizes.size):
@@ -153,7 +153,7 @@ def _cost(adjacent: Bools, sizes: Floats, column: int) -> float:
     return float(cells)
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _tied(adjacent: Bools, column: int) -> bool:
     """Whether all neighbours of the column are neighbours of each other."""
     around = adjacent[column]
@@ -166,7 +166,7 @@ def _tied(adjacent: Bools, column: int) -> bool:
     return True
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _settle(adjacent: Bools, sizes: Floats, ring: Ints, costs: Floats) -> bool:
     """Ties the columns of the ring to each other; whether any two were not tied before."""
     fresh = False
@@ -179,7 +179,7 @@ def _settle(adjacent: Bools, sizes: Floats, ring: Ints, costs: Floats) -> bool:
     return fresh
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _cheapest(active: Bools, tied: Bools, costs: Floats) -> int:
     best = -1
     for column in range(costs.size):
@@ -192,7 +192,7 @@ def _cheapest(active: Bools, tied: Bools, costs: Floats) -> int:
     return best
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _eliminate(adjacent: Bools, sizes: Floats, active: Bools, order: Ints, bags: Bools) -> int:
     """Eliminates the active columns; `adjacent` and `active` are used up. Returns the number of steps."""
     count = sizes.size
@@ -226,7 +226,7 @@ def _eliminate(adjacent: Bools, sizes: Floats, active: Bools, order: Ints, bags:
     return count
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _sum_of_bags(sizes: Floats, order: Ints, bags: Bools, steps: int) -> float:
     """Cells of the maximal bags: one that its predecessor contains is exactly one column smaller."""
     count = sizes.size
@@ -250,16 +250,17 @@ def _sum_of_bags(sizes: Floats, order: Ints, bags: Bools, steps: int) -> float:
     return float(cells.sum())
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _cells_of(adjacent: Bools, sizes: Floats, members: Bools) -> float:
     count = sizes.size
     order = np.zeros(count, np.int64)
     bags = np.zeros((count, count), np.bool_)
     steps = _eliminate(adjacent.copy(), sizes, members.copy(), order, bags)
-    return _sum_of_bags(sizes, order, bags, steps)
+    cells: float = _sum_of_bags(sizes, order, bags, steps)
+    return cells
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _cells_with(adjacent: Bools, sizes: Floats, component: Ints, cells: Floats, wanted: Ints) -> Floats:
     count = sizes.size
     order = np.zeros(count, np.int64)

@@ -11,9 +11,10 @@ The compiler's cache does not notice that a kernel called from another file has 
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from understudy.compiled import compiled
 
 __all__ = [
     "ACROSS",
@@ -37,7 +38,6 @@ MULTIPLY, PRODUCT, SUM, CONDITION = 4, 6, 8, 10
 ACROSS, ALONG = 0, 1
 
 _FAINT = 1e-280
-_FAST = {"reassoc", "contract", "nsz"}
 
 
 class Operation(NamedTuple):
@@ -53,7 +53,7 @@ class Operation(NamedTuple):
     third: int
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)  # pragma: no cover
+@compiled(fast=True)  # pragma: no cover
 def _multiply(row, offsets, data, source):  # type: ignore[no-untyped-def]
     """large = source · small."""
     _, large, small, outer, inner, at, _, _ = row
@@ -72,7 +72,7 @@ def _multiply(row, offsets, data, source):  # type: ignore[no-untyped-def]
                 result[j] = factor[j] * value
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)  # pragma: no cover
+@compiled(fast=True)  # pragma: no cover
 def _sum(row, offsets, data):  # type: ignore[no-untyped-def]
     """small = sums of large."""
     _, large, small, outer, inner, at, size, _ = row
@@ -92,7 +92,7 @@ def _sum(row, offsets, data):  # type: ignore[no-untyped-def]
             data[small + offsets[at + o]] += total
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _condition(row, offsets, data, floor):  # type: ignore[no-untyped-def]
     """large = third / small where small has mass; elsewhere large stays. A positive cell stays above the floor."""
     _, large, small, outer, inner, at, _, third = row
@@ -105,7 +105,7 @@ def _condition(row, offsets, data, floor):  # type: ignore[no-untyped-def]
                 result[j] = max(joint[j] / mass, floor)
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _divide(row, data):  # type: ignore[no-untyped-def]
     """large = large / small, with 0/0 = 0."""
     for j in range(row[4]):
@@ -113,7 +113,7 @@ def _divide(row, data):  # type: ignore[no-untyped-def]
         data[row[1] + j] = data[row[1] + j] / value if value > 0.0 else 0.0
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _scale(row, data):  # type: ignore[no-untyped-def]
     """large = large / its largest cell."""
     most = 0.0
@@ -124,7 +124,7 @@ def _scale(row, data):  # type: ignore[no-untyped-def]
             data[row[1] + j] /= most
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def run(program: Ints, offsets: Ints, data: Floats, floor: float) -> None:
     """Carries out the operations in order; `floor` is the least value a positive conditional cell may take."""
     for step in range(program.shape[0]):

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.errors import UsageError
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
@@ -176,7 +176,7 @@ def _map(program: Program, clique: Clique, host: Clique, groups: Ints | None) ->
     return program.inward(host, cells).astype(np.int32)
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})  # pragma: no cover
+@compiled(fast=True)  # pragma: no cover
 def evaluate(folded: Folded, marginals: Floats, gradient: Floats) -> float:
     """The loss at these marginals (counts, not shares); writes its gradient."""
     loss = 0.0

@@ -9,10 +9,10 @@ the noise alone explains: going on would fit noise.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.marginals.clique import Clique
 from understudy.models.graphical.interpreter import run
 from understudy.models.graphical.loss import Folded, evaluate
@@ -27,7 +27,6 @@ Potentials = Mapping[Clique, Floats]
 _DEEPEST = 32.0
 """Most that one update may lower the logarithm of a cell."""
 _FAILURES = 40
-_FAST = {"reassoc", "contract", "nsz"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +88,7 @@ def _inherited(program: Program, start: Fit | None) -> Floats:
     return theta
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)  # pragma: no cover
+@compiled(fast=True)  # pragma: no cover
 def _exponential(exponents, result):  # type: ignore[no-untyped-def]
     """exp of numbers in [−32, 0] to 11 digits: a polynomial of x/64 squared six times, which vectorises."""
     for i in range(exponents.size):
@@ -113,7 +112,7 @@ def _exponential(exponents, result):  # type: ignore[no-untyped-def]
         result[i] = y * y
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _update(gradient, rate, bounds, change):  # type: ignore[no-untyped-def]
     """change = −rate · gradient, shifted to at most 0 in every table and cut at the deepest allowed."""
     for table in range(bounds.size - 1):
@@ -124,7 +123,7 @@ def _update(gradient, rate, bounds, change):  # type: ignore[no-untyped-def]
             result[cell] = max(rate * (least - piece[cell]), -_DEEPEST)
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)  # pragma: no cover
+@compiled(fast=True)  # pragma: no cover
 def _marginals(data, bounds, start, total, result):  # type: ignore[no-untyped-def]
     """The marginals that the last run left behind, each scaled to the total."""
     for table in range(bounds.size - 1):
@@ -137,7 +136,7 @@ def _marginals(data, bounds, start, total, result):  # type: ignore[no-untyped-d
             result[cell] = data[start + cell] * scale
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _apply(forward, accept, offsets, data, theta):  # type: ignore[no-untyped-def]
     """Multiplies the state by exp(theta), in steps that neither under- nor overflow."""
     deepest = 0.0
@@ -151,7 +150,7 @@ def _apply(forward, accept, offsets, data, theta):  # type: ignore[no-untyped-de
         run(accept, offsets, data, FLOOR)
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _descend(  # type: ignore[no-untyped-def]
     forward, accept, offsets, data, bounds, start, folded, theta, total, steps, enough, rate
 ):

@@ -9,10 +9,10 @@ on the generator's next words only.
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.models.draw import code_dtype
 from understudy.models.graphical.junction_tree import JunctionTree
 
@@ -84,7 +84,7 @@ class Sampler:
         return {name: np.zeros(rows, dtype=code_dtype(size)) for name, size in self._domain.sizes.items()}
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _next(words):  # type: ignore[no-untyped-def]
     """The next 64 random bits (xoshiro256++, Blackman and Vigna 2019)."""
     total = words[0] + words[3]
@@ -99,7 +99,7 @@ def _next(words):  # type: ignore[no-untyped-def]
     return result
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _alias_row(weights, share, small, large, packed):  # type: ignore[no-untyped-def]
     """Alias table of one distribution (Vose 1991): each entry is threshold · 2³² + other cell."""
     size = weights.size
@@ -130,7 +130,7 @@ def _alias_row(weights, share, small, large, packed):  # type: ignore[no-untyped
             few += 1
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _alias(table: Floats) -> Words:
     rows, size = table.shape
     packed = np.zeros(rows * size, np.uint64)
@@ -141,7 +141,7 @@ def _alias(table: Floats) -> Words:
     return packed
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _locate(block, rows, columns, factors, cells):  # type: ignore[no-untyped-def]
     for row in range(rows):
         cells[row] = 0
@@ -152,7 +152,7 @@ def _locate(block, rows, columns, factors, cells):  # type: ignore[no-untyped-de
             cells[row] += codes[row] * factor
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _draw(cells, rows, packed, size, words):  # type: ignore[no-untyped-def]
     """Replaces each separator cell by a drawn cell of the fresh columns."""
     low = np.uint64(0xFFFFFFFF)
@@ -166,7 +166,7 @@ def _draw(cells, rows, packed, size, words):  # type: ignore[no-untyped-def]
         cells[row] = np.uint32(slot if (word & low) < (entry >> np.uint64(32)) else entry & low)
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _unpack(cells, rows, columns, sizes, block):  # type: ignore[no-untyped-def]
     """Writes the codes of the fresh columns; `cells` is used up."""
     for position in range(columns.size - 1, 0, -1):
@@ -182,7 +182,7 @@ def _unpack(cells, rows, columns, sizes, block):  # type: ignore[no-untyped-def]
             codes[row] = cells[row]
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _group(cells, rows, groups, order, words):  # type: ignore[no-untyped-def]
     """Rows sorted by cell (`order`), shuffled within each; returns where each cell's rows start."""
     start = np.zeros(groups + 1, np.int64)
@@ -203,7 +203,7 @@ def _group(cells, rows, groups, order, words):  # type: ignore[no-untyped-def]
     return start
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _round(cells, rows, table, order, words):  # type: ignore[no-untyped-def]
     """Replaces separator cells by fresh cells: group of n gets ⌊c + u⌋ − ⌊c' + u⌋ of each (c, c': running sums · n)."""
     groups, size = table.shape

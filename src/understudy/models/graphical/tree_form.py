@@ -12,10 +12,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
@@ -235,7 +235,7 @@ def _edge(mean: _Mean | None, rows: Floats, columns: Floats, possible: Bools, *,
     return np.asarray((1.0 - _TRACE) * nearest + 0.5 * _TRACE * (independent + uniform))
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _threshold(values, total, start):  # type: ignore[no-untyped-def]
     """t with Σ max(0, value − t) = total, by Newton steps on that piecewise linear function."""
     most = values.max()
@@ -255,7 +255,7 @@ def _threshold(values, total, start):  # type: ignore[no-untyped-def]
     return level
 
 
-@numba.njit(nogil=True, cache=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _project(values: Floats, row_sums: Floats, column_sums: Floats) -> Floats:
     """The nearest table of 0 or more with these margins: exact row and column shifts in turn (dual ascent)."""
     rows, columns = values.shape

@@ -27,6 +27,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.privacy.exact.geometric import PREFIX_BITS
 from understudy.privacy.exact.interval import Interval, exp_minus
 
@@ -154,7 +155,7 @@ def _times(a1: np.uint64, a0: np.uint64, b1: np.uint64, b0: np.uint64) -> tuple[
     return _high(a1, b1) + carry, low
 
 
-@nb.njit(cache=True)
+@compiled()
 def _cumulate(
     starts: Words,
     ratios: Words,
