@@ -59,10 +59,9 @@ def synthesize(
     with shell(quiet=quiet, debug=debug) as place:
         _require_agreement(ledger, dataset)
         with place.running() as progress:  # from the first second, so before the heavy imports
-            from understudy.schema import Schema
             from understudy.synthesizer import synthesize as run_all
 
-            known = Schema.from_yaml(schema)
+            known = _read(schema)
             progress.expect(_expected_seconds(place, known, method, epsilon, delta))
             release = run_all(
                 table,
@@ -73,11 +72,11 @@ def synthesize(
                 rows=rows,
                 copies=copies,
                 copies_mode=copies_mode,
-                options=pairs("--set", settings),
                 ledger=ledger,
                 dataset=dataset,
                 seed=seed,
                 out=out,
+                options=pairs("--set", settings),
                 memory_bytes=memory_bytes(memory),
                 public=public,
                 progress=progress,
@@ -89,6 +88,12 @@ def _expected_seconds(place: Shell, schema: "Schema", method: str, epsilon: floa
     from understudy.synthesizer import plan
 
     return plan(schema, method=method, epsilon=epsilon, delta=delta).seconds if place.watched else None
+
+
+def _read(schema: Path) -> "Schema":
+    from understudy.schema import Schema
+
+    return Schema.from_yaml(schema)
 
 
 def _require_agreement(ledger: Path | None, dataset: str | None) -> None:

@@ -65,18 +65,15 @@ def synthesize(
     Costs (ε, δ) for neighbours that differ by one unit of the schema, charged on disk before the first row is read.
 
     Args:
-        data: a pandas, polars or Arrow frame, a path (CSV, TSV, Parquet, glob, DuckDB file) or an opened table.
-        schema: what the table may contain; public knowledge.
+        data, schema: a frame, a path (CSV, TSV, Parquet, glob, DuckDB file) or an opened table; what it may contain.
         method, options: name and options of a synthesizer, see `understudy methods`.
         epsilon, delta: the budget; δ = 0 asks for a pure guarantee.
-        rows: rows of each copy; the noisy total when not given.
-        copies, copies_mode: "resample" draws all tables from one model, "resanitize" measures anew for each.
+        rows, copies, copies_mode: rows of a copy (none: the noisy total); "resample" one model or "resanitize" each.
         ledger, dataset: a lasting ledger to charge; without one the statement says that other runs are not counted.
         seed: of drawing rows, never of noise; from the operating system when not given, and recorded.
-        out: a new folder to save the release in.
+        out, progress: a new folder to save the release in; told which stage is running.
         memory_bytes: refuse plans that need more; most of the machine's memory when not given.
-        public: a table with the same columns that protects nobody, for methods that use one; read free of charge.
-        progress: told which stage is running.
+        public: a table with the same columns that protects nobody, for methods that use one; free of charge.
 
     Raises:
         UsageError, SchemaError, ResourceError: before anything is charged or read.
