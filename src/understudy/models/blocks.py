@@ -15,23 +15,22 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
+from understudy.errors import Problem, ReleaseError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.models.arrays import ModelFiles, read_model_files, write_model_files
+from understudy.models.asked import asked_clique, asked_codes
 from understudy.models.draw import code_dtype, cumulative, draw_cells
 from understudy.models.merge import joint_table
 from understudy.models.model import Codes
 from understudy.models.restrict import check_linked, linked, sub_indices
 
-__all__ = ["MARGINAL_CELLS", "Block", "BlockModel"]
+__all__ = ["Block", "BlockModel"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-MARGINAL_CELLS = 10**8
-"""Most cells `marginal` hands out (800 MB)."""
 _CELL_LIMIT = 2**62
 _SUM_TOLERANCE = 1e-6
 
@@ -120,12 +119,7 @@ class BlockModel:
         Raises:
             ResourceError: if the table would be too large to hold.
         """
-        wanted = self.domain.clique(clique)
-        cells = self.domain.cells(wanted)
-        if cells > MARGINAL_CELLS:
-            raise ResourceError(
-                f"marginal {' × '.join(wanted)}", cells * 8, MARGINAL_CELLS * 8, "Ask about fewer columns."
-            )
+        wanted = asked_clique(self.domain, clique)
         table, order = np.ones(1), list[str]()
         for block in self.blocks:
             # Columns with one code add nothing but a dimension, and numpy allows only 64 of those.
@@ -157,7 +151,7 @@ class BlockModel:
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.
         """
-        masks = {name: self._mask(name, codes) for name, codes in where.items()}
+        masks = {name: asked_codes(self.domain, name, codes) for name, codes in where.items()}
         total, blocks = self.total, []
         for block in self.blocks:
             kept = np.ones(block.indices.size, dtype=bool)
@@ -209,15 +203,6 @@ class BlockModel:
         if found:
             raise ReleaseError(found)
         return cls(domain, blocks, total)
-
-    def _mask(self, name: str, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-        size = self.domain.sizes[self.domain.clique([name])[0]]
-        mask = np.zeros(size, dtype=bool)
-        wanted = np.asarray(codes, dtype=np.int64).ravel()
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= size):
-            raise UsageError(f"where {name}", f"codes must lie between 0 and {size - 1}.")
-        mask[wanted] = True
-        return mask
 
 
 def _faults(domain: Domain, blocks: Iterable[Block], total: float) -> list[str]:

@@ -12,12 +12,13 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
+from understudy.errors import Problem, ReleaseError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.models.arrays import ModelFiles, read_model_files, write_model_files
+from understudy.models.asked import asked_clique, asked_codes
 from understudy.models.draw import code_dtype, cumulative
-from understudy.models.graphical.markov_field import MARGINAL_CELLS, MarkovField
+from understudy.models.graphical.markov_field import MarkovField
 from understudy.models.model import Codes
 from understudy.models.store import register
 
@@ -108,12 +109,7 @@ class ExpandedField:
         Raises:
             ResourceError: if the table, or one needed on the way, would be too large to hold.
         """
-        wanted = self.domain.clique(clique)
-        cells = self.domain.cells(wanted)
-        if cells > MARGINAL_CELLS:
-            raise ResourceError(
-                f"marginal {' × '.join(wanted)}", cells * 8, MARGINAL_CELLS * 8, "Ask about fewer columns."
-            )
+        wanted = asked_clique(self.domain, clique)
         # Columns with one code add nothing but a dimension, and numpy allows only 64 of those.
         axes = [name for name in wanted if self.domain.sizes[name] > 1]
         table = self.merged.marginal(Clique(wanted)).reshape(self.merged.domain.shape(axes))
@@ -140,7 +136,7 @@ class ExpandedField:
         """
         expansions, chances = dict(self.expansions), dict[str, Floats]()
         for name, codes in where.items():
-            mask = self._mask(name, codes)
+            mask = asked_codes(self.domain, name, codes)
             if name in expansions:
                 expansions[name], chances[name] = expansions[name].restricted(mask, self.merged.domain.sizes[name])
             else:
@@ -198,15 +194,6 @@ class ExpandedField:
             elif size != inner:
                 found.append(f"column {name}: needs an expansion of its merged codes.")
         return found
-
-    def _mask(self, name: str, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-        size = self.domain.sizes[self.domain.clique([name])[0]]
-        mask = np.zeros(size, dtype=bool)
-        wanted = np.asarray(codes, dtype=np.int64).ravel()
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= size):
-            raise UsageError(f"where {name}", f"codes must lie between 0 and {size - 1}.")
-        mask[wanted] = True
-        return mask
 
 
 def _stated(document: Mapping[str, object], sizes: Mapping[str, int]) -> dict[str, int]:

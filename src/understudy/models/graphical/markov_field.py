@@ -15,10 +15,11 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
+from understudy.errors import Problem, ReleaseError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.models.arrays import ModelFiles, read_model_files, write_model_files
+from understudy.models.asked import asked_clique, asked_codes
 from understudy.models.graphical.answers import Answers
 from understudy.models.graphical.conditionals import calibrate, joints, spread, table_faults
 from understudy.models.graphical.junction_tree import JunctionTree
@@ -27,12 +28,10 @@ from understudy.models.graphical.sampler import Sampler
 from understudy.models.model import Codes
 from understudy.models.store import register
 
-__all__ = ["MARGINAL_CELLS", "MarkovField"]
+__all__ = ["MarkovField"]
 
 Floats = npt.NDArray[np.float64]
 
-MARGINAL_CELLS = 10**8
-"""Most cells `marginal` hands out (800 MB)."""
 _BAG_CELLS = 2**31
 
 
@@ -96,12 +95,7 @@ class MarkovField:
         Raises:
             ResourceError: if the table, or one needed on the way, would be too large to hold.
         """
-        wanted = self.domain.clique(clique)
-        cells = self.domain.cells(wanted)
-        if cells > MARGINAL_CELLS:
-            raise ResourceError(
-                f"marginal {' × '.join(wanted)}", cells * 8, MARGINAL_CELLS * 8, "Ask about fewer columns."
-            )
+        wanted = asked_clique(self.domain, clique)
         return self.answers.one(wanted)
 
     def marginals(self, cliques: Iterable[Clique]) -> dict[Clique, Floats]:
@@ -124,7 +118,9 @@ class MarkovField:
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.
         """
-        return self.reweighted({name: self._mask(name, codes).astype(np.float64) for name, codes in where.items()})
+        return self.reweighted(
+            {name: asked_codes(self.domain, name, codes).astype(np.float64) for name, codes in where.items()}
+        )
 
     def reweighted(self, where: Mapping[str, Floats]) -> Self:
         """The distribution given an event that happens, for each named column, with these chances given its code.
@@ -206,15 +202,6 @@ class MarkovField:
         if found:
             raise ReleaseError(found)
         return cls(tree, tables, total, rounding)
-
-    def _mask(self, name: str, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-        size = self.domain.sizes[self.domain.clique([name])[0]]
-        mask = np.zeros(size, dtype=bool)
-        wanted = np.asarray(codes, dtype=np.int64).ravel()
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= size):
-            raise UsageError(f"where {name}", f"codes must lie between 0 and {size - 1}.")
-        mask[wanted] = True
-        return mask
 
 
 def _faults(tree: JunctionTree, tables: Sequence[Floats], total: float) -> list[str]:
