@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 EPSILON = 1.0
-METHOD = "independent"
+METHOD = "mwem"
 MARKER = "SIMULATED.txt"
 TABLE = "voters.duckdb"
 SCHEMA = "voters.yaml"

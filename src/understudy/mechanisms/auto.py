@@ -1,9 +1,10 @@
 """Auto: picks a method from public facts alone.
 
-The rule, in full. A pure ε budget and a table whose noise adds up to at most 2,000 rows (number of cells × k/ε, k the
-rows of a unit): `laplace`, which then keeps every relation between the columns. Anything else: `independent`. Neither
-the rows nor a hint about them enter. Where open categories make the largest possible domain of the plan wider than
-the one the run finds, `registry.resolve` fixes the choice of the plan.
+The rule, in full. Under δ: `aim` up to 60 columns, `mst` beyond. Under pure ε: `laplace` for a table whose noise adds
+up to at most 2,000 rows (number of cells × k/ε, k the rows of a unit), which then keeps every relation between the
+columns; else `mwem` if ε is at least 0.5 for each row of a unit and there are at most 60 columns; else `independent`.
+Where the method picked refuses the size of what rules tie together, `independent`. Neither the rows nor a hint about
+them enter, so the plan and the run pick the same method.
 
 Privacy: that of the method picked; the choice itself reads nothing.
 """
@@ -11,10 +12,14 @@ Privacy: that of the method picked; the choice itself reads nothing.
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from understudy.errors import ResourceError
+from understudy.mechanisms.aim import Aim
 from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.independent import Independent
 from understudy.mechanisms.laplace import Laplace
 from understudy.mechanisms.mechanism import Mechanism, Plan, PublicFacts
+from understudy.mechanisms.mst import Mst
+from understudy.mechanisms.mwem import Mwem
 from understudy.models.model import Model
 from understudy.privacy.cost import UNIT, Cost, Currency
 from understudy.privacy.curator import Curator
@@ -23,15 +28,19 @@ __all__ = ["MOST_NOISE", "Auto"]
 
 MOST_NOISE = 2_000
 """Rows of noise, summed over all cells, up to which the full table is measured."""
+MOST_COLUMNS = 60
+"""Columns up to which tables are chosen round after round."""
+LEAST_EPSILON = 0.5
+"""Pure ε per row of a unit from which choosing tables pays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """Recipe: `laplace` for a small table under pure ε, else `independent`."""
+    """Recipe: the method that the stated rule gives."""
 
     name: ClassVar[str] = "auto"
     summary: ClassVar[str] = (
-        "Picks a method from public facts: laplace for small tables under pure ε, else independent."
+        "Picks a method from public facts: aim or mst under δ, laplace, mwem or independent without."
     )
     source: ClassVar[str] = "A rule of this package, stated in its reference page."
     needs: ClassVar[str] = "A schema. Nothing else."
@@ -40,8 +49,21 @@ class Auto:
 
     def pick(self, facts: PublicFacts, cost: Cost) -> Mechanism:
         """The method for these facts and this cost."""
+        picked = self._by_size(facts, cost)
+        try:
+            picked.plan(facts, cost)
+        except ResourceError:
+            return Independent()
+        return picked
+
+    def _by_size(self, facts: PublicFacts, cost: Cost) -> Mechanism:
+        few = len(facts.domain.columns) <= MOST_COLUMNS
+        if not cost.epsilon:
+            return Aim() if few else Mst()
         noise = facts.domain.cells(facts.domain.columns) * facts.unit_rows * UNIT
-        return Laplace() if cost.epsilon and noise <= MOST_NOISE * cost.epsilon else Independent()
+        if noise <= MOST_NOISE * cost.epsilon:
+            return Laplace()
+        return Mwem() if few and cost.epsilon >= LEAST_EPSILON * facts.unit_rows * UNIT else Independent()
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The plan of the method picked, with a note that says so."""
