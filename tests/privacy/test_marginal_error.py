@@ -1,5 +1,6 @@
 """The score for choosing a table: right in value, exact in sensitivity whatever the counts, weights and estimates."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
-from understudy.privacy.marginal_error import LARGEST_SCORE, WEIGHT_UNIT, MarginalError
+from understudy.privacy.marginal_error import LARGEST_SCORE, WEIGHT_UNIT, MarginalError, PublicOrPrivate, Sourced
 from understudy.privacy.quality import SCORE_UNIT, Quality
 
 A, B, AB = Clique(("a",)), Clique(("b",)), Clique(("a", "b"))
@@ -91,3 +92,65 @@ def test_it_is_a_quality_and_not_monotone() -> None:
 def test_bad_weights_and_penalties_are_refused(scale, cut) -> None:
     with pytest.raises(UsageError, match="select pair"):
         MarginalError("pair", (A,), {A: np.zeros(2)}, scale, cut)
+
+
+SOURCED: tuple[Sourced, ...] = ((A, "private"), (B, "private"), (AB, "private"), (A, "public"), (AB, "public"))
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    counts,
+    st.tuples(estimates, estimates),
+    st.tuples(weights, weights).map(lambda pair: [*pair[0], *pair[1][:2]]),
+    st.tuples(penalties, penalties).map(lambda pair: [*pair[0], *pair[1][:2]]),
+    st.integers(0, 5),
+    st.integers(1, 3),
+)
+def test_no_score_of_either_source_moves_by_more_than_claimed(cells, aims, scale, cut, place, rows) -> None:
+    model, public = ({A: aim[:2], B: aim[:3], AB: aim} for aim in aims)
+    quality = PublicOrPrivate("table", SOURCED, model, public, scale, cut)
+    before = np.array(cells, dtype=np.int64).reshape(2, 3)
+    after = before.copy()
+    after.ravel()[place] += rows
+    one, other = quality.scores(tables(before)), quality.scores(tables(after))
+    assert max(abs(int(x) - int(y)) for x, y in zip(one, other, strict=True)) <= rows * quality.sensitivity
+
+
+def test_each_source_reaches_the_bound() -> None:
+    """A count between the model's number and the public one: a row moves it away from the first, towards the other."""
+    quality = PublicOrPrivate("table", ((A, "private"), (A, "public")), {A: np.zeros(2)}, {A: np.array([9.0, 0.0])})
+    moved = quality.scores({A: np.array([5, 0])}) - quality.scores({A: np.array([4, 0])})
+    assert quality.sensitivity == 2 * WEIGHT_UNIT * SCORE_UNIT
+    assert moved.tolist() == [quality.sensitivity] * 2
+
+
+def test_scores_by_hand_for_both_sources() -> None:
+    """p = (4, 6), m = (5, 5), q = (3, 7), σ = 1: private 2 − 2√(2/π) = 0.4042, public 2 − 2 = 0."""
+    model, public = {A: np.array([5.0, 5.0])}, {A: np.array([3.0, 7.0])}
+    both: tuple[Sourced, ...] = ((A, "private"), (A, "public"))
+    quality = PublicOrPrivate("table", both, model, public, penalties=(2 * math.sqrt(2 / math.pi), 0.0))
+    assert quality.cliques == [A]
+    private, taken = quality.scores({A: np.array([4, 6])}) / float(quality.sensitivity)
+    assert private == pytest.approx(0.4042, abs=5e-5)
+    assert taken == 0.0
+    exact_public = PublicOrPrivate("table", both, model, {A: np.array([4.0, 6.0])})
+    assert (exact_public.scores({A: np.array([4, 6])}) / float(quality.sensitivity)).tolist() == [2.0, 1.0]
+
+
+@given(counts, estimates)
+def test_private_options_alone_are_chosen_as_without_public_data(cells, aims) -> None:
+    exact = {AB: np.array(cells, dtype=np.int64)}
+    plain = MarginalError("table", (AB,), {AB: aims})
+    sourced = PublicOrPrivate("table", ((AB, "private"),), {AB: aims}, {})
+    (one,), (other,) = plain.scores(exact), sourced.scores(exact)
+    assert int(other) == min(LARGEST_SCORE, 2 * int(one))
+    assert sourced.sensitivity == 2 * plain.sensitivity
+
+
+def test_a_public_table_of_another_size_and_bad_weights_are_refused() -> None:
+    with pytest.raises(UsageError, match="cells of their tables"):
+        PublicOrPrivate("table", ((A, "public"),), {A: np.zeros(2)}, {A: np.zeros(3)}).scores(
+            {A: np.zeros(2, dtype=np.int64)}
+        )
+    with pytest.raises(UsageError, match="select table"):
+        PublicOrPrivate("table", ((A, "public"),), {A: np.zeros(2)}, {A: np.zeros(2)}, (0.0,))

@@ -16,6 +16,9 @@ their order and the size limit depend on earlier answers and public sizes only.
 Size. A candidate is open to a round only if the model with it stays within `model_bytes` times the share of ρ spent
 after the round, or does not grow at all.
 
+Public data. With a public table of the same columns a round may also take a table from there, at the price of the draw
+(`mechanisms/assisted/public_rounds.py`, which holds the privacy argument). Without one nothing differs.
+
 Differs from the source. Discrete noise and exact draws; the number of rows is estimated. Columns get their own share,
 split by cells^(2/3), instead of the price of one round each (`one_way_share=none` does that), and 4 rounds per column
 are planned instead of 16: both lower the error at equal ρ. Tables whose expected noise exceeds any possible error are
@@ -23,7 +26,7 @@ no candidates. Few steps of mirror descent per round from the model of the last 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -31,6 +34,7 @@ from typing import ClassVar
 from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
+from understudy.mechanisms.assisted.public_rounds import Pace, PublicRounds
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
@@ -65,9 +69,10 @@ class Aim:
     name: ClassVar[str] = "aim"
     summary: ClassVar[str] = "Measures, round after round, the table of the workload that the model predicts worst."
     source: ClassVar[str] = "McKenna, Mullins, Sheldon and Miklau (2022)."
-    needs: ClassVar[str] = "A schema; better with a workload: the tables that matter."
+    needs: ClassVar[str] = "A schema; better with a workload: the tables that matter; a public table helps."
     limits: ClassVar[str] = "δ above 0. The model stays below model_bytes; a larger limit keeps more and takes longer."
     currencies: ClassVar[tuple[Currency, ...]] = ("concentrated",)
+    uses_public: ClassVar[bool] = True
 
     workload: str = field(
         default="pairs", metadata={"help": "pairs, triples, or tables with weights such as sex×age:2, age×income"}
@@ -130,12 +135,25 @@ class Aim:
         weights = shares_of(domain, columns) if self.one_way_share else None
         measured.add(curator.measure(columns, schedule.columns, weights))
         measured.refit(_FIRST_STEPS)
-        if schedule.rounds:
-            self._rounds(curator, measured, purse, schedule)
+        if not schedule.rounds:
+            return measured.refit(_LAST_STEPS).with_rounding()
+        candidates = Workload.of(self.workload, domain).candidates(domain, self.table_cells)
+        if curator.has_public:
+            assisted = PublicRounds.of(curator, measured, candidates)
+            assisted.run(purse, Pace(schedule.select, schedule.measure, self.selection_share, _ROUND_STEPS))
+            return measured.refit(_LAST_STEPS, tables=assisted.tables).with_rounding()
+        self._rounds(curator, measured, purse, schedule, candidates=candidates)
         return measured.refit(_LAST_STEPS).with_rounding()
 
-    def _rounds(self, curator: Curator, measured: Measured, purse: Purse, schedule: "_Schedule") -> None:
-        candidates = Workload.of(self.workload, curator.domain).candidates(curator.domain, self.table_cells)
+    def _rounds(
+        self,
+        curator: Curator,
+        measured: Measured,
+        purse: Purse,
+        schedule: "_Schedule",
+        *,
+        candidates: Mapping[Clique, float],
+    ) -> None:
         select, measure = schedule.select, schedule.measure
         while purse.left.rho:
             left = purse.left

@@ -46,6 +46,7 @@ class Case:
     copies: int = 1
     copies_mode: str = "resample"
     with_folder: bool = False
+    public: object | None = None
 
     def release(self, data: object, randomizer: Randomizer, *, out: Path | None = None, seed: int = 7) -> Release:
         """A release made with that randomizer, on a fixed date and under a fixed name."""
@@ -62,6 +63,7 @@ class Case:
                 copies_mode=self.copies_mode,
                 seed=seed,
                 out=out,
+                public=self.public,
                 _environment=environment,
             )
 

@@ -1,0 +1,1 @@
+"""Methods that take help from public data."""
