@@ -16,9 +16,6 @@ import numba
 
 __all__ = ["compiled"]
 
-FAST = frozenset({"reassoc", "contract", "nsz"})
-"""Freedoms for sums of floats that keep infinities and NaN meaningful."""
-
 
 class _CacheFile(Protocol):
     """What numba asks of the file behind a function's cache."""
@@ -32,17 +29,17 @@ class _CacheFile(Protocol):
     def flush(self) -> None: ...
 
 
-def compiled(*, fast: bool = False) -> Callable[[Callable[..., object]], Any]:
+def compiled() -> Callable[[Callable[..., object]], Any]:
     """Decorates a kernel: compiled on first call for each combination of argument types, without the interpreter lock.
 
-    Args:
-        fast: allows sums of floats to be reordered (`FAST`).
+    Sums of floats are never reordered ("fastmath"). The compiler would then make two versions of a loop and pick one by
+    how close together the arrays happen to lie in memory, so the same numbers could give different last digits, and a
+    line search different models: releases from the same answers would no longer be the same.
     """
 
     def decorate(function: Callable[..., object]) -> Any:  # what numba makes of a function has no useful static type
-        fastmath: bool | set[str] = set(FAST) if fast else False
-        cached = numba.njit(cache=True, nogil=True, fastmath=fastmath)(function)
-        return cached if _guard(cached) else numba.njit(nogil=True, fastmath=fastmath)(function)
+        cached = numba.njit(cache=True, nogil=True)(function)
+        return cached if _guard(cached) else numba.njit(nogil=True)(function)
 
     return decorate
 

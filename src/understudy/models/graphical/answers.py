@@ -279,7 +279,7 @@ class Answers:
         return _contract([joint, *operands], [label[name] for name in triple]).ravel()
 
 
-@compiled(fast=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _products(left, right):  # type: ignore[no-untyped-def]
     """Matrix products of two stacks. Not BLAS: its threads cost more than these small products when cores are busy."""
     stack, rows, depth = left.shape

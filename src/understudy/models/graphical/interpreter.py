@@ -53,7 +53,7 @@ class Operation(NamedTuple):
     third: int
 
 
-@compiled(fast=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _multiply(row, offsets, data, source):  # type: ignore[no-untyped-def]
     """large = source · small."""
     _, large, small, outer, inner, at, _, _ = row
@@ -72,7 +72,7 @@ def _multiply(row, offsets, data, source):  # type: ignore[no-untyped-def]
                 result[j] = factor[j] * value
 
 
-@compiled(fast=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _sum(row, offsets, data):  # type: ignore[no-untyped-def]
     """small = sums of large."""
     _, large, small, outer, inner, at, size, _ = row

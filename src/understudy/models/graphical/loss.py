@@ -176,7 +176,7 @@ def _map(program: Program, clique: Clique, host: Clique, groups: Ints | None) ->
     return program.inward(host, cells).astype(np.int32)
 
 
-@compiled(fast=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def evaluate(folded: Folded, marginals: Floats, gradient: Floats) -> float:
     """The loss at these marginals (counts, not shares); writes its gradient."""
     loss = 0.0

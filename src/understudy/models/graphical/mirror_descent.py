@@ -88,7 +88,7 @@ def _inherited(program: Program, start: Fit | None) -> Floats:
     return theta
 
 
-@compiled(fast=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _exponential(exponents, result):  # type: ignore[no-untyped-def]
     """exp of numbers in [−32, 0] to 11 digits: a polynomial of x/64 squared six times, which vectorises."""
     for i in range(exponents.size):
@@ -123,7 +123,7 @@ def _update(gradient, rate, bounds, change):  # type: ignore[no-untyped-def]
             result[cell] = max(rate * (least - piece[cell]), -_DEEPEST)
 
 
-@compiled(fast=True)  # pragma: no cover
+@compiled()  # pragma: no cover
 def _marginals(data, bounds, start, total, result):  # type: ignore[no-untyped-def]
     """The marginals that the last run left behind, each scaled to the total."""
     for table in range(bounds.size - 1):
