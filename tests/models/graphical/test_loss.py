@@ -10,7 +10,7 @@ from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.models.graphical.junction_tree import JunctionTree
-from understudy.models.graphical.loss import NoisyTable, estimate_total, evaluate, fold, known_cells, maximal
+from understudy.models.graphical.loss import Folded, NoisyTable, estimate_total, evaluate, fold, known_cells, maximal
 from understudy.models.graphical.program import Program
 from understudy.models.restrict import sub_indices
 
@@ -138,3 +138,22 @@ def test_a_measurement_becomes_a_noisy_table():
 def test_malformed_tables_are_refused(table, message):
     with pytest.raises(UsageError, match=message):
         table.check(small_domain())
+
+
+@pytest.mark.parametrize("cells", [4, 7, 16, 20])
+def test_the_loss_does_not_depend_on_where_arrays_lie_in_memory(cells: int) -> None:
+    """Loops that may reorder sums are compiled twice, and how close arrays lie decides which one runs."""
+    rng = np.random.default_rng(cells)
+    values = [rng.normal(size=cells) * 10.0 ** rng.integers(-3, 4, cells) for _ in range(3)]
+    found = set()
+    for gap in (0, 1, 2, 4, 8, 16, 64):
+        room = np.zeros(4 * (cells + gap))
+        views = [room[place * (cells + gap) :][:cells] for place in range(4)]
+        for view, value in zip(views, values, strict=False):
+            view[:] = value
+        marginals, target, precision, gradient = views
+        none = np.zeros(0)
+        sums, maps = np.zeros((0, 5), dtype=np.int64), np.zeros(0, dtype=np.int32)
+        loss = evaluate(Folded(precision, target, sums, maps, none, none, 0.0), marginals, gradient)
+        found.add((loss, gradient.tobytes()))
+    assert len(found) == 1
