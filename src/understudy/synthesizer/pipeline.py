@@ -12,14 +12,13 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
 
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
 from understudy.mechanisms.prepare import prepare
 from understudy.mechanisms.registry import uses_public
-from understudy.privacy.cost import Budget, Cost, Currency
+from understudy.privacy.cost import Budget
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.progress import Progress, silent
@@ -169,17 +168,7 @@ def _release(
         fits.append(_fit(curator, design, (run - 1) / copies.runs, told))
         charges += charges_of(run, curator.charges, curator.transcript.answers)
         told.stage("measure", run / copies.runs)
-    statement = Statement(
-        **_facts(design, copies, charges),
-        run=charged.receipt.run,
-        date=environment.now().date().isoformat(),
-        ledger=charged.facts,
-        left_out=tuple(tables.private.undeclared),
-        refused="" if environment.randomizer.private else TEST_DOUBLE,
-        versions=installed_versions(),
-    )
-    if statement.claim is not None and statement.claim[0] > design.budget.epsilon:
-        raise AssertionError("the run did not keep to its plan, so its claim would exceed the budget")
+    statement = _stated(design, copies, charges, charged, tables=tables, environment=environment)
     rows, rows_from = _rows(fits, copies)
     config = RunConfig(
         method=design.method.name,
@@ -195,36 +184,39 @@ def _release(
     return Release(design.schema, tuple(fits), statement, config, charged.extract(), tables.private.frame_kind)
 
 
-class _Facts(TypedDict):
-    title: str
-    method: str
-    currency: Currency
-    budget: Budget
-    unit: Unit
-    schema_digest: str
-    charges: tuple[Charge, ...]
-    granted: Cost
-    copies: int
-    copies_mode: str
-    as_planned: bool
-
-
-def _facts(design: Design, copies: Copies, charges: Sequence[Charge]) -> _Facts:
-    """What the statement says about the design, and whether the run kept to it."""
+def _stated(
+    design: Design,
+    copies: Copies,
+    charges: Sequence[Charge],
+    charged: Charged,
+    *,
+    tables: _Tables,
+    environment: Environment,
+) -> Statement:
+    """The statement of what ran, and whether the run kept to its plan."""
     planned = [step.cost for step in design.plan.steps] * copies.runs
-    return {
-        "title": design.schema.title,
-        "method": design.method.name,
-        "currency": design.currency,
-        "budget": design.budget,
-        "unit": design.schema.unit,
-        "schema_digest": digest_of(design.schema),
-        "charges": tuple(charges),
-        "granted": design.granted,
-        "copies": copies.count,
-        "copies_mode": copies.mode,
-        "as_planned": [charge.cost for charge in charges] == planned,
-    }
+    statement = Statement(
+        run=charged.receipt.run,
+        date=environment.now().date().isoformat(),
+        title=design.schema.title,
+        method=design.method.name,
+        currency=design.currency,
+        budget=design.budget,
+        unit=design.schema.unit,
+        schema_digest=digest_of(design.schema),
+        charges=tuple(charges),
+        granted=design.granted,
+        ledger=charged.facts,
+        copies=copies.count,
+        copies_mode=copies.mode,
+        as_planned=[charge.cost for charge in charges] == planned,
+        left_out=tuple(tables.private.undeclared),
+        refused="" if environment.randomizer.private else TEST_DOUBLE,
+        versions=installed_versions(),
+    )
+    if statement.claim is not None and statement.claim[0] > design.budget.epsilon:
+        raise AssertionError("the run did not keep to its plan, so its claim would exceed the budget")
+    return statement
 
 
 def _fit(curator: Curator, design: Design, done: float, told: Progress) -> Fitted:
