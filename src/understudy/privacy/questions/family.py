@@ -1,0 +1,120 @@
+"""Family: a column and the parents it may depend on, and the counts of the two against each other.
+
+A parent may be taken at a coarser level: several of its codes then count as one. Levels are public lists of code
+groups, so a row still falls in exactly one cell of the table of child and parents, and adding a row moves that cell by
+one and no other. What a score proves about tables moved in one cell by one therefore holds at every level.
+
+Counts are cut at 2⁶² divided by the (public) number of counted cells, so that no sum of them can wrap; a cut table
+moves by one cell by one, or not at all.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.compiled import compiled
+from understudy.counts.source import Ints
+from understudy.errors import UsageError
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+
+__all__ = ["LARGEST_TOTAL", "Family", "FamilyTables", "Levels"]
+
+LARGEST_TOTAL = 2**62
+"""No table handed to a score adds up to more."""
+
+Levels = Mapping[str, Sequence[Ints]]
+"""Column → its coarser levels, finest first: each gives every code of the column the number of its group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A child and its parents; `levels[i]` says how coarse parent i is taken (0, or nothing: its own codes)."""
+
+    child: str
+    parents: tuple[str, ...] = ()
+    levels: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.child in self.parents or len(set(self.parents)) != len(self.parents):
+            raise UsageError(f"family of {self.child!r}", "a column must not be its own parent, nor a parent twice.")
+        if self.levels and len(self.levels) != len(self.parents):
+            raise UsageError(f"family of {self.child!r}", "needs one level per parent.")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Child and parents."""
+        return (self.child, *self.parents)
+
+    def level(self, place: int) -> int:
+        """How coarse the parent at that place is taken; 0: its own codes."""
+        return self.levels[place] if self.levels else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FamilyTables:
+    """Turns exact counts of cliques into tables of parents × child; made once per question."""
+
+    domain: Domain
+    coarser: Levels = field(default_factory=dict)
+
+    def clique(self, family: Family) -> Clique:
+        """What must be counted for the family."""
+        return self.domain.clique(family.columns)
+
+    def shape(self, family: Family) -> tuple[int, int]:
+        """Combinations of the parents at their levels, and codes of the child."""
+        return math.prod(self._sizes(family)), self.domain.sizes[family.child]
+
+    def table(self, family: Family, counts: Ints) -> Ints:
+        """Counts in the shape (combinations of parents, codes of the child); parents in the family's order."""
+        clique = self.clique(family)
+        if counts.size != self.domain.cells(clique):
+            raise UsageError(f"family of {family.child!r}", "the counts do not have the cells of its table.")
+        codes = np.array(self.domain.shape(clique), dtype=np.int64)
+        steps = {family.child: np.arange(self.domain.sizes[family.child], dtype=np.int64)}
+        stride = self.domain.sizes[family.child]
+        for place in reversed(range(len(family.parents))):
+            name, group = family.parents[place], self._groups(family, place)
+            steps[name] = group * stride
+            stride *= self._sizes(family)[place]
+        found = np.zeros(stride, dtype=np.int64)
+        _scatter(counts, codes, np.concatenate([steps[name] for name in clique]), LARGEST_TOTAL // counts.size, found)
+        return found.reshape(self.shape(family))
+
+    def _groups(self, family: Family, place: int) -> Ints:
+        name, level = family.parents[place], family.level(place)
+        if level == 0:
+            return np.arange(self.domain.sizes[name], dtype=np.int64)
+        return self.coarser[name][level - 1]
+
+    def _sizes(self, family: Family) -> list[int]:
+        return [int(self._groups(family, place).max()) + 1 for place in range(len(family.parents))]
+
+
+@compiled()  # pragma: no cover
+def _scatter(counts: Ints, codes: Ints, steps: Ints, most: int, found: npt.NDArray[np.int64]) -> None:
+    """Adds every count (cut at `most`) to the place that the codes of its cell sum up to."""
+    width = codes.size
+    code, start = np.zeros(width, np.int64), np.zeros(width, np.int64)
+    for column in range(1, width):
+        start[column] = start[column - 1] + codes[column - 1]
+    place = 0
+    for column in range(width):
+        place += steps[start[column]]
+    for cell in range(counts.size):
+        if counts[cell]:
+            found[place] += min(counts[cell], most)
+        column = width - 1
+        while column >= 0:  # the next cell: the last column moves on, those that end begin anew
+            place -= steps[start[column] + code[column]]
+            code[column] += 1
+            if code[column] < codes[column]:
+                place += steps[start[column] + code[column]]
+                break
+            code[column] = 0
+            place += steps[start[column]]
+            column -= 1
