@@ -1,0 +1,221 @@
+"""From a tree and a price per layer to a fitted model: what all tree methods share.
+
+    costs = TreeCosts.shared(cost, layers=tree.layers, allocation="half_leaf", total_share=0.01)
+    model = fit_tree(curator, tree, costs, TreeFit(negatives="clip_rescale"))
+
+Privacy. Every layer of a tree, and the full table below it, holds each record in exactly one cell, so one unit moves
+each of them by at most its k rows: a layer is a histogram and costs what `measure` charges for one. The layers (and
+the number of rows, where it is bought) are counted one beside the other, so their prices add up: `TreeCosts.spent`.
+The structure must be public or come from earlier answers. Everything after `measure` is post-processing.
+
+Impossible cells are dropped after noise (the same law as never asking about them), and enter the fit as known zeros.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.errors import ResourceError, UsageError, nearest
+from understudy.marginals.answer import Measurement
+from understudy.marginals.clique import Clique
+from understudy.marginals.partition import Partition
+from understudy.mechanisms.forecast import noisy_step
+from understudy.mechanisms.mechanism import PublicFacts, Step
+from understudy.models.restrict import allowed
+from understudy.models.tree.least_squares import HistogramTree, least_squares
+from understudy.models.tree.projection import TreeNegatives, nonnegative_tree
+from understudy.models.tree.structure import Structure
+from understudy.models.tree.tree_model import LEAF_LIMIT, Rounding, TreeModel
+from understudy.privacy.cost import Cost
+from understudy.privacy.curator import Curator
+
+__all__ = [
+    "LEAF_BYTES",
+    "Allocation",
+    "TotalPolicy",
+    "TreeCosts",
+    "TreeFit",
+    "allocation_weights",
+    "check_cells",
+    "check_choice",
+    "check_share",
+    "check_whole",
+    "fit_tree",
+]
+
+Allocation = Literal["equal", "half_leaf", "custom"]
+TotalPolicy = Literal["noisy", "estimated"]
+
+LEAF_BYTES = 100
+"""Memory a run needs per cell of the full table, at its peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCosts:
+    """What each part is bought for: the number of rows, each layer below the root, and the full table.
+
+    A cost of nothing (`Cost()`) means that the layer is not measured; `root` alone may also be known: see `TreeFit`.
+    """
+
+    root: Cost
+    layers: tuple[Cost, ...]
+    leaves: Cost
+
+    @classmethod
+    def shared(
+        cls, cost: Cost, layers: int, allocation: str = "equal", *, shares: str = "", total_share: float = 0.0
+    ) -> Self:
+        """The cost (ε or ρ, δ left out) shared out: `total_share` of it for the number of rows, the rest by scheme.
+
+        Whatever rounding leaves over goes to the full table, so the parts add up to the cost exactly.
+        """
+        root = cost.share(total_share)
+        rest = Cost(cost.epsilon - root.epsilon, cost.rho - root.rho)
+        parts = rest.split([float(weight) for weight in allocation_weights(layers, allocation, shares)])
+        upper = tuple(parts[:-1])
+        return cls(root, upper, rest - sum(upper, Cost()))
+
+    @property
+    def spent(self) -> Cost:
+        """The price of everything."""
+        return sum(self.layers, self.root + self.leaves)
+
+    def steps(self, structure_sizes: Sequence[int], cells: int, unit_rows: int) -> tuple[Step, ...]:
+        """The steps of a plan, given the number of nodes of each layer below the root and of the full table."""
+        names = [f"measure layer {number}" for number in range(1, len(self.layers) + 1)]
+        parts = [("measure total", self.root, 1), *zip(names, self.layers, structure_sizes, strict=True)]
+        parts.append(("measure table", self.leaves, cells))
+        return tuple(noisy_step(name, cost, size, unit_rows) for name, cost, size in parts if _bought(cost))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFit:
+    """How noisy counts become a model. `known_rows`: the number of rows where it is public, None otherwise."""
+
+    negatives: TreeNegatives = "clip_rescale"
+    rounding: Rounding = "multinomial"
+    known_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("negatives", self.negatives, get_args(TreeNegatives))
+        check_choice("rounding", self.rounding, get_args(Rounding))
+        if self.known_rows is not None and (type(self.known_rows) is not int or self.known_rows < 0):
+            raise UsageError("known rows", f"must be a whole number of 0 or more, got {self.known_rows!r}.")
+
+
+def fit_tree(curator: Curator, structure: Structure, costs: TreeCosts, fit: TreeFit) -> TreeModel:
+    """Measures the layers that were paid for and the full table, in one go, and fits all of them together."""
+    targets: list[tuple[int, Clique | Partition, Cost]] = [(0, Clique(), costs.root)]
+    targets += [(place, structure.partition(place), cost) for place, cost in enumerate(costs.layers, start=1)]
+    targets += [(structure.layers + 1, structure.domain.everything(), costs.leaves)]
+    bought = [target for target in targets if _bought(target[2])]
+    whole = sum((cost for _, _, cost in bought), Cost())
+    # The weights are whole numbers that add up to the whole, so every part gets exactly its own cost.
+    weights = [cost.epsilon + cost.rho for _, _, cost in bought]
+    answers = curator.measure([target for _, target, _ in bought], whole, weights)
+    found = {place: answer for (place, _, _), answer in zip(bought, answers, strict=True)}
+    return _fitted(curator, structure, found, fit)
+
+
+def _fitted(curator: Curator, structure: Structure, found: dict[int, Measurement], fit: TreeFit) -> TreeModel:
+    domain = structure.domain
+    tree = HistogramTree.of(structure)
+    values: list[npt.ArrayLike] = []
+    variances: list[npt.ArrayLike] = []
+    for place in range(len(tree.sizes)):
+        values.append(found[place].values if place in found else 0.0)
+        variances.append(found[place].law.variance if place in found else math.inf)
+    if fit.known_rows is not None:
+        values[0], variances[0] = float(fit.known_rows), 0.0
+    cells = np.arange(tree.sizes[-1], dtype=np.int64)
+    possible = allowed(domain, domain.everything(), cells, curator.forbidden)
+    if not possible.all():
+        values[-1] = np.where(possible, values[-1], 0)
+        variances[-1] = np.where(possible, variances[-1], 0.0)
+    estimate = least_squares(tree, values, variances)
+    total = max(0.0, float(estimate.values[0][0]))
+    # A table cleaned to a total of 0 would carry no shape at all; any positive total keeps one.
+    counts = nonnegative_tree(tree, estimate.values, max(total, 1.0), fit.negatives, possible=possible)
+    return TreeModel.of(structure, estimate.values[-1], counts[-1], total, fit.rounding)
+
+
+def allocation_weights(layers: int, allocation: str, shares: str = "") -> list[Fraction]:
+    """Fractions of the cost for each layer and, last, for the full table: they add up to 1.
+
+    `equal`: the same for all. `half_leaf`: half for the full table, the other half shared by the layers. `custom`:
+    as listed in `shares`, one per layer and one for the full table, separated by commas.
+    """
+    check_choice("allocation", allocation, get_args(Allocation))
+    if allocation == "custom":
+        return _custom(layers, shares)
+    if shares:
+        raise UsageError("shares", f"have no meaning with allocation {allocation}.", "Set allocation=custom.")
+    if allocation == "equal" or not layers:
+        return [Fraction(1, layers + 1)] * (layers + 1)
+    return [Fraction(1, 2 * layers)] * layers + [Fraction(1, 2)]
+
+
+def check_cells(facts: PublicFacts, most: int, where: str) -> int:
+    """Number of cells of the full table.
+
+    Raises:
+        ResourceError: if it is too large to be written out.
+        UsageError: if the rules leave no combination possible.
+    """
+    domain = facts.domain
+    cells = domain.cells(domain.columns)
+    if cells > most:
+        fix = "Use fewer columns or coarser bins, raise most_cells if memory allows, or use a method that keeps small"
+        raise ResourceError(
+            f"{where}: the full table of {len(domain.columns)} columns has {cells:,} cells",
+            cells * LEAF_BYTES,
+            most * LEAF_BYTES,
+            f"{fix} tables only (mst, aim).",
+        )
+    if facts.forbidden:
+        everything = domain.everything()
+        if not allowed(domain, everything, np.arange(cells, dtype=np.int64), facts.forbidden).any():
+            raise UsageError("rules", "leave no combination possible.", "Drop or narrow a rule.")
+    return cells
+
+
+def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    """Raises if the value of an option is none of the known ones."""
+    if value not in known:
+        raise UsageError(f"{name} {value!r}", "is not a known choice.", nearest(str(value), known))
+
+
+def check_whole(name: str, value: object, least: int, most: int = LEAF_LIMIT) -> None:
+    """Raises if the value of an option is not a whole number in that range."""
+    if type(value) is not int or not least <= value <= most:
+        raise UsageError(name, f"must be a whole number from {least:,} to {most:,}, got {value!r}.")
+
+
+def check_share(name: str, value: object) -> None:
+    """Raises if the value of an option is not a number between 0 and 1, both excluded."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1.0:
+        raise UsageError(name, f"must lie between 0 and 1, both excluded, got {value!r}.")
+
+
+def _custom(layers: int, shares: str) -> list[Fraction]:
+    try:
+        listed = [Fraction(part.strip()) for part in shares.split(",")]
+    except (ValueError, ZeroDivisionError):
+        listed = []
+    wrong = len(listed) != layers + 1 or min(listed, default=Fraction(0)) <= 0
+    if wrong or abs(sum(listed, Fraction(0)) - 1) > Fraction(1, 10**6):
+        rule = (
+            f"must be {layers + 1} numbers above 0 that add up to 1 (each layer, then the full table), got {shares!r}."
+        )
+        raise UsageError("shares", rule, "For example shares=0.2,0.3,0.5 with two layers.")
+    whole = sum(listed, Fraction(0))
+    return [share / whole for share in listed]
+
+
+def _bought(cost: Cost) -> bool:
+    return bool(cost.epsilon or cost.rho)
