@@ -40,13 +40,12 @@ from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.privacy.quality import SCORE_UNIT
-from understudy.privacy.questions.family import Family, FamilyTables, Levels
+from understudy.privacy.questions.family import LARGEST_SCORE, Family, FamilyTables, Levels, penalised
 
 __all__ = ["Dependence", "IndependenceGap", "replaced_dependence"]
 
 Words = npt.NDArray[np.uint64]
 
-_LARGEST_SCORE = 2**62
 _NARROW_TOTAL = 2**30
 _HALF = 32
 
@@ -59,6 +58,7 @@ class Dependence:
     options: Sequence[Family]
     domain: Domain
     coarser: Levels = field(default_factory=dict)
+    penalties: Sequence[float] = ()
 
     @property
     def cliques(self) -> Sequence[Clique]:
@@ -76,10 +76,10 @@ class Dependence:
         return False
 
     def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
-        """⌊R⌋ of each family in score units."""
+        """⌊R⌋ of each family in score units, less its penalty (public, in rows)."""
         tables = FamilyTables(self.domain, self.coarser)
         found = (_gap(tables.table(family, exact[tables.clique(family)]), 2) for family in self.options)
-        return np.fromiter(found, dtype=np.int64, count=len(self.options))
+        return penalised(self.name, found, self.penalties, len(self.options))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +137,7 @@ def _gap(table: Ints, parts: int) -> int:
     else:
         high, low = _apart_wide(table.astype(np.uint64))
         apart = (int(high) << 64) + int(low)
-    return min(_LARGEST_SCORE, SCORE_UNIT * apart // (parts * total))
+    return min(LARGEST_SCORE, SCORE_UNIT * apart // (parts * total))
 
 
 @compiled()  # pragma: no cover

@@ -4,12 +4,14 @@ A parent may be taken at a coarser level: several of its codes then count as one
 groups, so a row still falls in exactly one cell of the table of child and parents, and adding a row moves that cell by
 one and no other. What a score proves about tables moved in one cell by one therefore holds at every level.
 
+Penalties are public and subtracted from finished scores as whole score units; that moves no score between neighbours.
+
 Counts are cut at 2⁶² divided by the (public) number of counted cells, so that no sum of them can wrap; a cut table
 moves by one cell by one, or not at all.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,8 +22,11 @@ from understudy.counts.source import Ints
 from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
+from understudy.privacy.quality import SCORE_UNIT
 
-__all__ = ["LARGEST_TOTAL", "Family", "FamilyTables", "Levels"]
+__all__ = ["LARGEST_SCORE", "LARGEST_TOTAL", "Family", "FamilyTables", "Levels", "penalised"]
+
+LARGEST_SCORE = 2**62
 
 LARGEST_TOTAL = 2**62
 """No table handed to a score adds up to more."""
@@ -93,6 +98,22 @@ class FamilyTables:
 
     def _sizes(self, family: Family) -> list[int]:
         return [int(self._groups(family, place).max()) + 1 for place in range(len(family.parents))]
+
+
+def penalised(name: str, scores: Iterable[int], penalties: Sequence[float], count: int) -> Ints:
+    """Scores less their penalties (in rows, or in the score's own unit), all within ±2⁶²."""
+    cuts = list(penalties) or [0.0] * count
+    if len(cuts) != count or not np.isfinite(cuts).all():
+        raise UsageError(f"select {name}", "needs one finite penalty per option, or none.")
+    found = (
+        max(-LARGEST_SCORE, min(LARGEST_SCORE, score - _units(cut))) for score, cut in zip(scores, cuts, strict=True)
+    )
+    return np.fromiter(found, dtype=np.int64, count=count)
+
+
+def _units(penalty: float) -> int:
+    whole = math.floor(penalty)
+    return whole * SCORE_UNIT + round((penalty - whole) * SCORE_UNIT)
 
 
 @compiled()  # pragma: no cover
