@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from understudy.report.html import POLICY, render_page
-from understudy.report.page import Bars, Items, Page, Paragraph, Section, Table
+from understudy.report.page import Bars, Items, Lines, Page, Paragraph, Points, Section, Series, Table
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -28,6 +28,17 @@ PAYLOADS = [
     "<b" + "\n" + ">x</b>",
     "`${alert(1)}`",
     "<" * 1000,
+    *(
+        template.format(tag=tag)
+        for tag in ("script", "img", "svg", "iframe", "object", "math", "style", "base")
+        for template in (
+            "<{tag} src=x onerror=alert(1)>",
+            "</{tag}><{tag}/onload=alert(1)>",
+            "'\"></td></tr></table><{tag}>",
+            "<{tag}\t\nonfocus=alert(1) autofocus",
+            "&lt;{tag}&gt;<{tag}>",
+        )
+    ),
 ]
 
 
@@ -54,6 +65,8 @@ def _page(text: str) -> Page:
         Items((text, text)),
         Table((text, "plain"), ((text, text),), caption=text, numeric=frozenset({text})),
         Bars(text, (text,), (3.0,), (1.0,)),
+        Lines(text, text, text, (Series(text, (0.1, 1.0), (3.0, 2.0), (2.0, 1.0), (4.0, 3.0)),), yardstick=1.0),
+        Points(text, text, text, ((0.0, 1.0), (1.0, 0.5))),
     )
     return Page(text, text, (Section(text, text, blocks),), footer=text)
 

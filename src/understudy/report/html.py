@@ -9,6 +9,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from understudy.report.charts import draw_bars
+from understudy.report.curves import draw_lines, draw_points
 from understudy.report.page import Page
 
 __all__ = ["POLICY", "render_page"]
@@ -31,5 +32,6 @@ def _template() -> Template:
 
 def render_page(page: Page) -> str:
     """The page as HTML text. Characters that may not stand in a file (lone surrogates, NUL) are shown escaped."""
-    text = _template().render(page=page, policy=POLICY, draw_bars=draw_bars)
+    drawing = {"draw_bars": draw_bars, "draw_lines": draw_lines, "draw_points": draw_points}
+    text = _template().render(page=page, policy=POLICY, **drawing)
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Bars", "Block", "Items", "Page", "Paragraph", "Section", "Table"]
+__all__ = ["Bars", "Block", "Items", "Lines", "Page", "Paragraph", "Points", "Section", "Series", "Table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,40 @@ class Bars:
     half_widths: tuple[float, ...] = ()
 
 
-Block = Paragraph | Items | Table | Bars
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One curve: a value for each place, with the ends of its interval where there is one."""
+
+    name: str
+    places: tuple[float, ...]
+    values: tuple[float, ...]
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Curves over one axis; `yardstick` draws a level to hold them against."""
+
+    caption: str
+    across: str
+    upward: str
+    series: tuple[Series, ...]
+    logarithmic: bool = False
+    yardstick: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A point for each pair of numbers, with the diagonal on which both are equal."""
+
+    caption: str
+    across: str
+    upward: str
+    points: tuple[tuple[float, float], ...]
+
+
+Block = Paragraph | Items | Table | Bars | Lines | Points
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +94,5 @@ class Page:
     banner: str
     sections: Sequence[Section]
     footer: str = ""
+    confidential: bool = False
+    """Whether it compares with the private table: then the banner is set in a warning colour."""
