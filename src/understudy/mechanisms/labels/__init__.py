@@ -1,0 +1,1 @@
+"""Labels for records whose other columns are public."""

@@ -1,0 +1,92 @@
+"""LeafSize: how many records a branch should have before it is split, so that its noisy shares are good enough.
+
+The smallest n whose interval (see `leaf_interval`) is no wider than asked for. λ follows from a budget: an ensemble of
+T trees for each of c private columns shares ε equally, and one record moves a leaf table by Δ = 1 when it is added or
+removed, by Δ = 2 when its label changes, so λ = ε/(Δ·T·c). Public: no record is involved, nothing is charged.
+
+Widths fall with n up to ripples, because n·p₀ is rounded. The search doubles and halves n, then walks down as long as
+one of the 32 sizes below is narrow enough too.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from understudy.errors import UsageError, nearest
+from understudy.mechanisms.labels.leaf_interval import (
+    MOST_RECORDS,
+    LeafInterval,
+    check_rate,
+    check_share,
+    leaf_interval,
+)
+
+__all__ = ["LeafSize", "Relation", "leaf_rate", "leaf_size"]
+
+Relation = Literal["add_remove", "label_change"]
+_RIPPLE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class LeafSize:
+    """The answer: records a branch needs, the λ it was computed for, and the interval at that size."""
+
+    records: int
+    rate: float
+    interval: LeafInterval
+
+
+def leaf_rate(epsilon: float, *, trees: int = 5, columns: int = 1, relation: Relation = "add_remove") -> float:
+    """λ of every leaf table when ε is shared by `trees` trees for each of `columns` private columns.
+
+    >>> leaf_rate(1.0, trees=5, columns=2)
+    0.1
+    >>> leaf_rate(2.0, trees=5, columns=2, relation="label_change")
+    0.1
+    """
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 < epsilon <= 1e6:
+        raise UsageError("epsilon", f"must be a number above 0 and at most 1,000,000, got {epsilon!r}.")
+    for name, value in (("trees", trees), ("columns", columns)):
+        if type(value) is not int or not 1 <= value <= 1000:
+            raise UsageError(name, f"must be a whole number from 1 to 1,000, got {value!r}.")
+    if relation not in get_args(Relation):
+        raise UsageError(f"relation {relation!r}", "is not known.", nearest(str(relation), get_args(Relation)))
+    distance = 2 if relation == "label_change" else 1
+    return epsilon / (distance * trees * columns)
+
+
+def leaf_size(width: float, *, rate: float, share: float = 0.5, confidence: float = 0.9) -> LeafSize:
+    """The smallest number of records at which a label's share is known within `width`.
+
+    Args:
+        width: most that the ends of the interval may differ.
+        rate: λ, one over the scale of the noise on a count; `leaf_rate` gives it for a budget.
+        share: the label's true share in the leaf; one half is the worst case.
+        confidence: probability of the interval.
+
+    Raises:
+        UsageError: for numbers out of range, or if ten million records would not do.
+    """
+    check_share(share)
+    check_rate(rate)
+    if isinstance(width, bool) or not isinstance(width, int | float) or not 0.0 < width < 1.0:
+        raise UsageError("width", f"must lie between 0 and 1, both excluded, got {width!r}.")
+
+    def interval(records: int) -> LeafInterval:
+        return leaf_interval(share, rate, records, confidence=confidence)
+
+    high = 1
+    while interval(high).width > width:
+        if high >= MOST_RECORDS:
+            rule = f"is not reached with {MOST_RECORDS:,} records at λ = {rate:.6g}."
+            raise UsageError(f"width {width!r}", rule, "Allow a wider interval or a larger ε.")
+        high = min(2 * high, MOST_RECORDS)
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if interval(middle).width <= width else (middle, high)
+    smaller: int | None = high
+    while smaller is not None:
+        high = smaller
+        below = range(max(1, high - _RIPPLE), high)
+        smaller = next((records for records in below if interval(records).width <= width), None)
+    return LeafSize(high, rate, interval(high))

@@ -1,0 +1,1 @@
+"""Labels given public columns: ensembles of decision trees with noisy leaf tables."""
