@@ -84,9 +84,7 @@ def test_counting_occupied_codes_only_would_move_it_by_almost_four() -> None:
         return by_formula(counts, sum(count > 0 for count in counts))
 
     assert occupied([9, 1]) - occupied([9, 0]) == pytest.approx(3.896, abs=1e-3)
-    worst = max(
-        abs(occupied([a, b]) - occupied([a, b - 1])) for a in range(200) for b in range(1, 200) if a + b > 1
-    )
+    worst = max(abs(occupied([a, b]) - occupied([a, b - 1])) for a in range(200) for b in range(1, 200) if a + b > 1)
     assert 3.98 < worst < 4
     assert worst > float(NodeAic("split", ["a"], np.ones((1, 1), dtype=bool)).sensitivity) / AIC_UNIT
 
@@ -168,7 +166,7 @@ def test_five_columns_have_thirty_ordered_splits_and_their_order_counts() -> Non
 
 def test_stopping_scores_the_range_of_aic() -> None:
     quality = AicRange("stop", ["a", "b", "c"], EVERY, np.ones((1, 2), dtype=bool), 100)
-    (go_on, stop), = quality.scores(HUNDRED).tolist()
+    ((go_on, stop),) = quality.scores(HUNDRED).tolist()
     assert go_on / (1000 * AIC_UNIT) == pytest.approx((15.395 - 1.1 * 6.961) / 2, abs=1e-3)
     assert stop == -go_on
     rate = float(selection_rate(Cost(epsilon=UNIT), quality.sensitivity, "stop", monotone=False))
@@ -179,7 +177,7 @@ def test_stopping_scores_the_range_of_aic() -> None:
 def test_only_compared_columns_count_for_stopping() -> None:
     compared = np.array([[True, False, True]])
     quality = AicRange("stop", ["a", "b", "c"], compared, np.ones((1, 2), dtype=bool), 0)
-    (go_on, _), = quality.scores(HUNDRED).tolist()
+    ((go_on, _),) = quality.scores(HUNDRED).tolist()
     assert go_on / (1000 * AIC_UNIT) == pytest.approx((9.0212 - 6.9614) / 2, abs=1e-4)
     with pytest.raises(UsageError, match="at least one column"):
         AicRange("stop", ["a"], np.zeros((1, 1), dtype=bool), np.ones((1, 2), dtype=bool))

@@ -191,7 +191,9 @@ def split_count(columns: int, layers: int) -> int:
     >>> split_count(5, 2), split_count(5, 3)
     (30, 150)
     """
-    terms = [(-1) ** left_out * _choose(layers, left_out) * (layers - left_out) ** columns for left_out in range(layers)]
+    terms = [
+        (-1) ** left_out * _choose(layers, left_out) * (layers - left_out) ** columns for left_out in range(layers)
+    ]
     return sum(terms)
 
 
