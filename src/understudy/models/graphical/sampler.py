@@ -8,15 +8,17 @@ on the generator's next words only.
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.compiled import compiled
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
 from understudy.models.draw import code_dtype
-from understudy.models.graphical.junction_tree import JunctionTree
 
-__all__ = ["Sampler"]
+__all__ = ["Sampler", "Steps"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -26,10 +28,29 @@ _BLOCK = 1 << 14
 _SHORT = 1 << 16
 
 
+class Steps(Protocol):
+    """An order of drawing: at each step fresh columns, given columns drawn before."""
+
+    @property
+    def domain(self) -> Domain:
+        """The codes."""
+        ...
+
+    @property
+    def separators(self) -> tuple[Clique, ...]:
+        """Per step the columns it depends on, in the order of its table's rows."""
+        ...
+
+    @property
+    def fresh(self) -> tuple[Clique, ...]:
+        """Per step the columns it draws."""
+        ...
+
+
 class Sampler:
     """Draws coded records of one model; made once, used for any number of draws."""
 
-    def __init__(self, tree: JunctionTree, tables: Sequence[Floats]) -> None:
+    def __init__(self, tree: Steps, tables: Sequence[Floats]) -> None:
         self._domain = tree.domain
         self._tables = [np.ascontiguousarray(table) for table in tables]
         place = {name: position for position, name in enumerate(tree.domain.columns)}

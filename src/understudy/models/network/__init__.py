@@ -1,0 +1,1 @@
+"""Bayesian networks: every column given its parents, in an order in which parents come first."""
