@@ -148,7 +148,7 @@ def distance(truth: Codes, other: Codes, domain: Domain, names: Sequence[str]) -
 
 def coded(codec: TableCodec, table: pa.Table) -> Codes:
     """The codes of a table."""
-    return {name: codec.encode(name, table.column(name)) for name in codec.domain.columns}
+    return {name: codec.encode(name, table.column(codec.origin(name))) for name in codec.domain.columns}
 
 
 def read(folder: str) -> tuple[Schema, pa.Table]:

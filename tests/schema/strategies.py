@@ -161,7 +161,8 @@ def integers(draw: st.DrawFn, name: str) -> NumberColumn:
     step = draw(st.integers(1, max(1, min(7, upper - lower))))
     special = draw(st.lists(st.integers(lower - 9, upper + 9) | st.just(999_998), max_size=3, unique=True))
     shared = {key: draw(value) for key, value in _shared("int64", "int32", "double").items()}
-    column = Integer(name=name, lower=lower, upper=upper, special=tuple(special), step=step, **shared)
+    split = draw(st.sampled_from(((), (), (100, 20, 50, 25, 10, 5, 2), (7,), (6, 4))))
+    column = Integer(name=name, lower=lower, upper=upper, special=tuple(special), step=step, split=split, **shared)
     return draw(_binned(column, lambda count: lower + count * step))
 
 

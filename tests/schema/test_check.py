@@ -9,6 +9,7 @@ from understudy.schema import Boolean, Category, Cut, Derived, Impossible, Integ
 from understudy.schema.check import problems_of
 
 AGE = Integer(name="age", lower=0, upper=99)
+WAGE = Integer(name="wage", lower=0, upper=99, split=(10,))
 SEX = Category(name="sex", labels=("F", "M"))
 
 
@@ -31,6 +32,8 @@ def test_valid_schemas_have_no_problems(schema: Schema) -> None:
     [
         (problems(), "columns: must list at least one column"),
         (problems(AGE, AGE), "columns.age: is declared 2 times"),
+        (problems(WAGE, Boolean(name="wage.kind")), "columns.wage.split: makes a part called 'wage.kind'"),
+        (problems(WAGE, unit=Unit("wage.size", 2)), "columns.wage.split: makes a part called 'wage.size'"),
         (problems(Boolean(name="")), "a name is empty"),
         (problems(Boolean(name="a\0")), "NUL"),
         (problems(Boolean(name=3)), "3 must be text"),

@@ -54,6 +54,7 @@ def valid_texts(column: Column) -> tuple[str, ...]:
     ends = [lower, upper, *getattr(column, "special", ())]
     if isinstance(lower, int | float) and isinstance(upper, int | float):
         ends.append(type(lower)((lower + upper) // 2 if isinstance(lower, int) else (lower + upper) / 2))
+        ends += [lower + divisor for divisor in getattr(column, "split", ()) if lower + divisor <= upper]
         return tuple(str(value) for value in ends)
     style = getattr(column, "format", None)
     return tuple(value.strftime(style) if style else value.isoformat() for value in ends)

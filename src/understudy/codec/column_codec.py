@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["CodeArray", "ColumnCodec", "Layout", "code_type", "encode_safely", "through_dictionary"]
+__all__ = ["CodeArray", "CodeReader", "ColumnCodec", "Layout", "code_type", "encode_safely", "through_dictionary"]
 
 CodeArray = npt.NDArray[np.unsignedinteger]
 Encode = Callable[[pa.Array], CodeArray]
@@ -76,25 +76,16 @@ class Layout:
         return next((code for code in (self.other_code, self.missing_code) if code is not None), 0)
 
 
-class ColumnCodec(Protocol):
-    """Values ⇄ codes of one column. `encode` looks at one value at a time and never raises on content."""
+class CodeReader(Protocol):
+    """Values → one column of codes. `encode` looks at one value at a time and never raises on content."""
 
     @property
     def layout(self) -> Layout:
         """The codes."""
         ...
 
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """What `decode` returns, from the schema alone."""
-        ...
-
     def encode(self, array: pa.Array) -> CodeArray:
         """The code of each value, for an array of any Arrow type."""
-        ...
-
-    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
-        """One value per code; values of a bin are drawn evenly from it."""
         ...
 
     def describe(self, code: int) -> str:
@@ -103,6 +94,19 @@ class ColumnCodec(Protocol):
 
     def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
         """The codes meant by a condition such as "F", "missing", "42" or "20..30"; none if nothing fits."""
+        ...
+
+
+class ColumnCodec(CodeReader, Protocol):
+    """Values ⇄ codes of one column that is not split."""
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """What `decode` returns, from the schema alone."""
+        ...
+
+    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
+        """One value per code; values of a bin are drawn evenly from it."""
         ...
 
 

@@ -1,26 +1,33 @@
 """Rules as cells: which cells of which small tables no record can be in."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
-from understudy.codec.column_codec import ColumnCodec
+from understudy.codec.column_codec import CodeReader
 from understudy.codec.label_codec import LabelCodec
 from understudy.codec.number_codec import NumberCodec
+from understudy.codec.split.split_codec import SplitCodec
 from understudy.errors import Problem, SchemaError
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
-from understudy.schema import Category, Impossible, Range, Schema
+from understudy.schema import Category, Range, Schema, code_names
 from understudy.schema.bins import number_of
 
 __all__ = ["MOST_CELLS", "forbidden_cells"]
 
 MOST_CELLS = 10_000_000
 
-Mask = npt.NDArray[np.bool_]
+Conditions = Mapping[str, tuple[str | None, ...] | Range]
 
 
-def forbidden_cells(schema: Schema, codecs: dict[str, ColumnCodec], domain: Domain) -> tuple[Forbidden, ...]:
-    """The cells excluded by the schema's rules and hierarchies; rules over columns that are left out are skipped.
+def forbidden_cells(
+    schema: Schema, codecs: Mapping[str, CodeReader], splits: Mapping[str, SplitCodec], domain: Domain
+) -> tuple[Forbidden, ...]:
+    """The cells excluded by the schema's rules, hierarchies and split columns; what names columns left out is skipped.
+
+    A rule about a split column is one about its size.
 
     Raises:
         SchemaError: naming every rule whose table would have more than ten million cells.
@@ -28,13 +35,18 @@ def forbidden_cells(schema: Schema, codecs: dict[str, ColumnCodec], domain: Doma
     problems: list[Problem] = []
     found: list[Forbidden] = []
     for place, rule in enumerate(schema.rules):
-        if all(name in codecs for name in rule.when) and _fits(domain, tuple(rule.when), f"rules[{place}]", problems):
-            found.append(_of_rule(rule, codecs, domain))
+        when = {code_names(schema.column(name))[0]: said for name, said in rule.when.items()}
+        if when.keys() <= codecs.keys() and _fits(domain, tuple(when), f"rules[{place}]", problems):
+            found.append(_of_rule(when, codecs, domain))
     for column in schema.modelled:
         if isinstance(column, Category) and column.within is not None and {column.name, column.within} <= set(codecs):
             names = (column.name, column.within)
             if _fits(domain, names, f"columns.{column.name}.within", problems):
                 found.append(_of_hierarchy(column, codecs, domain))
+    for name, split in splits.items():
+        parts = code_names(schema.column(name))
+        if not split.possible.all() and _fits(domain, parts, f"columns.{name}.split", problems):
+            found.append(Forbidden(domain.clique(parts), ~split.possible.ravel()))
     if problems:
         raise SchemaError(problems)
     return tuple(found)
@@ -48,17 +60,17 @@ def _fits(domain: Domain, names: tuple[str, ...], where: str, problems: list[Pro
     return cells <= MOST_CELLS
 
 
-def _of_rule(rule: Impossible, codecs: dict[str, ColumnCodec], domain: Domain) -> Forbidden:
-    clique = domain.clique(rule.when)
+def _of_rule(when: Conditions, codecs: Mapping[str, CodeReader], domain: Domain) -> Forbidden:
+    clique = domain.clique(when)
     mask = np.ones((1,) * len(clique), dtype=bool)
     for axis, name in enumerate(clique):
         hit = np.zeros(domain.sizes[name], dtype=bool)
-        hit[_codes_of(rule.when[name], codecs[name])] = True
+        hit[_codes_of(when[name], codecs[name])] = True
         mask = mask & hit.reshape(tuple(-1 if place == axis else 1 for place in range(len(clique))))
     return Forbidden(clique, np.ascontiguousarray(mask).ravel())
 
 
-def _codes_of(said: tuple[str | None, ...] | Range, codec: ColumnCodec) -> npt.NDArray[np.int64]:
+def _codes_of(said: tuple[str | None, ...] | Range, codec: CodeReader) -> npt.NDArray[np.int64]:
     if isinstance(said, Range):
         if not isinstance(codec, NumberCodec):
             return np.asarray([], dtype=np.int64)
@@ -69,7 +81,7 @@ def _codes_of(said: tuple[str | None, ...] | Range, codec: ColumnCodec) -> npt.N
     return np.asarray([code for code in codes if code is not None], dtype=np.int64)
 
 
-def _code_of(text: str | None, codec: ColumnCodec) -> int | None:
+def _code_of(text: str | None, codec: CodeReader) -> int | None:
     if text is None:
         return codec.layout.missing_code
     if isinstance(codec, NumberCodec):
@@ -78,7 +90,7 @@ def _code_of(text: str | None, codec: ColumnCodec) -> int | None:
     return int(found[0]) if len(found) else None
 
 
-def _of_hierarchy(column: Category, codecs: dict[str, ColumnCodec], domain: Domain) -> Forbidden:
+def _of_hierarchy(column: Category, codecs: Mapping[str, CodeReader], domain: Domain) -> Forbidden:
     """A label with a group goes with that group or with missing; all other codes go with anything."""
     coarse = codecs[str(column.within)]
     mask = np.zeros((domain.sizes[column.name], domain.sizes[str(column.within)]), dtype=bool)

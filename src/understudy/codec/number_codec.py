@@ -40,13 +40,13 @@ class NumberCodec:
         """The code of each value."""
         array = plain(array)
         kind = array.type
-        if pa.types.is_dictionary(kind) or self._reads_by_text(kind):
+        if pa.types.is_dictionary(kind) or self.reads_by_text(kind):
             return through_dictionary(array, self._encode_plain, self.layout)
         if pa.types.is_null(kind):
             return np.full(len(array), self.layout.absent, dtype=self.layout.dtype)
         return self._encode_plain(array)
 
-    def _reads_by_text(self, kind: pa.DataType) -> bool:
+    def reads_by_text(self, kind: pa.DataType) -> bool:
         """Whether such values are read through their text, which is worth doing once per distinct value."""
         if is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_float32(kind):
             return True
@@ -78,7 +78,11 @@ class NumberCodec:
         """A value evenly drawn from each bin; special values exactly; null for missing."""
         regular = codes < self.layout.regular
         bins = np.where(regular, codes, 0).astype(np.int64)
-        numbers = self.axis.support.draw(self.edges, bins, rng, self.special)
+        return self.write(codes, self.axis.support.draw(self.edges, bins, rng, self.special))
+
+    def write(self, codes: CodeArray, numbers: Values) -> pa.Array:
+        """The numbers where the code is that of a bin; special values and nulls elsewhere."""
+        regular = codes < self.layout.regular
         if self.special:
             place = codes.astype(np.int64) - self.layout.regular
             is_special = (place >= 0) & (place < len(self.special))

@@ -10,16 +10,27 @@ import pyarrow as pa
 
 from understudy.codec.axis import axis_of
 from understudy.codec.bins import settled_edges, special_of
-from understudy.codec.column_codec import CodeArray, ColumnCodec, Layout, encode_safely
+from understudy.codec.column_codec import CodeArray, CodeReader, ColumnCodec, Layout, encode_safely
 from understudy.codec.derived import derived_column, derived_type
 from understudy.codec.forbidden import forbidden_cells
 from understudy.codec.label_codec import LabelCodec, boolean_codec
 from understudy.codec.number_codec import NumberCodec
+from understudy.codec.split.split_codec import SplitCodec
 from understudy.codec.support import Number
 from understudy.errors import UsageError, nearest
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
-from understudy.schema import Boolean, Category, Column, Derived, OpenCategory, PrivateBins, Schema
+from understudy.schema import (
+    Boolean,
+    Category,
+    Column,
+    Derived,
+    Integer,
+    OpenCategory,
+    PrivateBins,
+    Schema,
+    code_names,
+)
 from understudy.schema.column import STORAGE
 
 __all__ = ["TableCodec"]
@@ -29,19 +40,30 @@ _SLICE_ROWS = 1 << 18
 
 
 class TableCodec:
-    """Values ⇄ codes of all modelled columns. Build it with `TableCodec.of`."""
+    """Values ⇄ codes of all modelled columns. Build it with `TableCodec.of`.
+
+    A column of the table has one column of codes under its own name, or two if the schema splits it; all that counts
+    and models speaks of columns of codes, and `origin` tells from which column of the table each is read.
+    """
 
     def __init__(
         self,
         schema: Schema,
-        codecs: Mapping[str, ColumnCodec],
+        codecs: Mapping[str, ColumnCodec | SplitCodec],
         labels: Mapping[str, tuple[str, ...]],
         edges: Mapping[str, tuple[Number, ...]],
     ) -> None:
         self.schema = schema
         self.labels = dict(labels)
         self.edges = dict(edges)
-        self._codecs = dict(codecs)
+        self._columns = dict(codecs)
+        self._codecs: dict[str, CodeReader] = {}
+        self._origins: dict[str, str] = {}
+        for name, codec in codecs.items():
+            names = code_names(schema.column(name))
+            parts: list[CodeReader] = [codec.size, codec.kind] if isinstance(codec, SplitCodec) else [codec]
+            self._codecs |= dict(zip(names, parts, strict=True))
+            self._origins |= dict.fromkeys(names, name)
         self.domain = Domain.of({name: codec.layout.size for name, codec in self._codecs.items()})
 
     @classmethod
@@ -78,13 +100,14 @@ class TableCodec:
 
     @cached_property
     def forbidden(self) -> tuple[Forbidden, ...]:
-        """Cells that the schema's rules and hierarchies exclude."""
-        return forbidden_cells(self.schema, self._codecs, self.domain)
+        """Cells that the schema's rules and hierarchies exclude, and pairs of size and kind that no value has."""
+        splits = {name: codec for name, codec in self._columns.items() if isinstance(codec, SplitCodec)}
+        return forbidden_cells(self.schema, self._codecs, splits, self.domain)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         """Names and types of `decode`'s table, in schema order: decided by the schema, never by rows."""
-        types = {name: codec.arrow_type for name, codec in self._codecs.items()}
+        types = {name: codec.arrow_type for name, codec in self._columns.items()}
         fields = [
             pa.field(
                 column.name, derived_type(column, self.schema) if isinstance(column, Derived) else types[column.name]
@@ -94,10 +117,17 @@ class TableCodec:
         return pa.schema(fields)
 
     def _shown(self) -> list[Column]:
-        whole = len(self._codecs) == len(self.schema.modelled)
-        return [column for column in self.schema.columns if column.name in self._codecs or (whole and _derived(column))]
+        whole = len(self._columns) == len(self.schema.modelled)
+        return [
+            column for column in self.schema.columns if column.name in self._columns or (whole and _derived(column))
+        ]
 
-    def _codec(self, name: str) -> ColumnCodec:
+    def origin(self, name: str) -> str:
+        """The column of the table that a column of codes is read from."""
+        self._codec(name)
+        return self._origins[name]
+
+    def _codec(self, name: str) -> CodeReader:
         if name not in self._codecs:
             raise UsageError(f"column {name!r}", "has no codes.", nearest(name, self._codecs))
         return self._codecs[name]
@@ -107,7 +137,7 @@ class TableCodec:
         return self._codec(name).layout.dtype
 
     def encode(self, name: str, values: pa.Array | pa.ChunkedArray) -> CodeArray:
-        """The code of each value. Never raises on content; each code depends on its own value alone."""
+        """The code of each value of `origin(name)`. Never raises on content; each depends on its own value alone."""
         codec = self._codec(name)
         codes = np.empty(len(values), dtype=codec.layout.dtype)
         start = 0
@@ -123,8 +153,12 @@ class TableCodec:
     def decode(self, codes: Mapping[str, npt.NDArray[np.integer]], rng: np.random.Generator) -> pa.Table:
         """The table these codes stand for, in schema order, derived columns recomputed."""
         arrays: dict[str, pa.Array] = {}
-        for name, codec in self._codecs.items():
-            arrays[name] = codec.decode(np.asarray(codes[name]), rng)
+        for name, codec in self._columns.items():
+            parts = [np.asarray(codes[part]) for part in code_names(self.schema.column(name))]
+            if isinstance(codec, SplitCodec):
+                arrays[name] = codec.decode(parts[0], parts[1], rng)
+            else:
+                arrays[name] = codec.decode(parts[0], rng)
         for column in self._shown():
             if isinstance(column, Derived):
                 arrays[column.name] = derived_column(column, self.schema, arrays)
@@ -164,7 +198,9 @@ class TableCodec:
         return cls.of(schema, labels, edges)  # type: ignore[arg-type]
 
 
-def _codec_of(column: Column, labels: tuple[str, ...] | None, edges: tuple[Number, ...] | None) -> ColumnCodec:
+def _codec_of(
+    column: Column, labels: tuple[str, ...] | None, edges: tuple[Number, ...] | None
+) -> ColumnCodec | SplitCodec:
     match column:
         case Category():
             layout = Layout(len(column.labels), other=column.other is not None, missing=column.missing)
@@ -183,7 +219,8 @@ def _codec_of(column: Column, labels: tuple[str, ...] | None, edges: tuple[Numbe
             raise UsageError(f"column {column.name!r}", "is derived, so it has no codes.")
         case _:
             places = settled_edges(column, edges)
-            return NumberCodec(axis_of(column), places, special_of(column), missing=column.missing)
+            codec = NumberCodec(axis_of(column), places, special_of(column), missing=column.missing)
+            return SplitCodec(codec, column.split) if isinstance(column, Integer) and column.split else codec
 
 
 def _check_settled(column: Column, *, is_labelled: bool, is_cut: bool) -> None:

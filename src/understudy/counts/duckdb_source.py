@@ -105,8 +105,9 @@ class DuckDBSource(ChunkedSource):
         self._cached = set(wanted) if kept is not None else set()
 
     def _coded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-        for rows, batch in self._table.batches(columns):
-            yield rows, {name: encode_column(self._codec, name, batch[name]) for name in columns}
+        origin = self._codec.origin
+        for rows, batch in self._table.batches(list(dict.fromkeys(map(origin, columns)))):
+            yield rows, {name: encode_column(self._codec, name, batch[origin(name)]) for name in columns}
 
     def _bounded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         """Coded rows of each unit up to its bound, from the engine's own table, which is filled on first use."""
@@ -125,7 +126,7 @@ class DuckDBSource(ChunkedSource):
         codes = [f"c{position}" for position in range(len(names))]
         kinds = [(code, pa.from_numpy_dtype(self._codec.dtype(name))) for code, name in zip(codes, names, strict=True)]
         schema = pa.schema([("unit", pa.large_string()), ("priority", pa.uint64()), *kinds])
-        wanted = list(dict.fromkeys([*names, unit.column]))
+        wanted = list(dict.fromkeys([*map(self._codec.origin, names), unit.column]))
         incoming = (self._unit_batch(batch, unit.column, schema) for _, batch in self._table.batches(wanted))
         engine = self._table.engine()
         engine.fill(
@@ -135,7 +136,8 @@ class DuckDBSource(ChunkedSource):
 
     def _unit_batch(self, batch: dict[str, pa.Array], unit: str, schema: pa.Schema) -> pa.RecordBatch:
         ids = text_of(batch[unit]).combine_chunks()
-        codes = [encode_column(self._codec, name, batch[name]) for name in self.domain.columns]
+        origin = self._codec.origin
+        codes = [encode_column(self._codec, name, batch[origin(name)]) for name in self.domain.columns]
         priority = row_priority(codes, len(ids))
         whole = pa.record_batch([ids, pa.array(priority), *(pa.array(code) for code in codes)], schema=schema)
         return whole.filter(ids.is_valid())

@@ -20,6 +20,7 @@ from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, DeclaredTable, encode_column
 from understudy.counts.contribution import kept_rows
 from understudy.counts.cover import TABLE_BYTES_PER_CELL
+from understudy.counts.files import Batch
 from understudy.counts.kernels import TableCounter
 from understudy.counts.labels import CONTENT_ERRORS, counted_labels, label_keys, object_text, text_of
 from understudy.counts.source import CountSource, Ints, LabelCounts
@@ -55,6 +56,10 @@ class FrameTable(DeclaredTable):
     def rows(self) -> int:
         """Number of rows before any bound. Private."""
         return self._frame.rows()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Every row of these columns, before any bound, as one batch. Private."""
+        yield self.rows, {name: self.column(name) for name in columns}
 
     def label_counts(self, column: str) -> LabelCounts:
         """Labels of an open column, after the unit's bound on rows was applied (to rows that have a label)."""
@@ -123,7 +128,7 @@ class FrameSource(ChunkedSource):
         return self._rows, {name: self._codes[name] for name in columns}
 
     def _encoded(self, name: str) -> Codes:
-        return encode_column(self._codec, name, self._table.column(name))
+        return encode_column(self._codec, name, self._table.column(self._codec.origin(name)))
 
     def _settle_rows(self) -> None:
         """Fixes which rows count: all, or those within the unit's bound (which looks at the codes of all columns)."""

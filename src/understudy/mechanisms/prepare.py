@@ -28,7 +28,7 @@ from understudy.models.nonnegative import norm_sub
 from understudy.privacy.calibrate import discovery_threshold, law_for
 from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.privacy.curator import Curator
-from understudy.schema import OpenCategory, PrivateBins, Schema
+from understudy.schema import OpenCategory, PrivateBins, Schema, code_names
 from understudy.schema.column import NumberColumn
 
 __all__ = [
@@ -98,7 +98,7 @@ def preparation_steps(schema: Schema, costs: Mapping[str, Cost]) -> tuple[Step, 
         steps.append(Step(name, cost, column.most_labels, law.scale, expected_absolute(law)))
     for binned in _binned(schema):
         grid = {binned.name: _starts(fine_grid(binned, FINE_CELLS))}
-        size = TableCodec.of(schema, edges=grid, columns=grid).domain.sizes[binned.name]
+        size = TableCodec.of(schema, edges=grid, columns=grid).domain.sizes[code_names(binned)[0]]
         steps.append(noisy_step(f"measure {binned.name}", costs[binned.name], size, schema.unit.sensitivity))
     return tuple(steps)
 
@@ -155,7 +155,7 @@ def _chosen_edges(curator: Curator, schema: Schema, costs: Mapping[str, Cost]) -
     grids = {column.name: settled_edges(column, _starts(fine_grid(column, FINE_CELLS))) for column in columns}
     codec = TableCodec.of(schema, edges={name: _starts(grid) for name, grid in grids.items()}, columns=grids)
     curator.settle(codec)
-    cliques = [codec.domain.clique([column.name]) for column in columns]
+    cliques = [codec.domain.clique([code_names(column)[0]]) for column in columns]
     cost = sum((costs[column.name] for column in columns), Cost())
     chosen = {}
     for column, answer in zip(columns, curator.measure(cliques, cost), strict=True):

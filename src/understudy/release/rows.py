@@ -21,6 +21,7 @@ from understudy.marginals.transcript import Transcript
 from understudy.models.model import Model
 from understudy.models.streaming import draw_chunks
 from understudy.release.folder import check_free
+from understudy.schema import code_names
 
 __all__ = ["Condition", "Fitted", "Where", "draw_tables", "one_table", "write_rows"]
 
@@ -117,16 +118,26 @@ def _check(rows: int, seed: int) -> None:
 
 def _codes(codec: TableCodec, where: Where) -> dict[str, npt.NDArray[np.integer]]:
     found: dict[str, npt.NDArray[np.integer]] = {}
-    for name, wanted in where.items():
-        if name not in codec.domain.sizes:
-            known = nearest(name, codec.domain.columns)
-            raise UsageError(f"where {name!r}", "is not a modelled column of this release.", known)
+    for given, wanted in where.items():
+        name = _coded(codec, given)
         options = list(wanted) if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
         codes = [codec.codes_matching(name, _condition_text(option)) for option in options]
-        found[name] = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
+        chosen = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
+        found[name] = np.intersect1d(found[name], chosen) if name in found else chosen
         if not found[name].size:
-            raise UsageError(f"where {name!r}", f"no code of the column matches {wanted!r}.", "See schema.yaml.")
+            raise UsageError(f"where {given!r}", f"no code of the column matches {wanted!r}.", "See schema.yaml.")
     return found
+
+
+def _coded(codec: TableCodec, name: str) -> str:
+    """The column of codes that a condition is about; for a split column named as a whole, its size."""
+    if name in codec.domain.sizes:
+        return name
+    for column in codec.schema.modelled:
+        if column.name == name:
+            return code_names(column)[0]
+    known = nearest(name, codec.domain.columns)
+    raise UsageError(f"where {name!r}", "is not a modelled column of this release.", known)
 
 
 def _condition_text(option: Condition) -> str:

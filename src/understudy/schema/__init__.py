@@ -17,6 +17,7 @@ from understudy.schema.column import (
     PrivateBins,
     Time,
     UniformBins,
+    code_names,
 )
 from understudy.schema.rule import Impossible, Range
 from understudy.schema.table import Schema
@@ -43,4 +44,5 @@ __all__ = [
     "Time",
     "UniformBins",
     "Unit",
+    "code_names",
 ]

@@ -9,7 +9,7 @@ from understudy.schema.checks.column import column_problems
 from understudy.schema.checks.derived import derived_problems
 from understudy.schema.checks.rule import rule_problems
 from understudy.schema.checks.value import count_problems, text_problems
-from understudy.schema.column import Category, Column, Derived, LinearSum, Named
+from understudy.schema.column import Category, Column, Derived, Integer, LinearSum, Named, code_names
 from understudy.schema.place import place, shown, suggest
 from understudy.schema.unit import Unit
 
@@ -34,6 +34,7 @@ def problems_of(schema: "Schema") -> list[Problem]:
     found += [problem for problems in own for problem in problems]
     named = [column for column in columns if isinstance(column, Named) and isinstance(column.name, str)]
     found += _name_problems(named)
+    found += _part_problems(named, schema.unit)
     found += unit_problems(schema.unit, frozenset(column.name for column in named))
     rules: object = schema.rules
     if not isinstance(rules, tuple):
@@ -69,6 +70,17 @@ def _name_problems(columns: list[Named]) -> Iterator[Problem]:
     for name, times in Counter(column.name for column in columns).items():
         if times > 1:
             yield Problem(place("columns", name), f"is declared {times} times.", "Keep one declaration.")
+
+
+def _part_problems(columns: list[Named], unit: object) -> Iterator[Problem]:
+    """Parts of a split column need names that nothing else has."""
+    taken = {column.name for column in columns} | ({unit.column} if isinstance(unit, Unit) else set())
+    for column in columns:
+        if isinstance(column, Integer) and column.split:
+            for name in code_names(column):
+                if name in taken:
+                    rule = f"makes a part called {shown(name)}, which is a column already."
+                    yield Problem(place("columns", column.name, "split"), rule, "Rename that column.")
 
 
 def unit_problems(unit: object, names: frozenset[str]) -> Iterator[Problem]:

@@ -33,6 +33,7 @@ __all__ = [
     "PrivateBins",
     "Time",
     "UniformBins",
+    "code_names",
 ]
 
 Point = int | float | dt.date | dt.datetime | dt.time
@@ -141,6 +142,9 @@ class Integer(Named):
 
     Without `bins`: a code per integer up to 100 of them, else 32 bins of equal width. Values come back as multiples
     of `step` counted from `lower`.
+
+    `split` lists divisors, for amounts that people round: the column is then modelled as two, how large a value is (its
+    bin) and of which kind (the first divisor that it is a multiple of, or none), and comes back as one.
     """
 
     kind: ClassVar[str] = "integer"
@@ -149,9 +153,10 @@ class Integer(Named):
     bins: Bins | None = None
     special: tuple[int, ...] = ()
     step: int = 1
+    split: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        _freeze(self, "special")
+        _freeze(self, "special", "split")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,3 +252,14 @@ class Derived(Named):
 
 Column = Category | OpenCategory | Boolean | Integer | Float | Date | Datetime | Time | Derived
 NumberColumn = Integer | Float | Date | Datetime | Time
+
+
+def code_names(column: Column) -> tuple[str, ...]:
+    """The names under which a column is counted and modelled: its own, or those of its size and its kind if split.
+
+    >>> code_names(Integer(name="income", lower=0, upper=999, split=(100, 10)))
+    ('income.size', 'income.kind')
+    """
+    if isinstance(column, Integer) and column.split:
+        return f"{column.name}.size", f"{column.name}.kind"
+    return (column.name,)

@@ -13,7 +13,7 @@ from understudy.audit.neighbours import designed_pairs
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.source import CountSource, PrivateTable
 from understudy.marginals.clique import Clique
-from understudy.schema import Schema
+from understudy.schema import Schema, Unit
 from understudy.testing import tables
 
 __all__ = ["OpenTable", "check_source"]
@@ -24,13 +24,14 @@ OpenTable = Callable[[pa.Table, Schema], PrivateTable]
 
 def check_source(open_table: OpenTable) -> None:
     """Raises AssertionError where the source differs from counting by hand."""
-    for schema in (tables.small(), tables.every_kind(), tables.hostile_names()):
+    for schema in (tables.small(), tables.every_kind(), tables.hostile_names(), tables.split_amounts()):
         for rows in (0, 1, 57):
             _check_counts(open_table, schema, tables.some_rows(schema, rows, seed=rows))
         _check_hostile_values(open_table, schema)
     _check_labels(open_table)
     for bound in (1, 3):
         _check_unit(open_table, tables.several_rows(bound))
+        _check_unit(open_table, tables.split_amounts(unit=Unit(column="person", rows=bound)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class _Blocks:
 
 
 def _encoded(codec: TableCodec, table: pa.Table) -> dict[str, list[int]]:
-    return {name: codec.encode(name, table.column(name)).tolist() for name in codec.domain.columns}
+    return {name: codec.encode(name, table.column(codec.origin(name))).tolist() for name in codec.domain.columns}
 
 
 def _by_hand(codec: TableCodec, codes: dict[str, list[int]], clique: Clique, rows: int) -> list[int]:

@@ -15,6 +15,7 @@ from understudy.schema import (
     Datetime,
     Derived,
     Float,
+    GivenBins,
     Impossible,
     Integer,
     OpenCategory,
@@ -24,7 +25,16 @@ from understudy.schema import (
     Unit,
 )
 
-__all__ = ["every_kind", "hostile_names", "open_labels", "possible_rows", "several_rows", "small", "some_rows"]
+__all__ = [
+    "every_kind",
+    "hostile_names",
+    "open_labels",
+    "possible_rows",
+    "several_rows",
+    "small",
+    "some_rows",
+    "split_amounts",
+]
 
 
 def small(*, unit: Unit | None = None) -> Schema:
@@ -68,6 +78,24 @@ def every_kind() -> Schema:
     )
 
 
+def split_amounts(*, unit: Unit | None = None) -> Schema:
+    """A closed column beside amounts that are modelled by size and kind: 6 × 5 codes, 13 pairs that a value can have."""
+    return Schema(
+        columns=(
+            Category(name="registered", labels=("yes", "no"), missing=False),
+            Integer(
+                name="wage",
+                lower=0,
+                upper=400,
+                bins=GivenBins((0, 3, 200, 400)),
+                special=(998, 999),
+                split=(100, 20, 3),
+            ),
+        ),
+        unit=unit or Unit(),
+    )
+
+
 def open_labels() -> Schema:
     """A closed column beside one whose labels must be discovered."""
     return Schema(
@@ -106,6 +134,8 @@ def possible_rows(schema: Schema, rows: int, seed: int) -> pa.Table:
     codec = TableCodec.of(schema)
     keep = np.ones(table.num_rows, dtype=bool)
     for forbidden in codec.forbidden:
-        codes = tuple(codec.encode(name, table.column(name)).astype(np.int64) for name in forbidden.clique)
+        codes = tuple(
+            codec.encode(name, table.column(codec.origin(name))).astype(np.int64) for name in forbidden.clique
+        )
         keep &= ~forbidden.mask[np.ravel_multi_index(codes, codec.domain.shape(forbidden.clique))]
     return table.filter(pa.array(keep))

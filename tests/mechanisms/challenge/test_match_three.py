@@ -5,13 +5,7 @@ import pytest
 from tests.mechanisms.challenge.generated_rows import SPECIFICATION, challenge_schema
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import UsageError
-from understudy.mechanisms.challenge.match_three import (
-    join_incomes,
-    match3_marginals,
-    match3_schema,
-    match3_tables,
-    split_incomes,
-)
+from understudy.mechanisms.challenge.match_three import match3_marginals, match3_schema, match3_tables
 from understudy.privacy.cost import UNIT, Cost
 
 needs_specification = pytest.mark.skipif(not SPECIFICATION.exists(), reason="the specification is not at hand")
@@ -27,7 +21,7 @@ def test_tables_of_the_second_round():
     for first, second in tables["tree"]:
         assert part[first] != part[second]
         part = {name: part[first] if part[name] == part[second] else part[name] for name in part}
-    assert len(columns) == 98  # all but INCWAGE_B, which hangs on INCWAGE_A by a further pair
+    assert len(columns) == 98  # all but INCWAGE.kind, which hangs on INCWAGE.size by a further pair
     assert len(set(part.values())) == 1
     pairs = set(everything) - {frozenset(triple) for triple in tables["triples"]}
     for a, b, c in tables["triples"]:  # every triple's pairs are measured, too
@@ -40,12 +34,12 @@ def test_tables_of_the_second_round():
 def test_weights(rho, triple):
     listed = list(match3_marginals(Cost(rho=int(rho * UNIT))))
     heavy = {frozenset(entry.clique): entry.weight for entry in listed if entry.weight != 1.0}
-    scored = [frozenset(pair) for pair in (("SEX", "CITY"), ("SEX", "INCWAGE_A"), ("CITY", "INCWAGE_A"))]
-    expected = {frozenset(["INCWAGE_A"]): 2.0, frozenset(["SEX", "CITY", "INCWAGE_A"]): triple}
+    scored = [frozenset(pair) for pair in (("SEX", "CITY"), ("SEX", "INCWAGE.size"), ("CITY", "INCWAGE.size"))]
+    expected = {frozenset(["INCWAGE.size"]): 2.0, frozenset(["SEX", "CITY", "INCWAGE.size"]): triple}
     assert heavy == expected | dict.fromkeys(scored, 2.0)
     assert len(listed) == 148
     grouped = {frozenset(entry.clique) for entry in listed if entry.starts}
-    assert grouped == {frozenset(["CITY", "INCWAGE_A"]), frozenset(["CITY", "INCWAGE_A", "SEX"])}
+    assert grouped == {frozenset(["CITY", "INCWAGE.size"]), frozenset(["CITY", "INCWAGE.size", "SEX"])}
 
 
 @needs_specification
@@ -53,7 +47,15 @@ def test_schema_of_the_specification():
     schema = challenge_schema()
     domain = TableCodec.of(schema).domain
     assert len(domain.columns) == 99
-    sizes = {"INCWAGE_A": 52, "INCWAGE_B": 8, "VALUEH": 5003, "SEX": 2, "SUPDIST": 63, "MIGSEA5": 505, "COUNTY": 1251}
+    sizes = {
+        "INCWAGE.size": 52,
+        "INCWAGE.kind": 9,
+        "VALUEH": 5003,
+        "SEX": 2,
+        "SUPDIST": 63,
+        "MIGSEA5": 505,
+        "COUNTY": 1251,
+    }
     assert {name: domain.sizes[name] for name in sizes} == sizes
     named = {name for part in match3_tables().values() for clique in part for name in clique}
     assert named == set(domain.columns)
@@ -62,7 +64,7 @@ def test_schema_of_the_specification():
 def test_codes_come_from_the_book_or_the_largest_value():
     facts = {"maxval": 9, "values_in_codebook": [0, 3]}
     schema = match3_schema({"A": facts, "B": {"type": "enum", "maxval": 2}, "INCWAGE": {}, "VALUEH": {}})
-    assert [column.name for column in schema.columns] == ["A", "B", "INCWAGE_A", "INCWAGE_B", "VALUEH"]
+    assert [column.name for column in schema.columns] == ["A", "B", "INCWAGE", "VALUEH"]
     assert [column.labels for column in schema.columns[:2]] == [("0", "3", "9"), ("0", "1", "2")]
     with pytest.raises(UsageError, match="maxval"):
         match3_schema({"A": {}})
@@ -74,18 +76,16 @@ def test_house_values_in_steps_of_five():
     assert codec.encode("VALUEH", values).tolist() == [0, 0, 1, 4999, 5000, 5000, 5001, 5002]
 
 
-def test_incomes_are_split_and_joined():
-    amounts = [0, 140, 1_250, 75, 30, 15, 4_999, 98, 5_001, 999_998, 4_920]
-    table = pa.table({"SEX": [1] * 11, "INCWAGE": amounts, "AGE": range(11)})
-    split = split_incomes(table)
-    assert split.column_names == ["SEX", "INCWAGE_A", "INCWAGE_B", "AGE"]
-    assert split.column("INCWAGE_A").to_pylist() == [0, 1, 12, 0, 0, 0, 49, 0, 50, 51, 49]
-    assert split.column("INCWAGE_B").to_pylist() == [0, 1, 2, 3, 4, 5, 7, 6, 7, 6, 1]
-    joined = join_incomes(split, np.random.default_rng(0))
-    assert joined.column_names == table.column_names
-    again = split_incomes(joined)
-    assert again.column("INCWAGE_A") == split.column("INCWAGE_A")
-    plain = [place for place, amount in enumerate(amounts) if amount < 5_000]
-    assert again.column("INCWAGE_B").take(plain) == split.column("INCWAGE_B").take(plain)
-    assert joined.column("INCWAGE").to_pylist()[8:10] == [5_000, 999_998]
-    assert joined.column("INCWAGE").to_pylist()[2:4] in ([1_250, 75], [1_250, 25])  # the one amount, two amounts
+def test_incomes_are_split_into_hundreds_and_roundness():
+    codec = TableCodec.of(match3_schema({"INCWAGE": {"maxval": 999_998}}))
+    amounts = [0, 140, 1_250, 75, 30, 15, 4_999, 98, 5_001, 999_998, 4_920, 80_000]
+    sizes, kinds = (codec.encode(f"INCWAGE.{part}", pa.array(amounts)) for part in ("size", "kind"))
+    assert sizes.tolist() == [0, 1, 12, 0, 0, 0, 49, 0, 50, 51, 49, 50]
+    assert kinds.tolist() == [0, 1, 2, 3, 4, 5, 7, 6, 7, 8, 1, 7]
+    codes = {"INCWAGE.size": np.tile(sizes, 50), "INCWAGE.kind": np.tile(kinds, 50)}
+    drawn = codec.decode(codes, np.random.default_rng(0)).column("INCWAGE")
+    assert codec.encode("INCWAGE.size", drawn).tolist() == codes["INCWAGE.size"].tolist()
+    assert codec.encode("INCWAGE.kind", drawn).tolist() == codes["INCWAGE.kind"].tolist()
+    found = [set(drawn.to_pylist()[place::12]) for place in range(12)]
+    assert found[:4] == [{0}, {120, 140, 160, 180}, {1_250}, {25, 75}]
+    assert found[8:10] == [{5_001}, {999_998}]

@@ -60,9 +60,9 @@ def test_noise_of_the_challenge(epsilon, source, tight, triple):
     scales = np.array([step.noise_scale for step in design.plan.steps]) / exact
     normal = np.sqrt(143 + 3 * 2**2 + triple**2)
     assert len(names) == 99 + 147
-    assert scales[names.index("measure INCWAGE_A")] == pytest.approx(np.sqrt(102) / 2)
-    assert scales[names.index("measure CITY × SEX × INCWAGE_A")] == pytest.approx(normal / triple)
-    assert scales[names.index("measure SEX × INCWAGE_A")] == pytest.approx(normal / 2)
+    assert scales[names.index("measure INCWAGE.size")] == pytest.approx(np.sqrt(102) / 2)
+    assert scales[names.index("measure CITY × SEX × INCWAGE.size")] == pytest.approx(normal / triple)
+    assert scales[names.index("measure SEX × INCWAGE.size")] == pytest.approx(normal / 2)
     assert np.median(scales[99:]) == pytest.approx(normal)
 
 
@@ -231,7 +231,7 @@ def test_options_are_checked(options):
 
 
 def test_unknown_columns_are_named():
-    with pytest.raises(UsageError, match="'INCWAGE_A'"):
+    with pytest.raises(UsageError, match="'INCWAGE.size'"):
         NistMst(preset="match3").run(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))
     with pytest.raises(UsageError, match="'q'"):
         NistMst(marginals="a×b", keep="q").run(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))

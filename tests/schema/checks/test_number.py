@@ -38,6 +38,12 @@ AMBIGUOUS = dt.datetime(2020, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
 WRONG = [
     (integer(17, 0), "columns.n.upper: (0) must be above lower (17)"),
     (integer("0", 9), "'0' must be a whole number"),
+    (integer(split=5), "columns.n.split: 5 must be a list of at most 100 divisors"),
+    (integer(split=(100, 1)), "columns.n.split: 1 must be a whole number above 1"),
+    (integer(split=(2.5,)), "columns.n.split: 2.5 must be a whole number above 1"),
+    (integer(split=(5, 20)), "columns.n.split: multiples of 20 are multiples of 5, which comes first"),
+    (integer(split=(5, 5)), "columns.n.split: multiples of 5 are multiples of 5"),
+    (integer(split=(997, 1009)), "columns.n.split: the least common multiple of the divisors must not exceed"),
     (integer(False, 9), "False must be a whole number"),
     (integer(0.0, 9), "0.0 must be a whole number"),
     (integer(0, 10**5000), "must fit in 64 bits"),

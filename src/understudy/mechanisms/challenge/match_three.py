@@ -1,14 +1,13 @@
-"""Match 3 of the 2018 NIST challenge: the 1940 census in 98 columns. Its tables, its schema and its split of incomes.
+"""Match 3 of the 2018 NIST challenge: the 1940 census in 98 columns. Its tables and its schema.
 
 Everything comes from public documents: the challenge's specification and code book, and the published description of
-the winning system. Two columns are coded in a special way.
+the winning system. Two columns are coded in a special way, which the schema says.
 
-VALUEH is a number in bins of 5 up to 25,000, one bin above, and two special codes; the schema says so.
+VALUEH is a number in bins of 5 up to 25,000, one bin above, and two special codes.
 
-INCWAGE is split: INCWAGE_A is the number of whole hundreds (50 from 5,000 on, 51 for "not available"), INCWAGE_B tells
-how round the amount is (its class by divisibility). A schema cannot split an input column, so `split_incomes` does it
-beforehand, record by record by this public rule, and `join_incomes` undoes it on synthetic rows, drawing a residue of
-the class. Amounts above 5,000 come back as 5,000.
+INCWAGE is split: its size is the number of whole hundreds (50 from 5,000 on, 51 for "not available"), its kind tells
+how round the amount is. The census was asked for no more than "over 5,000", so larger amounts come back as 5,000 or
+5,001. The source gives "not available" the kind of its digits; here it has one of its own.
 """
 
 import functools
@@ -17,24 +16,16 @@ from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import cast
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.mechanisms.challenge.marginal_list import ListedTable
 from understudy.privacy.cost import UNIT, Cost
-from understudy.schema import Category, Column, Integer, Schema, UniformBins, Unit
+from understudy.schema import Category, Column, GivenBins, Integer, Schema, UniformBins, Unit
 
-__all__ = ["INCOME_CLASSES", "join_incomes", "match3_marginals", "match3_schema", "match3_tables", "split_incomes"]
+__all__ = ["match3_marginals", "match3_schema", "match3_tables"]
 
-INCOME_CLASSES = ("100", "20", "50", "25", "10", "5", "2", "1")
-"""INCWAGE_B: the first of these that divides the amount."""
-
-_NOT_AVAILABLE = 999_998
-_HUNDREDS = 50
+_INCOME_TOP, _INCOME_MISSING = 5_000, 999_998
+_INCOME_KINDS = (100, 20, 50, 25, 10, 5, 2)
 _VALUE_STEP, _VALUE_TOP = 5, 25_000
 _VALUE_SPECIAL = (9_999_998, 9_999_999)
 _LITTLE_RHO, _MUCH_RHO = UNIT // 500, 3 * UNIT // 20
@@ -67,9 +58,9 @@ def match3_tables() -> Mapping[str, tuple[Clique, ...]]:
 
 
 def match3_marginals(cost: Cost) -> Iterator[ListedTable]:
-    """The challenge's list with its weights, among them the weight of INCWAGE_A alone.
+    """The challenge's list with its weights, among them the weight of the size of INCWAGE alone.
 
-    Weights are 1, except for the columns that were scored (SEX, CITY, INCWAGE_A): 2 for their pairs, and for the three
+    Weights are 1, except for the columns that were scored (SEX, CITY, INCWAGE.size): 2 for their pairs, and for the three
     together 8, 6 or 4. The source switches at ε = 0.3 and 4; a method knows ρ only, so we switch at ρ = 0.002 and 0.15,
     which at the challenge's δ lies between its ε of 0.3 and 1, and at about 4.
     """
@@ -88,7 +79,7 @@ def match3_marginals(cost: Cost) -> Iterator[ListedTable]:
 
 
 def match3_schema(specification: Mapping[str, Mapping[str, object]], unit: Unit | None = None) -> Schema:
-    """The schema of the prepared table (see `split_incomes`) from the challenge's specification.
+    """The schema of the challenge's table from its specification.
 
     Args:
         specification: column → facts: the largest code (`maxval` or `maxval_in_specs`) and, where there is one, the
@@ -98,7 +89,7 @@ def match3_schema(specification: Mapping[str, Mapping[str, object]], unit: Unit 
     columns: list[Column] = []
     for name, facts in specification.items():
         if name == "INCWAGE":
-            columns += [_codes("INCWAGE_A", range(_HUNDREDS + 2)), _codes("INCWAGE_B", range(len(INCOME_CLASSES)))]
+            columns.append(_incomes(name))
         elif name == "VALUEH":
             top = _VALUE_TOP + _VALUE_STEP - 1
             bins = UniformBins(_VALUE_TOP // _VALUE_STEP + 1)
@@ -106,37 +97,6 @@ def match3_schema(specification: Mapping[str, Mapping[str, object]], unit: Unit 
         else:
             columns.append(_codes(name, _code_list(name, facts)))
     return Schema(tuple(columns), unit or Unit())
-
-
-def split_incomes(table: pa.Table) -> pa.Table:
-    """The table with INCWAGE replaced by INCWAGE_A and INCWAGE_B; each record is looked at on its own."""
-    place = table.schema.get_field_index("INCWAGE")
-    amounts = pc.fill_null(pc.cast(table.column("INCWAGE"), pa.int64()), _NOT_AVAILABLE)
-    values = np.maximum(np.asarray(amounts.combine_chunks()), 0)
-    hundreds = np.where(values == _NOT_AVAILABLE, _HUNDREDS + 1, np.minimum(values // 100, _HUNDREDS))
-    split = table.set_column(place, "INCWAGE_A", pa.array(hundreds))
-    return split.add_column(place + 1, "INCWAGE_B", pa.array(_round_classes()[values % 100]))
-
-
-def join_incomes(table: pa.Table, rng: np.random.Generator) -> pa.Table:
-    """The table with INCWAGE in place of its two parts; within a class of roundness all amounts are equally likely."""
-    hundreds, classes = (
-        np.asarray(pc.cast(table.column(name), pa.int64()).combine_chunks()) for name in ("INCWAGE_A", "INCWAGE_B")
-    )
-    residues = np.zeros(table.num_rows, dtype=np.int64)
-    for number in range(len(INCOME_CLASSES)):
-        rows = np.flatnonzero(classes == number)
-        residues[rows] = rng.choice(np.flatnonzero(_round_classes() == number), rows.size)
-    amounts = np.where(hundreds < _HUNDREDS, 100 * hundreds + residues, 100 * _HUNDREDS)
-    amounts = np.where(hundreds > _HUNDREDS, _NOT_AVAILABLE, amounts)
-    joined = table.set_column(table.schema.get_field_index("INCWAGE_A"), "INCWAGE", pa.array(amounts))
-    return joined.drop_columns(["INCWAGE_B"])
-
-
-def _round_classes() -> npt.NDArray[np.int64]:
-    """The class of each residue modulo 100."""
-    divides = np.array([np.arange(100) % int(divisor) == 0 for divisor in INCOME_CLASSES])
-    return np.asarray(divides.argmax(axis=0), dtype=np.int64)
 
 
 def _code_list(name: str, facts: Mapping[str, object]) -> list[int]:
@@ -148,6 +108,14 @@ def _code_list(name: str, facts: Mapping[str, object]) -> list[int]:
     known = facts.get("values_in_codebook")
     # Not-available codes are nines that a code book may leave out; the specification's largest code covers them.
     return sorted({*known, largest}) if isinstance(known, list) else list(range(largest + 1))
+
+
+def _incomes(name: str) -> Integer:
+    edges = GivenBins((*range(0, _INCOME_TOP + 1, 100), _INCOME_TOP + 1))
+    special = (_INCOME_MISSING,)
+    return Integer(
+        name=name, lower=0, upper=_INCOME_TOP + 1, bins=edges, special=special, split=_INCOME_KINDS, missing=False
+    )
 
 
 def _codes(name: str, codes: "range | list[int]") -> Category:

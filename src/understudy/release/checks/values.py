@@ -85,7 +85,7 @@ def _rules(table: pa.Table, codec: TableCodec) -> set[tuple[str, str]]:
     for rule in codec.forbidden:
         cells = np.zeros(table.num_rows, dtype=np.int64)
         for name in rule.clique:
-            cells = cells * codec.domain.sizes[name] + codec.encode(name, table[name])
+            cells = cells * codec.domain.sizes[name] + codec.encode(name, table[codec.origin(name)])
         if rule.mask[cells].any():
             wrong.add((f"columns {', '.join(rule.clique)}", "hold a combination that a rule excludes."))
     return wrong

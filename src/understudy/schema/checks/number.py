@@ -29,6 +29,8 @@ __all__ = ["MOST_BINS", "WHOLE_LIMITS", "number_column_problems"]
 
 MOST_BINS = 1_000_000
 MOST_DECIMALS = 12
+MOST_DIVISORS = 100
+MOST_RESIDUES = 1_000_000
 WHOLE_LIMITS = {
     f"{sign}int{bits}": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     for sign in ("", "u")
@@ -56,6 +58,8 @@ def number_column_problems(column: NumberColumn) -> Iterator[Problem]:
         found += _order_problems(column)
     yield from found
     yield from _special_problems(column)
+    if isinstance(column, Integer):
+        yield from _split_problems(column.split, f"{here}.split")
     if not found:
         yield from _bin_problems(column)
         yield from _fit_problems(column)
@@ -122,6 +126,28 @@ def _special_problems(column: NumberColumn) -> Iterator[Problem]:
             yield Problem(where, f"{shown(value)} appears twice.", "Remove one.")
         else:
             seen.add(value)
+
+
+def _split_problems(split: object, where: str) -> Iterator[Problem]:
+    if not isinstance(split, tuple) or len(split) > MOST_DIVISORS:
+        yield Problem(where, f"{shown(split)} must be a list of at most {MOST_DIVISORS} divisors.")
+        return
+    wrong = [Problem(where, f"{shown(one)} must be a whole number above 1.") for one in split if not _divides(one)]
+    yield from wrong
+    if wrong:
+        return
+    if math.lcm(*split) > MOST_RESIDUES:
+        rule = f"the least common multiple of the divisors must not exceed {MOST_RESIDUES:,}."
+        yield Problem(where, rule, "Leave out the divisors that matter least.")
+    for place_of, divisor in enumerate(split):
+        earlier = next((one for one in split[:place_of] if divisor % one == 0), None)
+        if earlier is not None:
+            rule = f"multiples of {divisor} are multiples of {earlier}, which comes first."
+            yield Problem(where, rule, "List larger divisors first, each once.")
+
+
+def _divides(value: object) -> bool:
+    return is_whole(value) and value > 1
 
 
 def _bin_problems(column: NumberColumn) -> Iterator[Problem]:

@@ -116,7 +116,7 @@ def _value(reader: Reader, tree: Tree, here: str, kind: str) -> object:
     match key:
         case "lower" | "upper":
             return reader.point(tree, here, kind)
-        case "special":
+        case "special" | "split":
             return reader.points(tree, here, kind)
         case "edges":
             return reader.points(tree, here, "float")
