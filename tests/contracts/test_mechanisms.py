@@ -19,6 +19,12 @@ METHODS = {
     "nist_mst": MechanismChecks(
         "nist_mst", [CONCENTRATED], [["registered", "voted"], ["age"]], {"marginals": "pairs"}, pairs=120
     ),
+    "random_partition": MechanismChecks(
+        "random_partition", [PURE, CONCENTRATED], [["registered", "voted", "age"]], pairs=120
+    ),
+    "universal_histogram": MechanismChecks(
+        "universal_histogram", [PURE, CONCENTRATED], [["registered", "voted", "age"]], {"branching": 2}, pairs=120
+    ),
     "auto": MechanismChecks("auto", [PURE, CONCENTRATED], ONE_WAY),
 }
 

@@ -20,6 +20,8 @@ from understudy.mechanisms.laplace import Laplace
 from understudy.mechanisms.mechanism import Mechanism, PublicFacts
 from understudy.mechanisms.mst import Mst
 from understudy.mechanisms.mwem import Mwem
+from understudy.mechanisms.tree.random_partition import RandomPartition
+from understudy.mechanisms.tree.universal_histogram import UniversalHistogram
 from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.schema import OpenCategory, Schema
 
@@ -27,7 +29,8 @@ __all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechan
 
 GROUP = "understudy.mechanisms"
 _BUILT_IN: dict[str, type[Mechanism]] = {
-    kind.name: kind for kind in (Aim, Auto, Independent, Laplace, Mst, Mwem, NistMst)
+    kind.name: kind
+    for kind in (Aim, Auto, Independent, Laplace, Mst, Mwem, NistMst, RandomPartition, UniversalHistogram)
 }
 _GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "concentrated": "(ε, δ) through ρ-zCDP"}
 
