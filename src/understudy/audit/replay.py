@@ -4,7 +4,8 @@ Run a pipeline on table D and record every request that reached the randomizer w
 Run it again on a neighbour D′ and answer exactly as before. If the pipeline is private then
 
 1. the sequence of requests is the same (no question, scale or claim depends on the rows),
-2. each exact input moved by at most the sensitivity its request claims,
+2. each exact input moved by at most the sensitivity its request claims, and the decisions of a growing tree taken
+   together are not more likely on one table than its price allows,
 3. the prices of the requests add up to no more than the cost that was granted,
 4. everything that leaves is the same, byte for byte: rows, model, statement, messages, error type and text.
 
@@ -20,12 +21,14 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from understudy.audit.tree_loss import split_loss, tree_epsilon
 from understudy.counts.source import Ints, LabelCounts, OccupiedCells
 from understudy.privacy.cost import UNIT, Cost
-from understudy.privacy.randomizer import Randomizer, Request
+from understudy.privacy.randomizer import Bools, Randomizer, Request
 
 __all__ = ["Exchange", "Leak", "Pipeline", "Recorder", "Replayer", "check_pair", "price"]
 
+_ROUNDING = 1e-9
 Exact = Ints | OccupiedCells | LabelCounts
 Reply = TypeVar("Reply")
 Pipeline = Callable[[pa.Table, Randomizer], tuple[bytes, Cost]]
@@ -69,6 +72,15 @@ class Recorder:
         """As the inner randomizer."""
         return self._keep(request, scores.copy(), self.inner.choose(request, scores))
 
+    def choose_each(self, request: Request, scores: Ints, allowed: Bools) -> Ints:
+        """As the inner randomizer."""
+        chosen = self.inner.choose_each(request, scores, allowed)
+        return self._keep(request, _masked(scores, allowed), chosen).copy()
+
+    def split(self, request: Request, biased: Ints) -> Bools:
+        """As the inner randomizer."""
+        return self._keep(request, biased.copy(), self.inner.split(request, biased)).copy()
+
     def _keep(self, request: Request, exact: Exact, answer: Reply) -> Reply:
         self.log.append(Exchange(request, exact, answer))
         return answer
@@ -104,6 +116,14 @@ class Replayer:
         assert isinstance(answer, int | np.integer)
         return int(answer)
 
+    def choose_each(self, request: Request, scores: Ints, allowed: Bools) -> Ints:
+        """The recorded answer."""
+        return np.array(self._replay(request, _masked(scores, allowed)), dtype=np.int64)
+
+    def split(self, request: Request, biased: Ints) -> Bools:
+        """The recorded answer."""
+        return np.array(self._replay(request, biased.copy()), dtype=np.bool_)
+
     def _replay(self, request: Request, exact: Exact) -> object:
         position = len(self.log)
         if position >= len(self.frozen):
@@ -125,6 +145,7 @@ def check_pair(pipeline: Pipeline, table: pa.Table, neighbour: pa.Table, randomi
         raise Leak(f"{len(recorder.log)} questions on one table, {len(replayer.log)} on its neighbour")
     for one, other in zip(recorder.log, replayer.log, strict=True):
         _check_distance(one, other)
+    _check_trees(recorder.log, replayer.log)
     if claimed != claimed_again:
         raise Leak(f"claims differ between neighbours: {claimed} against {claimed_again}")
     asked = price([exchange.request for exchange in recorder.log], concentrated=claimed.rho > 0)
@@ -141,18 +162,29 @@ def price(requests: list[Request], *, concentrated: bool) -> Cost:
     """
     epsilon_units = rho_units = 0
     for request in requests:
+        entries = request.cells if request.kind == "score" else 1  # each score may move by the whole sensitivity
         if request.law is not None and request.law.kind == "gaussian":
-            rho_units += _up(request.sensitivity**2 / (2 * request.law.parameter))
+            rho_units += _up(entries * request.sensitivity**2 / (2 * request.law.parameter))
             continue
         if request.law is None:
             epsilon, divisor = request.rate * request.sensitivity * (1 if request.monotone else 2), 8
+        elif request.kind == "grow":
+            epsilon, divisor = _tree_price(request), 2
         else:
-            epsilon, divisor = request.sensitivity / request.law.parameter, 2
+            epsilon, divisor = entries * request.sensitivity / request.law.parameter, 2
         if concentrated:
             rho_units += _up(epsilon**2 / divisor)
         else:
             epsilon_units += _up(epsilon)
     return Cost(epsilon=epsilon_units, rho=rho_units)
+
+
+def _tree_price(request: Request) -> Fraction:
+    """The first layer carries the price of the whole tree."""
+    epsilon = tree_epsilon(request)
+    if epsilon is None:
+        raise Leak(f"{request.name}: nodes are lowered by less than one row per level, so no price is proved")
+    return epsilon if request.layer == 0 else Fraction(0)
 
 
 def _up(amount: Fraction) -> int:
@@ -161,9 +193,12 @@ def _up(amount: Fraction) -> int:
 
 def _check_distance(one: Exchange, other: Exchange) -> None:
     request = one.request
+    if request.kind == "select within":
+        _check_cells(one, other)
+        return
     changes = _changes(one.exact, other.exact)
     largest = Fraction(max((abs(change) for change in changes), default=0))
-    if request.law is None:
+    if request.law is None or request.kind == "score":
         moved = largest
         if request.monotone and min(changes, default=0) < 0 < max(changes, default=0):
             raise Leak(f"{request.name}: scores claimed to be monotone moved in both directions")
@@ -176,6 +211,41 @@ def _check_distance(one: Exchange, other: Exchange) -> None:
         return
     if moved > request.sensitivity:
         raise Leak(f"{request.name}: input moved by {moved}, claimed {request.sensitivity}")
+
+
+def _check_cells(one: Exchange, other: Exchange) -> None:
+    """Choices within cells: the largest changes of the cells add up to no more than the sensitivity."""
+    request, first, second = one.request, one.exact, other.exact
+    if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray) or first.shape != second.shape:
+        raise Leak(f"{request.name}: scores have different shapes on neighbouring tables")
+    pairs = zip(first.tolist(), second.tolist(), strict=True)
+    changes = [[left - right for left, right in zip(*pair, strict=True)] for pair in pairs]
+    if request.monotone and any(min(row, default=0) < 0 < max(row, default=0) for row in changes):
+        raise Leak(f"{request.name}: scores claimed to be monotone moved in both directions")
+    moved = sum(max(map(abs, row), default=0) for row in changes)
+    if moved > request.sensitivity:
+        raise Leak(f"{request.name}: scores moved by {moved} over all cells, claimed {request.sensitivity}")
+
+
+def _check_trees(log: list[Exchange], again: list[Exchange]) -> None:
+    """The decisions of each tree taken together: how much likelier they are on one table than on the other."""
+    loss, layer = 0.0, 0
+    for one, other in zip(log, again, strict=True):
+        request = one.request
+        if request.kind != "grow":
+            continue
+        if request.layer not in (0, layer):
+            raise Leak(f"{request.name}: layer {request.layer} was asked where layer {layer} was due")
+        loss = 0.0 if request.layer == 0 else loss
+        layer = request.layer + 1
+        assert isinstance(one.exact, np.ndarray)
+        assert isinstance(other.exact, np.ndarray)
+        assert isinstance(one.answer, np.ndarray)
+        loss += split_loss(request, one.exact, other.exact, one.answer)
+        epsilon = tree_epsilon(request)
+        if epsilon is not None and abs(loss) > float(epsilon) + _ROUNDING:
+            paid = f"e^{float(epsilon):.6g} is paid"
+            raise Leak(f"{request.name}: the tree is e^{abs(loss):.6g} times likelier on one table, {paid}")
 
 
 def _changes(one: Exact, other: Exact) -> list[int]:
@@ -193,6 +263,11 @@ def _as_counts(exact: Exact) -> dict[object, int]:
     if isinstance(exact, LabelCounts):
         return dict(zip(exact.labels, exact.counts.tolist(), strict=True))
     raise Leak("the exact inputs have different types on neighbouring tables")
+
+
+def _masked(scores: Ints, allowed: Bools) -> Ints:
+    """Scores with a mark where an option is not allowed: which ones are must not depend on rows either."""
+    return np.where(allowed, scores, np.iinfo(np.int64).min)
 
 
 def _first_difference(one: bytes, other: bytes) -> str:

@@ -7,9 +7,28 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Answer", "Discovery", "Law", "Measurement", "Selection", "SparseMeasurement"]
+__all__ = [
+    "GROWTH_UNIT",
+    "SCORE_UNIT",
+    "Answer",
+    "Discovery",
+    "Grown",
+    "Law",
+    "Measurement",
+    "NoisyScores",
+    "Selection",
+    "Selections",
+    "SparseMeasurement",
+]
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+SCORE_UNIT = 2**20
+"""Scores are integers in units of 2⁻²⁰, so that their sensitivity holds exactly and not up to rounding."""
+
+GROWTH_UNIT = 2**10
+"""Counts that decide how a tree grows are compared on a grid of 2⁻¹⁰ rows, so that its biases can be integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +117,61 @@ class Discovery:
     threshold: int
 
 
-Answer = Measurement | SparseMeasurement | Selection | Discovery
+@dataclass(frozen=True, slots=True)
+class Selections:
+    """One option per cell of a partition, each chosen by the exponential mechanism among `options` candidates.
+
+    Between neighbours the scores of a cell move by at most `sensitivity` times the share of the unit's rows that lie
+    in that cell; price and rate follow as for a single choice.
+    """
+
+    name: str
+    options: int
+    chosen: Ints
+    rate: Fraction
+    sensitivity: Fraction
+    monotone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyScores:
+    """Every score of a quality with integer noise, in units of 1/`SCORE_UNIT`.
+
+    Between neighbours no score moves by more than `sensitivity` (in the same units, for a whole unit).
+    """
+
+    name: str
+    values: Ints
+    law: Law
+    sensitivity: Fraction
+
+    @property
+    def scores(self) -> npt.NDArray[np.float64]:
+        """The noisy scores as plain numbers."""
+        return self.values / SCORE_UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """Which nodes of a tree were split, layer by layer: 1 for a split, 0 for a leaf, in the order of the open nodes.
+
+    `law` and `bias` are in units of 1/`GROWTH_UNIT` rows; they follow from the price and from `decay`.
+    """
+
+    name: str
+    layers: tuple[int, ...]
+    """How many nodes were open in each layer; their sum is the number of values."""
+    values: Ints
+    law: Law
+    bias: int
+    theta: int
+    decay: Fraction
+
+    @property
+    def splits(self) -> list[Bools]:
+        """The decisions of each layer."""
+        ends = np.cumsum(self.layers, dtype=np.int64)
+        return [part.astype(np.bool_) for part in np.split(self.values, ends[:-1])] if self.layers else []
+
+
+Answer = Measurement | SparseMeasurement | Selection | Discovery | Selections | NoisyScores | Grown

@@ -4,11 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from understudy.marginals.answer import Answer, Discovery, Measurement, Selection, SparseMeasurement
+from understudy.marginals.answer import (
+    Answer,
+    Discovery,
+    Grown,
+    Measurement,
+    NoisyScores,
+    Selection,
+    Selections,
+    SparseMeasurement,
+)
 
 __all__ = ["Transcript"]
 
-Kind = TypeVar("Kind", Measurement, SparseMeasurement, Selection, Discovery)
+Kind = TypeVar("Kind", Measurement, SparseMeasurement, Selection, Discovery, Selections, NoisyScores, Grown)
 
 
 @dataclass(slots=True)

@@ -21,6 +21,8 @@ class PublicFacts:
     forbidden: tuple[Forbidden, ...]
     unit_rows: int
     rows_hint: int | None = None
+    prepared: tuple[str, ...] = ()
+    """Columns whose labels or bins are settled from private rows, and paid for, before the method runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,12 @@ class Plan:
     options: Mapping[str, object] = field(default_factory=dict)
     fixed: bool = False
     """Whether a run asks just these questions at just these costs, whatever the answers: then the exact laws of the
-    noise can be summed beforehand, which buys less noise for the same (ε, δ) than adding up ρ does."""
+    noise can be summed beforehand, which buys less noise for the same (ε, δ) than adding up ρ does. Only for plain
+    measurements: scores, choices and trees are not summed in this way."""
+    refused: str = ""
+    """Why no privacy claim may be made about such a run (a method as it was published, with its mistakes)."""
+    labels: tuple[str, ...] = ()
+    """Private columns of a method that labels public records: the statement also says what a change of them costs."""
 
 
 class Mechanism(Protocol):

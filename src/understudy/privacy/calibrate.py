@@ -17,6 +17,13 @@ k is the most rows one unit holds, so neighbouring tables differ by at most k ro
     Any of them shows with probability ≤ k·P(noise ≥ τ − k), which must be ≤ δ. For labels in both tables the counts
     differ by at most k in L1 altogether, so Laplace noise of scale k/ε gives ε: (ε, δ)-DP in all.
 
+`score_law`  P scores, each moved by at most Δ by one unit: by at most P·Δ in L1 and √P·Δ in L2. So b = P·Δ/ε, and
+    σ² = P·Δ²/(2ρ).
+
+`growth_rule`  PrivTree on a grid of 1/GROWTH_UNIT rows; `questions/growth.py` proves it. For decay β, one row costs
+    ε' if λ = (2β − 1)/((β − 1)·ε') and the bias per level is at least λ·ln β and at least one row. k rows are k single
+    rows one after the other, so ε' = ε/k. Paid in ρ: ε-DP is ε²/2-zCDP, so ε is √(2ρ) rounded down.
+
 `check_sparse`  how many empty cells of a huge table pass the threshold by noise alone, a public number.
 """
 
@@ -24,22 +31,28 @@ import math
 from fractions import Fraction
 
 from understudy.errors import UsageError
-from understudy.marginals.answer import Law
+from understudy.marginals.answer import GROWTH_UNIT, Law
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.exact.interval import Interval, exp_minus
 
 __all__ = [
     "LARGEST_SCALE",
+    "LARGEST_SCORE_VARIANCE",
     "LARGEST_VARIANCE",
     "MOST_KEPT",
     "check_sparse",
     "discovery_threshold",
+    "growth_rule",
     "law_for",
+    "score_law",
     "selection_rate",
 ]
 
 LARGEST_SCALE = Fraction(2**60)
 LARGEST_VARIANCE = Fraction(2**40)
+LARGEST_SCORE_VARIANCE = Fraction(2**100)
+LARGEST_DECAY = 2**20
+_LARGEST_GROWTH_SCALE = Fraction(2**40)
 MOST_KEPT = 50_000_000
 _ROOT_UNIT = 10**18  # square roots are rounded down to this resolution
 _BITS = 192
@@ -68,6 +81,31 @@ def selection_rate(cost: Cost, sensitivity: Fraction, step: str, *, monotone: bo
         raise UsageError(step, f"the sensitivity of a score must be above 0, got {sensitivity}.")
     epsilon = _epsilon(cost, 8, step)
     return epsilon / sensitivity if monotone else epsilon / (2 * sensitivity)
+
+
+def score_law(cost: Cost, options: int, sensitivity: Fraction, step: str) -> Law:
+    """The noise that makes that many scores, none moved by more than `sensitivity`, cost `cost` in all."""
+    if sensitivity <= 0 or options < 1:
+        raise UsageError(step, "needs at least one score, and a sensitivity above 0.")
+    if _in_epsilon(cost, step):
+        return Law("laplace", _within(options * sensitivity / _epsilon(cost, 2, step), LARGEST_SCALE, step))
+    variance = options * sensitivity**2 * Fraction(UNIT, 2 * cost.rho)
+    return Law("gaussian", _within(variance, LARGEST_SCORE_VARIANCE, step))
+
+
+def growth_rule(cost: Cost, unit_rows: int, decay: Fraction, step: str) -> tuple[Law, int]:
+    """Noise and bias per level, both in 1/GROWTH_UNIT rows, at which growing a whole tree costs `cost`."""
+    if not 2 <= decay <= LARGEST_DECAY:
+        raise UsageError(step, f"the decay must lie between 2 and {LARGEST_DECAY:,}, got {float(decay)!r}.")
+    if unit_rows < 1:
+        raise UsageError(step, f"the rows of a unit must be at least 1, got {unit_rows}.")
+    per_row = _epsilon(cost, 2, step) / unit_rows
+    scale = _within((2 * decay - 1) / ((decay - 1) * per_row) * GROWTH_UNIT, _LARGEST_GROWTH_SCALE, step)
+    # The float only says where to begin; what is returned is proved: e^(−bias/scale) ≤ 1/decay.
+    bias = max(GROWTH_UNIT, math.floor(float(scale) * math.log(decay)) - 2)
+    while Fraction(exp_minus(bias / scale, _BITS)[1], 1 << _BITS) > 1 / decay:
+        bias += 1
+    return Law("laplace", scale), bias
 
 
 def discovery_threshold(law: Law, unit_rows: int, delta_units: int, step: str) -> int:

@@ -10,6 +10,13 @@ Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` 
 `discover`  labels held by one unit only: at most k of them, noisy count ≥ threshold with probability ≤ δ in all.
             Otherwise Laplace noise of scale k/ε on the counts: (ε, δ)-DP, or (δ, ε²/2)-approximate zCDP.
 
+`select_within`  one choice per cell of a partition. Of a unit's k rows k_c lie in cell c, Σ k_c ≤ k, so its scores move
+            by at most Δ·k_c; at the rate of `select` that cell's privacy loss has range ε·k_c/k. The choices are
+            independent given the counts: losses add up to ε at most, and Σ (ε·k_c/k)²/8 ≤ ε²/8 in zCDP.
+`score`     all P scores with noise: they move by at most P·Δ·k in L1 and √P·Δ·k in L2, as a vector of integers.
+`grow`      a tree that decides by noisy, biased counts which nodes to split: one price for the whole tree, proved in
+            `questions/growth.py`; √(2ρ) where the price is ρ.
+
 Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
 integers. Nothing here logs, and no message depends on a count.
 
@@ -22,26 +29,56 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
+import numpy as np
+
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.source import CountSource, Ints, PrivateTable
+from understudy.counts.source import CountSource, Ints, OccupiedCells, PrivateTable
 from understudy.errors import BudgetError, UsageError
-from understudy.marginals.answer import Discovery, Measurement, Selection, SparseMeasurement
+from understudy.marginals.answer import (
+    GROWTH_UNIT,
+    Discovery,
+    Grown,
+    Measurement,
+    NoisyScores,
+    Selection,
+    Selections,
+    SparseMeasurement,
+)
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.marginals.partition import Partition
 from understudy.marginals.transcript import Transcript
-from understudy.privacy.calibrate import check_sparse, discovery_threshold, law_for, selection_rate
+from understudy.privacy.calibrate import (
+    check_sparse,
+    discovery_threshold,
+    growth_rule,
+    law_for,
+    score_law,
+    selection_rate,
+)
 from understudy.privacy.cost import Cost
-from understudy.privacy.quality import Quality
-from understudy.privacy.randomizer import Randomizer, Request
+from understudy.privacy.quality import Quality, WithinQuality
+from understudy.privacy.questions.growth import (
+    MOST_LAYERS,
+    Growth,
+    as_decay,
+    biased_counts,
+    checked_depths,
+    checked_theta,
+)
+from understudy.privacy.questions.within import counts_within
+from understudy.privacy.randomizer import Bools, Randomizer, Request
 
 __all__ = ["KEPT_BYTES", "Curator"]
 
 Option = TypeVar("Option")
+Tree = TypeVar("Tree", bound=Growth)
 
 KEPT_BYTES = 2**28
 """Most bytes of exact counts kept between questions."""
+
+_LARGEST_SCORE = 2**60
 
 
 class Curator:
@@ -104,6 +141,13 @@ class Curator:
         if self._public is None:
             raise UsageError("public table", "none was given.", "Give one with --public.")
         return self._public.counts(list(cliques))
+
+    def public_cells(self, clique: Clique) -> OccupiedCells:
+        """Occupied cells of the public table and their counts, free of charge; for tables too large to write out."""
+        self._settled()
+        if self._public is None:
+            raise UsageError("public table", "none was given.", "Give one with --public.")
+        return self._public.occupied(clique)
 
     def measure(
         self, targets: Sequence[Clique | Partition], cost: Cost, weights: Sequence[float] | None = None
@@ -169,6 +213,71 @@ class Curator:
             Selection(quality.name, len(quality.options), chosen, rate, sensitivity, quality.monotone)
         )
         return quality.options[chosen]
+
+    def select_within(self, partition: Partition, quality: WithinQuality[Option], cost: Cost) -> list[Option]:
+        """One of the quality's options for every cell of the partition, `cost` for all of them together."""
+        step = f"select {quality.name}"
+        allowed = np.asarray(quality.allowed)
+        if allowed.dtype != np.bool_ or allowed.shape != (partition.cells, len(quality.options)):
+            raise UsageError(step, "needs a mask of allowed options with one row per cell of the partition.")
+        if not allowed.any(axis=1).all():
+            raise UsageError(step, "needs at least one allowed option in every cell.")
+        sensitivity = quality.sensitivity * self._unit_rows
+        rate = selection_rate(cost, sensitivity, step, monotone=quality.monotone)
+        source = self._bound()
+        self._spend([(step, cost)])
+        scores = quality.scores(counts_within(source, self.domain, partition, quality.columns))
+        options = len(quality.options)
+        request = Request("select within", quality.name, options, None, sensitivity, rate, monotone=quality.monotone)
+        chosen = self._randomizer.choose_each(request, scores, allowed)
+        self.transcript.append(Selections(quality.name, options, chosen, rate, sensitivity, quality.monotone))
+        return [quality.options[at] for at in chosen.tolist()]
+
+    def score(self, quality: Quality[Option], cost: Cost) -> NoisyScores:
+        """Every score of the quality with integer noise, for `cost` in all."""
+        step, options = f"score {quality.name}", len(quality.options)
+        if not options:
+            raise UsageError(step, "needs at least one option.")
+        sensitivity = quality.sensitivity * self._unit_rows
+        law = score_law(cost, options, sensitivity, step)
+        source = self._bound()
+        self._spend([(step, cost)])
+        exact = quality.scores(self._counts(source, quality.cliques))
+        request = Request("score", quality.name, options, law, sensitivity)
+        # Cutting takes no two scores further apart, and keeps sums with noise within 64 bits.
+        noisy = self._randomizer.add_noise(request, np.clip(exact, -_LARGEST_SCORE, _LARGEST_SCORE))
+        answer = NoisyScores(quality.name, noisy, law, sensitivity)
+        self.transcript.append(answer)
+        return answer
+
+    def grow(self, growth: Tree, cost: Cost) -> Tree:
+        """The fully grown tree, `cost` for all of its layers together; it stops after `MOST_LAYERS` at the latest."""
+        step = f"grow {growth.name}"
+        name, decay, theta = growth.name, as_decay(growth.decay, step), checked_theta(growth, step)
+        law, bias = growth_rule(cost, self._unit_rows, decay, step)
+        source = self._bound()
+        self._spend([(step, cost)])
+        splits: list[Bools] = []
+        deepest = -1
+        while not growth.finished and len(splits) < MOST_LAYERS:
+            depths = checked_depths(growth, deepest, step)
+            (counts,) = source.partition_counts([growth.frontier])
+            request = Request(
+                "grow",
+                name,
+                depths.size,
+                law,
+                Fraction(self._unit_rows * GROWTH_UNIT),
+                threshold=theta * GROWTH_UNIT,
+                bias=bias,
+                layer=len(splits),
+            )
+            splits.append(self._randomizer.split(request, biased_counts(counts[:-1], depths, bias, theta)))
+            growth = growth.after(splits[-1])
+            deepest = int(depths.max(initial=deepest))
+        values = np.concatenate([np.zeros(0, np.int64), *splits]).astype(np.int64)
+        self.transcript.append(Grown(name, tuple(part.size for part in splits), values, law, bias, theta, decay))
+        return growth
 
     def discover(self, column: str, cost: Cost) -> Discovery:
         """Labels of an open column that enough units hold. `cost.delta` is the chance that a lone label shows."""

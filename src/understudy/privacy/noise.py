@@ -18,10 +18,11 @@ import numpy.typing as npt
 
 from understudy.compiled import compiled
 from understudy.errors import UsageError
-from understudy.privacy.calibrate import LARGEST_SCALE, LARGEST_VARIANCE
+from understudy.privacy.calibrate import LARGEST_SCALE, LARGEST_SCORE_VARIANCE, LARGEST_VARIANCE
 from understudy.privacy.cumulative import Cumulative, table_for
 from understudy.privacy.exact.gaussian import FoldedGaussian
 from understudy.privacy.exact.geometric import Digit, FoldedLaplace, GapDigit
+from understudy.privacy.exact.wide_gaussian import wide_gaussian
 
 __all__ = ["LARGEST", "discrete_gaussian", "discrete_laplace", "geometric", "rare_positions"]
 
@@ -35,8 +36,10 @@ _MOST_PLACES = 5
 
 
 def discrete_gaussian(size: int, variance: Fraction) -> Ints:
-    """Independent integers with P(k) ∝ e^(−k²/(2·variance)), 0 < variance ≤ 2⁴⁰."""
-    _check("variance of Gaussian noise", variance, LARGEST_VARIANCE)
+    """Independent integers with P(k) ∝ e^(−k²/(2·variance)), 0 < variance ≤ 2¹⁰⁰; slow above 2⁴⁰, for few numbers."""
+    _check("variance of Gaussian noise", variance, LARGEST_SCORE_VARIANCE)
+    if variance > LARGEST_VARIANCE:
+        return wide_gaussian(size, variance, discrete_laplace, geometric, LARGEST)
     return table_for(FoldedGaussian(variance)).draw_signed(size)
 
 

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from understudy.counts.source import Ints, LabelCounts, OccupiedCells
 from understudy.marginals.answer import Law
 
-__all__ = ["Randomizer", "Request"]
+__all__ = ["Bools", "Randomizer", "Request"]
+
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +24,12 @@ class Request:
     """What is asked, in public terms: everything the noise depends on except the private numbers.
 
     `sensitivity` is the most the exact input may move between neighbours: L1 distance for Laplace noise, L2 for
-    Gaussian noise, largest single change for scores. Replay tests hold each input against it.
+    Gaussian noise, largest single change for scores (`select`, `score`), the largest change of each cell summed over
+    the cells for choices within cells, L1 distance in grid units for every layer of a tree. Replay tests hold each
+    input against it.
+
+    `bias` and `layer` belong to growing trees: how much a node's count is lowered per level, and which layer is asked
+    (the first one, 0, carries the price of the whole tree).
     """
 
     kind: str
@@ -30,6 +40,8 @@ class Request:
     rate: Fraction = Fraction(0)
     threshold: int = 0
     monotone: bool = False
+    bias: int = 0
+    layer: int = 0
 
 
 class Randomizer(Protocol):
@@ -54,4 +66,12 @@ class Randomizer(Protocol):
 
     def choose(self, request: Request, scores: Ints) -> int:
         """Index drawn with probability ∝ exp(rate × score); scores are integers (fixed point)."""
+        ...
+
+    def choose_each(self, request: Request, scores: Ints, allowed: Bools) -> Ints:
+        """For every row of `scores` an index of an allowed option, drawn with probability ∝ exp(rate × score)."""
+        ...
+
+    def split(self, request: Request, biased: Ints) -> Bools:
+        """Whether each biased count plus one fresh draw of `request.law` lies above `request.threshold`."""
         ...

@@ -2,6 +2,7 @@
 
 Counts are int64 in [0, 2⁵³), noise is int64, answers are int64 cut at ±2⁶¹. Noise beyond ±2⁶² arrives as ±2⁶²; the
 sum is cut all the same, so the cut answer equals the cut of count + true noise: post-processing, which costs nothing.
+Scores, which may be negative, lie in ±2⁶⁰ and obey the same argument.
 """
 
 from fractions import Fraction
@@ -12,13 +13,15 @@ from understudy.counts.source import Ints, LabelCounts, OccupiedCells
 from understudy.errors import UsageError
 from understudy.marginals.answer import Law
 from understudy.privacy.calibrate import check_sparse
+from understudy.privacy.exact.choices import choose_each
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace, geometric, rare_positions
-from understudy.privacy.randomizer import Request
+from understudy.privacy.randomizer import Bools, Request
 from understudy.privacy.selection import choose_exponentially
 
-__all__ = ["LARGEST_ANSWER", "SecureRandomizer"]
+__all__ = ["LARGEST_ANSWER", "LARGEST_SCORE", "SecureRandomizer"]
 
 LARGEST_ANSWER = 1 << 61
+LARGEST_SCORE = 1 << 60
 _LARGEST_COUNT = 1 << 53
 
 
@@ -29,7 +32,10 @@ class SecureRandomizer:
 
     def add_noise(self, request: Request, exact: Ints) -> Ints:
         """exact + one fresh draw of `request.law` per cell, as int64."""
-        _check_counts(request, exact)
+        if request.kind == "score":
+            _check_whole(request, exact, LARGEST_SCORE)
+        else:
+            _check_counts(request, exact)
         if exact.size != request.cells:
             raise UsageError(_where(request), "the counts do not have the announced number of cells.")
         return _noisy(_law(request), exact)
@@ -65,6 +71,19 @@ class SecureRandomizer:
             raise UsageError(_where(request), "the scores must be one int64 number per option.")
         return choose_exponentially(scores.tolist(), request.rate)
 
+    def choose_each(self, request: Request, scores: Ints, allowed: Bools) -> Ints:
+        """For every row of `scores` an index of an allowed option, drawn with probability ∝ exp(rate × score)."""
+        if scores.shape[1:] != (request.cells,):
+            raise UsageError(_where(request), "the scores do not have the announced number of options.")
+        return choose_each(scores, allowed, request.rate)
+
+    def split(self, request: Request, biased: Ints) -> Bools:
+        """Whether each biased count plus one fresh draw of `request.law` lies above `request.threshold`."""
+        _check_whole(request, biased, LARGEST_ANSWER)
+        if biased.size != request.cells:
+            raise UsageError(_where(request), "the counts do not have the announced number of nodes.")
+        return _noisy(_law(request), biased) > request.threshold
+
 
 def _noisy(law: Law, exact: Ints) -> Ints:
     draw = discrete_laplace if law.kind == "laplace" else discrete_gaussian
@@ -89,6 +108,14 @@ def _check_counts(request: Request, exact: Ints) -> None:
         raise UsageError(_where(request), "counts must be a flat int64 array.")
     if exact.size and (int(exact.min()) < 0 or int(exact.max()) >= _LARGEST_COUNT):
         raise UsageError(_where(request), "the count source is broken: counts must lie in [0, 2^53).")
+
+
+def _check_whole(request: Request, exact: Ints, largest: int) -> None:
+    """Refuses what is not a flat array of whole numbers within the bounds that rule out an overflow."""
+    if exact.dtype != np.int64 or exact.ndim != 1:
+        raise UsageError(_where(request), "scores and biased counts must be a flat int64 array.")
+    if exact.size and (int(exact.min()) < -largest or int(exact.max()) > largest):
+        raise UsageError(_where(request), "scores and biased counts must be cut before noise is added.")
 
 
 def _check_cells(request: Request, indices: Ints) -> None:

@@ -9,7 +9,19 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from understudy.marginals.answer import Answer, Discovery, Law, Measurement, Selection, SparseMeasurement
+from understudy.marginals.answer import (
+    GROWTH_UNIT,
+    SCORE_UNIT,
+    Answer,
+    Discovery,
+    Grown,
+    Law,
+    Measurement,
+    NoisyScores,
+    Selection,
+    Selections,
+    SparseMeasurement,
+)
 from understudy.models.confidence import misplaced_share
 from understudy.release import wording
 from understudy.release.label import charge_rows
@@ -73,9 +85,14 @@ def _banner(release: Release) -> str:
 
 
 def _measured(answer: Answer, fitted: Fitted) -> MeasuredTable:
-    if isinstance(answer, Selection):
+    if isinstance(answer, Selection | Selections):
         rate = f"exponential mechanism, rate {float(answer.rate):.4g}"
-        return MeasuredTable(answer.name, "choice", answer.options, rate, None)
+        if isinstance(answer, Selection):
+            return MeasuredTable(answer.name, "choice", answer.options, rate, None)
+        kind = f"choice among {answer.options:,} in every cell"
+        return MeasuredTable(answer.name, kind, int(answer.chosen.size), rate, None)
+    if isinstance(answer, NoisyScores | Grown):
+        return _scores_or_tree(answer)
     letter = "b" if answer.law.kind == "laplace" else "σ"
     noise = f"discrete {answer.law.kind.capitalize()}, {letter} = {answer.law.scale:.4g}"
     if isinstance(answer, Discovery):
@@ -86,6 +103,17 @@ def _measured(answer: Answer, fitted: Fitted) -> MeasuredTable:
         kept = f"{noise}, cells with at least {answer.threshold:,} kept"
         return MeasuredTable(answer.name, "sparse table", cells, kept, half_width(answer.law))
     return MeasuredTable(answer.name, "table", cells, noise, half_width(answer.law), _misplaced(answer, fitted))
+
+
+def _scores_or_tree(answer: NoisyScores | Grown) -> MeasuredTable:
+    """Scores are not counts, and a tree's noise is in no released number: neither has an error bar in rows."""
+    letter = "b" if answer.law.kind == "laplace" else "σ"
+    if isinstance(answer, NoisyScores):
+        noise = f"discrete {answer.law.kind.capitalize()}, {letter} = {answer.law.scale / SCORE_UNIT:.4g} of a score"
+        return MeasuredTable(answer.name, "scores of options", int(answer.values.size), noise, None)
+    scale, bias = answer.law.scale / GROWTH_UNIT, answer.bias / GROWTH_UNIT
+    noise = f"discrete Laplace, b = {scale:.4g} rows, bias {bias:.4g} rows per level, split above {answer.theta:,}"
+    return MeasuredTable(answer.name, f"tree of {len(answer.layers)} layers", int(answer.values.size), noise, None)
 
 
 def _misplaced(answer: Measurement, fitted: Fitted) -> float | None:

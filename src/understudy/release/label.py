@@ -60,7 +60,21 @@ def statement_document(statement: Statement) -> dict[str, object]:
         "left_out": list(statement.left_out),
         "not_protected": list(statement.not_protected),
         "versions": dict(statement.versions),
+    } | _label_document(statement)
+
+
+def _label_document(statement: Statement) -> dict[str, object]:
+    """The second relation of a method that labels public records; nothing for all others."""
+    if not statement.labels:
+        return {}
+    claim = statement.label_claim
+    document = {
+        "columns": list(statement.labels),
+        "epsilon": None if claim is None else claim[0],
+        "delta": None if claim is None else claim[1],
+        "text": wording.label_text(statement.labels, claim),
     }
+    return {"label_change": document}
 
 
 def read_statement(document: object) -> Statement:
@@ -107,6 +121,7 @@ def _read(document: Document) -> Statement:
         as_planned=_truth(document["as_planned"]),
         left_out=tuple(_text(name) for name in _sequence(document["left_out"])),
         refused=_text(document["refused"]),
+        labels=tuple(_text(name) for name in _sequence(_mapping(document.get("label_change", {})).get("columns", []))),
         versions={_text(name): _text(version) for name, version in _mapping(document["versions"]).items()},
     )
 
@@ -150,7 +165,9 @@ def _read_cost(document: Document) -> Cost:
 
 def _charge_document(charge: Charge) -> dict[str, object]:
     law = charge.law
-    return {
+    # Charges of plain counts are written as they always were, so that older folders still verify.
+    unit: dict[str, object] = {} if charge.unit == 1 else {"unit": charge.unit}
+    return unit | {
         "run": charge.run,
         "step": charge.step,
         "cost": _cost_document(charge.cost),
@@ -169,7 +186,10 @@ def _read_charge(document: Document) -> Charge:
         law = Law("laplace" if kind == "laplace" else "gaussian", Fraction(_text(stored["parameter"])))
     rate = None if document["rate"] is None else Fraction(_text(document["rate"]))
     cost = _read_cost(_mapping(document["cost"]))
-    return Charge(_whole(document["run"]), _text(document["step"]), cost, law, rate)
+    unit = _whole(document.get("unit", 1))
+    if unit < 1:
+        raise ValueError("unit")
+    return Charge(_whole(document["run"]), _text(document["step"]), cost, law, rate, unit)
 
 
 def _mapping(value: object) -> Document:

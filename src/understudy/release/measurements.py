@@ -18,7 +18,17 @@ import pyarrow.parquet as pq
 
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import Problem, ReleaseError
-from understudy.marginals.answer import Answer, Discovery, Law, Measurement, Selection, SparseMeasurement
+from understudy.marginals.answer import (
+    Answer,
+    Discovery,
+    Grown,
+    Law,
+    Measurement,
+    NoisyScores,
+    Selection,
+    Selections,
+    SparseMeasurement,
+)
 from understudy.marginals.transcript import Transcript
 
 __all__ = ["read_measurements", "write_measurements"]
@@ -77,10 +87,16 @@ def read_measurements(path: Path, runs: int) -> list[Transcript]:
 
 def _header(run: int, position: int, answer: Answer) -> dict[str, object]:
     header: dict[str, object] = {"run": run, "answer": position, "kind": _kind(answer), "name": answer.name}
-    if isinstance(answer, Selection):
+    if isinstance(answer, Selection | Selections):
         scores = {"sensitivity": str(answer.sensitivity), "monotone": answer.monotone}
-        return header | {"options": answer.options, "rate": str(answer.rate), **scores, "rows": 1}
+        rows = 1 if isinstance(answer, Selection) else int(answer.chosen.size)
+        return header | {"options": answer.options, "rate": str(answer.rate), **scores, "rows": rows}
     header |= {"law": [answer.law.kind, str(answer.law.parameter)], "rows": int(answer.values.size)}
+    if isinstance(answer, NoisyScores):
+        return header | {"sensitivity": str(answer.sensitivity)}
+    if isinstance(answer, Grown):
+        rule = {"bias": answer.bias, "theta": answer.theta, "decay": str(answer.decay)}
+        return header | {"layers": list(answer.layers), **rule}
     if isinstance(answer, Discovery):
         return header | {"column": answer.column, "threshold": answer.threshold}
     header |= {"columns": list(answer.columns), "shape": list(answer.shape)}
@@ -97,6 +113,12 @@ def _kind(answer: Answer) -> str:
             return "discovery"
         case Selection():
             return "selection"
+        case Selections():
+            return "selections"
+        case NoisyScores():
+            return "scores"
+        case Grown():
+            return "tree"
 
 
 class _Words:
@@ -110,7 +132,7 @@ class _Words:
         """The words of flat cell numbers; cells of a rule of its own (a partition) are numbered."""
         sizes = self._codec.domain.sizes
         if tuple(sizes.get(name) for name in columns) != tuple(shape):
-            return pc.binary_join_element_wise("cell", pc.cast(pa.array(cells), pa.string()), " ")
+            return _numbered("cell", cells)
         if not columns:
             return pa.array(["total"] * cells.size, pa.string())
         codes = _unravel(cells, shape)
@@ -139,26 +161,42 @@ def _storable(text: str) -> str:
 
 
 def _batches(run: int, position: int, answer: Answer, words: _Words) -> Iterator[pa.RecordBatch]:
-    if isinstance(answer, Selection):
-        values = np.array([answer.chosen], dtype=np.int64)
-        yield _batch(run, position, answer, (np.zeros(1, np.int64), pa.array(["chosen option"]), values))
-        return
-    total = answer.values.size
+    values = np.atleast_1d(answer.chosen) if isinstance(answer, Selection | Selections) else answer.values
+    total = values.size
     for start in range(0, total, CHUNK_CELLS):
         part = slice(start, min(start + CHUNK_CELLS, total))
         cells = np.arange(part.start, part.stop, dtype=np.int64)
-        if isinstance(answer, Discovery):
-            labels = pa.array(answer.labels[part], pa.string())
-        else:
-            cells = answer.indices[part] if isinstance(answer, SparseMeasurement) else cells
-            labels = words.of_cells(answer.columns, answer.shape, cells)
-        yield _batch(run, position, answer, (cells, labels, answer.values[part]))
+        if isinstance(answer, SparseMeasurement):
+            cells = answer.indices[part]
+        yield _batch(run, position, answer, (cells, _labels(answer, cells, part, words), values[part]))
+
+
+def _labels(answer: Answer, cells: Ints, part: slice, words: _Words) -> pa.Array:
+    """What each row is about, in words."""
+    match answer:
+        case Discovery():
+            return pa.array(answer.labels[part], pa.string())
+        case Measurement() | SparseMeasurement():
+            return words.of_cells(answer.columns, answer.shape, cells)
+        case Selections():
+            return _numbered("option chosen in cell", cells)
+        case NoisyScores():
+            return _numbered("option", cells)
+        case Grown():
+            layers = np.repeat(np.arange(len(answer.layers)), np.array(answer.layers, np.int64))
+            return _numbered("split in layer", layers[part])
+        case _:
+            return pa.array(["chosen option"] * cells.size, pa.string())
+
+
+def _numbered(text: str, numbers: Ints) -> pa.Array:
+    return pc.binary_join_element_wise(text, pc.cast(pa.array(numbers), pa.string()), " ")
 
 
 def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Array, Ints]) -> pa.RecordBatch:
     cells, labels, values = columns
     rows = values.size
-    law = None if isinstance(answer, Selection) else answer.law
+    law = None if isinstance(answer, Selection | Selections) else answer.law
     threshold = answer.threshold if isinstance(answer, SparseMeasurement | Discovery) else None
     return pa.RecordBatch.from_arrays(
         [
@@ -168,7 +206,7 @@ def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Arra
             _repeat(_storable(answer.name), rows),
             pa.array(cells),
             labels,
-            pa.array(values),
+            pa.array(values, pa.int64()),
             _repeat(None if law is None else law.kind, rows),
             pa.array(np.full(rows, np.nan if law is None else law.scale)),
             pa.array([threshold] * rows, pa.int64()),
@@ -208,11 +246,11 @@ def _answer(header: Header, rows: pa.Table) -> Answer:
     _same(rows, "answer", header["answer"])
     _same(rows, "kind", header["kind"])
     name = str(header["name"])
-    if header["kind"] == "selection":
-        rate, sensitivity = Fraction(str(header["rate"])), Fraction(str(header["sensitivity"]))
-        monotone = header["monotone"] is True
-        return Selection(name, _whole(header["options"]), int(values[0]), rate, sensitivity, monotone)
+    if header["kind"] in ("selection", "selections"):
+        return _chosen(header, name, cells, values)
     law = _law(header["law"], rows)
+    if header["kind"] in ("scores", "tree"):
+        return _scores_or_tree(header, name, cells, (values, law))
     if header["kind"] == "discovery":
         labels = tuple(rows["label"].to_pylist())
         return Discovery(name, str(header["column"]), labels, values, law, _whole(header["threshold"]))
@@ -222,6 +260,30 @@ def _answer(header: Header, rows: pa.Table) -> Answer:
     if header["kind"] != "measurement" or not np.array_equal(cells, np.arange(values.size)):
         raise ValueError("cells")
     return Measurement(name, columns, shape, values, law)
+
+
+def _chosen(header: Header, name: str, cells: Ints, values: Ints) -> Selection | Selections:
+    rate, sensitivity = Fraction(str(header["rate"])), Fraction(str(header["sensitivity"]))
+    options, monotone = _whole(header["options"]), header["monotone"] is True
+    if not np.array_equal(cells, np.arange(values.size)) or np.any((values < 0) | (values >= options)):
+        raise ValueError("options")
+    if header["kind"] == "selections":
+        return Selections(name, options, values, rate, sensitivity, monotone)
+    (chosen,) = values.tolist()
+    return Selection(name, options, chosen, rate, sensitivity, monotone)
+
+
+def _scores_or_tree(header: Header, name: str, cells: Ints, answered: tuple[Ints, Law]) -> NoisyScores | Grown:
+    values, law = answered
+    if not np.array_equal(cells, np.arange(values.size)):
+        raise ValueError("cells")
+    if header["kind"] == "scores":
+        return NoisyScores(name, values, law, Fraction(str(header["sensitivity"])))
+    layers = tuple(map(_whole, _list(header["layers"])))
+    if min(layers, default=0) < 0 or sum(layers) != values.size or np.any((values != 0) & (values != 1)):
+        raise ValueError("layers")
+    bias, theta = _whole(header["bias"]), _whole(header["theta"])
+    return Grown(name, layers, values, law, bias, theta, Fraction(str(header["decay"])))
 
 
 def _law(stored: object, rows: pa.Table) -> Law:

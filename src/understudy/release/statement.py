@@ -9,25 +9,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from understudy.marginals.answer import Answer, Law, Selection
+from understudy.marginals.answer import (
+    GROWTH_UNIT,
+    SCORE_UNIT,
+    Answer,
+    Grown,
+    Law,
+    NoisyScores,
+    Selection,
+    Selections,
+)
 from understudy.privacy.cost import DELTA_UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon
 from understudy.release import wording
 from understudy.schema import Schema, Unit
 from understudy.schema.document import schema_to_text
 
-__all__ = ["Charge", "LedgerFacts", "Statement", "charges_of", "digest_of", "total_cost"]
+__all__ = ["Charge", "LedgerFacts", "Statement", "charges_of", "digest_of", "total_cost", "unit_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One question: the run it belongs to, its price, and the noise that the price bought."""
+    """One question: the run it belongs to, its price, and the noise that the price bought.
+
+    The noise is in units of 1/`unit` rows (or of a score): 1 for counts, more for scores and growing trees.
+    """
 
     run: int
     step: str
     cost: Cost
     law: Law | None = None
     rate: Fraction | None = None
+    unit: int = 1
 
     @property
     def noise(self) -> str:
@@ -38,9 +51,9 @@ class Charge:
 
     @property
     def scale(self) -> str:
-        """Scale of the noise (b or σ, in rows), or the rate of a choice."""
+        """Scale of the noise (b or σ, in rows or whole scores), or the rate of a choice."""
         if self.law is not None:
-            return f"{'b' if self.law.kind == 'laplace' else 'σ'} = {self.law.scale:.6g}"
+            return f"{'b' if self.law.kind == 'laplace' else 'σ'} = {self.law.scale / self.unit:.6g}"
         return f"rate = {float(self.rate or 0):.6g}"
 
 
@@ -76,6 +89,8 @@ class Statement:
     """Whether every price, and so every scale, is the one that the plan fixed before any row was read."""
     left_out: tuple[str, ...] = ()
     refused: str = ""
+    labels: tuple[str, ...] = ()
+    """Private columns of a method that labels public records: then the cost of changing them is stated as well."""
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -95,13 +110,27 @@ class Statement:
         """ε by summing the exact laws, where every answer has Gaussian noise of a scale fixed beforehand."""
         laws = [charge.law for charge in self.charges]
         gaussian = [law.parameter for law in laws if law is not None and law.kind == "gaussian"]
-        if not self.as_planned or self.unit.rows != 1 or self.spent.delta or len(gaussian) < len(laws):
+        counted = all(charge.unit == 1 for charge in self.charges)  # the sum is about histograms, not about scores
+        if not self.as_planned or self.unit.rows != 1 or self.spent.delta or len(gaussian) < len(laws) or not counted:
             return otherwise
         epsilon = tight_epsilon(tuple(sorted(gaussian)), Fraction(self.budget.delta_units, DELTA_UNIT))
         if epsilon is None:
             return otherwise
         granted = self.budget.epsilon
         return granted if 0.99 * granted < epsilon <= granted else epsilon  # rounded up to what was granted
+
+    @property
+    def label_claim(self) -> tuple[float, float] | None:
+        """(ε, δ) for tables that differ in the `labels` of one unit alone; None where nothing can be said.
+
+        One unit leaves and another enters. A histogram moves by 2k in L1 and by √2·k in L2: twice the price in ε and,
+        for Gaussian noise, in ρ. Anything else in ρ is a mechanism applied to two neighbours in turn: four times ρ.
+        """
+        if self.refused or not self.labels or self.spent.delta:
+            return None
+        times = [2 if _is_gaussian(charge) else 4 for charge in self.charges]
+        rho = sum(factor * charge.cost.rho for factor, charge in zip(times, self.charges, strict=True))
+        return self.budget.claim(Cost(2 * self.spent.epsilon, rho))
 
     @property
     def epsilon(self) -> float | None:
@@ -143,6 +172,7 @@ class Statement:
             ("δ", "none" if self.delta is None else f"{self.delta:.9g}"),
             ("Unit of protection", wording.unit_text(self.unit)),
             ("Neighbouring tables", wording.NEIGHBOURS),
+            *((("Change of labels", wording.label_text(self.labels, self.label_claim)),) if self.labels else ()),
             ("Trust model", wording.TRUST),
             ("Contribution bound", f"{self.unit.rows:,} row{'' if self.unit.rows == 1 else 's'} per unit"),
             ("Method", self.method),
@@ -189,8 +219,17 @@ def charges_of(run: int, charges: Sequence[tuple[str, Cost]], answers: Sequence[
     """The curator's account beside the noise of each answer; the two lists grow in step."""
     listed = []
     for (step, cost), answer in zip(charges, answers, strict=True):
-        if isinstance(answer, Selection):
+        if isinstance(answer, Selection | Selections):
             listed.append(Charge(run, step, cost, None, answer.rate))
         else:
-            listed.append(Charge(run, step, cost, answer.law))
+            listed.append(Charge(run, step, cost, answer.law, unit=unit_of(answer)))
     return listed
+
+
+def _is_gaussian(charge: Charge) -> bool:
+    return charge.law is not None and charge.law.kind == "gaussian" and charge.unit == 1
+
+
+def unit_of(answer: Answer) -> int:
+    """How many units of an answer's noise make one row, or one whole score."""
+    return SCORE_UNIT if isinstance(answer, NoisyScores) else GROWTH_UNIT if isinstance(answer, Grown) else 1

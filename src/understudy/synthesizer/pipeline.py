@@ -28,10 +28,11 @@ from understudy.release.release import Release
 from understudy.release.rows import Fitted
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
 from understudy.release.wording import TEST_DOUBLE
-from understudy.schema import Schema, Unit
+from understudy.schema import Schema
 from understudy.synthesizer.account import Account, Charged, Place
 from understudy.synthesizer.design import Copies, Design, Options, check_disk, check_memory
 from understudy.synthesizer.environment import Environment
+from understudy.synthesizer.public_schema import check_without_public, public_schema
 
 __all__ = ["MOST_ROWS", "synthesize"]
 
@@ -117,13 +118,14 @@ class _Tables:
 
 
 def _opened_public(public: object | None, design: Design, memory_bytes: int | None) -> PrivateTable | None:
-    """The public table, read under the same schema; its rows are nobody's units."""
+    """The public table, read under the same schema (less private columns); its rows are nobody's units."""
     if public is None:
+        check_without_public(design)
         return None
     if not uses_public(design.method):
         rule = f"method {design.method.name} does not use a public table."
         raise UsageError("public", rule, "Drop it or choose a method that uses one; `understudy methods` tells.")
-    return _opened(public, replace(design.schema, unit=Unit()), memory_bytes)
+    return _opened(public, public_schema(design), memory_bytes)
 
 
 def _paid(
@@ -211,7 +213,8 @@ def _stated(
         copies_mode=copies.mode,
         as_planned=[charge.cost for charge in charges] == planned,
         left_out=tuple(tables.private.undeclared),
-        refused="" if environment.randomizer.private else TEST_DOUBLE,
+        labels=design.plan.labels,
+        refused="; ".join(filter(None, ["" if environment.randomizer.private else TEST_DOUBLE, design.plan.refused])),
         versions=installed_versions(),
     )
     if statement.claim is not None and statement.claim[0] > design.budget.epsilon:

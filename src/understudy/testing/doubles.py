@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.counts.source import Ints, LabelCounts, OccupiedCells
-from understudy.privacy.randomizer import Request
+from understudy.privacy.randomizer import Bools, Request
 
 __all__ = ["NoNoise", "SeededRandomizer"]
 
@@ -54,6 +54,18 @@ class SeededRandomizer:
         weights = np.exp(exponent)
         return int(self._rng.choice(scores.size, p=weights / weights.sum()))
 
+    def choose_each(self, request: Request, scores: Ints, allowed: Bools) -> Ints:
+        """Indices drawn by the exponential law in floating point."""
+        lowered = np.where(allowed, (scores - scores.max(axis=1, keepdims=True, where=allowed, initial=-(2**62))), 0)
+        weights = np.where(allowed, np.exp(float(request.rate) * lowered.astype(np.float64)), 0.0)
+        sums = np.cumsum(weights, axis=1)
+        places = self._rng.random(len(scores)) * sums[:, -1]
+        return np.asarray(np.argmax(sums > places[:, np.newaxis], axis=1), dtype=np.int64)
+
+    def split(self, request: Request, biased: Ints) -> Bools:
+        """Biased counts plus rounded noise of the requested scale, above the threshold or not."""
+        return biased + self._noise(request, biased.size) > request.threshold
+
     def _noise(self, request: Request, size: int) -> Ints:
         assert request.law is not None
         if request.law.kind == "laplace":
@@ -87,3 +99,11 @@ class NoNoise:
     def choose(self, request: Request, scores: Ints) -> int:
         """The best option."""
         return int(np.argmax(scores))
+
+    def choose_each(self, request: Request, scores: Ints, allowed: Bools) -> Ints:
+        """The best allowed option of every row."""
+        return np.asarray(np.argmax(np.where(allowed, scores, np.iinfo(np.int64).min), axis=1), dtype=np.int64)
+
+    def split(self, request: Request, biased: Ints) -> Bools:
+        """Which biased counts lie above the threshold."""
+        return biased > request.threshold

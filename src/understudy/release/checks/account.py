@@ -5,13 +5,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from understudy.errors import Problem, UnderstudyError
-from understudy.marginals.answer import Discovery, Selection, SparseMeasurement
+from understudy.marginals.answer import (
+    Answer,
+    Discovery,
+    Grown,
+    NoisyScores,
+    Selection,
+    Selections,
+    SparseMeasurement,
+)
 from understudy.marginals.transcript import Transcript
-from understudy.privacy.calibrate import discovery_threshold, law_for, selection_rate
+from understudy.privacy.calibrate import discovery_threshold, growth_rule, law_for, score_law, selection_rate
 from understudy.privacy.ledger import verify_extract
 from understudy.release.config import RunConfig
 from understudy.release.label import read_statement, statement_document, statement_markdown
-from understudy.release.statement import Charge, Statement, digest_of
+from understudy.release.statement import Charge, Statement, digest_of, unit_of
 from understudy.release.store import read_json
 from understudy.release.wording import charge_note
 from understudy.schema import Schema
@@ -58,19 +66,41 @@ def check_charges(statement: Statement, transcripts: Sequence[Transcript]) -> li
             continue
         for position, (charge, answer) in enumerate(zip(charges, transcript, strict=True)):
             where = f"run {run}, answer {position}"
-            noise = (None, answer.rate) if isinstance(answer, Selection) else (answer.law, None)
-            if (charge.law, charge.rate) != noise or answer.name not in charge.step:
+            noise = (None, answer.rate) if isinstance(answer, Selection | Selections) else (answer.law, None)
+            if (charge.law, charge.rate) != noise or charge.unit != unit_of(answer) or answer.name not in charge.step:
                 found.append(Problem(where, "the answer's noise is not the noise that was charged.", DISTRUST))
-            threshold = answer.threshold if isinstance(answer, Discovery) else None
-            if isinstance(answer, Selection):
-                found += _choice_priced(where, charge, answer)
-            else:
-                found += _priced(where, charge, statement.unit.sensitivity, threshold)
+            found += _answer_priced(where, charge, answer, statement.unit.sensitivity)
             if isinstance(answer, SparseMeasurement) and answer.values.size and answer.values.min() < answer.threshold:
                 found.append(Problem(where, "a kept cell lies below the threshold.", DISTRUST))
     if any(not 1 <= charge.run <= len(transcripts) for charge in statement.charges):
         found.append(Problem(NAME, "a charge belongs to no run.", DISTRUST))
     return found
+
+
+def _answer_priced(where: str, charge: Charge, answer: Answer, unit_rows: int) -> list[Problem]:
+    """Whether the noise of an answer follows from its price and from what the answer states about itself."""
+    match answer:
+        case Selection() | Selections():
+            return _choice_priced(where, charge, answer)
+        case NoisyScores() | Grown():
+            return _whole_priced(where, charge, answer, unit_rows)
+        case Discovery():
+            return _priced(where, charge, unit_rows, answer.threshold)
+        case _:
+            return _priced(where, charge, unit_rows, None)
+
+
+def _whole_priced(where: str, charge: Charge, answer: NoisyScores | Grown, unit_rows: int) -> list[Problem]:
+    """Whether the noise of a list of scores, or noise and bias of a tree, follow from the price."""
+    try:
+        if isinstance(answer, NoisyScores):
+            fits = charge.law == score_law(charge.cost, answer.values.size, answer.sensitivity, charge.step)
+        else:
+            law, bias = growth_rule(charge.cost, unit_rows, answer.decay, charge.step)
+            fits = charge.law == law and answer.bias == bias
+    except UnderstudyError:
+        return [Problem(where, "its price buys no noise.", DISTRUST)]
+    return [] if fits else [Problem(where, "its noise is smaller or larger than its price buys.", DISTRUST)]
 
 
 def _priced(where: str, charge: Charge, unit_rows: int, threshold: int | None) -> list[Problem]:
@@ -85,7 +115,7 @@ def _priced(where: str, charge: Charge, unit_rows: int, threshold: int | None) -
     return []
 
 
-def _choice_priced(where: str, charge: Charge, answer: Selection) -> list[Problem]:
+def _choice_priced(where: str, charge: Charge, answer: Selection | Selections) -> list[Problem]:
     """Whether the rate of a choice follows from its price and the stated sensitivity of its scores."""
     try:
         rate = selection_rate(charge.cost, answer.sensitivity, charge.step, monotone=answer.monotone)
