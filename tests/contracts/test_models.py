@@ -5,6 +5,8 @@ import numpy as np
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.models.blocks import Block, BlockModel
+from understudy.models.tree.structure import Structure
+from understudy.models.tree.tree_model import TreeModel
 from understudy.testing import check_model
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4})
@@ -41,3 +43,12 @@ def test_rules_tie_columns_together() -> None:
     tied = model.marginal(DOMAIN.clique("ab"))
     assert not tied[mask].any()
     check_model(model, np.einsum("x,c->xc", tied, model.marginal(DOMAIN.clique("c"))).reshape(-1))
+
+
+def test_a_tree_with_impossible_cells() -> None:
+    joint = RNG.dirichlet(np.full(24, 0.5))
+    joint[[1, 2, 13]] = 0.0
+    joint /= joint.sum()
+    structure = Structure.root(DOMAIN).split(["b"]).refine(["c", "a", None], parts=2)
+    for rounding in ("multinomial", "controlled"):
+        check_model(TreeModel.of(structure, joint * 9.0, joint, 9.0, rounding), joint)

@@ -46,6 +46,7 @@ __all__ = [
     "check_share",
     "check_whole",
     "fit_tree",
+    "split_exactly",
 ]
 
 Allocation = Literal["equal", "half_leaf", "custom"]
@@ -70,15 +71,13 @@ class TreeCosts:
     def shared(
         cls, cost: Cost, layers: int, allocation: str = "equal", *, shares: str = "", total_share: float = 0.0
     ) -> Self:
-        """The cost (ε or ρ, δ left out) shared out: `total_share` of it for the number of rows, the rest by scheme.
-
-        Whatever rounding leaves over goes to the full table, so the parts add up to the cost exactly.
-        """
+        """The cost (ε or ρ, δ left out) shared out: `total_share` of it for the number of rows, the rest by scheme."""
         root = cost.share(total_share)
         rest = Cost(cost.epsilon - root.epsilon, cost.rho - root.rho)
-        parts = rest.split([float(weight) for weight in allocation_weights(layers, allocation, shares)])
-        upper = tuple(parts[:-1])
-        return cls(root, upper, rest - sum(upper, Cost()))
+        upper, leaves = split_exactly(
+            rest, [float(weight) for weight in allocation_weights(layers, allocation, shares)]
+        )
+        return cls(root, upper, leaves)
 
     @property
     def spent(self) -> Cost:
@@ -142,6 +141,16 @@ def _fitted(curator: Curator, structure: Structure, found: dict[int, Measurement
     # A table cleaned to a total of 0 would carry no shape at all; any positive total keeps one.
     counts = nonnegative_tree(tree, estimate.values, max(total, 1.0), fit.negatives, possible=possible)
     return TreeModel.of(structure, estimate.values[-1], counts[-1], total, fit.rounding)
+
+
+def split_exactly(cost: Cost, weights: Sequence[float]) -> tuple[tuple[Cost, ...], Cost]:
+    """The cost split by the weights, the last part apart: with ε it takes what rounding leaves over.
+
+    With ρ it does not: laws are then summed exactly, which is quicker the fewer different ones there are.
+    """
+    parts = cost.split(weights)
+    upper = tuple(parts[:-1])
+    return upper, cost - sum(upper, Cost()) if cost.epsilon else parts[-1]
 
 
 def allocation_weights(layers: int, allocation: str, shares: str = "") -> list[Fraction]:

@@ -44,6 +44,7 @@ from understudy.mechanisms.tree.layers import (
     check_share,
     check_whole,
     fit_tree,
+    split_exactly,
 )
 from understudy.mechanisms.tree.range_error import best_levels, best_shares
 from understudy.models.tree.projection import TreeNegatives
@@ -146,11 +147,11 @@ class UniversalHistogram:
         if self.allocation == "optimal":
             fanouts = [math.prod(cut.parts for cut in level) for level in levels]
             shares = best_shares(fanouts, concentrated=bool(cost.rho))
-        parts = rest.split(shares)[:-1]
+        parts, leaves = split_exactly(rest, shares)
         layers: list[Cost] = []
         for level, part in zip(levels[:-1], parts, strict=True):
             layers += [Cost()] * (len(level) - 1) + [part]
-        return TreeCosts(root, tuple(layers), rest - sum(parts, Cost()))
+        return TreeCosts(root, tuple(layers), leaves)
 
 
 def cut_levels(domain: Domain, order: Sequence[str], branching: int) -> list[list[Cut]]:
