@@ -37,7 +37,7 @@ class FallingSum:
 
     @classmethod
     def of(cls, step: Callable[[Floats], Floats], total: Callable[[Floats], Floats], unit: int) -> "FallingSum":
-        """H in units of 1/`unit`, from h(i) and Σ_{i ≤ x} h(i) as real functions; h(1) is rounded to the nearest unit."""
+        """H in units of 1/`unit`, from h(i) and Σ_{i ≤ x} h(i) as real functions."""
         near = np.arange(1, _EXACT + 1, dtype=np.float64)
         octaves = [2**16 * 2**octave // _PER_OCTAVE * np.arange(_PER_OCTAVE) for octave in range(_OCTAVES)]
         far = np.concatenate([2 ** (16 + octave) + part for octave, part in enumerate(octaves)] + [[2**40]])

@@ -6,23 +6,23 @@ factor fits this table as it is, so its multinomial log-likelihood is log N! −
     AIC = −2 logL + 2K = 2 (K + Σ H(n_k) − H(N)),   H(x) = log x! − x log x + x = Σ_{i ≤ x} h(i),
     h(i) = 1 − (i − 1) log(i/(i − 1)),   h(1) = 1.
 
-K is the number of codes the column has by its schema, occupied or not. (With the number of *occupied* codes AIC can move
-by 4: the last row of a code takes 2 with it and the likelihood moves by up to 2 more.)
+K is the number of codes the column has by its schema, occupied or not. (With the number of *occupied* codes AIC can
+move by 4: the last row of a code takes 2 with it and the likelihood moves by up to 2 more.)
 
 Sensitivity of AIC. h falls from h(1) = 1 towards 0. One row added to a code that held a − 1 of N − 1 rows moves AIC by
 2 (h(a) − h(N)), and 1 ≤ a ≤ N, so AIC rises by something from 0 to 2. In whole numbers: H is a `FallingSum` in units of
 1/AIC_UNIT, so h(1) = AIC_UNIT, 0 ≤ h(N) ≤ h(a) ≤ AIC_UNIT hold exactly, and AIC moves by 0 to 2 · AIC_UNIT with nothing
 lost to rounding. Every column's AIC moves in the same direction.
 
-`NodeAic`      score −AIC of each column. Sensitivity 2; adding a row never raises a score: monotone, so that the draw may
-               use the rate ε/2 instead of the published ε/4 (`published=True`: as if it were not monotone).
+`NodeAic`      score −AIC of each column. Sensitivity 2; adding a row never raises a score: monotone, so that the draw
+               may use the rate ε/2 instead of the published ε/4 (`published=True`: as if it were not monotone).
 `GroupedAic`   score of an ordered split of all columns into layers: mean AIC of the last minus mean AIC of the first. A
                mean, rounded down, of numbers that each rise by 0 to 2 rises by 0 to 2 (rounding down keeps whole
                distances); a difference of two such means moves by at most 2, in either direction: not monotone.
-`AicRange`     t = max AIC − (1 + τ) min AIC over a node's columns. The maximum and the minimum rise by 0 to 2 each when a
-               row is added, so t moves by at most 2 (1 + τ). "go on" scores t/2 and "stop" −t/2: each moves by at most
-               1 + τ, in opposite directions. A draw then stops with odds e^(−ε t/(2 (1 + τ))). τ is a whole number of
-               thousandths and scores are 1000-fold, so that (1 + τ) is a whole number as well.
+`AicRange`     t = max AIC − (1 + τ) min AIC over a node's columns. The maximum and the minimum rise by 0 to 2 each
+               when a row is added, so t moves by at most 2 (1 + τ). "go on" scores t/2 and "stop" −t/2: each moves by
+               at most 1 + τ, in opposite directions. A draw then stops with odds e^(−ε t/(2 (1 + τ))). τ is a whole
+               number of thousandths and scores are 1000-fold, so that (1 + τ) is a whole number as well.
 
 One unit's k rows add up to k times these bounds.
 """
@@ -39,8 +39,8 @@ import numpy.typing as npt
 from understudy.counts.source import Ints
 from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
-from understudy.privacy.questions.falling_sum import FallingSum, Floats
 from understudy.privacy.quality import SCORE_UNIT
+from understudy.privacy.questions.falling_sum import FallingSum, Floats
 
 __all__ = [
     "AIC_UNIT",

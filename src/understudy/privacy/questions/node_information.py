@@ -4,9 +4,10 @@ Poisson regression of a node's cell counts on one column has, up to a part commo
 
     −AIC = 2 N (log K − entropy) − 2K = 2 (N log K + Σ n_k log n_k − N log N) − 2K.
 
-Its increments are unbounded: h(i) = i log i − (i − 1) log(i − 1) grows like 1 + log i. So the score needs a public bound B
-of the number of rows (`rows_bound`), and is made safe for tables that exceed it: beyond B the increments stay at h(B).
-With D(x) = Σ_{i ≤ x} (h(B) − h(min(i, B))), a `FallingSum` with steps d(i) from d(1) = h(B) − h(1) = h(B) down to 0,
+Its increments are unbounded: h(i) = i log i − (i − 1) log(i − 1) grows like 1 + log i. So the score needs a public
+bound B of the number of rows (`rows_bound`), and is made safe for tables that exceed it: beyond B the increments stay
+at h(B). With D(x) = Σ_{i ≤ x} (h(B) − h(min(i, B))), a `FallingSum` with steps d(i) from d(1) = h(B) − h(1) = h(B) down
+to 0,
 
     score = 2 (N log K + D(N) − Σ D(n_k) − K),
 
@@ -17,8 +18,8 @@ As d falls, d(N) − d(a) lies between −d(1) and 0, so the score moves by some
 at most 2 max(log K, d(1) − log K), whatever the table. log K is rounded to units of 1/SCORE_UNIT once, d holds whole
 numbers, so the bound is exact. It is the largest over the columns that counts. Not monotone.
 
-No sum can wrap: codes holding more than 2³⁸/K rows count as holding that many. Adding a row then adds one row or none to
-the cut table, which is a neighbour or the same.
+No sum can wrap: codes holding more than 2³⁸/K rows count as holding that many. Adding a row then adds one row or none
+to the cut table, which is a neighbour or the same.
 
 One unit's k rows add up to k times the bound.
 """
@@ -34,8 +35,8 @@ import numpy.typing as npt
 
 from understudy.counts.source import Ints
 from understudy.errors import UsageError
-from understudy.privacy.questions.falling_sum import FallingSum, Floats
 from understudy.privacy.quality import SCORE_UNIT
+from understudy.privacy.questions.falling_sum import FallingSum, Floats
 
 __all__ = ["MOST_LEVELS", "MOST_ROWS", "NodeInformation", "information_sensitivity"]
 
