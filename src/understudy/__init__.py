@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from understudy import errors, schema
     from understudy.counts.open import open_table
+    from understudy.evaluate import Evaluation, evaluate
     from understudy.privacy.cost import Budget, Cost
     from understudy.privacy.ledger import Ledger
     from understudy.release import Release, Statement
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Budget",
     "Cost",
+    "Evaluation",
     "Ledger",
     "Release",
     "Schema",
@@ -29,6 +31,7 @@ __all__ = [
     "Unit",
     "__version__",
     "errors",
+    "evaluate",
     "open_table",
     "plan",
     "schema",
@@ -39,6 +42,7 @@ __all__ = [
 _PLACES = {
     "Budget": ("understudy.privacy.cost", "Budget"),
     "Cost": ("understudy.privacy.cost", "Cost"),
+    "Evaluation": ("understudy.evaluate", "Evaluation"),
     "Ledger": ("understudy.privacy.ledger", "Ledger"),
     "Release": ("understudy.release", "Release"),
     "Schema": ("understudy.schema", "Schema"),
@@ -46,6 +50,7 @@ _PLACES = {
     "Synthesizer": ("understudy.synthesizer", "Synthesizer"),
     "Unit": ("understudy.schema", "Unit"),
     "errors": ("understudy.errors", None),
+    "evaluate": ("understudy.evaluate.suite", "evaluate"),
     "open_table": ("understudy.counts.open", "open_table"),
     "plan": ("understudy.synthesizer", "plan"),
     "schema": ("understudy.schema", None),

@@ -12,11 +12,12 @@ import typer
 from typer.core import TyperGroup
 
 from understudy.cli import demo, ledger, methods, plan, sample, schema, synthesize, verify
+from understudy.cli.analysis import evaluate
 from understudy.cli.console import show_error
 
 __all__ = ["app", "main"]
 
-ORDER = ("demo", "methods", "schema", "plan", "synthesize", "sample", "verify", "ledger")
+ORDER = ("demo", "methods", "schema", "plan", "synthesize", "sample", "verify", "evaluate", "ledger")
 """Commands in the order a steward meets them."""
 
 
@@ -43,6 +44,7 @@ app.command("plan", short_help="What a run would cost and need; no data.")(plan.
 app.command("synthesize", short_help="Make a release folder from a private table.")(synthesize.synthesize)
 app.command("sample", short_help="More rows out of a release, free of charge.")(sample.sample)
 app.command("verify", short_help="Check a release folder without private data.")(verify.verify)
+app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE.")(evaluate.evaluate)
 app.add_typer(ledger.app, name="ledger", short_help="The account of what each table has spent.")
 
 # Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.

@@ -4,12 +4,13 @@ Nothing here is noisy. Exact counts may be handed to `privacy` and to `evaluate`
 in this room may depend on the content of a row; content never raises at all (see `codec`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from understudy.codec.table_codec import TableCodec
 from understudy.marginals.clique import Clique
@@ -62,7 +63,8 @@ class CountSource(Protocol):
 class PrivateTable(Protocol):
     """A private table of which only public facts are known: column names and storage types.
 
-    Opening and checking it reads headers, never rows. Rows are read by `label_counts` and by the bound source.
+    Opening and checking it reads headers, never rows. Rows are read by `label_counts`, by the bound source, and by
+    `batches`, which is for comparisons with the private table: those are confidential and never leave.
     """
 
     @property
@@ -86,4 +88,8 @@ class PrivateTable(Protocol):
 
     def bind(self, codec: TableCodec) -> CountSource:
         """The same rows seen through settled codes. Reads nothing yet."""
+        ...
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, Mapping[str, pa.Array | pa.ChunkedArray]]]:
+        """Number of rows and their values, batch by batch, before any bound. Private; `evaluate` alone reads it."""
         ...

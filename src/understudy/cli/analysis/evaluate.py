@@ -1,0 +1,109 @@
+"""`understudy evaluate`: how close a stand-in is to the real table. Confidential, and never written into a release."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.options import pairs
+from understudy.errors import UsageError
+
+if TYPE_CHECKING:
+    from understudy.evaluate import Evaluation
+    from understudy.schema import Schema
+
+__all__ = ["evaluate", "show_evaluation"]
+
+First = Annotated[str, typer.Argument(metavar="REAL", help="The private table. Real table and release may be swapped.")]
+Second = Annotated[str, typer.Argument(metavar="RELEASE", help="A release folder, or a synthetic table with --schema.")]
+Folder = Annotated[Path, typer.Option("--out", "-o", help="Confidential folder to write; must not exist.")]
+SchemaOption = Annotated[Path | None, typer.Option("--schema", help="What both tables may contain; a release has it.")]
+MetricNames = Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; repeat for more.")]
+MetricSettings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="Option of a metric.")
+]
+FormulaText = Annotated[
+    str | None, typer.Option("--formula", help='Model for regression and ci_overlap, as "income ~ age + sex".')
+]
+EvaluationSeed = Annotated[int, typer.Option("--seed", help="Same seed, same numbers.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how long each metric took.")]
+
+
+def evaluate(
+    real: First,
+    synthetic: Second,
+    out: Folder,
+    *,
+    schema: SchemaOption = None,
+    metric: MetricNames = None,
+    settings: MetricSettings = None,
+    formula: FormulaText = None,
+    seed: EvaluationSeed = 0,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Compares a stand-in with the real table, metric by metric, each beside its yardstick.
+
+    NOT FOR RELEASE: the numbers are computed from private rows and no privacy guarantee covers them.
+    """
+    with shell(quiet=quiet, debug=debug) as place:
+        with place.running(("prepare", "measure", "write")) as progress:
+            from understudy.evaluate.store import refuse_release_folder
+            from understudy.evaluate.suite import evaluate as run_all
+            from understudy.release.folder import check_free
+
+            if out.suffix.lower() == ".html":
+                raise UsageError("--out", "names a folder, which then holds all files.", "Drop the suffix.")
+            refuse_release_folder(out)
+            check_free(out)
+            found = run_all(
+                real,
+                synthetic,
+                _read(schema),
+                metrics=metric,
+                options=_options(settings),
+                formula=formula,
+                seed=seed,
+                progress=progress,
+            )
+            progress.stage("write", 0.0)
+            found.save(out)
+            progress.stage("write", 1.0)
+        show_evaluation(place, found, out, verbose=verbose)
+
+
+def _read(schema: Path | None) -> "Schema | None":
+    from understudy.schema import Schema
+
+    return None if schema is None else Schema.from_yaml(schema)
+
+
+def _options(settings: list[str] | None) -> dict[str, dict[str, object]]:
+    """Options by metric, from texts such as pmse.null=bootstrap."""
+    found: dict[str, dict[str, object]] = {}
+    for key, value in pairs("--set", settings).items():
+        metric, dot, option = key.partition(".")
+        if not dot or not metric or not option:
+            raise UsageError("--set", f"must be METRIC.OPTION=VALUE, got {key!r}.")
+        found.setdefault(metric, {})[option] = value
+    return found
+
+
+def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, verbose: bool) -> None:
+    """Every score beside its yardstick."""
+    from understudy.evaluate.evaluation import NOTICE
+
+    place.line(NOTICE)
+    rows = []
+    for result in evaluation.results:
+        for score in result.scores:
+            value = score.why_not if score.value is None else f"{score.value:.6g}"
+            line = "none" if score.yardstick is None else f"{score.yardstick:.6g}"
+            rows.append([result.metric, score.name, value, line, score.direction])
+    place.table(["metric", "score", ">value", ">yardstick", "better"], rows)
+    if verbose:
+        times = [[name, f"{seconds:.1f}"] for name, seconds in evaluation.seconds.items()]
+        place.table(["metric", ">seconds"], times)
+    place.line(f"Confidential folder: {folder}")

@@ -1,0 +1,1 @@
+"""The two tables being compared, read through one schema and one codec."""

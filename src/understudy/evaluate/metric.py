@@ -1,0 +1,26 @@
+"""Metric: what every comparison offers. One metric, one file; its options are the fields of a frozen dataclass."""
+
+from typing import ClassVar, Protocol
+
+from understudy.evaluate.data.pair import Context, Pair
+from understudy.evaluate.score import Result, Scale
+
+__all__ = ["Metric", "refused"]
+
+
+class Metric(Protocol):
+    """A comparison of the real table with its stand-in. Never called with an empty table."""
+
+    name: ClassVar[str]
+    question: ClassVar[str]
+    scales: ClassVar[tuple[Scale, ...]]
+    """Every score the metric can report, the headline first."""
+
+    def compare(self, pair: Pair, context: Context) -> Result:
+        """The scores, in the order of `scales`; a score that cannot be computed says why."""
+        ...
+
+
+def refused(metric: Metric, reason: str) -> Result:
+    """The result of a metric that cannot be computed at all."""
+    return Result(metric.name, metric.question, tuple(scale.missing(reason) for scale in metric.scales))

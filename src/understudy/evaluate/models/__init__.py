@@ -1,0 +1,1 @@
+"""Small statistical models fitted to coded rows: regressions and classification trees."""

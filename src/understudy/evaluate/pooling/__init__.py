@@ -1,0 +1,1 @@
+"""Inference from synthetic data: combining several copies, and intervals from the noisy answers themselves."""

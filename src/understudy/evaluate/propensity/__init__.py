@@ -1,0 +1,1 @@
+"""Metrics that ask whether a classifier can tell the two tables apart."""

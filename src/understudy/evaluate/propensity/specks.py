@@ -1,0 +1,136 @@
+"""specks: the Kolmogorov–Smirnov distance of propensity scores of real and synthetic rows.
+
+A classifier is trained to tell the tables apart; 0 means that it learned nothing, 1 that it separates them. Copies are
+averaged. `legacy` is what the authors' published script computes (the distance of the values of the distribution
+functions on a grid), for comparison with printed figures only.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from understudy.evaluate.data.pair import Context, Pair
+from understudy.evaluate.data.rows import Rows
+from understudy.evaluate.models.design import INTERCEPT, Design
+from understudy.evaluate.models.logistic import fit_logistic
+from understudy.evaluate.propensity.classifier import Classifier, Logistic, Terms, Trees, labels, out_of_sample
+from understudy.evaluate.propensity.distance import kolmogorov_smirnov, legacy_distance
+from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, table_of
+
+__all__ = ["Specks", "too_small"]
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST_ROWS = 10
+FEWEST_FOLD_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Specks:
+    """Distance of propensity scores, by logistic regression and by a classification tree."""
+
+    name: ClassVar[str] = "specks"
+    question: ClassVar[str] = "Can a classifier tell synthetic rows from real ones?"
+    scales: ClassVar[tuple[Scale, ...]] = (
+        Scale("logistic", "KS distance of scores of a logistic regression"),
+        Scale("cart", "KS distance of scores of a classification tree"),
+        Scale("legacy", "the first score as a published script computes it; for comparison with its figures only"),
+    )
+
+    terms: Terms = field(default="main", metadata={"help": "terms of the regression"})
+    scheme: Literal["in_sample", "folds"] = field(
+        default="in_sample", metadata={"help": "score the rows that were fitted, or others (5 folds, 70/30)"}
+    )
+
+    def compare(self, pair: Pair, context: Context) -> Result:
+        """One distance for each classifier."""
+        found = [pair.averaged(self._by_regression(context, kolmogorov_smirnov))]
+        lines = [pair.between_halves(self._by_regression(context, kolmogorov_smirnov))]
+        context.done(0.3)
+        found.append(pair.averaged(self._by_tree(context)))
+        context.done(0.6)
+        lines.append(pair.between_halves(self._by_tree(context)))
+        context.done(0.9)
+        found.append(pair.averaged(self._by_regression(context, legacy_distance)))
+        lines.append(pair.between_halves(self._by_regression(context, legacy_distance)))
+        scores = tuple(scale.score(value, line) for scale, value, line in zip(self.scales, found, lines, strict=True))
+        return Result(self.name, self.question, scores, _columns(pair))
+
+    def _by_regression(self, context: Context, distance: Callable[..., float]) -> Callable[[Rows, Rows], Outcome]:
+        def measured(first: Rows, second: Rows) -> Outcome:
+            reason = too_small(first, second, self.scheme)
+            if reason is not None:
+                return reason
+            classifier = Logistic.of(first, second, self.terms)
+            if isinstance(classifier, Unavailable):
+                return classifier
+            return self._distance(classifier, labels(first, second), context.rng("folds"), distance)
+
+        return measured
+
+    def _by_tree(self, context: Context) -> Callable[[Rows, Rows], Outcome]:
+        def measured(first: Rows, second: Rows) -> Outcome:
+            reason = too_small(first, second, self.scheme)
+            if reason is not None:
+                return reason
+            classifier = Trees.of(first, second, None, context.rng("complexity"))
+            return self._distance(classifier, labels(first, second), context.rng("folds"), kolmogorov_smirnov)
+
+        return measured
+
+    def _distance(
+        self, classifier: Classifier, target: Floats, rng: np.random.Generator,
+        distance: Callable[..., float],
+    ) -> float:  # fmt: skip
+        if self.scheme == "in_sample":
+            scores, truth = classifier.scores(target).scores, target
+        else:
+            scored, places = out_of_sample(classifier, target, rng)
+            scores, truth = scored.scores, target[places]
+        return distance(scores[truth == 0], scores[truth == 1])
+
+
+def too_small(first: Rows, second: Rows, scheme: str) -> Unavailable | None:
+    """Why these tables cannot be told apart by a classifier, if they cannot."""
+    fewest = FEWEST_ROWS if scheme == "in_sample" else FEWEST_FOLD_ROWS
+    if min(first.count, second.count) < fewest:
+        return Unavailable(f"a table with fewer than {fewest} rows cannot train a classifier")
+    return None
+
+
+def _columns(pair: Pair) -> tuple[Detail, ...]:
+    """Which columns give the synthetic rows away: how much each moves the log odds, for the first copy."""
+    if too_small(pair.real, pair.copies[0], "in_sample") is not None:
+        return ()
+    classifier = Logistic.of(pair.real, pair.copies[0])
+    if isinstance(classifier, Unavailable):
+        return ()
+    design = classifier.design
+    fit = fit_logistic(design, labels(pair.real, pair.copies[0]), classifier.kept)
+    origins = [_origin(pair, name) for name in design.names]
+    found = []
+    for name in dict.fromkeys(origins):
+        if name != INTERCEPT:
+            mine = np.where(np.asarray(origins) == name, fit.coefficients, 0.0)
+            found.append((name, _spread(design, mine)))
+    found.sort(key=lambda entry: -entry[1])
+    kinds = {"column": pa.string(), "spread": pa.float64()}
+    table = table_of({"column": [name for name, _ in found], "spread": [spread for _, spread in found]}, kinds)
+    caption = "How much each column moves the log odds of being synthetic (standard deviation), largest first."
+    return (Detail("columns", caption, table),)
+
+
+def _spread(design: Design, coefficients: Floats) -> float:
+    return float(design.predict(coefficients).std())
+
+
+def _origin(pair: Pair, name: str) -> str:
+    """The column behind a column of the matrix: names are "column" or "column=label"."""
+    if name == INTERCEPT or name in pair.schema.names:
+        return name
+    parts = [part for part in pair.codec.domain.columns if name.startswith(f"{part}=")]
+    return pair.codec.origin(max(parts, key=len)) if parts else name

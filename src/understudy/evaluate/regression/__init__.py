@@ -1,0 +1,1 @@
+"""Would an analyst draw the same conclusions? Regressions, their intervals, and predictions."""

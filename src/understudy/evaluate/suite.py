@@ -1,0 +1,156 @@
+"""evaluate: every metric on the real table and its stand-in, both read through one codec."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from understudy.codec.table_codec import TableCodec
+from understudy.counts.source import PrivateTable
+from understudy.errors import UsageError
+from understudy.evaluate.data.pair import Context, Pair
+from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows
+from understudy.evaluate.data.settle import settled_codec
+from understudy.evaluate.evaluation import Evaluation
+from understudy.evaluate.metric import Metric, refused
+from understudy.evaluate.registry import metric as metric_of
+from understudy.evaluate.registry import names
+from understudy.evaluate.score import Result
+from understudy.evaluate.store import RELEASE_FILE
+from understudy.progress import Progress, silent
+from understudy.release.release import Release
+from understudy.schema import Schema
+
+__all__ = ["evaluate"]
+
+MetricLike = str | Metric
+
+
+def evaluate(
+    real: object,
+    synthetic: object,
+    schema: Schema | None = None,
+    *,
+    metrics: Sequence[MetricLike] | None = None,
+    options: Mapping[str, Mapping[str, object]] | None = None,
+    formula: str | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Evaluation:
+    """Compares a stand-in with the real table. CONFIDENTIAL: no privacy guarantee covers the result.
+
+    Args:
+        real: the private table: a frame, a file, a DuckDB table.
+        synthetic: a release, its folder, a synthetic table, or a list of tables (copies). A release may also be given
+            first and the real table second.
+        schema: what both may contain; a release brings its own.
+        metrics: names or metrics with options; all of them when not given.
+        options: options by metric name, for example {"pmse": {"null": "bootstrap"}}.
+        formula: the model that `regression` and `ci_overlap` fit, for example "income ~ age + sex".
+        seed: same seed, same numbers.
+        progress: is told how far the comparison is.
+
+    Raises:
+        UsageError: a metric, option or formula is wrong, or there is no schema.
+        SchemaError: a table does not have the schema's columns.
+    """
+    if isinstance(_loaded(real), Release) and not isinstance(_loaded(synthetic), Release):
+        real, synthetic = synthetic, real
+    if type(seed) is not int or seed < 0:
+        raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
+    chosen = _chosen(metrics, options or {}, formula)
+    progress.stage("prepare", 0.0)
+    pair, method = _read(real, _loaded(synthetic), schema, seed, progress)
+    for metric in chosen:
+        check = getattr(metric, "check", None)
+        if check is not None:
+            check(pair.schema)
+    results: list[Result] = []
+    seconds: dict[str, float] = {}
+    for place, metric in enumerate(chosen):
+        start, stop = place / len(chosen), (place + 1) / len(chosen)
+        context = Context(metric.name, seed, start, stop, progress)
+        context.done(0.0)
+        began = time.monotonic()
+        results.append(_compared(metric, pair, context))
+        seconds[metric.name] = time.monotonic() - began
+    progress.stage("measure", 1.0)
+    columns = tuple(column.name for column in pair.schema.modelled)
+    sizes = tuple(copy.count for copy in pair.copies)
+    facts = (pair.schema.title, method, pair.promise, pair.real.count, sizes, columns, seed)
+    return Evaluation(*facts, tuple(results), seconds)
+
+
+def _compared(metric: Metric, pair: Pair, context: Context) -> Result:
+    if pair.real.count == 0:
+        return refused(metric, "the real table has no rows")
+    if any(copy.count == 0 for copy in pair.copies):
+        return refused(metric, "the synthetic table has no rows")
+    return metric.compare(pair, context)
+
+
+def _chosen(
+    metrics: Sequence[MetricLike] | None, options: Mapping[str, Mapping[str, object]], formula: str | None
+) -> list[Metric]:
+    wanted = names() if metrics is None else tuple(metrics)
+    if not wanted:
+        raise UsageError("metrics", "names none.", "Leave it out for all of them.")
+    called = [name for name in wanted if isinstance(name, str)]
+    for name in options:
+        if name not in called:
+            raise UsageError(f"options of metric {name!r}", "are given, but it is not asked for by name.")
+    found: list[Metric] = []
+    for one in wanted:
+        if not isinstance(one, str):
+            found.append(one)
+            continue
+        given = dict(options.get(one, {}))
+        if formula is not None and one in ("regression", "ci_overlap"):
+            given.setdefault("formula", formula)
+        found.append(metric_of(one, given))
+    repeated = sorted({one.name for one in found if sum(other.name == one.name for other in found) > 1})
+    if repeated:
+        raise UsageError("metrics", f"names {repeated[0]!r} twice.", "Evaluate twice to compare options.")
+    return found
+
+
+def _loaded(given: object) -> object:
+    """The release in a folder, if that is what is given."""
+    if isinstance(given, str | Path) and (Path(given) / RELEASE_FILE).is_file():
+        return Release.load(given)
+    return given
+
+
+def _read(real: object, synthetic: object, schema: Schema | None, seed: int, progress: Progress) -> tuple[Pair, str]:
+    if isinstance(synthetic, Release):
+        return _read_release(real, synthetic, schema, seed, progress)
+    if schema is None:
+        fix = "Give schema=, or a release, which brings its own."
+        raise UsageError("schema", "is needed to read both tables.", fix)
+    table = open_for_comparison(real, schema)
+    given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
+    copies = [open_for_comparison(copy, schema) for copy in given]
+    if not copies:
+        raise UsageError("synthetic", "holds no table.")
+    codec = settled_codec(table, schema)
+    return Pair(codec, *_rows(table, copies, codec, progress), seed), ""
+
+
+def _read_release(
+    real: object, release: Release, schema: Schema | None, seed: int, progress: Progress
+) -> tuple[Pair, str]:
+    if schema is not None and schema != release.schema:
+        raise UsageError("schema", "is not that of the release.", "Leave it out: a release brings its own.")
+    table = open_for_comparison(real, release.schema)
+    copies = [open_for_comparison(copy, release.schema) for copy in release.tables]
+    promise = release.statement.promise
+    return Pair(release.codec, *_rows(table, copies, release.codec, progress), seed, promise), release.statement.method
+
+
+def _rows(
+    real: PrivateTable, copies: Sequence[PrivateTable], codec: TableCodec, progress: Progress
+) -> tuple[Rows, tuple[Rows, ...]]:
+    found = []
+    for place, table in enumerate([real, *copies]):
+        found.append(read_rows(table, codec))
+        progress.stage("prepare", (place + 1) / (1 + len(copies)))
+    return found[0], tuple(found[1:])
