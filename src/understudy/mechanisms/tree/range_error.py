@@ -16,10 +16,13 @@ import numpy as np
 __all__ = ["average_variance", "best_levels", "best_shares", "noise_variance"]
 
 _SHARE_DIGITS = 4
+_LEAST_SHARE = 1e-3
 
 
 def noise_variance(share: float, *, concentrated: bool) -> float:
     """Variance of a level's noise up to a factor common to all: 1/share² for Laplace noise, 1/share for Gaussian."""
+    if not share:
+        return math.inf
     return 1.0 / share if concentrated else 1.0 / share**2
 
 
@@ -56,7 +59,10 @@ def best_levels(leaves: int, *, concentrated: bool) -> tuple[int, int]:
 
 
 def best_shares(fanouts: Sequence[int], *, concentrated: bool) -> list[float]:
-    """Shares of the budget for each level that answer ranges best, rounded so that every machine finds the same."""
+    """Shares of the budget for each level that answer ranges best, found numerically from equal shares.
+
+    Rounded, so that every machine finds the same. A level that is worth next to nothing gets 0: it is not measured.
+    """
     if len(fanouts) < 2:
         return [1.0] * len(fanouts)
     from scipy.optimize import minimize  # heavy, and needed for this alone
@@ -70,7 +76,7 @@ def best_shares(fanouts: Sequence[int], *, concentrated: bool) -> list[float]:
         return math.log(average_variance(fanouts, noise))
 
     found = shares(minimize(loss, np.zeros(len(fanouts) - 1), method="L-BFGS-B").x)
-    return [max(round(float(share), _SHARE_DIGITS), 10.0**-_SHARE_DIGITS) for share in found]
+    return [round(float(share), _SHARE_DIGITS) if share >= _LEAST_SHARE else 0.0 for share in found]
 
 
 @dataclass(frozen=True, slots=True)
