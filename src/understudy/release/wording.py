@@ -6,6 +6,7 @@ Plain words for people who sign: no sentence here depends on anything but public
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from understudy.schema import Unit
 
@@ -16,6 +17,7 @@ __all__ = [
     "charge_note",
     "copies_text",
     "escape_markdown",
+    "label_text",
     "ledger_text",
     "not_protected",
     "odds_text",
@@ -46,6 +48,15 @@ def unit_text(unit: Unit) -> str:
         return "One row of the table. Somebody with several rows is protected row by row only."
     most = "1 row" if unit.rows == 1 else f"{unit.rows:,} rows"
     return f"Everybody named in column {unit.column!r}, with at most {most} each; further rows were left out."
+
+
+def label_text(columns: Sequence[str], claim: tuple[float, float] | None) -> str:
+    """What is promised when only private values of one unit differ and everything else is known to everybody."""
+    names = ", ".join(repr(name) for name in columns)
+    if claim is None:
+        return f"No claim is made for tables that differ in {names} alone."
+    tail = f", δ = {claim[1]:.6g}" if claim[1] else ""
+    return f"Tables that differ only in {names} of one unit's rows, all other columns equal: ε = {claim[0]:.6g}{tail}."
 
 
 def promise_text(epsilon: float | None, delta: float | None, refused: str) -> str:
@@ -114,7 +125,7 @@ def copies_text(copies: int, mode: str) -> str:
             "between them does not show the privacy noise, which they share. Do not use it alone as an error bar."
         )
     return (
-        f"{copies} tables, each measured anew with 1/{copies} of the budget. The spread between them shows privacy "
+        f"{copies} tables, each measured anew with an equal part of the budget. The spread between them shows privacy "
         "noise and sampling together; pool estimates with a rule for differentially private synthetic copies."
     )
 

@@ -4,6 +4,7 @@ Nodes are numbered layer by layer, children of one node side by side in the orde
 array: for each node the column it splits on, or −1. Where children stand and which number a leaf has follow from it.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,6 +101,20 @@ class DecisionTree:
             nodes[moving] = reached
             moving = moving[self.splits[reached] >= 0]
         return self.places[nodes]
+
+    def with_leaves_split(self, column: int) -> "DecisionTree":
+        """The same tree with every leaf split on that column, nodes numbered anew."""
+        splits: list[int] = []
+        waiting = deque([0])
+        while waiting:
+            node = waiting.popleft()
+            split = column if node >= 0 > self.splits[node] else int(self.splits[node]) if node >= 0 else -1
+            splits.append(split)
+            if split >= 0:
+                known = node >= 0 and self.splits[node] >= 0
+                first, count = int(self.places[node]), self.fan_outs[split]
+                waiting.extend(range(first, first + count) if known else [-1] * count)  # -1: a leaf of the larger tree
+        return DecisionTree(np.array(splits, dtype=np.int64), self.fan_outs)
 
     def faults(self) -> list[str]:
         """What is wrong with it, in words; empty if nothing is."""
