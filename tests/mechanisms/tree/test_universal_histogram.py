@@ -113,9 +113,8 @@ def test_ranges_are_as_good_as_computed_and_better_than_flat_noise():
     computed = average_variance([32, 32], [Law("laplace", Fraction(4)).variance] * 2)
     flat = average_variance([size], [Law("laplace", Fraction(2)).variance])
     assert computed < flat / 2
-    # One run's average spreads by less than its own size, so six standard errors are below 0.8 of it.
-    assert np.std(found) < computed
-    assert abs(np.mean(found) / computed - 1) < 6 / runs**0.5
+    # One run's average spreads by 0.53 of its mean (2,000 simulated runs); the bound is six standard errors.
+    assert abs(np.mean(found) / computed - 1) < 6 * 0.53 / runs**0.5
 
 
 def test_columns_named_first_come_first():

@@ -1,0 +1,267 @@
+"""Trees on the SIMULATED voter table (44,821 rows, 15 columns, 1,290,240 possible cells): size, comparison, depth.
+
+    python -m benchmarks.trees size       # CPU s and memory of fitting, correcting and sampling the full table
+    python -m benchmarks.trees compare    # steps against laplace and random_partition, ε = 1, five copies made anew
+    python -m benchmarks.trees depth      # steps with columns chosen node by node, more and more layers
+
+Every line runs in a process of its own; memory is the most that process ever held. Errors are total variations between
+the synthetic and the real table, averaged over tables and over the five copies of a release; a repeat is a release, and
+random_partition draws another tree for each. Intervals are 95 % of the mean over repeats (Welch's for differences).
+"Top" tables are those within the columns of the sequence, "rest" all others.
+"""
+
+import argparse
+import itertools
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from benchmarks.peers.measure import total_variation
+from scipy import stats
+
+from understudy import synthesize
+from understudy.codec.table_codec import TableCodec
+from understudy.demo.voters import schema_text, voter_table
+from understudy.marginals.domain import Domain
+from understudy.mechanisms.tree.random_partition import random_structure
+from understudy.mechanisms.tree.universal_histogram import cut_levels
+from understudy.models.restrict import allowed
+from understudy.models.tree.least_squares import HistogramTree, least_squares
+from understudy.models.tree.projection import nonnegative_tree
+from understudy.models.tree.structure import Structure
+from understudy.models.tree.tree_model import TreeModel
+from understudy.schema.document import schema_from_text
+
+SEQUENCE = ("voted", "college_degree", "preregistration_state")
+COPIES, SCALE = 5, 10.0
+BAR_SECONDS, BAR_BYTES, BAR_LAYERS = 10.0, 2**30, 6
+Run = tuple[str, Mapping[str, object]]
+
+
+def schema_and_codec() -> tuple[object, TableCodec]:
+    """The hand-written schema of the voters and its codes."""
+    schema = schema_from_text(schema_text(), "voters.yaml")
+    return schema, TableCodec.of(schema)
+
+
+def peak_bytes() -> int:
+    """The most memory this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def alone(work: Callable[..., object], *given: object) -> object:
+    """The result of `work` in a fresh process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, given)
+
+
+def _by_sequence(domain: Domain, columns: Sequence[str]) -> Structure:
+    tree = Structure.root(domain)
+    for name in columns:
+        tree = tree.split([name] * tree.size())
+    return tree
+
+
+def _by_ranges(domain: Domain, branching: int) -> Structure:
+    tree = Structure.root(domain)
+    for cut in (cut for level in cut_levels(domain, domain.columns, branching)[:-1] for cut in level):
+        tree = tree.refine([cut.column] * tree.size(), parts=cut.parts)
+    return tree
+
+
+TREES: dict[str, Callable[[Domain], Structure]] = {
+    "flat": lambda domain: Structure.root(domain),
+    "sequence of 3": lambda domain: _by_sequence(domain, SEQUENCE),
+    "6 layers by node": lambda domain: random_structure(domain, 6, 1, "node"),
+    "ranges, branching 16": lambda domain: _by_ranges(domain, 16),
+    "ranges, branching 2": lambda domain: _by_ranges(domain, 2),
+}
+
+
+def size_line(name: str) -> str:
+    """Times of one tree, kernels warm: structure, fit, both corrections, both ways to rows."""
+    _, codec = schema_and_codec()
+    domain, rng = codec.domain, np.random.default_rng(1)
+    possible = allowed(domain, domain.everything(), np.arange(domain.cells(domain.columns)), codec.forbidden)
+    seconds: dict[str, float] = {}
+    for _ in range(2):  # the first round loads compiled kernels
+        with _timed("tree", seconds):
+            structure = TREES[name](domain)
+        with _timed("pointers", seconds):
+            tree = HistogramTree.of(structure)
+        values = [rng.laplace(44_821 / size, SCALE, size) for size in tree.sizes]
+        values[-1][~possible] = 0.0
+        variances = [2 * SCALE**2] * len(values)
+        variances[-1] = np.where(possible, 2 * SCALE**2, 0.0)
+        with _timed("fit", seconds):
+            fitted = least_squares(tree, values, variances).values
+        for way in ("norm_sub", "clip_rescale"):
+            with _timed(way, seconds):
+                counts = nonnegative_tree(tree, fitted, 44_821.0, way, possible=possible)
+        for way in ("controlled", "multinomial"):
+            model = TreeModel.of(structure, fitted[-1], counts[-1], 44_821.0, way)
+            with _timed(way, seconds):
+                model.draw(44_821, rng)
+    met = sum(seconds.values()) <= BAR_SECONDS and peak_bytes() < BAR_BYTES
+    shown = "".join(f"{value:>13.3f}" for value in seconds.values())
+    facts = f"{name:<22}{sum(tree.sizes[:-1]):>10,}{possible.sum():>11,}{shown}{peak_bytes() / 2**20:>10.0f}"
+    return f"{facts}  {'met' if met else 'MISSED'}"
+
+
+@contextmanager
+def _timed(step: str, seconds: dict[str, float]) -> Iterator[None]:
+    """Notes the CPU seconds of what happens inside."""
+    start = time.process_time()
+    yield
+    seconds[step] = time.process_time() - start
+
+
+def size() -> None:
+    """Prints one line per tree."""
+    print(f"CPU s with warm kernels; bar: all steps within {BAR_SECONDS:.0f} s and 1 GiB")
+    steps = ("tree", "pointers", "fit", "norm_sub", "clip_rescale", "controlled", "multinomial")
+    print(f"{'tree':<22}{'nodes':>10}{'leaves':>11}" + "".join(f"{step:>13}" for step in steps) + f"{'peak MiB':>10}")
+    for name in TREES:
+        print(alone(size_line, name), flush=True)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Mean total variations of one release: 1- and 2-way tables, within the top columns and all others."""
+
+    by_top: Mapping[int, tuple[float, float, float, float]]
+    """Number of top columns → (1-way top, 2-way top, 1-way rest, 2-way rest)."""
+
+
+def errors_of(run: Run, epsilon: float, seed: int) -> Errors:
+    """One release of five copies, held against the real table."""
+    schema, codec = schema_and_codec()
+    real_table = voter_table()
+    method, options = run
+    release = synthesize(
+        real_table, schema, method=method, epsilon=epsilon, options=options, copies=COPIES,
+        copies_mode="resanitize", seed=seed,
+    )  # fmt: skip
+    domain = dict(codec.domain.sizes)
+    real = {name: codec.encode(name, real_table.column(name)).astype(np.int64) for name in domain}
+    cliques = [*itertools.combinations(domain, 1), *itertools.combinations(domain, 2)]
+    found = np.zeros(len(cliques))
+    for table in release.tables:
+        made = {name: codec.encode(name, table.column(name)).astype(np.int64) for name in domain}
+        found += [total_variation(real, made, clique, domain) / COPIES for clique in cliques]
+    return Errors({depth: _split(cliques, found, SEQUENCE[:depth]) for depth in (2, 3)})
+
+
+def _split(
+    cliques: Sequence[tuple[str, ...]], found: npt.NDArray[np.float64], top: Sequence[str]
+) -> tuple[float, float, float, float]:
+    within = np.array([set(clique) <= set(top) for clique in cliques])
+    width = np.array([len(clique) for clique in cliques])
+    parts = [found[(width == degree) & (within == inside)].mean() for inside in (True, False) for degree in (1, 2)]
+    return parts[0], parts[1], parts[2], parts[3]
+
+
+def _repeats(run: Run, epsilon: float, repeats: int) -> list[Errors]:
+    method, options = run
+    found = []
+    for seed in range(repeats):
+        drawn = {**options, "structure_seed": seed} if method == "random_partition" else options
+        found.append(errors_of((method, drawn), epsilon, seed))
+    return found
+
+
+def compare(epsilon: float, repeats: int, allocation: str) -> None:
+    """Prints errors of every method and the verdicts for STEPS-2 and STEPS-3."""
+    tree: dict[str, object] = {"allocation": allocation}
+    runs: dict[str, Run] = {"laplace": ("laplace", {})}
+    for depth in (2, 3):
+        runs[f"steps-{depth}"] = ("steps", {**tree, "sequence": ",".join(SEQUENCE[:depth]), "layers": depth})
+        runs[f"random_partition-{depth}"] = ("random_partition", {**tree, "layers": depth})
+    print(f"ε = {epsilon:g}, {COPIES} copies made anew, allocation {allocation}, {repeats} repeats, 95 % intervals")
+    found = {name: alone(_repeats, run, epsilon, repeats) for name, run in runs.items()}
+    kinds = ("1-way top", "2-way top", "1-way rest", "2-way rest")
+    for depth in (2, 3):
+        print(f"\ntop columns: {', '.join(SEQUENCE[:depth])}")
+        print(f"{'method':<22}" + "".join(f"{kind:>20}" for kind in kinds))
+        table = {name: np.array([errors.by_top[depth] for errors in some]) for name, some in found.items()}
+        for name in ("laplace", f"random_partition-{depth}", f"steps-{depth}"):
+            means, half = table[name].mean(axis=0), _half_width(table[name])
+            print(
+                f"{name:<22}" + "".join(f"{mean:>11.4f} ± {width:.4f}" for mean, width in zip(means, half, strict=True))
+            )
+        for rival in ("laplace", f"random_partition-{depth}"):
+            for place, kind in enumerate(kinds):
+                print(
+                    _verdict(f"steps-{depth}", rival, kind, table[f"steps-{depth}"][:, place], table[rival][:, place])
+                )
+
+
+def _half_width(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    repeats = len(values)
+    return np.asarray(stats.t.ppf(0.975, repeats - 1) * values.std(axis=0, ddof=1) / repeats**0.5)
+
+
+def _verdict(ours: str, rival: str, kind: str, mine: npt.NDArray[np.float64], theirs: npt.NDArray[np.float64]) -> str:
+    """Top tables must be better beyond the interval of the difference, the others not worse beyond it."""
+    interval = stats.ttest_ind(mine, theirs, equal_var=False).confidence_interval(0.95)
+    met = interval.high < 0 if kind.endswith("top") else interval.low <= 0
+    relative = mine.mean() / theirs.mean() - 1
+    return (
+        f"  {ours} − {rival}, {kind}: {mine.mean() - theirs.mean():+.4f} [{interval.low:+.4f}, {interval.high:+.4f}] "
+        f"({relative:+.1%})  {'met' if met else 'MISSED'}"
+    )
+
+
+def depth_line(layers: int, epsilon: float) -> tuple[str, float]:
+    """Time and memory of one release with a tree of that many chosen layers; nodes are those of its model."""
+    schema, _ = schema_and_codec()
+    table = voter_table()
+    seconds = []
+    for seed in range(3):
+        start = time.process_time()
+        release = synthesize(table, schema, method="steps", epsilon=epsilon, options={"layers": layers}, seed=seed)
+        seconds.append(time.process_time() - start)
+    structure = release.model.structure
+    inner, leaves = structure.parents.size, release.model.probabilities.size
+    warm = float(np.mean(seconds[1:]))
+    line = (
+        f"{layers:>6}{inner:>12,}{leaves:>12,}{seconds[0]:>10.2f}{warm:>10.2f}{warm / (inner + leaves) * 1e6:>12.3f}"
+        f"{peak_bytes() / 2**20:>10.0f}"
+    )
+    return line, warm
+
+
+def depth(epsilon: float) -> None:
+    """Prints one line per number of layers."""
+    print(
+        f"steps, columns chosen by AIC node by node, ε = {epsilon:g}, one copy; CPU s of the first and later releases"
+    )
+    print(f"{'layers':>6}{'nodes':>12}{'cells':>12}{'first':>10}{'later':>10}{'µs a node':>12}{'peak MiB':>10}")
+    for layers in (1, 2, 3, 4, BAR_LAYERS, 8, 10, 14):
+        line, _ = alone(depth_line, layers, epsilon)
+        print(line, flush=True)
+
+
+def main() -> None:
+    """Runs the part that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["size", "compare", "depth"])
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--allocation", default="half_leaf", choices=["half_leaf", "equal"])
+    given = parser.parse_args()
+    if given.part == "size":
+        size()
+    elif given.part == "compare":
+        compare(given.epsilon, given.repeats, given.allocation)
+    else:
+        depth(given.epsilon)
+
+
+if __name__ == "__main__":
+    main()
