@@ -25,12 +25,19 @@ METHODS = {
     "universal_histogram": MechanismChecks(
         "universal_histogram", [PURE, CONCENTRATED], [["registered", "voted", "age"]], {"branching": 2}, pairs=120
     ),
+    "steps": MechanismChecks("steps", [PURE, CONCENTRATED], [["registered", "voted", "age"]], pairs=120),
+    "steps by a sequence": MechanismChecks(
+        "steps", [PURE], [["registered", "voted", "age"]], {"sequence": "*", "allocation": "equal"}, pairs=60
+    ),
+    "steps with stopping": MechanismChecks(
+        "steps", [PURE], [["registered", "voted", "age"]], {"stopping": "range", "layers": 3}, pairs=60
+    ),
     "auto": MechanismChecks("auto", [PURE, CONCENTRATED], ONE_WAY),
 }
 
 
 def test_every_method_is_held_against_the_contract() -> None:
-    assert set(METHODS) == set(registry.names())
+    assert {checks.method for checks in METHODS.values()} == set(registry.names())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from fractions import Fraction
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
@@ -10,7 +11,9 @@ from understudy.models.model import Model
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
-__all__ = ["Mechanism", "Plan", "PublicFacts", "Step"]
+__all__ = ["Mechanism", "Plan", "PublicFacts", "SharesStructure", "Step"]
+
+Structure = TypeVar("Structure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +78,37 @@ class Mechanism(Protocol):
 
     def run(self, curator: Curator, cost: Cost) -> Model:
         """Asks the curator, spends at most `cost`, fits and returns a model."""
+        ...
+
+
+@runtime_checkable
+class SharesStructure(Protocol[Structure]):
+    """A method that can settle a structure once and measure several copies for it.
+
+    `run` is then the same as `choose_structure` followed by `run_with`, at `structure_share` and the rest of the cost.
+    """
+
+    @property
+    def shares_structure(self) -> bool:
+        """Whether copies that are measured anew are to have one structure in common."""
+        ...
+
+    def structure_share(self, facts: PublicFacts) -> Fraction:
+        """The share of the cost that settling the structure takes; 0 if there is nothing to pay for."""
+        ...
+
+    def plan_structure(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """The questions of `choose_structure`."""
+        ...
+
+    def plan_with(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """The questions of `run_with`."""
+        ...
+
+    def choose_structure(self, curator: Curator, cost: Cost) -> Structure:
+        """The structure, from answers that cost at most `cost`."""
+        ...
+
+    def run_with(self, curator: Curator, cost: Cost, structure: Structure) -> Model:
+        """Asks the curator about that structure, spends at most `cost`, fits and returns a model."""
         ...

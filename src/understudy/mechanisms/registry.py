@@ -21,6 +21,7 @@ from understudy.mechanisms.mechanism import Mechanism, PublicFacts
 from understudy.mechanisms.mst import Mst
 from understudy.mechanisms.mwem import Mwem
 from understudy.mechanisms.tree.random_partition import RandomPartition
+from understudy.mechanisms.tree.steps import Steps
 from understudy.mechanisms.tree.universal_histogram import UniversalHistogram
 from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.schema import OpenCategory, Schema
@@ -30,7 +31,7 @@ __all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechan
 GROUP = "understudy.mechanisms"
 _BUILT_IN: dict[str, type[Mechanism]] = {
     kind.name: kind
-    for kind in (Aim, Auto, Independent, Laplace, Mst, Mwem, NistMst, RandomPartition, UniversalHistogram)
+    for kind in (Aim, Auto, Independent, Laplace, Mst, Mwem, NistMst, RandomPartition, Steps, UniversalHistogram)
 }
 _GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "concentrated": "(ε, δ) through ρ-zCDP"}
 

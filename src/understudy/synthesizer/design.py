@@ -20,6 +20,7 @@ from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon, tight_factor
 from understudy.release.config import COPIES_MODES
 from understudy.schema import Schema
+from understudy.synthesizer.one_structure import one_structure
 
 __all__ = ["Copies", "Design", "Options", "check_disk", "check_memory", "plan"]
 
@@ -69,6 +70,10 @@ class Design:
     rest: Cost
     plan: Plan
     runs: int = 1
+    structure: Cost | None = None
+    """What a structure for all runs costs, on top of the first run's share; None if every run makes its own."""
+    once: int = 0
+    """How many steps of the plan, the first ones, are asked in the first run only."""
 
     @classmethod
     def of(
@@ -92,6 +97,10 @@ class Design:
         facts = public_facts(schema, rows_hint)
 
         def granting(granted: Cost) -> "Design":
+            shared = one_structure(recipe, schema, facts, granted, runs)
+            if shared is not None:
+                parts = (granted, shared.share, shared.preparation, shared.share, shared.plan, runs)
+                return cls(schema, recipe, currency, budget, *parts, structure=shared.structure, once=shared.once)
             share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
             preparation, rest = preparation_cost(schema, share)
             whole = _whole_plan(recipe.plan(facts, rest), preparation_steps(schema, preparation))
@@ -100,6 +109,18 @@ class Design:
 
         design = granting(granted_cost(schema, budget, currency))
         return _tightened(design, granting) if design.variances else design
+
+    @property
+    def planned(self) -> list[Cost]:
+        """The prices of all questions, run after run, if the runs keep to the plan."""
+        prices = [step.cost for step in self.plan.steps]
+        return prices + prices[self.once :] * (self.runs - 1)
+
+    def granted_in(self, run: int) -> Cost:
+        """What a run may spend: its share, and in the first one also what is settled once for all runs."""
+        if self.structure is None or run > 1:
+            return self.share
+        return sum(self.preparation.values(), self.share + self.structure)
 
     @property
     def variances(self) -> tuple[Fraction, ...]:

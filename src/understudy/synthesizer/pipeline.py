@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from understudy.codec.table_codec import TableCodec
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
+from understudy.mechanisms.mechanism import SharesStructure
 from understudy.mechanisms.prepare import prepare
 from understudy.mechanisms.registry import uses_public
 from understudy.privacy.cost import Budget
@@ -165,9 +167,11 @@ def _release(
     """Measures, fits and writes down what happened. Everything after the last answer is post-processing."""
     fits: list[Fitted] = []
     charges: list[Charge] = []
+    settled: _Settled | None = None
     for run in range(1, copies.runs + 1):
-        curator = Curator(tables.private, design.share, environment.randomizer, public=tables.public)
-        fits.append(_fit(curator, design, (run - 1) / copies.runs, told))
+        curator = Curator(tables.private, design.granted_in(run), environment.randomizer, public=tables.public)
+        fitted, settled = _fit(curator, design, settled, (run - 1) / copies.runs, told)
+        fits.append(fitted)
         charges += charges_of(run, curator.charges, curator.transcript.answers)
         told.stage("measure", run / copies.runs)
     statement = _stated(design, copies, charges, charged, tables=tables, environment=environment)
@@ -196,7 +200,6 @@ def _stated(
     environment: Environment,
 ) -> Statement:
     """The statement of what ran, and whether the run kept to its plan."""
-    planned = [step.cost for step in design.plan.steps] * copies.runs
     statement = Statement(
         run=charged.receipt.run,
         date=environment.now().date().isoformat(),
@@ -211,7 +214,7 @@ def _stated(
         ledger=charged.facts,
         copies=copies.count,
         copies_mode=copies.mode,
-        as_planned=[charge.cost for charge in charges] == planned,
+        as_planned=[charge.cost for charge in charges] == design.planned,
         left_out=tuple(tables.private.undeclared),
         labels=design.plan.labels,
         refused="; ".join(filter(None, ["" if environment.randomizer.private else TEST_DOUBLE, design.plan.refused])),
@@ -222,13 +225,31 @@ def _stated(
     return statement
 
 
-def _fit(curator: Curator, design: Design, done: float, told: Progress) -> Fitted:
-    """One pass through the door: settle the codes, ask the questions, fit the model."""
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """What the first run settled for all others: codes and structure. Made of answers that were paid for."""
+
+    codec: TableCodec
+    structure: object
+
+
+def _fit(
+    curator: Curator, design: Design, settled: _Settled | None, done: float, told: Progress
+) -> tuple[Fitted, _Settled | None]:
+    """One pass through the door: settle the codes, ask the questions, fit the model; and what later runs take over."""
     told.stage("prepare", done)
-    codec = prepare(curator, design.schema, design.preparation)
+    method = design.method
+    if design.structure is None or not isinstance(method, SharesStructure):
+        codec = prepare(curator, design.schema, design.preparation)
+        told.stage("measure", done)
+        return Fitted(codec, curator.transcript, method.run(curator, design.rest)), None
+    if settled is None:
+        codec = prepare(curator, design.schema, design.preparation)
+        settled = _Settled(codec, method.choose_structure(curator, design.structure))
+    else:
+        curator.settle(settled.codec)
     told.stage("measure", done)
-    model = design.method.run(curator, design.rest)
-    return Fitted(codec, curator.transcript, model)
+    return Fitted(settled.codec, curator.transcript, method.run_with(curator, design.rest, settled.structure)), settled
 
 
 def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:

@@ -111,7 +111,7 @@ def test_every_score_of_a_node_falls_by_at_most_two_with_a_row(cells: list[int],
     quality = NodeAic("split", ["a", "b", "c"], EVERY)
     fall = quality.scores(tables(joint)) - quality.scores(tables(more))
     assert quality.monotone
-    assert 0 <= fall.min()
+    assert fall.min() >= 0
     assert fall.max() <= quality.sensitivity
     stop = AicRange("stop", ["a", "b", "c"], EVERY, np.ones((1, 2), dtype=bool), 100)
     moved = stop.scores(tables(joint)) - stop.scores(tables(more))

@@ -1,0 +1,118 @@
+"""One structure for all copies: paid for once, used by all, and nothing more is learned from the rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from understudy.audit.neighbours import designed_pairs, random_pairs
+from understudy.audit.replay import Recorder, check_pair, price
+from understudy.mechanisms.mechanism import SharesStructure
+from understudy.mechanisms.prepare import public_facts
+from understudy.mechanisms.registry import mechanism
+from understudy.models.tree.tree_model import TreeModel
+from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.privacy.secure import SecureRandomizer
+from understudy.release.verify import verify_release
+from understudy.synthesizer.design import Design
+from understudy.synthesizer.one_structure import one_structure
+from understudy.testing import tables
+from understudy.testing.doubles import NoNoise, SeededRandomizer
+from understudy.testing.pipeline import Case
+
+PURE = Budget(1.0)
+
+
+def released(copies: int = 3, *, schema=None, budget=PURE, randomizer=None, out=None, **options):
+    schema = schema or tables.small()
+    case = Case(schema, "steps", budget, options, copies=copies, copies_mode="resanitize")
+    return case.release(tables.some_rows(schema, 200, seed=2), randomizer or SecureRandomizer(), out=out)
+
+
+def tree_of(fitted) -> list[list[tuple[int, str | None, int, int]]]:
+    model = fitted.model
+    assert isinstance(model, TreeModel)
+    return [list(map(tuple, model.structure.nodes(layer))) for layer in range(model.structure.layers + 1)]
+
+
+def test_copies_share_the_tree_and_have_counts_of_their_own() -> None:
+    release = released(4, shared_structure=True)
+    trees = [tree_of(fitted) for fitted in release.fits]
+    assert all(tree == trees[0] for tree in trees)
+    assert len({fitted.model.signed.tobytes() for fitted in release.fits}) == 4
+    chosen = [charge for charge in release.statement.charges if charge.step.startswith("select")]
+    assert {charge.run for charge in chosen} == {1}
+    assert [charge.cost for charge in chosen] == [Cost(epsilon=UNIT // 20)] * 2
+
+
+def test_without_sharing_every_copy_chooses_with_its_part() -> None:
+    release = released(4, shared_structure=False)
+    chosen = [charge for charge in release.statement.charges if charge.step.startswith("select")]
+    assert [charge.run for charge in chosen] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert {charge.cost for charge in chosen} == {Cost(epsilon=UNIT // 80)}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("budget", [PURE, Budget(1.0, 1e-6)])
+def test_the_account_adds_up_to_the_claim(budget: Budget, *, shared: bool) -> None:
+    recorder = Recorder(NoNoise())
+    release = released(3, budget=budget, randomizer=recorder, shared_structure=shared, stopping="privtree")
+    spent, granted = release.statement.spent, release.statement.granted
+    asked = price([exchange.request for exchange in recorder.log], concentrated=granted.rho > 0)
+    assert asked.fits(spent)
+    assert spent.fits(granted)
+    assert spent.epsilon >= granted.epsilon - 20
+    assert spent.rho >= granted.rho - 20
+    assert release.statement.as_planned
+
+
+def test_the_folder_of_such_a_release_verifies(tmp_path: Path) -> None:
+    release = released(3, out=tmp_path / "out")
+    assert release.statement.claim == (pytest.approx(1.0), 0.0)
+    assert release.statement.epsilon <= 1.0
+    assert verify_release(tmp_path / "out") == []
+    assert "an equal part of the budget" in release.statement.markdown()
+
+
+def test_neighbours_get_the_same_everything_from_the_same_answers() -> None:
+    for budget in (PURE, Budget(1.0, 1e-6)):
+        for schema in (tables.small(), tables.several_rows()):
+            case = Case(schema, "steps", budget, {"stopping": "range"}, copies=2, copies_mode="resanitize")
+            rng = np.random.default_rng(3)
+            fixed = [pair for pair in designed_pairs(schema) if not pair.name.startswith("hostile")]
+            for number, pair in enumerate([*fixed[::3], *random_pairs(schema, 4, rng)]):
+                check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(number))
+
+
+def test_open_labels_are_settled_once_for_all_copies() -> None:
+    budget = Budget(5.0, 1e-4)
+    release = released(3, schema=tables.open_labels(), budget=budget, layers=1)
+    steps = [charge.step for charge in release.statement.charges]
+    assert steps.count("discover job") == 1
+    assert len({id(fitted.codec) for fitted in release.fits}) == 1
+    assert release.statement.spent.fits(release.statement.granted)
+
+
+def test_prices_follow_the_share_of_choosing() -> None:
+    design = Design.of(tables.small(), "steps", PURE, runs=4)
+    assert design.structure is not None
+    assert design.structure.epsilon == UNIT // 10
+    assert design.share.epsilon == (UNIT - UNIT // 10) // 4
+    assert design.granted_in(1) == design.share + design.structure
+    assert design.granted_in(2) == design.share
+    assert len(design.planned) == 2 + 4 * 4
+    alone = Design.of(tables.small(), "steps", PURE)
+    assert alone.structure is None
+    assert alone.granted_in(1) == alone.share
+    assert alone.planned == [step.cost for step in alone.plan.steps]
+
+
+def test_methods_without_a_structure_are_left_alone() -> None:
+    facts = public_facts(tables.small())
+    for name in ("independent", "laplace"):
+        method = mechanism(name)
+        assert not isinstance(method, SharesStructure)
+        assert one_structure(method, tables.small(), facts, Cost(epsilon=UNIT), 3) is None
+    for options in ({"sequence": "*"}, {"shared_structure": False}, {"as_published": "2020"}):
+        assert one_structure(mechanism("steps", options), tables.small(), facts, Cost(epsilon=UNIT), 3) is None
+    assert one_structure(mechanism("steps"), tables.small(), facts, Cost(epsilon=UNIT), 1) is None
