@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from understudy import errors, schema
+    from understudy.compare import choose, compare
     from understudy.counts.open import open_table
     from understudy.evaluate import Evaluation, evaluate
+    from understudy.mechanisms.labels.leaf_size import leaf_size
     from understudy.privacy.cost import Budget, Cost
     from understudy.privacy.ledger import Ledger
     from understudy.release import Release, Statement
@@ -30,8 +32,11 @@ __all__ = [
     "Synthesizer",
     "Unit",
     "__version__",
+    "choose",
+    "compare",
     "errors",
     "evaluate",
+    "leaf_size",
     "open_table",
     "plan",
     "schema",
@@ -49,8 +54,11 @@ _PLACES = {
     "Statement": ("understudy.release", "Statement"),
     "Synthesizer": ("understudy.synthesizer", "Synthesizer"),
     "Unit": ("understudy.schema", "Unit"),
+    "choose": ("understudy.compare", "choose"),
+    "compare": ("understudy.compare", "compare"),
     "errors": ("understudy.errors", None),
     "evaluate": ("understudy.evaluate.suite", "evaluate"),
+    "leaf_size": ("understudy.mechanisms.labels.leaf_size", "leaf_size"),
     "open_table": ("understudy.counts.open", "open_table"),
     "plan": ("understudy.synthesizer", "plan"),
     "schema": ("understudy.schema", None),

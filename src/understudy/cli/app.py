@@ -12,12 +12,24 @@ import typer
 from typer.core import TyperGroup
 
 from understudy.cli import demo, ledger, methods, plan, sample, schema, synthesize, verify
-from understudy.cli.analysis import evaluate
+from understudy.cli.analysis import compare, evaluate, label, leafsize
 from understudy.cli.console import show_error
 
 __all__ = ["app", "main"]
 
-ORDER = ("demo", "methods", "schema", "plan", "synthesize", "sample", "verify", "evaluate", "ledger")
+ORDER = (
+    "demo",
+    "methods",
+    "schema",
+    "plan",
+    "leafsize",
+    "synthesize",
+    "sample",
+    "label",
+    "verify",
+    "evaluate",
+    "ledger",
+)
 """Commands in the order a steward meets them."""
 
 
@@ -41,10 +53,13 @@ app.command("demo", short_help="The whole way once, on a simulated table.")(demo
 app.command("methods", short_help="Every synthesizer: guarantee, needs, limits, source.")(methods.methods)
 app.add_typer(schema.app, name="schema", short_help="Draft and check what the table may contain.")
 app.command("plan", short_help="What a run would cost and need; no data.")(plan.plan)
+app.command("leafsize", short_help="Records a branch needs, for method rdt; no data.")(leafsize.leafsize)
 app.command("synthesize", short_help="Make a release folder from a private table.")(synthesize.synthesize)
 app.command("sample", short_help="More rows out of a release, free of charge.")(sample.sample)
+app.command("label", short_help="Private columns for records of your own, free of charge.")(label.label)
 app.command("verify", short_help="Check a release folder without private data.")(verify.verify)
 app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE.")(evaluate.evaluate)
+app.command("compare", short_help="Which method, at which ε? NOT FOR RELEASE.")(compare.compare)
 app.add_typer(ledger.app, name="ledger", short_help="The account of what each table has spent.")
 
 # Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.

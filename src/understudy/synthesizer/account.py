@@ -16,7 +16,7 @@ from understudy.release.wording import charge_note
 from understudy.schema import Unit
 from understudy.synthesizer.design import Design
 
-__all__ = ["Account", "Place"]
+__all__ = ["Account", "Place", "unit_words"]
 
 Place = str | os.PathLike[str]
 
@@ -101,15 +101,15 @@ def _charge(ledger: Ledger, dataset: str, design: Design, run: str) -> Receipt:
         cost=design.granted,
         budget=design.budget,
         variances=design.variances,
-        unit=_unit_words(design.schema.unit),
+        unit=unit_words(design.schema.unit),
         note=charge_note(digest_of(design.schema)),
     )
 
 
-def _unit_words(unit: Unit) -> str:
+def unit_words(unit: Unit) -> str:
     """The same words for the same unit, so that a ledger can refuse to add up different ones.
 
-    >>> _unit_words(Unit("person", 3))
+    >>> unit_words(Unit("person", 3))
     "each 'person', at most 3 rows"
     """
     return "one row" if unit.column is None else f"each {unit.column!a}, at most {unit.rows} rows"

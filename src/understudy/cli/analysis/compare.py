@@ -1,0 +1,145 @@
+"""`understudy compare`: which method, at which ε? Every run in its own process, in a folder that can be resumed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.options import (
+    Copies,
+    CopiesMode,
+    Dataset,
+    Delta,
+    LedgerFile,
+    PublicTable,
+    RowCount,
+    SchemaFile,
+    Table,
+    memory_bytes,
+)
+from understudy.errors import UsageError
+
+if TYPE_CHECKING:
+    from understudy.compare import Choice, Comparison
+
+__all__ = ["compare"]
+
+Methods = Annotated[
+    list[str], typer.Option("--method", help='A synthesizer, with options as in "steps layers=2"; repeat the option.')
+]
+Epsilons = Annotated[list[float], typer.Option("--epsilon", help="Privacy budget ε; repeat the option.")]
+Repeats = Annotated[int, typer.Option("--repeats", help="Runs of each method at each ε.")]
+Metrics = Annotated[list[str] | None, typer.Option("--metric", help="What to score; repeat the option.")]
+StudyPlace = Annotated[
+    Path, typer.Option("--out", "-o", help="The study's folder; an unfinished one is taken up again.")
+]
+Minutes = Annotated[float, typer.Option("--minutes", help="Most minutes of one run.")]
+RunMemory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Most memory of one run, as 4GiB.")]
+Proxy = Annotated[bool, typer.Option("--public-proxy", help="The table is public: nothing here is confidential.")]
+ChoiceEpsilon = Annotated[
+    float | None,
+    typer.Option("--choose", metavar="EPSILON", help="Pay for a private choice: this ε, and ε for each method."),
+]
+StudySeed = Annotated[int, typer.Option("--seed", help="Of drawing rows and scoring. Noise has no seed.")]
+
+
+def compare(
+    table: Table,
+    schema: SchemaFile,
+    methods: Methods,
+    epsilons: Epsilons,
+    out: StudyPlace,
+    *,
+    delta: Delta = 0.0,
+    repeats: Repeats = 3,
+    copies: Copies = 1,
+    copies_mode: CopiesMode = "resample",
+    metrics: Metrics = None,
+    rows: RowCount = None,
+    public: PublicTable = None,
+    public_proxy: Proxy = False,
+    choose: ChoiceEpsilon = None,
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    minutes: Minutes = 60.0,
+    memory: RunMemory = "16GiB",
+    seed: StudySeed = 0,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Runs every method at every ε and scores it against the table. NOT FOR RELEASE, unless the table is public.
+
+    With --choose every method is released once and the best is drawn privately; all of it is charged to the ledger.
+    """
+    with shell(quiet=quiet, debug=debug) as place:
+        _require_agreement(choose, epsilons, ledger)
+        with place.running() as progress:
+            from understudy.compare import choose as choose_one
+            from understudy.compare import compare as compare_all
+            from understudy.compare.compare import METRICS
+            from understudy.schema import Schema
+
+            known = Schema.from_yaml(schema)
+            if choose is not None and ledger is not None:
+                choice = choose_one(
+                    table,
+                    known,
+                    methods=methods,
+                    epsilon=epsilons[0],
+                    delta=delta,
+                    choice_epsilon=choose,
+                    ledger=ledger,
+                    dataset=dataset,
+                    out=out,
+                    progress=progress,
+                )
+            else:
+                found = compare_all(
+                    table,
+                    known,
+                    methods=methods,
+                    epsilons=epsilons,
+                    delta=delta,
+                    repeats=repeats,
+                    copies=copies,
+                    copies_mode=copies_mode,
+                    metrics=metrics or METRICS,
+                    rows=rows,
+                    seed=seed,
+                    seconds=60.0 * minutes,
+                    memory_bytes=memory_bytes(memory) or 0,
+                    public=public,
+                    public_proxy=public_proxy,
+                    out=out,
+                    progress=progress,
+                )
+        if choose is not None:
+            _show_choice(place, choice, out)
+        else:
+            _show(place, found, out)
+
+
+def _show(place: Shell, found: "Comparison", out: Path) -> None:
+    if found.study.confidential:
+        place.line("NOT FOR RELEASE: this compares with the private table.")
+    for one in found.recommendations:
+        place.line(f"ε = {one.epsilon:g}: {one.candidate or 'none'}. {one.grounds}")
+    place.note(f"Open {out / 'index.html'}; every number is in {out / 'results.parquet'}.")
+
+
+def _show_choice(place: Shell, choice: "Choice", out: Path) -> None:
+    place.line(f"Chosen: {choice.chosen} ({choice.release.folder})")
+    place.line(f"Paid in all: ε = {choice.cost.epsilon:g}, δ = {choice.cost.delta:g}, charged to the ledger.")
+    place.note(f"Every candidate's release is in {out} and may be published too.")
+
+
+def _require_agreement(choose: float | None, epsilons: list[float], ledger: Path | None) -> None:
+    if choose is None:
+        if ledger is not None:
+            raise UsageError("--ledger", "is charged only for a private choice.", "Give --choose, or drop it.")
+        return
+    if ledger is None:
+        raise UsageError("--choose", "must be charged to a ledger.", "Give --ledger.")
+    if len(epsilons) != 1:
+        raise UsageError("--epsilon", f"must be given once with --choose, got {len(epsilons)}.")

@@ -1,0 +1,6 @@
+"""Compare: every method under the same light, to find out which one to use, and at which ε."""
+
+from understudy.compare.choice import Choice, choose
+from understudy.compare.compare import Comparison, compare
+
+__all__ = ["Choice", "Comparison", "choose", "compare"]

@@ -1,0 +1,161 @@
+"""The page of a study: which method at which ε, every score over ε with its interval, ranks and where they disagree."""
+
+import math
+from collections.abc import Sequence
+
+from understudy.compare.recommend import headlines, recommend
+from understudy.compare.study import Study
+from understudy.compare.summary import Level, agreements, judging, levels, ranks
+from understudy.report.page import Block, Items, Lines, Page, Paragraph, Section, Series, Table
+
+__all__ = ["build_page"]
+
+CONFIDENTIAL = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."
+PUBLIC = "Computed from a public table of the same schema: no private row was read and no budget was spent."
+_BETTER = {"lower": "lower is better", "higher": "higher is better", "none": "describes, does not judge"}
+
+
+def build_page(study: Study) -> Page:
+    """The whole study as a page."""
+    found = levels(study)
+    return Page(
+        title=f"Comparison of methods{': ' + study.title if study.title else ''}",
+        banner=CONFIDENTIAL if study.confidential else PUBLIC,
+        sections=(
+            _recommended(study),
+            *(_metric(study, found, metric) for metric in dict.fromkeys(level.metric for level in found)),
+            _ranked(study, found),
+            _resources(study),
+            _unfinished(study),
+            _how(study),
+        ),
+        footer="All numbers are in results.parquet beside this page.",
+        confidential=study.confidential,
+    )
+
+
+def _recommended(study: Study) -> Section:
+    rows = tuple((f"{one.epsilon:g}", one.candidate or "none", one.grounds) for one in recommend(study))
+    names = headlines(study)
+    text = f"Ranked by the first score of each metric: {'; '.join(names) or 'none'}."
+    warning = "A method chosen by scores on the private table is itself a release of information about it."
+    blocks: list[Block] = [Table(("ε", "Method", "Grounds"), rows, numeric=frozenset({"ε"})), Paragraph(text)]
+    if study.confidential:
+        blocks.append(Paragraph(warning + " Use a public proxy, or pay for the choice."))
+    return Section("Recommendation", "Which method should be used, at which ε?", tuple(blocks))
+
+
+def _metric(study: Study, found: Sequence[Level], metric: str) -> Section:
+    names = list(dict.fromkeys(level.name for level in found if level.metric == metric))
+    blocks: list[Block] = []
+    for name in names:
+        rows = [level for level in found if level.name == name]
+        yardsticks = [level.yardstick for level in rows if level.yardstick is not None]
+        line = math.fsum(yardsticks) / len(yardsticks) if yardsticks else None
+        caption = f"{rows[0].score} ({_BETTER[rows[0].direction]})"
+        if line is not None:
+            caption += f"; dotted: two halves of the real table, {line:.4g}"
+        blocks.append(Lines(caption, "ε", rows[0].score, _curves(study, rows), logarithmic=True, yardstick=line))
+        blocks.append(_numbers(study, rows))
+    return Section(metric, f"How do the methods compare by {metric}, and how much is chance?", tuple(blocks))
+
+
+def _curves(study: Study, rows: Sequence[Level]) -> tuple[Series, ...]:
+    curves = []
+    for candidate in study.settings.candidates:
+        own = sorted((level for level in rows if level.candidate == candidate.name), key=lambda level: level.epsilon)
+        if not own:
+            continue
+        known = all(level.low is not None for level in own)
+        lows = tuple(level.low for level in own if level.low is not None) if known else ()
+        highs = tuple(level.high for level in own if level.high is not None) if known else ()
+        places, values = tuple(level.epsilon for level in own), tuple(level.mean for level in own)
+        curves.append(Series(candidate.name, places, values, lows, highs))
+    return tuple(curves)
+
+
+def _numbers(study: Study, rows: Sequence[Level]) -> Table:
+    at = {(level.candidate, level.epsilon): level for level in rows}
+    header = ("Method", *(f"ε = {epsilon:g}" for epsilon in study.settings.epsilons))
+    body = tuple(
+        (one.name, *(_spelled(at.get((one.name, epsilon))) for epsilon in study.settings.epsilons))
+        for one in study.settings.candidates
+    )
+    return Table(header, body, "Mean and 95 % interval over repeats.", frozenset(header[1:]))
+
+
+def _spelled(level: Level | None) -> str:
+    if level is None:
+        return "none"
+    if level.low is None or level.high is None:
+        return f"{level.mean:.4g}"
+    return f"{level.mean:.4g} ± {(level.high - level.low) / 2:.2g}"
+
+
+def _ranked(study: Study, found: Sequence[Level]) -> Section:
+    blocks: list[Block] = []
+    for epsilon in study.settings.epsilons:
+        names = judging(found)
+        tables = {name: ranks(found, name, epsilon) for name in names}
+        header = ("Score", *(one.name for one in study.settings.candidates))
+        body = tuple((name, *(_rank(tables[name].get(cell)) for cell in header[1:])) for name in names)
+        blocks.append(Table(header, body, f"Ranks at ε = {epsilon:g}; 1 is best.", frozenset(header[1:])))
+        worst = agreements(found, epsilon)[:3]
+        if worst and len(study.settings.candidates) > 2:
+            pairs = tuple(f"{pair.first} against {pair.second}: τ = {pair.tau:.2f}" for pair in worst)
+            blocks.append(Paragraph("Where scores disagree most (Kendall's τ; 1 the same order, −1 the opposite):"))
+            blocks.append(Items(pairs))
+    return Section("Ranks", "Do the scores agree on the order of methods?", tuple(blocks))
+
+
+def _rank(rank: float | None) -> str:
+    return "none" if rank is None else f"{rank:g}"
+
+
+def _resources(study: Study) -> Section:
+    header = ("Method", "ε", "Runs", "Seconds", "CPU seconds", "Peak MiB")
+    body = []
+    for candidate in study.settings.candidates:
+        for epsilon in study.settings.epsilons:
+            done = [
+                run.outcome
+                for run in study.runs
+                if (run.cell.candidate, run.cell.epsilon) == (candidate, epsilon) and run.outcome.status == "done"
+            ]
+            if done:
+                means = [
+                    math.fsum(numbers) / len(done)
+                    for numbers in (
+                        [one.seconds for one in done],
+                        [one.cpu_seconds for one in done],
+                        [one.peak_bytes / 2**20 for one in done],
+                    )
+                ]
+                body.append((candidate.name, f"{epsilon:g}", str(len(done)), *(f"{mean:,.3g}" for mean in means)))
+    caption = "Means over runs: synthesis and drawing rows in a fresh process, scoring not included."
+    table = Table(header, tuple(body), caption, frozenset(header[1:]))
+    return Section("Time and memory", "What does each method cost to run?", (table,))
+
+
+def _unfinished(study: Study) -> Section:
+    rows = tuple(
+        (run.cell.candidate.name, f"{run.cell.epsilon:g}", str(run.cell.repeat), run.outcome.status, run.outcome.reason)
+        for run in study.runs
+        if run.outcome.status != "done"
+    )
+    missing = len(study.settings.cells) - len(study.runs)
+    blocks: list[Block] = [Paragraph(f"{missing} runs have not ended yet." if missing else "Every run has ended.")]
+    if rows:
+        blocks.append(Table(("Method", "ε", "Repeat", "Ended", "Why"), rows))
+    return Section("Runs without scores", "What did not finish, and why?", tuple(blocks))
+
+
+def _how(study: Study) -> Section:
+    settings = study.settings
+    items = (
+        f"δ = {settings.delta:g}; methods that give pure ε only were run with δ = 0, a stronger promise.",
+        f"{settings.repeats} repeats, each with fresh noise; {settings.copies} copies a run ({settings.copies_mode}).",
+        "Each run in a process of its own, under a limit of time and memory.",
+        f"Seed of drawing rows and of scoring: {settings.seed}. Noise has no seed, so a new study gives other numbers.",
+    )
+    return Section("How it was done", "What was run?", (Items(items),))

@@ -1,0 +1,42 @@
+import math
+
+import pytest
+from scipy import stats
+
+from tests.compare.studies import made_up
+from understudy.compare.summary import agreements, judging, levels, ranks, tidy
+
+
+def test_means_come_with_the_interval_of_students_t() -> None:
+    (level,) = levels(made_up({"aim": [0.1, 0.2, 0.6]}))
+    assert level.mean == pytest.approx(0.3)
+    expected = stats.ttest_1samp([0.1, 0.2, 0.6], 0.0).confidence_interval(0.95)
+    assert (level.low, level.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_one_repeat_has_no_interval() -> None:
+    (level,) = levels(made_up({"aim": [0.1]}, repeats=1))
+    assert (level.repeats, level.low, level.high) == (1, None, None)
+
+
+def test_rank_one_is_best_whichever_way_is_better() -> None:
+    study = made_up({"a": [0.1] * 3, "b": [0.2] * 3, "c": [0.2] * 3}, other={"a": 1.0, "b": 2.0, "c": 3.0})
+    found = levels(study)
+    assert ranks(found, "marginals: 2-way", 1.0) == {"a": 1.0, "b": 2.5, "c": 2.5}
+    assert ranks(found, "nist: score", 1.0) == {"a": 3.0, "b": 2.0, "c": 1.0}
+    assert judging(found) == ("marginals: 2-way", "nist: score")
+
+
+def test_opposite_orders_disagree_fully() -> None:
+    study = made_up({"a": [0.1] * 3, "b": [0.2] * 3, "c": [0.3] * 3}, other={"a": 1.0, "b": 2.0, "c": 3.0})
+    (pair,) = agreements(levels(study), 1.0)
+    assert pair.tau == pytest.approx(-1.0)
+
+
+def test_the_tidy_table_keeps_runs_without_scores() -> None:
+    table = tidy(made_up({"slow": [], "fast": [0.1, 0.1, 0.1]}))
+    rows = table.to_pylist()
+    assert len(rows) == 6
+    assert {row["status"] for row in rows if row["candidate"] == "slow"} == {"time"}
+    assert all(row["value"] is None for row in rows if row["candidate"] == "slow")
+    assert math.isclose(sum(row["value"] for row in rows if row["value"] is not None), 0.3)

@@ -1,0 +1,69 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from understudy.compare.watch import Limits, resident_bytes, watched
+
+ROOMY = Limits(60.0, 2**34)
+
+
+def test_a_process_that_ends_by_itself_keeps_its_status(tmp_path: Path) -> None:
+    ending = watched(["-c", "print('said'); raise SystemExit(3)"], ROOMY, tmp_path / "log")
+    assert (ending.how, ending.status) == ("exit", 3)
+    assert (tmp_path / "log").read_text().strip() == "said"
+
+
+def test_a_process_that_runs_too_long_is_killed(tmp_path: Path) -> None:
+    ending = watched(["-c", "import time; time.sleep(60)"], Limits(0.3, 2**34), tmp_path / "log")
+    assert ending.how == "time"
+    assert ending.seconds < 30
+
+
+def test_a_process_that_takes_too_much_memory_is_killed(tmp_path: Path) -> None:
+    hungry = "import time; held = bytearray(300 * 2**20); held[::4096] = b'x' * len(held[::4096]); time.sleep(60)"
+    ending = watched(["-c", hungry], Limits(60.0, 100 * 2**20), tmp_path / "log")
+    assert ending.how == "memory"
+    assert ending.peak_bytes > 100 * 2**20
+
+
+def test_memory_of_a_process_that_is_gone_is_nothing() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert resident_bytes(gone.pid) == 0
+    assert resident_bytes(os.getpid()) > 2**20
+
+
+def test_no_child_outlives_a_watcher_that_is_killed(tmp_path: Path) -> None:
+    child = "from understudy.compare.watch import end_with_parent as end; import os, time; end();"
+    child += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    watcher = "import sys; from pathlib import Path; from understudy.compare.watch import Limits, watched;"
+    watcher += f"watched(['-c', {child!r}], Limits(60.0, 2**34), Path({str(tmp_path / 'log')!r}))"
+    running = subprocess.Popen([sys.executable, "-c", watcher])
+    number = _number_in(tmp_path / "pid")
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert _ends(number)
+
+
+def _number_in(place: Path) -> int:
+    for _ in range(600):
+        if place.exists() and place.read_text():
+            return int(place.read_text())
+        time.sleep(0.05)
+    raise AssertionError("the child never started")
+
+
+def _ends(process: int) -> bool:
+    """Whether the process is gone soon (a zombie that nobody has waited for yet counts as gone)."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
