@@ -117,3 +117,100 @@ def test_the_recorder_passes_answers_on_and_the_replayer_gives_them_back() -> No
     request = Request("measure", "x", 3, LAPLACE, Fraction(1))
     assert recorder.add_noise(request, np.arange(3)).tolist() == [0, 1, 2]
     assert Replayer(recorder.log).add_noise(request, np.array([9, 9, 9])).tolist() == [0, 1, 2]
+
+
+def _each(table: pa.Table, randomizer: Randomizer, scores: np.ndarray, **changes: object) -> bytes:
+    settings = {"law": None, "sensitivity": Fraction(2), "rate": Fraction(1, 4), **changes}
+    request = Request("select within", "x", 2, **settings)  # type: ignore[arg-type]
+    return bytes(randomizer.choose_each(request, scores, np.ones(scores.shape, np.bool_)))
+
+
+@pytest.mark.parametrize(
+    ("moved", "changes", "message"),
+    [
+        ([[1, 1], [1, 0], [0, 0]], {}, None),
+        ([[2, 0], [1, 0], [0, 0]], {}, "moved by 3 over all cells"),
+        ([[1, -1], [0, 0], [0, 0]], {"monotone": True, "rate": Fraction(1, 2)}, "both directions"),
+        ([[1, 1], [-1, 0], [0, 0]], {"monotone": True, "rate": Fraction(1, 2)}, None),
+        ([[0, 0], [0, 0], [0, 0]], {"rate": Fraction(1, 3)}, "the questions cost"),
+    ],
+)
+def test_choices_within_cells(moved: list[list[int]], changes: dict[str, object], message: str | None) -> None:
+    """A unit's rows share the sensitivity among the cells they lie in."""
+
+    def ask(table: pa.Table, noise: Randomizer) -> bytes:
+        return _each(table, noise, np.array(moved) * (table.num_rows - 3), **changes)
+
+    if message is None:
+        return check_pair(_pipeline(ask), TABLE, NEIGHBOUR, SeededRandomizer(1))
+    with pytest.raises(Leak, match=message):
+        check_pair(_pipeline(ask), TABLE, NEIGHBOUR, SeededRandomizer(1))
+    return None
+
+
+def test_which_options_are_allowed_must_not_depend_on_rows() -> None:
+    def ask(table: pa.Table, noise: Randomizer) -> bytes:
+        request = Request("select within", "x", 2, None, Fraction(2), Fraction(1, 4))
+        return bytes(noise.choose_each(request, np.zeros((1, 2), np.int64), np.array([[True, table.num_rows > 3]])))
+
+    with pytest.raises(Leak, match="over all cells"):
+        check_pair(_pipeline(ask), TABLE, NEIGHBOUR, NoNoise())
+
+
+@pytest.mark.parametrize(("law", "cost"), [(Law("laplace", Fraction(10)), ONE), (Law("gaussian", Fraction(10)), None)])
+def test_scores_are_priced_one_by_one(law: Law, cost: Cost | None) -> None:
+    """Five scores of sensitivity 2: ε = 5 · 2 / 10, ρ = 5 · 4 / 20."""
+    request = Request("score", "x", 5, law, Fraction(2))
+    assert price([request], concentrated=cost is None) == (cost or Cost(rho=UNIT))
+
+    def asking(step: int) -> Callable[..., tuple[bytes, Cost]]:
+        def ask(table: pa.Table, noise: Randomizer) -> bytes:
+            return bytes(noise.add_noise(request, np.full(5, step * (table.num_rows - 3))))
+
+        return _pipeline(ask, cost or Cost(rho=UNIT))
+
+    check_pair(asking(2), TABLE, NEIGHBOUR, SeededRandomizer(1))
+    with pytest.raises(Leak, match="moved by 3"):
+        check_pair(asking(3), TABLE, NEIGHBOUR, SeededRandomizer(1))
+
+
+TREE = Law("laplace", Fraction(3 * 1024))
+
+
+def _tree(table: pa.Table, noise: Randomizer, *, bias: int = 2130, lowered: int = 2130, first: int = 0) -> bytes:
+    """Five layers of one node that holds all rows."""
+    decided = []
+    for layer in range(5):
+        request = Request("grow", "x", 1, TREE, Fraction(1024), bias=bias, layer=first + layer)
+        counts = np.maximum(np.array([table.num_rows * 1024 - layer * lowered]), -lowered)
+        decided.append(noise.split(request, counts))
+    return np.concatenate(decided).tobytes()
+
+
+def test_a_tree_is_priced_once_and_its_decisions_together() -> None:
+    check_pair(_pipeline(_tree), TABLE, NEIGHBOUR, NoNoise())
+    with pytest.raises(Leak, match="layer 1 was asked where layer 0 was due"):
+        check_pair(_pipeline(lambda *given: _tree(*given, first=1)), TABLE, NEIGHBOUR, NoNoise())
+    with pytest.raises(Leak, match="no price is proved"):
+        check_pair(_pipeline(lambda *given: _tree(*given, bias=0)), TABLE, NEIGHBOUR, NoNoise())
+    with pytest.raises(Leak, match="the questions cost"):
+        check_pair(_pipeline(lambda *given: _tree(*given) + _tree(*given)), TABLE, NEIGHBOUR, NoNoise())
+
+
+def test_a_tree_whose_counts_are_not_lowered_is_likelier_on_one_table() -> None:
+    """Thirty layers that state a bias and do not apply it: the decisions give the table away."""
+
+    class Always(NoNoise):
+        def split(self, request: Request, biased: np.ndarray) -> np.ndarray:
+            return np.ones(biased.size, np.bool_)
+
+    def ask(table: pa.Table, noise: Randomizer) -> bytes:
+        for layer in range(30):
+            noise.split(
+                Request("grow", "x", 1, TREE, Fraction(1024), bias=2130, layer=layer),
+                np.array([(table.num_rows - 3) * 1024]),
+            )
+        return b""
+
+    with pytest.raises(Leak, match="times likelier on one table"):
+        check_pair(_pipeline(ask), TABLE, NEIGHBOUR, Always())

@@ -7,7 +7,15 @@ import pytest
 
 from understudy.errors import UsageError
 from understudy.marginals.answer import Law
-from understudy.privacy.calibrate import MOST_KEPT, check_sparse, discovery_threshold, law_for, selection_rate
+from understudy.privacy.calibrate import (
+    MOST_KEPT,
+    check_sparse,
+    discovery_threshold,
+    growth_rule,
+    law_for,
+    score_law,
+    selection_rate,
+)
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 
 
@@ -109,3 +117,26 @@ def test_bad_arguments_name_the_step() -> None:
             call()
     with pytest.raises(UsageError, match="step: the rows of a unit"):
         discovery_threshold(laplace, 0, 5, "step")
+
+
+def test_noise_of_scores_pays_exactly_their_price() -> None:
+    """P scores, each moved by Δ: L1 = P·Δ, L2² = P·Δ²."""
+    assert score_law(Cost(epsilon=UNIT // 2), 7, Fraction(3), "step") == Law("laplace", Fraction(42))
+    law = score_law(Cost(rho=123_456_789), 7, Fraction(3), "step")
+    assert law.kind == "gaussian"
+    assert 7 * Fraction(9) / (2 * law.parameter) == Fraction(123_456_789, UNIT)
+    for options, sensitivity in ((0, Fraction(1)), (1, Fraction(0))):
+        with pytest.raises(UsageError, match="at least one score"):
+            score_law(Cost(epsilon=UNIT), options, sensitivity, "step")
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("decay", [Fraction(2), Fraction(14)])
+def test_a_tree_in_epsilon_or_rho(rows: int, decay: Fraction) -> None:
+    law, bias = growth_rule(Cost(epsilon=UNIT), rows, decay, "grow")
+    assert law.parameter == rows * 1024 * (2 * decay - 1) / (decay - 1)
+    assert (law, bias) == growth_rule(Cost(rho=UNIT // 2), rows, decay, "grow")
+    with pytest.raises(UsageError, match="drown every count"):
+        growth_rule(Cost(epsilon=1), rows, decay, "grow")
+    with pytest.raises(UsageError, match="rows of a unit"):
+        growth_rule(Cost(epsilon=UNIT), 0, decay, "grow")

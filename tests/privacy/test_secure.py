@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.statistics.chi_square import laplace_law, z_score
 from understudy.counts.source import LabelCounts, OccupiedCells
 from understudy.errors import UsageError
 from understudy.marginals.answer import Law
@@ -142,3 +143,36 @@ def test_choose_takes_the_maximum_and_checks_its_scores() -> None:
     for scores in (np.zeros(3), _ints(1, 2), np.zeros((3, 1), np.int64)):
         with pytest.raises(UsageError, match="scores"):
             SecureRandomizer().choose(request, scores)
+
+
+def test_scores_may_be_negative_and_get_the_noise_of_their_law() -> None:
+    law = Law("laplace", Fraction(5))
+    exact = np.full(50_000, -(2**60), dtype=np.int64)
+    noisy = SecureRandomizer().add_noise(Request("score", "x", exact.size, law, Fraction(1)), exact)
+    assert z_score(noisy - exact, laplace_law(5.0)) < 6.0
+    wide = Law("gaussian", Fraction(2**50))
+    few = SecureRandomizer().add_noise(Request("score", "x", 3_000, wide, Fraction(1)), np.zeros(3_000, np.int64))
+    assert 0.9 < few.std() / 2**25 < 1.1
+    for bad in (np.full(2, 2**60 + 1), np.zeros((2, 1), np.int64), np.zeros(2)):
+        with pytest.raises(UsageError):
+            SecureRandomizer().add_noise(Request("score", "x", 2, law, Fraction(1)), bad)
+
+
+def test_nodes_are_split_as_often_as_their_law_says() -> None:
+    """At threshold 7: P(X > 7 − biased), for biased counts from far below to far above."""
+    law = laplace_law(3.0)
+    request = Request("grow", "x", 40_000, Law("laplace", Fraction(3)), Fraction(1), threshold=7)
+    for biased in (0, 6, 7, 8, 12):
+        chance = sum(part for noise, part in law.items() if biased + noise > 7)
+        split = SecureRandomizer().split(request, np.full(40_000, biased))
+        assert split.dtype == np.bool_
+        assert abs(split.mean() - chance) < 6 * (chance * (1 - chance) / 40_000) ** 0.5
+    with pytest.raises(UsageError, match="number of nodes"):
+        SecureRandomizer().split(request, np.zeros(3, np.int64))
+
+
+def test_choices_within_cells_need_the_announced_options() -> None:
+    request = Request("select within", "x", 3, None, Fraction(1), Fraction(1))
+    with pytest.raises(UsageError, match="number of options"):
+        SecureRandomizer().choose_each(request, np.zeros((4, 2), np.int64), np.ones((4, 2), np.bool_))
+    assert SecureRandomizer().choose_each(request, np.zeros((4, 3), np.int64), np.ones((4, 3), np.bool_)).size == 4

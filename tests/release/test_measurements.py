@@ -12,7 +12,17 @@ import pytest
 from tests.release.people import simple
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import ReleaseError
-from understudy.marginals.answer import Answer, Discovery, Law, Measurement, Selection, SparseMeasurement
+from understudy.marginals.answer import (
+    Answer,
+    Discovery,
+    Grown,
+    Law,
+    Measurement,
+    NoisyScores,
+    Selection,
+    Selections,
+    SparseMeasurement,
+)
 from understudy.marginals.transcript import Transcript
 from understudy.release.measurements import METADATA_KEY, _unravel, read_measurements, write_measurements
 
@@ -34,6 +44,10 @@ def _answers() -> list[Answer]:
         SparseMeasurement("age × voted", ("age", "voted"), (5, 2), _ints(), _ints(), LAPLACE, 8),
         Selection("first pair", 17, 4, Fraction(1, 3)),
         Discovery("discover town", "town", (), _ints(), LAPLACE, 4),
+        Selections("split", 3, _ints(2, 0, 1, 0), Fraction(1, 7), Fraction(2**20), monotone=True),
+        NoisyScores("pairs", _ints(-(2**40), 12, 2**50), GAUSSIAN, Fraction(2**21)),
+        Grown("halves of age", (1, 2, 0), _ints(1, 0, 1), LAPLACE, 2130, -3, Fraction(5, 2)),
+        Grown("nothing", (), _ints(), LAPLACE, 2130, 0, Fraction(2)),
     ]
 
 
@@ -71,6 +85,38 @@ def test_rows_are_tidy_and_in_words(path: Path) -> None:
         (1, "F × [10, 20)"),
         (7, "M × [20, 30)"),
     ]
+
+
+def test_choices_scores_and_trees_in_words(path: Path) -> None:
+    rows = [row for row in pq.read_table(path).to_pylist() if row["run"] == 1]
+    told = {
+        kind: [(row["label"], row["value"]) for row in rows if row["kind"] == kind] for kind in ("selections", "tree")
+    }
+    assert told["selections"][:2] == [("option chosen in cell 0", 2), ("option chosen in cell 1", 0)]
+    assert told["tree"] == [("split in layer 0", 1), ("split in layer 1", 0), ("split in layer 1", 1)]
+    assert [row["label"] for row in rows if row["kind"] == "scores"] == ["option 0", "option 1", "option 2"]
+
+
+@pytest.mark.parametrize(
+    ("position", "change"),
+    [
+        (9, {"options": 2}),
+        (9, {"kind": "selection"}),
+        (10, {"kind": "tree"}),
+        (11, {"layers": [1, 1]}),
+        (11, {"layers": [4, -1]}),
+        (11, {"bias": "many"}),
+    ],
+)
+def test_headers_of_choices_and_trees_that_do_not_fit_are_refused(
+    path: Path, position: int, change: dict[str, object]
+) -> None:
+    table = pq.read_table(path)
+    headers = json.loads(table.schema.metadata[METADATA_KEY])
+    headers[position] |= change
+    _rewritten(path, table, headers)
+    with pytest.raises(ReleaseError):
+        read_measurements(path, 2)
 
 
 def test_cells_beyond_a_pointer_are_taken_apart() -> None:

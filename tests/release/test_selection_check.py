@@ -1,4 +1,4 @@
-"""verify prices choices too: a rate that the price does not buy is found."""
+"""verify prices choices, scores and trees too: noise that the price does not buy is found."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -7,15 +7,18 @@ from unittest import mock
 
 import pytest
 
-from understudy.marginals.answer import Selection
+from understudy.marginals.answer import GROWTH_UNIT, SCORE_UNIT, Answer, Grown, Law, NoisyScores, Selection, Selections
 from understudy.marginals.transcript import Transcript
 from understudy.mechanisms import registry
-from understudy.privacy.cost import Budget
+from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.privacy.secure import SecureRandomizer
 from understudy.release import Release, verify_release
 from understudy.release.checks.account import check_charges
+from understudy.release.statement import Charge
+from understudy.schema import Unit
 from understudy.testing import tables
 from understudy.testing.chooser import Chooser
+from understudy.testing.grower import Grower
 from understudy.testing.pipeline import Case
 
 
@@ -50,3 +53,78 @@ def test_a_choice_that_was_not_paid_for_is_found(release: Release, change: dict[
 def test_the_folder_form_is_part_of_the_release(release: Release, tmp_path: Path) -> None:
     release.save(tmp_path / "again")
     assert Release.load(tmp_path / "again").transcript.of(Selection) == release.transcript.of(Selection)
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    folder = tmp_path_factory.mktemp("tree") / "release"
+    schema = tables.several_rows()
+    with mock.patch.dict(registry._BUILT_IN, {"grower": Grower}):
+        case = Case(schema, "grower", Budget(1.0, 1e-6))
+        case.release(tables.some_rows(schema, 50, seed=1), SecureRandomizer(), out=folder)
+    assert verify_release(folder) == []
+    return Release.load(folder)
+
+
+def test_scores_and_trees_come_back_from_the_folder(grown: Release) -> None:
+    units = [charge.unit for charge in grown.statement.charges]
+    assert units == [GROWTH_UNIT, 1, SCORE_UNIT, 1, 1, 1]
+    (tree,), (scores,) = grown.transcript.of(Grown), grown.transcript.of(NoisyScores)
+    assert scores.sensitivity == 3 * SCORE_UNIT
+    shown = [charge.scale for charge in grown.statement.charges]
+    assert shown[0] == f"b = {tree.law.scale / GROWTH_UNIT:.6g}"
+    assert shown[2] == f"σ = {scores.law.scale / SCORE_UNIT:.6g}"
+
+
+def test_the_card_says_what_they_are(grown: Release) -> None:
+    from understudy.release.card_facts import card_facts
+
+    assert grown.folder is not None
+    told = [(one.kind, one.half_width) for one in card_facts(grown, grown.folder / "data.parquet").measured[:3]]
+    layers = len(grown.transcript.of(Grown)[0].layers)
+    assert told == [
+        (f"tree of {layers} layers", None),
+        ("choice among 2 in every cell", None),
+        ("scores of options", None),
+    ]
+
+
+def _changed(release: Release, kind: type[Answer], **changes: object) -> list[str]:
+    answers = [replace(a, **changes) if isinstance(a, kind) else a for a in release.transcript]  # type: ignore[arg-type]
+    charges = list(release.statement.charges)
+    if "law" in changes:
+        at = next(place for place, answer in enumerate(answers) if isinstance(answer, kind))
+        charges[at] = replace(charges[at], law=changes["law"])  # type: ignore[arg-type]
+    problems = check_charges(replace(release.statement, charges=tuple(charges)), [Transcript(answers)])
+    return [problem.rule for problem in problems]
+
+
+NOT_BOUGHT = "its noise is smaller or larger than its price buys."
+
+
+def test_scores_and_trees_that_were_not_paid_for_are_found(grown: Release) -> None:
+    less = Law("laplace", Fraction(1))
+    assert _changed(grown, Grown, law=less) == [NOT_BOUGHT]
+    assert _changed(grown, Grown, bias=0) == [NOT_BOUGHT]
+    assert _changed(grown, Grown, decay=Fraction(4)) == [NOT_BOUGHT]
+    assert _changed(grown, NoisyScores, law=less) == [NOT_BOUGHT]
+    assert _changed(grown, NoisyScores, sensitivity=Fraction(1)) == [NOT_BOUGHT]
+    assert _changed(grown, Selections, sensitivity=Fraction(1)) == ["its rate is not what its price buys."]
+    assert _changed(grown, Grown, decay=Fraction(1)) == ["its price buys no noise."]
+
+
+def test_scores_passed_off_as_counts_are_found(grown: Release) -> None:
+    charges = tuple(replace(charge, unit=1) for charge in grown.statement.charges)
+    problems = check_charges(replace(grown.statement, charges=charges), [grown.transcript])
+    assert {problem.rule for problem in problems} == {"the answer's noise is not the noise that was charged."}
+
+
+def test_scores_are_not_summed_like_counts(grown: Release) -> None:
+    """The exact sum is about histograms: a run with Gaussian scores keeps the claim by ρ."""
+    cost, law = Cost(rho=UNIT // 100), Law("gaussian", Fraction(50))
+    counted = Charge(1, "measure pair", cost, law)
+    statement = replace(grown.statement, charges=(counted,), as_planned=True, unit=Unit())
+    assert statement.claim is not None
+    by_price = statement.budget.claim(cost)
+    assert statement.claim[0] < by_price[0]
+    assert replace(statement, charges=(replace(counted, unit=SCORE_UNIT),)).claim == by_price

@@ -22,6 +22,7 @@ from understudy.errors import (
     UnderstudyError,
     UsageError,
 )
+from understudy.mechanisms.independent import Independent
 from understudy.models.blocks import BlockModel
 from understudy.privacy import ledger as ledger_room
 from understudy.privacy.cost import UNIT, Budget
@@ -312,3 +313,17 @@ def test_a_noisy_total_beyond_measure_is_cut() -> None:
     huge = replace(fitted, model=replace(fitted.model, total=1e15))
     assert _rows([huge], Copies(2)) == ((MOST_ROWS, MOST_ROWS), f"noisy total, at most {MOST_ROWS}")
     assert _rows([fitted, huge], Copies(2, "resanitize", 7)) == ((7, 7), "given")
+
+
+def test_a_plan_may_refuse_the_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method as it was published, mistakes included: the reason stands in the statement, and verification fails."""
+    reason = "as published: the noise is half of what the price buys"
+    planned = Independent.plan
+    monkeypatch.setattr(Independent, "plan", lambda *given: replace(planned(*given), refused=reason))
+    release = synthesize(people(30), simple(), method="independent", epsilon=1.0, out=tmp_path / "r")
+    assert release.statement.claim is None
+    assert release.statement.refused == reason
+    assert reason in release.statement.markdown()
+    assert any(reason in problem.rule for problem in verify_release(tmp_path / "r"))
+    doubled = synthesize(people(30), simple(), method="independent", epsilon=1.0, _environment=_environment())
+    assert doubled.statement.refused == f"NOT PRIVATE: test double; {reason}"

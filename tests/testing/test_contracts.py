@@ -16,6 +16,7 @@ from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.curator import Curator
 from understudy.testing import check_model, check_source
 from understudy.testing.chooser import Chooser
+from understudy.testing.grower import Grower
 from understudy.testing.mechanism_contract import MechanismChecks, check_mechanism
 from understudy.testing.planted.leaks import LEAKS
 
@@ -66,6 +67,12 @@ CHECKS = MechanismChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"]
 def test_a_method_with_every_verb_passes_the_contract() -> None:
     with mock.patch.dict(registry._BUILT_IN, {"chooser": Chooser}):
         check_mechanism(CHECKS)
+
+
+def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -> None:
+    checks = MechanismChecks("grower", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=60)
+    with mock.patch.dict(registry._BUILT_IN, {"grower": Grower}):
+        check_mechanism(checks)
 
 
 @dataclass(frozen=True, slots=True)

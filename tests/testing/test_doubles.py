@@ -54,3 +54,17 @@ def test_a_release_made_with_a_double_makes_no_claim(double: NoNoise | SeededRan
     statement = case.release(tables.some_rows(case.schema, 5, seed=1), double).statement
     assert statement.claim is None
     assert "NOT PRIVATE" in statement.markdown()
+
+
+def test_doubles_choose_within_cells_and_split_nodes() -> None:
+    scores, allowed = np.array([[1, 9, 3], [4, 4, 9]]), np.array([[True, True, True], [True, True, False]])
+    request = _request(None, 3)
+    assert NoNoise().choose_each(request, scores, allowed).tolist() == [1, 0]
+    many = SeededRandomizer(1).choose_each(request, np.tile(scores, (20_000, 1)), np.tile(allowed, (20_000, 1)))
+    shares = np.bincount(many[1::2], minlength=3) / 20_000
+    assert np.abs(shares - [0.5, 0.5, 0.0]).max() < 0.02
+    first = np.exp([1.0 - 9, 0, 3 - 9])
+    assert np.abs(np.bincount(many[0::2], minlength=3) / 20_000 - first / first.sum()).max() < 0.02
+    assert NoNoise().split(_request(LAPLACE, 3, threshold=5), np.array([4, 5, 6])).tolist() == [False, False, True]
+    split = SeededRandomizer(1).split(_request(LAPLACE, 20_000, threshold=5), np.full(20_000, 5))
+    assert 0.4 < split.mean() < 0.5  # above, not at, the threshold

@@ -1,9 +1,11 @@
 """The nets: checks that correct code passes and every planted bug must fail.
 
 `replay`      the whole way from table to release, on neighbours, with frozen noise
+`tree replay` the same for trees, choices within cells and noisy scores
 `noise`       the law, freshness and integrality of what the secure randomizer adds
 `selection`   direction and log odds of the exponential mechanism
 `discovery`   how often a lone label shows
+`growth`      how much a tree of many layers tells about one row
 `accounting`  claims against direct sums of the exact integer law
 `ledger`      charge before read, no free retry, no refund
 
@@ -22,14 +24,15 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-from understudy.audit.lower_bound import exact_epsilon, log_odds_lower, rate_bounds
+from understudy.audit.lower_bound import epsilon_lower, exact_epsilon, log_odds_lower, rate_bounds
 from understudy.audit.neighbours import designed_pairs, random_pairs
 from understudy.audit.replay import check_pair
+from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import ChunkedSource
 from understudy.counts.open import open_table
 from understudy.counts.source import OccupiedCells
 from understudy.errors import LedgerError
-from understudy.marginals.answer import Law
+from understudy.marginals.answer import Grown, Law
 from understudy.mechanisms import registry
 from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
@@ -37,10 +40,12 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.randomizer import Request
 from understudy.privacy.secure import SecureRandomizer
+from understudy.schema import Integer, Schema, UniformBins, Unit
 from understudy.synthesizer import synthesize
 from understudy.testing import tables
 from understudy.testing.chooser import Chooser
 from understudy.testing.doubles import SeededRandomizer
+from understudy.testing.grower import Chains, Grower
 from understudy.testing.pipeline import Case
 
 __all__ = ["NETS"]
@@ -50,22 +55,32 @@ CONFIDENCE = 1 - 1e-6
 
 
 def replay_net() -> None:
-    """Designed and random neighbours through methods that use every verb, some with the release folder."""
-    with mock.patch.dict(registry._BUILT_IN, {"chooser": Chooser}):
-        for number, (schema, method, budget) in enumerate(
-            [
-                (tables.small(), "chooser", Budget(1.0)),
-                (tables.small(), "independent", Budget(1.0, 1e-6)),
-                (tables.several_rows(), "chooser", Budget(1.0, 1e-6)),
-                (tables.small(), "laplace", Budget(1.0)),
-            ]
-        ):
+    """Designed and random neighbours through methods that use every verb of counting, with the release folder."""
+    _replayed(
+        [
+            (tables.small(), "chooser", Budget(1.0)),
+            (tables.small(), "independent", Budget(1.0, 1e-6)),
+            (tables.several_rows(), "chooser", Budget(1.0, 1e-6)),
+            (tables.small(), "laplace", Budget(1.0)),
+        ],
+        pairs=25,
+    )
+
+
+def tree_replay_net() -> None:
+    """The same for a method that grows a tree, chooses within its leaves and asks for noisy scores."""
+    _replayed([(tables.several_rows(), "grower", Budget(1.0, 1e-6)), (tables.small(), "grower", Budget(3.0))], pairs=8)
+
+
+def _replayed(cases: list[tuple[Schema, str, Budget]], *, pairs: int) -> None:
+    with mock.patch.dict(registry._BUILT_IN, {"chooser": Chooser, "grower": Grower}):
+        for number, (schema, method, budget) in enumerate(cases):
             case = Case(schema, method, budget, with_folder=True)
             assert method in case.release(tables.some_rows(schema, 9, seed=1), SeededRandomizer(0)).statement.method
-            pairs = [pair for pair in designed_pairs(schema) if not pair.name.startswith("hostile")]
+            fixed = [pair for pair in designed_pairs(schema) if not pair.name.startswith("hostile")]
             hostile = [pair for pair in designed_pairs(schema) if pair.name.startswith("hostile value 15")]
             rng = np.random.default_rng(number)
-            for index, pair in enumerate([*pairs, *hostile, *random_pairs(schema, 25, rng)]):
+            for index, pair in enumerate([*fixed, *hostile, *random_pairs(schema, pairs, rng)]):
                 check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
 
 
@@ -128,6 +143,30 @@ def selection_net() -> None:
     assert low <= expected <= high, "the better option does not win as often as it should"
     moved = log_odds_lower(wins([0, 1]), wins([1, 0]), runs, CONFIDENCE)
     assert moved <= float(epsilon), "log odds moved by more than ε"
+    many = np.tile(np.array([2, 0], dtype=np.int64), (runs, 1))
+    request = Request("select within", "net", 2, None, Fraction(1), rate)
+    chosen = randomizer.choose_each(request, many, np.ones(many.shape, dtype=np.bool_))
+    low, high = rate_bounds(int((chosen == 0).sum()), runs, CONFIDENCE)
+    assert low <= expected <= high, "the better option of a cell does not win as often as it should"
+
+
+def growth_net() -> None:
+    """Chains of twelve layers, half of them with one row: what tells the halves apart stays within the price.
+
+    At ε = 3 and without any bias a chain with a row is e^5.9 times likelier to reach the end.
+    """
+    chains, layers, epsilon = 20_000, 12, 3
+    every = UniformBins(2 * chains)
+    schema = Schema((Integer(name="code", lower=0, upper=2 * chains - 1, bins=every, missing=False),), Unit())
+    table = open_table(pa.table({"code": np.arange(chains, 2 * chains)}), schema)
+    curator = Curator(table, Cost(epsilon=epsilon * UNIT), SecureRandomizer())
+    curator.settle(TableCodec.of(schema))
+    grown = curator.grow(Chains("code", layers, tuple(range(2 * chains))), Cost(epsilon=epsilon * UNIT))
+    reached = [sum(code < chains for code in grown.nodes), sum(code >= chains for code in grown.nodes)]
+    assert epsilon_lower(reached[0], reached[1], chains, CONFIDENCE) <= epsilon, "a tree tells more than was paid"
+    first = curator.transcript.of(Grown)[0].splits[0]
+    told = epsilon_lower(int(first[:chains].sum()), int(first[chains:].sum()), chains, CONFIDENCE)
+    assert told > 0.2, "the audit of trees has lost its power"
 
 
 def discovery_net() -> None:
@@ -200,9 +239,11 @@ def _retry(ledger: Ledger) -> None:
 
 NETS: dict[str, Callable[[], None]] = {
     "replay": replay_net,
+    "tree replay": tree_replay_net,
     "noise": noise_net,
     "selection": selection_net,
     "discovery": discovery_net,
+    "growth": growth_net,
     "accounting": accounting_net,
     "ledger": ledger_net,
 }

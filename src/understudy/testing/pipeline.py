@@ -104,7 +104,10 @@ def released_bytes(release: Release, out: Path | None = None) -> bytes:
 
 def _arrow_bytes(release: Release, copy: int) -> bytes:
     table = release.tables[copy - 1]
-    arrow = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table)
+    if isinstance(table, pa.Table):
+        arrow = table
+    else:
+        arrow = table.to_arrow() if hasattr(table, "to_arrow") else pa.Table.from_pandas(table)
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, arrow.schema) as writer:
         writer.write_table(arrow)

@@ -8,9 +8,11 @@ from unittest import mock
 
 import numpy as np
 
-from understudy.marginals.answer import Law
-from understudy.privacy import calibrate, secure
+from understudy.marginals.answer import GROWTH_UNIT, Law
+from understudy.privacy import calibrate, curator, secure
 from understudy.privacy.cost import Cost
+from understudy.privacy.curator import Curator
+from understudy.privacy.exact.choices import choose_each
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
 from understudy.privacy.selection import choose_exponentially
 from understudy.testing.planted.bug import PlantedBug, patched
@@ -51,6 +53,39 @@ def _flip(scores: list[int], rate: Fraction) -> int:
 
 def _worst(scores: list[int], rate: Fraction) -> int:
     return choose_exponentially([-score for score in scores], rate)
+
+
+def _worst_each(scores: Any, allowed: Any, rate: Fraction) -> Any:
+    return choose_each(-scores, allowed, rate)
+
+
+@contextmanager
+def _choices_for_one_row() -> Iterator[None]:
+    """Choices within cells paid for once per layer, but calibrated as if a unit held one row."""
+    right = Curator.select_within
+
+    def wrong(self: Curator, *question: Any) -> Any:
+        rows, self._unit_rows = self._unit_rows, 1
+        try:
+            return right(self, *question)
+        finally:
+            self._unit_rows = rows
+
+    with mock.patch.object(Curator, "select_within", wrong):
+        yield
+
+
+def _not_lowered(exact: Any, *_: object) -> Any:
+    """Counts of nodes as they are: every layer of a tree then costs anew."""
+    return exact * GROWTH_UNIT
+
+
+def _tree_for_one_row(cost: Cost, _: int, decay: Fraction, step: str) -> Any:
+    return calibrate.growth_rule(cost, 1, decay, step)
+
+
+def _law_of_one_score(cost: Cost, _: int, sensitivity: Fraction, step: str) -> Law:
+    return calibrate.score_law(cost, 1, sensitivity, step)
 
 
 @contextmanager
@@ -128,6 +163,11 @@ BLUNDERS: tuple[PlantedBug, ...] = (
     PlantedBug("missing ½ in selection", "replay", _no_half),
     PlantedBug("permute-and-flip charged as exponential", "selection", patched(secure, "choose_exponentially", _flip)),
     PlantedBug("worst option chosen", "selection", patched(secure, "choose_exponentially", _worst)),
+    PlantedBug("worst option of a cell chosen", "selection", patched(secure, "choose_each", _worst_each)),
+    PlantedBug("choices within cells as if a unit held one row", "tree replay", _choices_for_one_row),
+    PlantedBug("nodes of a tree not lowered", "growth", patched(curator, "biased_counts", _not_lowered)),
+    PlantedBug("tree as if a unit held one row", "tree replay", patched(curator, "growth_rule", _tree_for_one_row)),
+    PlantedBug("scores as if there were one", "tree replay", patched(curator, "score_law", _law_of_one_score)),
     PlantedBug("fixed seed", "noise", _fixed_seed),
     PlantedBug("noise reused", "noise", _reused_noise),
     PlantedBug("float noise", "noise", patched(secure, "_noisy", _float_noise)),

@@ -1,0 +1,49 @@
+"""Gaussian integers by rejection have the law of the tables, where both can be drawn, and the right shape beyond."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.statistics.chi_square import gaussian_law, z_score
+from understudy.privacy.exact.wide_gaussian import happens, wide_gaussian
+from understudy.privacy.noise import LARGEST, discrete_gaussian, discrete_laplace, geometric
+
+LIMIT = 6.0
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(10), Fraction(731, 7)])
+def test_the_law_is_the_discrete_gaussian(variance: Fraction) -> None:
+    values = wide_gaussian(8_000, variance, discrete_laplace, geometric, LARGEST)
+    assert z_score(values, gaussian_law(float(variance))) < LIMIT
+    assert z_score(values, gaussian_law(1.25 * float(variance))) > LIMIT
+
+
+def test_beyond_the_tables_it_is_normal_to_many_digits() -> None:
+    values = discrete_gaussian(6_000, Fraction(2**90))
+    assert stats.kstest(values / 2.0**45, "norm").pvalue > 1e-9
+    assert stats.kstest(values / 2.0**45 * 1.25, "norm").pvalue < 1e-9
+    assert values.dtype == np.int64
+
+
+def test_what_a_proposal_was_cut_at_is_drawn_on() -> None:
+    """Draws cut at 8 give the same law, reported at ±8 where they lie beyond."""
+
+    def cut(draw):
+        return lambda size, scale: np.clip(draw(size, scale), -8, 8)
+
+    values = wide_gaussian(8_000, Fraction(40), cut(discrete_laplace), cut(geometric), 8)
+    law = gaussian_law(40.0)
+    clipped = {k: chance for k, chance in law.items() if abs(k) < 8}
+    clipped[8] = clipped[-8] = sum(chance for k, chance in law.items() if k >= 8)
+    assert z_score(values, clipped) < LIMIT
+
+
+@pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 3), Fraction(2)])
+def test_a_chance_of_e_to_the_minus(exponent: Fraction) -> None:
+    chance, runs = math.exp(-exponent), 8_000
+    hits = sum(happens(exponent) for _ in range(runs))
+    assert abs(hits - chance * runs) <= LIMIT * math.sqrt(runs * chance * (1 - chance))
+    assert not any(happens(Fraction(1000)) for _ in range(100))

@@ -1,0 +1,180 @@
+"""Choices within cells, noisy scores and trees at the door: spent before reading, calibrated, written down."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+from tests.mechanisms.door import door, epsilon, letters, rho, rows_of
+from understudy.audit.replay import Recorder
+from understudy.errors import BudgetError, UsageError
+from understudy.marginals.answer import GROWTH_UNIT, SCORE_UNIT, Grown, NoisyScores, Selections
+from understudy.marginals.clique import Clique
+from understudy.privacy import curator as curator_module
+from understudy.privacy.cost import Cost
+from understudy.privacy.curator import Curator
+from understudy.privacy.questions.halving import Halving, Ranges
+from understudy.schema import Unit
+from understudy.testing.doubles import NoNoise
+from understudy.testing.grower import Chains, CommonCode
+
+SCHEMA = letters({"a": 6, "b": 3})
+CODES = {"a": [0, 0, 1, 2, 3, 3, 3, 5], "b": [0, 1, 1, 1, 2, 2, 0, 0]}
+TABLE = rows_of(CODES)
+HALVES = Ranges("halves", Clique(("a",)), ((0, 3), (3, 6)))
+PER_PERSON = letters({"a": 6, "b": 3}, unit=Unit(column="who", rows=4))
+
+
+def _curator(granted: Cost, *, units: bool = False) -> tuple[Curator, Recorder]:
+    recorder = Recorder(NoNoise())
+    table = TABLE.append_column("who", pa.array([str(at) for at in range(8)])) if units else TABLE
+    return door(table, PER_PERSON if units else SCHEMA, granted, recorder), recorder
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Scores of the options "few" and "many": the rows of the column's first code, and of all others."""
+
+    name: str = "few or many"
+    options: tuple[str, ...] = ("few", "many")
+    cliques: tuple[Clique, ...] = field(default_factory=lambda: (Clique(("b",)),))
+    sensitivity: Fraction = Fraction(SCORE_UNIT)
+    monotone: bool = True
+
+    def scores(self, exact: Mapping[Clique, npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        counts = exact[self.cliques[0]]
+        return np.array([counts[0], counts[1:].sum()]) * SCORE_UNIT
+
+
+def test_one_option_for_every_cell() -> None:
+    curator, recorder = _curator(epsilon(1))
+    assert curator.select_within(HALVES, CommonCode("b", range(3), 3), epsilon(1)) == [1, 0, 0]
+    (exchange,) = recorder.log
+    assert exchange.exact.tolist() == (np.array([[1, 3, 0], [2, 0, 2], [0, 0, 0]]) * SCORE_UNIT).tolist()
+    assert exchange.request.rate == Fraction(1, SCORE_UNIT)
+    (answer,) = curator.transcript.of(Selections)
+    assert (answer.options, answer.chosen.tolist(), answer.monotone) == (3, [1, 0, 0], True)
+    assert curator.charges == [("select common code", epsilon(1))]
+    assert curator.left == Cost()
+
+
+@pytest.mark.parametrize(("cost", "rate"), [(epsilon(1), Fraction(1, 4)), (rho(0.125), Fraction(1, 4))])
+def test_choices_are_calibrated_to_all_rows_of_a_unit(cost: Cost, rate: Fraction) -> None:
+    """ρ = 1/8 buys ε = 1; four rows per unit make it a quarter per row."""
+    curator, recorder = _curator(cost, units=True)
+    curator.select_within(HALVES, CommonCode("b", range(3), 3), cost)
+    assert recorder.log[0].request.sensitivity == 4 * SCORE_UNIT
+    assert recorder.log[0].request.rate * SCORE_UNIT == rate
+
+
+def test_only_allowed_options_are_chosen() -> None:
+    @dataclass(frozen=True, slots=True, eq=False)
+    class Never(CommonCode):
+        @property
+        def allowed(self) -> npt.NDArray[np.bool_]:
+            return np.array([[True, False, True]] * self.cells)
+
+    curator, _ = _curator(epsilon(1))
+    assert curator.select_within(HALVES, Never("b", range(3), 3), epsilon(1)) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("cells", "options"), [(2, 3), (4, 3), (3, 0)])
+def test_masks_that_do_not_fit_are_refused_before_spending(cells: int, options: int) -> None:
+    curator, recorder = _curator(epsilon(1))
+    with pytest.raises(UsageError, match=r"needs (a mask|at least one)"):
+        curator.select_within(HALVES, CommonCode("b", range(options), cells), epsilon(1))
+    assert curator.left == epsilon(1)
+    assert recorder.log == []
+
+
+def test_scores_with_noise_of_their_price() -> None:
+    curator, recorder = _curator(epsilon(1) + rho(1))
+    answer = curator.score(Counts(), epsilon(1))
+    assert answer.scores.tolist() == [3.0, 5.0]
+    assert answer.law.kind == "laplace"
+    assert answer.law.parameter == 2 * SCORE_UNIT
+    again = curator.score(Counts(), rho(1))
+    assert again.law.kind == "gaussian"
+    assert again.law.parameter == Fraction(2 * SCORE_UNIT**2, 2)
+    assert [exchange.request.kind for exchange in recorder.log] == ["score", "score"]
+    assert curator.transcript.of(NoisyScores) == [answer, again]
+    assert curator.left == Cost()
+
+
+def test_scores_of_units_with_several_rows() -> None:
+    curator, _ = _curator(rho(1), units=True)
+    assert curator.score(Counts(), rho(1)).law.parameter == Fraction(2 * (4 * SCORE_UNIT) ** 2, 2)
+
+
+def test_scores_are_cut_before_noise() -> None:
+    @dataclass(frozen=True, eq=False)
+    class Huge(Counts):
+        def scores(self, exact: object) -> npt.NDArray[np.int64]:
+            return np.array([2**62, -(2**63)])
+
+    curator, recorder = _curator(epsilon(1))
+    curator.score(Huge(), epsilon(1))
+    assert recorder.log[0].exact.tolist() == [2**60, -(2**60)]
+
+
+def test_a_tree_is_paid_once_and_counted_layer_by_layer() -> None:
+    curator, recorder = _curator(epsilon(30))
+    tree = curator.grow(Halving.of("a", 6), epsilon(30))
+    assert tree.leaves == ((0, 1), (1, 3), (3, 4), (4, 6))
+    assert curator.charges == [("grow halves of a", epsilon(30))]
+    assert [exchange.request.layer for exchange in recorder.log] == [0, 1, 2]
+    assert {exchange.request.bias for exchange in recorder.log} == {GROWTH_UNIT}
+    (answer,) = curator.transcript.of(Grown)
+    assert answer.layers == (1, 2, 2)
+    assert [split.tolist() for split in answer.splits] == [[True], [True, True], [False, False]]
+
+
+def test_a_tree_of_several_rows_per_unit_and_a_tree_paid_in_rho() -> None:
+    alone, shared = _curator(epsilon(1))[0], _curator(epsilon(1), units=True)[0]
+    for curator in (alone, shared):
+        curator.grow(Halving.of("a", 6), epsilon(1))
+    one, four = alone.transcript.of(Grown)[0], shared.transcript.of(Grown)[0]
+    assert four.law.parameter == 4 * one.law.parameter
+    assert four.bias > 3.9 * one.bias
+    paid = _curator(rho(0.5))[0]
+    paid.grow(Halving.of("a", 6), rho(0.5))
+    assert paid.transcript.of(Grown)[0].law == one.law
+
+
+def test_a_tree_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curator_module, "MOST_LAYERS", 5)
+    curator, recorder = _curator(epsilon(1000))
+    grown = curator.grow(Chains("a", 10**9, (3,), theta=-(10**6)), epsilon(1000))
+    assert not grown.finished
+    assert len(recorder.log) == 5
+
+
+def test_depths_that_do_not_rise_are_refused() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Flat(Halving):
+        @property
+        def depths(self) -> npt.NDArray[np.int64]:
+            return np.zeros(len(self.nodes), dtype=np.int64)
+
+    curator, _ = _curator(epsilon(30))
+    with pytest.raises(UsageError, match="depths must rise"):
+        curator.grow(Flat("flat", "a", 0, 9, 9, ((0, 6),)), epsilon(30))
+
+
+def test_nothing_is_read_that_cannot_be_paid() -> None:
+    curator, recorder = _curator(epsilon(1))
+    for ask in (
+        lambda: curator.select_within(HALVES, CommonCode("b", range(3), 3), epsilon(2)),
+        lambda: curator.score(Counts(), epsilon(2)),
+        lambda: curator.grow(Halving.of("a", 6), epsilon(2)),
+    ):
+        with pytest.raises(BudgetError):
+            ask()
+    with pytest.raises(UsageError, match="needs at least one option"):
+        curator.score(Counts(options=()), epsilon(1))
+    assert recorder.log == []
+    assert curator.left == epsilon(1)
