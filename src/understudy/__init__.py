@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from understudy.compare import choose, compare
     from understudy.counts.open import open_table
     from understudy.evaluate import Evaluation, evaluate
+    from understudy.evaluate.pooling.pool import pool
     from understudy.mechanisms.labels.leaf_size import leaf_size
     from understudy.privacy.cost import Budget, Cost
     from understudy.privacy.ledger import Ledger
@@ -39,6 +40,7 @@ __all__ = [
     "leaf_size",
     "open_table",
     "plan",
+    "pool",
     "schema",
     "synthesize",
     "verify",
@@ -61,6 +63,7 @@ _PLACES = {
     "leaf_size": ("understudy.mechanisms.labels.leaf_size", "leaf_size"),
     "open_table": ("understudy.counts.open", "open_table"),
     "plan": ("understudy.synthesizer", "plan"),
+    "pool": ("understudy.evaluate.pooling.pool", "pool"),
     "schema": ("understudy.schema", None),
     "synthesize": ("understudy.synthesizer", "synthesize"),
     "verify": ("understudy.release", "verify_release"),

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from understudy.cli import demo, ledger, methods, plan, sample, schema, synthesize, verify
-from understudy.cli.analysis import compare, evaluate, label, leafsize
+from understudy.cli.analysis import compare, evaluate, label, leafsize, pool
 from understudy.cli.console import show_error
 
 __all__ = ["app", "main"]
@@ -60,6 +60,7 @@ app.command("label", short_help="Private columns for records of your own, free o
 app.command("verify", short_help="Check a release folder without private data.")(verify.verify)
 app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE.")(evaluate.evaluate)
 app.command("compare", short_help="Which method, at which ε? NOT FOR RELEASE.")(compare.compare)
+app.command("pool", short_help="Estimates with honest intervals from a release.")(pool.pool)
 app.add_typer(ledger.app, name="ledger", short_help="The account of what each table has spent.")
 
 # Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.

@@ -11,11 +11,35 @@ from understudy.evaluate.challenge.nist import Nist
 from understudy.evaluate.metric import Metric
 from understudy.evaluate.propensity.pmse import Pmse
 from understudy.evaluate.propensity.specks import Specks
+from understudy.evaluate.regression.ci_overlap import IntervalOverlap
+from understudy.evaluate.regression.prediction import Prediction
+from understudy.evaluate.regression.regression import Regression
+from understudy.evaluate.tables.chi_square import ChiSquare
+from understudy.evaluate.tables.correlations import Correlations
+from understudy.evaluate.tables.crosstab import CrosstabDistance
+from understudy.evaluate.tables.disclosure import Disclosure
 from understudy.evaluate.tables.marginals import Marginals
+from understudy.evaluate.tables.rules import RulesBroken
+from understudy.evaluate.tables.slopes import Slopes
 
 __all__ = ["MetricOption", "metric", "names", "options_of"]
 
-_KINDS: dict[str, type[Metric]] = {kind.name: kind for kind in (Marginals, Specks, Pmse, Nist)}
+_ALL: tuple[type[Metric], ...] = (
+    Marginals,
+    CrosstabDistance,
+    Specks,
+    Pmse,
+    Nist,
+    ChiSquare,
+    Slopes,
+    Correlations,
+    Regression,
+    IntervalOverlap,
+    Prediction,
+    RulesBroken,
+    Disclosure,
+)
+_KINDS: dict[str, type[Metric]] = {kind.name: kind for kind in _ALL}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

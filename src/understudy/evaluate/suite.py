@@ -58,12 +58,14 @@ def evaluate(
     if type(seed) is not int or seed < 0:
         raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
     chosen = _chosen(metrics, options or {}, formula)
-    progress.stage("prepare", 0.0)
-    pair, method = _read(real, _loaded(synthetic), schema, seed, progress)
+    given = _loaded(synthetic)
+    known = _known_schema(given, schema)
     for metric in chosen:
         check = getattr(metric, "check", None)
         if check is not None:
-            check(pair.schema)
+            check(known)
+    progress.stage("prepare", 0.0)
+    pair, method = _read(real, given, known, seed, progress)
     results: list[Result] = []
     seconds: dict[str, float] = {}
     for place, metric in enumerate(chosen):
@@ -120,30 +122,30 @@ def _loaded(given: object) -> object:
     return given
 
 
-def _read(real: object, synthetic: object, schema: Schema | None, seed: int, progress: Progress) -> tuple[Pair, str]:
+def _known_schema(synthetic: object, schema: Schema | None) -> Schema:
     if isinstance(synthetic, Release):
-        return _read_release(real, synthetic, schema, seed, progress)
+        if schema is not None and schema != synthetic.schema:
+            raise UsageError("schema", "is not that of the release.", "Leave it out: a release brings its own.")
+        return synthetic.schema
     if schema is None:
         fix = "Give schema=, or a release, which brings its own."
         raise UsageError("schema", "is needed to read both tables.", fix)
+    return schema
+
+
+def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: Progress) -> tuple[Pair, str]:
+    """Both tables under one codec, and the method of a release."""
     table = open_for_comparison(real, schema)
-    given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
-    copies = [open_for_comparison(copy, schema) for copy in given]
+    if isinstance(synthetic, Release):
+        copies = [open_for_comparison(copy, schema) for copy in synthetic.tables]
+        promise, method, codec = synthetic.statement.promise, synthetic.statement.method, synthetic.codec
+    else:
+        given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
+        copies = [open_for_comparison(copy, schema) for copy in given]
+        promise, method, codec = "", "", settled_codec(table, schema)
     if not copies:
         raise UsageError("synthetic", "holds no table.")
-    codec = settled_codec(table, schema)
-    return Pair(codec, *_rows(table, copies, codec, progress), seed), ""
-
-
-def _read_release(
-    real: object, release: Release, schema: Schema | None, seed: int, progress: Progress
-) -> tuple[Pair, str]:
-    if schema is not None and schema != release.schema:
-        raise UsageError("schema", "is not that of the release.", "Leave it out: a release brings its own.")
-    table = open_for_comparison(real, release.schema)
-    copies = [open_for_comparison(copy, release.schema) for copy in release.tables]
-    promise = release.statement.promise
-    return Pair(release.codec, *_rows(table, copies, release.codec, progress), seed, promise), release.statement.method
+    return Pair(codec, *_rows(table, copies, codec, progress), seed, promise), method
 
 
 def _rows(

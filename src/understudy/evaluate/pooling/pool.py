@@ -1,0 +1,139 @@
+"""pool: inference from synthetic data. Numbers of several copies, a model fitted to each copy, or a measured share.
+
+Copies that were drawn from one fitted model ("resample") share its privacy noise, so no rule that looks at how copies
+differ can see that noise: intervals would be too narrow, and pooling them is refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from understudy.errors import UsageError, nearest
+from understudy.evaluate.data.rows import open_for_comparison, read_rows
+from understudy.evaluate.pooling.chi_square import PooledTest, pool_chi_squares, pool_p_values
+from understudy.evaluate.pooling.liu import Pooled, pool_liu
+from understudy.evaluate.pooling.shares import MeasuredShare, measured_share
+from understudy.evaluate.regression.coefficients import FamilyName, checked_formula
+from understudy.evaluate.regression.estimates import Family, Fitted, fit_model
+from understudy.evaluate.regression.matrix import check_outcome, model_data, references
+from understudy.evaluate.score import Unavailable
+from understudy.release.release import Release
+
+__all__ = ["PooledModel", "RuleName", "pool", "pool_model"]
+
+RuleName = Literal["liu", "chi2", "p_values"]
+RULES = ("liu", "chi2", "p_values")
+
+
+@dataclass(frozen=True, slots=True)
+class PooledModel:
+    """Every coefficient of a model, pooled over the copies; those that some copy cannot estimate are `left_out`."""
+
+    formula: str
+    family: Family
+    coefficients: Mapping[str, Pooled]
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def pool(
+    estimates: Sequence[float] | Release,
+    variances: Sequence[float] | None = None,
+    *,
+    rule: RuleName = "liu",
+    degrees: float | None = None,
+    formula: str | None = None,
+    family: FamilyName = "auto",
+    where: Mapping[str, str] | None = None,
+    level: float = 0.95,
+    copies_mode: str | None = None,
+) -> Pooled | PooledTest | PooledModel | MeasuredShare:
+    """Inference from several synthetic copies, or from the noisy answers of a release.
+
+    Args:
+        estimates: one number for each copy (an estimate, a χ² statistic or a p-value), or a release.
+        variances: for rule "liu" the squared standard error of each estimate.
+        rule: "liu" for estimates, "chi2" for χ² statistics, "p_values" for their p-values.
+        degrees: degrees of freedom of the χ² tests.
+        formula: with a release: the model to fit to every copy and pool, as "income ~ age + sex".
+        family: kind of that model.
+        where: with a release: the condition whose share is wanted with an interval that accounts for the noise.
+        level: of the intervals.
+        copies_mode: how the copies were made, if known; "resample" is refused.
+
+    Raises:
+        UsageError: if the rule does not apply, and why.
+    """
+    if isinstance(estimates, Release):
+        return _of_release(estimates, formula, family, where, level)
+    if copies_mode == "resample":
+        _refuse_resampled()
+    if rule not in RULES:
+        raise UsageError(f"rule {rule!r}", "is not known.", nearest(rule, RULES))
+    if rule == "liu":
+        if variances is None:
+            raise UsageError("pool", "needs the variance of each estimate.", "Give variances=.")
+        return pool_liu(estimates, variances, level=level)
+    if degrees is None:
+        raise UsageError("pool", "needs the degrees of freedom of the tests.", "Give degrees=.")
+    return pool_chi_squares(estimates, degrees) if rule == "chi2" else pool_p_values(estimates, degrees)
+
+
+def _of_release(
+    release: Release, formula: str | None, family: FamilyName, where: Mapping[str, str] | None, level: float
+) -> PooledModel | MeasuredShare:
+    if (formula is None) == (where is None):
+        raise UsageError("pool", "needs either a formula or a condition for a share.", "Give formula= or where=.")
+    if where is not None:
+        return measured_share(release, where, level=level)
+    return pool_model(release, formula or "", family, level=level)
+
+
+def pool_model(release: Release, text: str, family: FamilyName = "auto", *, level: float = 0.95) -> PooledModel:
+    """The model fitted to every copy of a release and pooled by Liu's rule.
+
+    Raises:
+        UsageError: if there is one copy, if the copies share their noise, or if the model cannot be fitted.
+    """
+    formula = checked_formula(text, family, release.schema)
+    if release.config.copies < 2:
+        rule = "has a single copy, from which privacy noise cannot be told apart from the estimate."
+        raise UsageError("release", rule, "Synthesize with --copies 5 --copies-mode resanitize.")
+    if release.config.copies_mode == "resample":
+        _refuse_resampled()
+    copies = [read_rows(open_for_comparison(table, release.schema), release.codec) for table in release.tables]
+    reference = references(formula, copies[0])
+    data = [model_data(formula, rows, reference) for rows in copies]
+    number = check_outcome(formula, release.schema)
+    chosen: Family = family if family != "auto" else "linear" if number else "logistic"
+    fits = [fit_model(one, chosen, level=level) for one in data]
+    notes = []
+    if family == "auto" and chosen == "logistic" and any(isinstance(fit, Unavailable) or fit.runaway for fit in fits):
+        chosen = "firth"
+        fits = [fit_model(one, chosen, level=level) for one in data]
+        notes.append("Some coefficients have no finite maximum likelihood estimate, so Firth's penalty was used.")
+    found = _all_fitted(fits, text)
+    names = list(dict.fromkeys(name for fit in found for name in fit.estimates))
+    shared = [name for name in names if all(name in fit.estimates for fit in found)]
+    pooled = {
+        name: pool_liu(
+            [fit.estimates[name].value for fit in found], [fit.estimates[name].error ** 2 for fit in found], level=level
+        )
+        for name in shared
+    }
+    return PooledModel(text, chosen, pooled, tuple(name for name in names if name not in shared), tuple(notes))
+
+
+def _all_fitted(fits: Sequence[Fitted | Unavailable], text: str) -> list[Fitted]:
+    found = []
+    for place, fit in enumerate(fits):
+        if isinstance(fit, Unavailable):
+            raise UsageError(f"formula {text!r}", f"cannot be fitted to copy {place + 1}: {fit.reason}.")
+        found.append(fit)
+    return found
+
+
+def _refuse_resampled() -> None:
+    rule = "were drawn from one fitted model, so they share its privacy noise and intervals would be too narrow."
+    fix = "Measure anew for each copy (--copies-mode resanitize), or ask for a measured share."
+    raise UsageError("the copies", rule, fix)

@@ -1,0 +1,55 @@
+"""correlations: the correlation of every level of a column with every level of another, in both tables."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from understudy.evaluate.data.pair import Context, Pair
+from understudy.evaluate.score import Outcome, Result, Scale, Unavailable
+from understudy.evaluate.tables.indicators import correlation_table
+from understudy.evaluate.tables.panels import Panel, panel_detail, panel_notes, panel_of
+from understudy.evaluate.tables.slopes import check_columns
+from understudy.schema import Schema
+
+__all__ = ["Correlations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Correlations:
+    """Correlations between levels of columns."""
+
+    name: ClassVar[str] = "correlations"
+    question: ClassVar[str] = "Are columns as strongly related as in the real table?"
+    scales: ClassVar[tuple[Scale, ...]] = (
+        Scale("mean_difference", "mean of |synthetic correlation − real correlation|", highest=2.0),
+        Scale("worst_difference", "largest |synthetic correlation − real correlation|", highest=2.0),
+        Scale("agreement", "correlation of synthetic with real correlations", "higher", -1.0, 1.0, 1.0),
+    )
+
+    outcomes: tuple[str, ...] = field(default=(), metadata={"help": "one side of each pair; all columns by default"})
+
+    def check(self, schema: Schema) -> None:
+        """Raises for a column that is not in the schema."""
+        check_columns("correlations", self.outcomes, schema)
+
+    def compare(self, pair: Pair, context: Context) -> Result:
+        """Differences and agreement of correlations."""
+        chosen = self.outcomes or pair.schema.names
+        panel = panel_of(pair, pair.real, pair.copies, correlation_table, outcomes=chosen, both_ways=False)
+        context.done(0.5)
+        halves = pair.halves
+        lines: list[Outcome]
+        if isinstance(halves, Unavailable):
+            lines = [halves] * len(self.scales)
+        else:
+            other = panel_of(pair, halves[0], (halves[1],), correlation_table, outcomes=chosen, both_ways=False)
+            lines = _outcomes(other)
+        scores = tuple(
+            scale.score(value, line) for scale, value, line in zip(self.scales, _outcomes(panel), lines, strict=True)
+        )
+        caption = "Correlation of two levels, largest difference first."
+        detail = panel_detail(pair, panel, "levels", caption)
+        return Result(self.name, self.question, scores, (detail,), panel_notes(pair, panel))
+
+
+def _outcomes(panel: Panel) -> list[Outcome]:
+    return [panel.mean_difference(), panel.largest_difference(), panel.agreement()]
