@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
+import pyarrow.csv as pacsv
 import pytest
 
 from tests.cli.terminal import listing, run
-from tests.cli.workspace import SCHEMA
+from tests.cli.workspace import SCHEMA, people
 
 
 @pytest.fixture
@@ -51,3 +52,15 @@ def test_plan_above_the_memory_limit_ends_with_status_4(schema: Path) -> None:
 def test_strange_hints_do_not_break_the_plan(schema: Path, hint: int) -> None:
     shown = run("plan", "--schema", schema, "--epsilon", 1, "--rows-hint", hint)
     assert shown.status in (0, 2)
+
+
+def test_plan_with_a_public_table_lists_what_it_suggests(schema: Path) -> None:
+    public = schema.parent / "public.csv"
+    pacsv.write_csv(people(300), public)
+    words = ("plan", "--schema", schema, "--epsilon", 1, "--delta", "1e-9", "--json")
+    plan = json.loads(run(*words, "--method", "nist_mst", "--public", public).out)
+    assert "×" in plan["options"]["marginals"]
+    assert any("public table" in note for note in plan["notes"])
+    assert run(*words, "--method", "nist_mst").status == 2
+    refused = run(*words, "--method", "mst", "--public", public)
+    assert (refused.status, "does not use a public table" in refused.words) == (2, True)

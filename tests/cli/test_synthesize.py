@@ -10,7 +10,8 @@ import pytest
 
 from tests.cli.terminal import run
 from tests.cli.test_console import Watched
-from tests.cli.workspace import Workspace
+from tests.cli.workspace import Workspace, people
+from understudy.release import Release
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,21 @@ def test_progress_from_the_first_moment_on_a_terminal(place: Workspace, monkeypa
     assert "check" in shown
     assert "s left" in shown
     assert "%" in shown
+
+
+def test_a_public_table_names_the_tables_to_measure(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the run is watched and its time is planned beforehand."""
+    public = place.folder / "public.parquet"
+    pq.write_table(people(400), public)
+    words = ("--method", "nist_mst", "--delta", 1e-9, "--public", public, "--set", "together=region, sex")
+    out = place.folder / "by-public"
+    monkeypatch.setattr(sys, "stderr", Watched())
+    monkeypatch.setenv("TERM", "xterm")
+    from understudy.cli.app import main
+
+    said = ["synthesize", place.table, "--schema", place.schema, "--epsilon", 1, "--out", out, *words]
+    assert main([str(word) for word in said]) == 0
+    assert "region×sex" in str(Release.load(out).config.options["marginals"])
 
 
 def test_folder_with_a_strange_name(place: Workspace) -> None:

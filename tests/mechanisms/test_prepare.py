@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tests.mechanisms.door import VOTERS, door, epsilon
+from understudy.counts.frame_source import FrameTable
 from understudy.errors import UsageError
 from understudy.marginals.answer import Discovery, Law
 from understudy.mechanisms.independent import Independent
@@ -149,3 +150,24 @@ def test_most_frequent_labels_break_ties_by_label():
 )
 def test_edges_of_equal_mass(noisy, count, edges):
     assert equal_mass_edges([0, 1, 2, 3, 4], noisy, count) == edges
+
+
+def test_private_bins_of_a_split_column_are_chosen_on_its_size():
+    column = Integer(name="wage", lower=0, upper=999, bins=PrivateBins(4), split=(100, 10), missing=False)
+    schema = Schema(columns=(column,), unit=Unit())
+    table = pa.table({"wage": [100, 150, 500, 730] * 50})
+    granted = epsilon(100)
+    costs, _ = preparation_cost(schema, granted)
+    curator = door(table, schema, granted, settle=False)
+    codec = prepare(curator, schema, costs)
+    assert [cost for _, cost in curator.charges] == [step.cost for step in preparation_steps(schema, costs)]
+    assert codec.domain.columns == ("wage.size", "wage.kind")
+    assert len(codec.edges["wage"]) == 4
+    assert public_facts(schema).domain.sizes["wage.size"] == 4
+
+
+def test_public_labels_stand_for_those_to_be_discovered():
+    facts = public_facts(OPEN, public=FrameTable(people(), OPEN, memory_bytes=2**26))
+    assert dict(facts.domain.sizes) == dict(public_facts(OPEN).domain.sizes)
+    held = facts.public([facts.domain.clique(["job"])])[facts.domain.clique(["job"])]
+    assert held[:2].min() > held[2:].max()  # the two most frequent labels are codes, the rest is other

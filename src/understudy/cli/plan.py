@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Delta, Epsilon, Json, Memory, Method, SchemaFile, Settings, memory_bytes, pairs
+from understudy.cli.options import (
+    Delta,
+    Epsilon,
+    Json,
+    Memory,
+    Method,
+    PublicTable,
+    SchemaFile,
+    Settings,
+    memory_bytes,
+    pairs,
+)
 from understudy.errors import ResourceError
 
 if TYPE_CHECKING:
@@ -27,12 +38,13 @@ def plan(
     rows_hint: Annotated[
         int | None, typer.Option("--rows-hint", help="A public guess of the number of rows, for the notes only.")
     ] = None,
+    public: PublicTable = None,
     memory: Memory = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Shows cells, memory, time, the split of the budget and the expected error. Reads no table, spends nothing."""
+    """Shows cells, memory, time, split of the budget and expected error. Reads no private table, spends nothing."""
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.schema import Schema
         from understudy.synthesizer import plan as make_plan
@@ -44,6 +56,7 @@ def plan(
             delta=delta,
             options=pairs("--set", settings),
             rows_hint=rows_hint,
+            public=public,
         )
         limit = memory_bytes(memory)
         if as_json:
@@ -62,7 +75,7 @@ def _show(place: Shell, plan: "Plan") -> None:
         ["memory", _size(plan.bytes)],
         ["time", f"about {plan.seconds:,.1f} s"],
     ]
-    place.table(["", ""], facts, title="Plan (made without data)")
+    place.table(["", ""], facts, title="Plan (made without private data)")
     rows = [
         [step.name, str(step.cost), f"{step.cells:,}", _number(step.noise_scale), _number(step.expected_error)]
         for step in plan.steps[:MOST_STEPS]

@@ -62,7 +62,9 @@ def synthesize(
             from understudy.synthesizer import synthesize as run_all
 
             known = _read(schema)
-            progress.expect(_expected_seconds(place, known, method, epsilon, delta))
+            options = pairs("--set", settings)
+            if place.watched:
+                progress.expect(_expected_seconds(known, method, (epsilon, delta), options, public))
             release = run_all(
                 table,
                 known,
@@ -76,7 +78,7 @@ def synthesize(
                 dataset=dataset,
                 seed=seed,
                 out=out,
-                options=pairs("--set", settings),
+                options=options,
                 memory_bytes=memory_bytes(memory),
                 public=public,
                 progress=progress,
@@ -84,10 +86,13 @@ def synthesize(
         show_release(place, release, out)
 
 
-def _expected_seconds(place: Shell, schema: "Schema", method: str, epsilon: float, delta: float) -> float | None:
+def _expected_seconds(
+    schema: "Schema", method: str, budget: tuple[float, float], options: dict[str, str], public: Path | None
+) -> float:
     from understudy.synthesizer import plan
 
-    return plan(schema, method=method, epsilon=epsilon, delta=delta).seconds if place.watched else None
+    epsilon, delta = budget
+    return plan(schema, method=method, epsilon=epsilon, delta=delta, options=options, public=public).seconds
 
 
 def _read(schema: Path) -> "Schema":

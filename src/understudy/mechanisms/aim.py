@@ -60,6 +60,8 @@ __all__ = ["Aim"]
 _ROUNDS_PER_COLUMN = 4
 _FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS = 300, 50, 300
 _CANDIDATE_BYTES = 24
+_PUBLIC_BYTES = 24
+"""Per cell of a candidate: its public count, the scaled one, and the table it is summed from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +113,21 @@ class Aim:
         if schedule.rounds:
             steps += self._round_steps(facts, schedule, candidates, cost)
         held = min(self.model_bytes, 8 * domain.cells(domain.columns))
+        notes = [
+            f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
+            f"The model's tables stay within {self.model_bytes:,} bytes.",
+        ]
+        public = _PUBLIC_BYTES * cells if facts.public else 0
+        if public:
+            notes.append(f"Counts of the public table take {public:,} bytes.")
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            WORKING_TABLES * held + _CANDIDATE_BYTES * cells,
+            WORKING_TABLES * held + _CANDIDATE_BYTES * cells + public,
             seconds_for(facts, cells * (2 + schedule.rounds // 4) + held // 8 * 4 * (schedule.rounds + _LAST_STEPS)),
-            (
-                f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
-                f"The model's tables stay within {self.model_bytes:,} bytes.",
-            ),
+            tuple(notes),
             asdict(self),
         )
 

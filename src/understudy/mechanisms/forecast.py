@@ -21,7 +21,8 @@ _ROWS_UNKNOWN = 1_000_000
 
 def facts_of(curator: Curator) -> PublicFacts:
     """The public facts of a curator whose codes are settled."""
-    return PublicFacts(curator.domain, curator.forbidden, curator.unit_rows)
+    public = curator.public_counts if curator.has_public else None
+    return PublicFacts(curator.domain, curator.forbidden, curator.unit_rows, public=public)
 
 
 def expected_absolute(law: Law) -> float:

@@ -1,24 +1,31 @@
 """The seam of a synthesizer: a frozen recipe, a plan made without data, a run through the curator."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
+from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.models.model import Model
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
-__all__ = ["Mechanism", "Plan", "PublicFacts", "SharesStructure", "Step"]
+__all__ = ["Informed", "Mechanism", "Plan", "PublicCounts", "PublicFacts", "SharesStructure", "Step"]
+
+PublicCounts = Callable[[Sequence[Clique]], Mapping[Clique, npt.NDArray[np.int64]]]
+"""Exact counts of a public table, which is about nobody who is protected."""
 
 Structure = TypeVar("Structure")
 
 
 @dataclass(frozen=True, slots=True)
 class PublicFacts:
-    """All a plan may know: domain, structural zeros, rows per unit, and a public hint of the number of rows."""
+    """All a plan may know: domain, structural zeros, rows per unit, a hint of the number of rows, a public table."""
 
     domain: Domain
     forbidden: tuple[Forbidden, ...]
@@ -26,6 +33,7 @@ class PublicFacts:
     rows_hint: int | None = None
     prepared: tuple[str, ...] = ()
     """Columns whose labels or bins are settled from private rows, and paid for, before the method runs."""
+    public: PublicCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,15 @@ class Mechanism(Protocol):
 
     def run(self, curator: Curator, cost: Cost) -> Model:
         """Asks the curator, spends at most `cost`, fits and returns a model."""
+        ...
+
+
+@runtime_checkable
+class Informed(Protocol):
+    """A method that takes options from a public table, once, before anything is planned."""
+
+    def informed(self, facts: PublicFacts) -> Mechanism:
+        """The same method with these options settled; itself if there is no public table."""
         ...
 
 

@@ -22,6 +22,7 @@ from understudy.codec.bins import fine_grid, settled_edges
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import UsageError
 from understudy.marginals.answer import Discovery
+from understudy.mechanisms.assisted.public_table import PublicTable
 from understudy.mechanisms.forecast import expected_absolute, noisy_step
 from understudy.mechanisms.mechanism import PublicFacts, Step
 from understudy.models.nonnegative import norm_sub
@@ -117,12 +118,26 @@ def prepare(curator: Curator, schema: Schema, costs: Mapping[str, Cost]) -> Tabl
     return codec
 
 
-def public_facts(schema: Schema, rows_hint: int | None = None) -> PublicFacts:
-    """What a plan may know. Open categories count with as many labels as they may get, private bins as even ones."""
-    labels = {column.name: [f"label {place}" for place in range(column.most_labels)] for column in _open(schema)}
+def public_facts(schema: Schema, rows_hint: int | None = None, public: PublicTable | None = None) -> PublicFacts:
+    """What a plan may know. Open categories count with as many labels as they may get, private bins as even ones.
+
+    The most frequent labels of a public table stand for those that are to be discovered.
+    """
+    labels = {column.name: _planned_labels(column, public) for column in _open(schema)}
     edges = {column.name: _starts(fine_grid(column, _bin_count(column))) for column in _binned(schema)}
     codec = TableCodec.of(schema, labels, edges)
-    return PublicFacts(codec.domain, codec.forbidden, schema.unit.sensitivity, rows_hint)
+    counts = None if public is None else public.bind(codec).counts
+    return PublicFacts(codec.domain, codec.forbidden, schema.unit.sensitivity, rows_hint, (*labels, *edges), counts)
+
+
+def _planned_labels(column: OpenCategory, public: PublicTable | None) -> list[str]:
+    known: list[str] = []
+    if public is not None:
+        held = public.label_counts(column.name)
+        falling = sorted(zip((-held.counts).tolist(), held.labels, strict=True))
+        known = [label for _, label in falling if label != column.other]
+    unknown = (f"label {place}" for place in range(column.most_labels))
+    return list(dict.fromkeys([*known, *unknown]))[: column.most_labels]
 
 
 def most_frequent(discovery: Discovery, most: int) -> list[str]:

@@ -11,18 +11,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+from understudy.counts.open import open_table
+from understudy.counts.source import PrivateTable
 from understudy.errors import ResourceError, UsageError, nearest
-from understudy.mechanisms.mechanism import Mechanism, Plan, Step
+from understudy.mechanisms.mechanism import Informed, Mechanism, Plan, Step
 from understudy.mechanisms.prepare import granted_cost, preparation_cost, preparation_steps, public_facts
-from understudy.mechanisms.registry import currency_for, mechanism, resolve
+from understudy.mechanisms.registry import currency_for, mechanism, resolve, uses_public
 from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon, tight_factor
 from understudy.release.config import COPIES_MODES
-from understudy.schema import Schema
+from understudy.schema import Schema, Unit
 from understudy.synthesizer.one_structure import one_structure
 
-__all__ = ["Copies", "Design", "Options", "check_disk", "check_memory", "plan"]
+__all__ = ["Copies", "Design", "Options", "check_disk", "check_memory", "check_uses_public", "plan"]
 
 MOST_COPIES = 1_000
 MEMORY_SHARE = 0.8
@@ -85,8 +87,9 @@ class Design:
         options: Options | None = None,
         runs: int = 1,
         rows_hint: int | None = None,
+        public: object | None = None,
     ) -> "Design":
-        """The design of a run, or the reason why there is none; reads nothing.
+        """The design of a run, or the reason why there is none; reads nothing but a public table, where one is given.
 
         Raises:
             UsageError: for an unknown method or option, or a budget too small for what is asked.
@@ -94,7 +97,9 @@ class Design:
         """
         recipe = mechanism(method, options)
         currency = currency_for(recipe, budget, schema)
-        facts = public_facts(schema, rows_hint)
+        facts = public_facts(schema, rows_hint, _public_table(public, recipe, schema))
+        if isinstance(recipe, Informed):
+            recipe = recipe.informed(facts)
 
         def granting(granted: Cost) -> "Design":
             shared = one_structure(recipe, schema, facts, granted, runs)
@@ -163,8 +168,9 @@ def plan(
     delta: float = 0.0,
     rows_hint: int | None = None,
     options: Options | None = None,
+    public: object | None = None,
 ) -> Plan:
-    """What a run would ask, cost and need, from public facts alone: no table is opened and nothing is charged.
+    """What a run would ask, cost and need, from public facts alone: no private table is opened, nothing is charged.
 
     Args:
         schema: what the table may contain.
@@ -173,8 +179,27 @@ def plan(
         delta: the budget's δ.
         rows_hint: a publicly known number of rows, for the estimates only.
         options: options of the method.
+        public: a table with the same columns that protects nobody, for methods that use one.
     """
-    return Design.of(schema, method, Budget(epsilon, delta), options=options, rows_hint=rows_hint).plan
+    budget = Budget(epsilon, delta)
+    design = Design.of(schema, method, budget, options=options, rows_hint=rows_hint, public=public)
+    if public is not None:
+        check_uses_public(design.method)
+    return design.plan
+
+
+def check_uses_public(method: Mechanism) -> None:
+    """Raises UsageError unless the method can use a public table."""
+    if not uses_public(method):
+        rule = f"method {method.name} does not use a public table."
+        raise UsageError("public", rule, "Drop it or choose a method that uses one; `understudy methods` tells.")
+
+
+def _public_table(public: object | None, recipe: Mechanism, schema: Schema) -> PrivateTable | None:
+    """The public table that a plan may look at, if it has all columns (methods for private labels need only some)."""
+    if public is None or hasattr(recipe, "not_public"):
+        return None
+    return open_table(public, replace(schema, unit=Unit()))
 
 
 def check_memory(plan: Plan, memory_bytes: int | None) -> None:

@@ -19,7 +19,6 @@ from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
 from understudy.mechanisms.mechanism import SharesStructure
 from understudy.mechanisms.prepare import prepare
-from understudy.mechanisms.registry import uses_public
 from understudy.privacy.cost import Budget
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
@@ -32,7 +31,7 @@ from understudy.release.statement import Charge, Statement, charges_of, digest_o
 from understudy.release.wording import TEST_DOUBLE
 from understudy.schema import Schema
 from understudy.synthesizer.account import Account, Charged, Place
-from understudy.synthesizer.design import Copies, Design, Options, check_disk, check_memory
+from understudy.synthesizer.design import Copies, Design, Options, check_disk, check_memory, check_uses_public
 from understudy.synthesizer.environment import Environment
 from understudy.synthesizer.public_schema import check_without_public, public_schema
 
@@ -84,7 +83,7 @@ def synthesize(
     told = progress or silent
     told.stage("check", 0.0)
     wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
-    design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs)
+    design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
     target = _checked_target(design, out, memory_bytes)
     tables = _Tables(_opened(data, schema, memory_bytes), _opened_public(public, design, memory_bytes))
     account = Account.of(ledger, dataset, target)
@@ -124,9 +123,7 @@ def _opened_public(public: object | None, design: Design, memory_bytes: int | No
     if public is None:
         check_without_public(design)
         return None
-    if not uses_public(design.method):
-        rule = f"method {design.method.name} does not use a public table."
-        raise UsageError("public", rule, "Drop it or choose a method that uses one; `understudy methods` tells.")
+    check_uses_public(design.method)
     return _opened(public, public_schema(design), memory_bytes)
 
 

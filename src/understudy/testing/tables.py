@@ -79,10 +79,9 @@ def every_kind() -> Schema:
 
 
 def split_amounts(*, unit: Unit | None = None) -> Schema:
-    """A closed column beside amounts that are modelled by size and kind: 6 × 5 codes, 13 pairs that a value can have."""
+    """Amounts modelled by size and kind (13 of 6 × 5 pairs of codes are possible), beside a closed column."""
     return Schema(
         columns=(
-            Category(name="registered", labels=("yes", "no"), missing=False),
             Integer(
                 name="wage",
                 lower=0,
@@ -91,6 +90,7 @@ def split_amounts(*, unit: Unit | None = None) -> Schema:
                 special=(998, 999),
                 split=(100, 20, 3),
             ),
+            Category(name="registered", labels=("yes", "no"), missing=False),
         ),
         unit=unit or Unit(),
     )

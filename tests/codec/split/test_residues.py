@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,7 +31,7 @@ def test_counts_are_those_of_listing_all_values(start, step, divisors, places, a
     residues = Residues.of(Grid(start, step), divisors)
     edges = np.array(sorted(places), dtype=np.int64)
     counts = residues.counts(edges[:-1], edges[1:], avoid)
-    for stretch, (first, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for stretch, (first, stop) in enumerate(pairwise(edges)):
         values = [start + int(index) * step for index in range(first, stop) if index not in avoid]
         kinds = [kind_by_hand(value, divisors) for value in values]
         assert counts[stretch].tolist() == [kinds.count(kind) for kind in range(len(divisors) + 1)]

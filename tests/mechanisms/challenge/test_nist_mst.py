@@ -1,20 +1,26 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.mechanisms.challenge.generated_rows import SPECIFICATION, challenge_rows, challenge_schema
 from tests.mechanisms.door import VOTERS, door, letters, rho, rows_of
+from understudy.codec.table_codec import TableCodec
+from understudy.counts.frame_source import FrameTable
 from understudy.errors import ResourceError, UsageError
 from understudy.marginals.answer import Measurement
+from understudy.mechanisms.challenge.from_public import counting_bytes
 from understudy.mechanisms.challenge.nist_mst import NistMst
 from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.prepare import public_facts
 from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.privacy.curator import Curator
+from understudy.privacy.secure import SecureRandomizer
 from understudy.release import Release
 from understudy.release.verify import verify_release
-from understudy.schema import Unit
-from understudy.synthesizer.design import Design
+from understudy.schema import Category, OpenCategory, Schema, Unit
+from understudy.synthesizer.design import Design, plan
 from understudy.synthesizer.pipeline import synthesize
 
 needs_specification = pytest.mark.skipif(not SPECIFICATION.exists(), reason="the specification is not at hand")
@@ -231,7 +237,69 @@ def test_options_are_checked(options):
 
 
 def test_unknown_columns_are_named():
-    with pytest.raises(UsageError, match="'INCWAGE.size'"):
+    with pytest.raises(UsageError, match=r"'INCWAGE\.size'"):
         NistMst(preset="match3").run(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))
     with pytest.raises(UsageError, match="'q'"):
         NistMst(marginals="a×b", keep="q").run(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))
+
+
+def _synthesized(public, **options):
+    rows = rows_of(wide())
+    return synthesize(rows, WIDE, method="nist_mst", epsilon=1.0, delta=1e-6, public=public, options=options, rows=50)
+
+
+def test_a_public_table_gives_the_list_before_anything_is_planned():
+    public = rows_of(wide(3_000, seed=9))
+    planned = plan(WIDE, method="nist_mst", epsilon=1.0, delta=1e-6, public=public)
+    written = planned.options["marginals"]
+    assert {"a×b", "b×c"} <= set(written.split(", "))
+    assert any("public table" in note for note in planned.notes)
+    release = _synthesized(public)
+    assert release.config.options == planned.options
+    assert release.statement.as_planned
+    assert [charge.cost for charge in release.statement.charges] == [step.cost for step in planned.steps]
+    plain = plan(WIDE, method="nist_mst", epsilon=1.0, delta=1e-6, options={"marginals": written})
+    assert [step.cost for step in plain.steps] == [step.cost for step in planned.steps]
+    assert planned.bytes - plain.bytes == counting_bytes(facts_of(door(public, WIDE, rho(1))).domain)
+
+
+def test_the_list_follows_the_public_table_not_the_private_one():
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 3, 3_000), rng.integers(0, 60, 3_000)
+    public = rows_of({"a": a, "b": b, "c": (a == 0).astype(int)})  # a and c go together here, b with nothing
+    listed = _synthesized(public).config.options["marginals"].split(", ")
+    assert listed[0] == "a×c"
+    assert "b×c" in _synthesized(public, together="b, c").config.options["marginals"].split(", ")
+
+
+def test_a_list_and_a_public_table_are_one_too_many():
+    public = rows_of(wide(50))
+    with pytest.raises(UsageError, match="of no use beside a list"):
+        _synthesized(public, marginals="pairs")
+    with pytest.raises(UsageError, match="together"):
+        NistMst(marginals="pairs", together="a, b")
+    with pytest.raises(UsageError, match="no rows"):
+        _synthesized(rows_of(wide(0)))
+
+
+def test_run_without_a_design_takes_the_list_from_the_door():
+    public = FrameTable(rows_of(wide(3_000, seed=9)), WIDE, memory_bytes=2**28)
+    private = FrameTable(rows_of(wide()), WIDE, memory_bytes=2**28)
+    curator = Curator(private, rho(0.1), SecureRandomizer(), public=public)
+    curator.settle(TableCodec.of(WIDE))
+    NistMst().run(curator, rho(0.1))
+    assert {answer.columns for answer in answers_of(curator, 2)} >= {("a", "b"), ("b", "c")}
+    assert curator.left.rho < 10  # units of 10⁻¹², lost to rounding
+
+
+def test_labels_to_be_discovered_are_planned_with_public_ones():
+    sexes = [Category(name=name, labels=("F", "M")) for name in ("sex", "other_sex")]
+    schema = Schema((OpenCategory(name="job", most_labels=4), *sexes), Unit())
+    rng = np.random.default_rng(1)
+    sex = rng.choice(["F", "M"], 3_000)
+    jobs = np.where(sex == "F", "nurse", "smith")
+    table = pa.table({"job": jobs, "sex": sex, "other_sex": np.where(rng.random(3_000) < 0.8, sex, "F")})
+    release = synthesize(table, schema, method="nist_mst", epsilon=20.0, delta=1e-6, public=table, rows=50)
+    # Were all jobs unknown to the plan, job would tell nothing about sex and come last.
+    assert release.config.options["marginals"].startswith("job×sex")
+    assert release.codec.labels["job"] == ("nurse", "smith")

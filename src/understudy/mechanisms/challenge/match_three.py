@@ -60,9 +60,9 @@ def match3_tables() -> Mapping[str, tuple[Clique, ...]]:
 def match3_marginals(cost: Cost) -> Iterator[ListedTable]:
     """The challenge's list with its weights, among them the weight of the size of INCWAGE alone.
 
-    Weights are 1, except for the columns that were scored (SEX, CITY, INCWAGE.size): 2 for their pairs, and for the three
-    together 8, 6 or 4. The source switches at ε = 0.3 and 4; a method knows ρ only, so we switch at ρ = 0.002 and 0.15,
-    which at the challenge's δ lies between its ε of 0.3 and 1, and at about 4.
+    Weights are 1, except for the columns that were scored (SEX, CITY, INCWAGE.size): 2 for their pairs, and 8, 6 or 4
+    for the three together. The source switches at ε = 0.3 and 4; a method knows ρ only, so we switch at ρ = 0.002 and
+    0.15, which at the challenge's δ lies between its ε of 0.3 and 1, and at about 4.
     """
     facts = _facts()
     scored = set(cast(list[str], facts["scored_columns"]))

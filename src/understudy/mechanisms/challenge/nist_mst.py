@@ -15,6 +15,9 @@ depends on the first round's noisy answers alone. The questions of the second ro
 prices do not: they are fixed beforehand, every question is dominated by one and the same pair of Gaussians whatever
 the merging, and with one row per unit the exact laws are summed, which buys a larger ρ for the same (ε, δ).
 
+Public data. Without a list of its own the method takes one from a public table (`from_public.py`), before anything is
+planned: which tables are measured is then fixed by public counts, and the run is as if the list had been written down.
+
 Differs from the source. Integer noise on integer counts. The source drops tables of 10⁶ cells or more after merging;
 the price of a table cannot depend on answers here, so none is dropped: where a table has more than `table_cells` cells,
 or the model more than `model_bytes`, more values are merged, those of lower noisy counts first. Columns in rules and
@@ -27,7 +30,7 @@ public like any other, and they are merged like any other.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -39,6 +42,7 @@ from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.marginals.partition import Partition
 from understudy.mechanisms.challenge.compression import Compression, Limits, smallest
+from understudy.mechanisms.challenge.from_public import counting_bytes, marginals_from_public
 from understudy.mechanisms.challenge.marginal_list import ListedTable, MarginalList
 from understudy.mechanisms.challenge.match_three import match3_marginals
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
@@ -75,12 +79,14 @@ class NistMst:
     name: ClassVar[str] = "nist_mst"
     summary: ClassVar[str] = "All columns and a public list of marginals, rare values merged, as a graphical model."
     source: ClassVar[str] = "McKenna (2019), winner of Match 3 of the 2018 NIST challenge, generalised."
-    needs: ClassVar[str] = "A schema and a public list of marginals (or the preset match3)."
+    needs: ClassVar[str] = "A schema and a list of marginals (or the preset match3), or a public table to take it from."
     limits: ClassVar[str] = "Keeps the relations that are listed. δ above 0. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("concentrated",)
+    uses_public: ClassVar[bool] = True
 
     marginals: str = field(default="", metadata={"help": "tables to measure: a×b:2, b×c; or pairs, or triples"})
     preset: Preset = field(default="none", metadata={"help": "match3: the challenge's 147 tables, instead of a list"})
+    together: str = field(default="", metadata={"help": "columns a, b, c always listed together from a public table"})
     one_way_share: float = field(default=0.3, metadata={"help": "share of ρ for the columns' own tables"})
     threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are merged"})
     keep: str = field(default="", metadata={"help": "columns never merged, separated by commas"})
@@ -103,9 +109,30 @@ class NistMst:
                 raise UsageError(name, f"must be a whole number from 1 to {2**27:,}, got {number!r}.")
         if self.marginals.strip() and self.preset != "none":
             raise UsageError("marginals", "and preset cannot both be given.", "Drop one of them.")
+        if self.together.strip() and self._has_list:
+            raise UsageError("together", "is for lists taken from a public table.", "Drop it or the list.")
+
+    @property
+    def _has_list(self) -> bool:
+        return bool(self.marginals.strip()) or self.preset != "none"
+
+    def informed(self, facts: PublicFacts) -> "NistMst":
+        """The same with the list of marginals that the public table suggests; itself if there is none."""
+        if facts.public is not None and self._has_list:
+            raise UsageError("public", "is of no use beside a list of marginals.", "Drop the list or the public table.")
+        return self._listing(facts)
+
+    def _listing(self, facts: PublicFacts) -> "NistMst":
+        if facts.public is None or self._has_list:
+            return self
+        together = [name for names, _ in parse_tables(self.together) for name in names] if self.together.strip() else ()
+        listed = marginals_from_public(facts.public, facts.domain, together)
+        return replace(self, marginals=listed, together="")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns, then listed tables; refuses what cannot fit however much is merged."""
+        if facts.public is not None and not self._has_list:
+            return self._listing(facts).plan(facts, cost)
         domain, unit_rows = facts.domain, facts.unit_rows
         asked = self._asked(domain, facts.forbidden, cost)
         steps = [
@@ -122,16 +149,19 @@ class NistMst:
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            WORKING_TABLES * model + _CELL_BYTES * cells,
+            WORKING_TABLES * model + _CELL_BYTES * cells + (counting_bytes(domain) if facts.public else 0),
             seconds_for(facts, 20 * cells + self.steps * (model // 8) // _STEP_SPEED),
-            _notes(asked, domain, self.threshold),
+            (*_notes(asked, domain, self.threshold), *(_public_notes(domain) if facts.public else ())),
             asdict(self),
             fixed=True,
         )
 
     def run(self, curator: Curator, cost: Cost) -> ExpandedField:
         """Measures columns, merges rare values, measures the listed tables and returns the fitted model."""
-        self.plan(facts_of(curator), cost)
+        facts = facts_of(curator)
+        if facts.public is not None and not self._has_list:
+            return self._listing(facts).run(curator, cost)
+        self.plan(facts, cost)
         domain = curator.domain
         asked = self._asked(domain, curator.forbidden, cost)
         ones = dict(zip(asked.columns, _measure(curator, _alone(asked.columns), asked.column_costs), strict=True))
@@ -170,7 +200,7 @@ class NistMst:
                 f"method {self.name}",
                 "needs a public list of marginals.",
                 "Give marginals, for example --set 'marginals=sex×age:2, age×income', or pairs; "
-                "marginals_from_public makes a list from a public table.",
+                "or give a public table with --public: the list is then taken from it.",
             )
         return MarginalList.of(self.marginals, domain)
 
@@ -264,3 +294,7 @@ def _notes(asked: _Asked, domain: Domain, threshold: float) -> tuple[str, ...]:
     if wide:
         notes.append(f"{wide:,} tables are beyond table_cells in full; more values are merged until they fit.")
     return tuple(notes)
+
+
+def _public_notes(domain: Domain) -> tuple[str, ...]:
+    return (f"The list comes from the public table; counting it takes up to {counting_bytes(domain):,} bytes.",)
