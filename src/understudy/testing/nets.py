@@ -2,6 +2,7 @@
 
 `replay`      the whole way from table to release, on neighbours, with frozen noise
 `tree replay` the same for trees, choices within cells and noisy scores
+`choice replay` the same for rounds that choose a table, with and without a public table to take it from
 `noise`       the law, freshness and integrality of what the secure randomizer adds
 `selection`   direction and log odds of the exponential mechanism
 `discovery`   how often a lone label shows
@@ -70,6 +71,15 @@ def replay_net() -> None:
 def tree_replay_net() -> None:
     """The same for a method that grows a tree, chooses within its leaves and asks for noisy scores."""
     _replayed([(tables.several_rows(), "grower", Budget(1.0, 1e-6)), (tables.small(), "grower", Budget(3.0))], pairs=8)
+
+
+def choice_replay_net() -> None:
+    """Random neighbours through a method whose rounds choose what to measure, and from where."""
+    schema = tables.small()
+    for public in (None, tables.some_rows(schema, 60, seed=8)):
+        case = Case(schema, "aim", Budget(1.0, 1e-6), {"rounds": 6}, public=public)
+        for index, pair in enumerate(random_pairs(schema, 12, np.random.default_rng(1))):
+            check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
 
 
 def _replayed(cases: list[tuple[Schema, str, Budget]], *, pairs: int) -> None:
@@ -240,6 +250,7 @@ def _retry(ledger: Ledger) -> None:
 NETS: dict[str, Callable[[], None]] = {
     "replay": replay_net,
     "tree replay": tree_replay_net,
+    "choice replay": choice_replay_net,
     "noise": noise_net,
     "selection": selection_net,
     "discovery": discovery_net,

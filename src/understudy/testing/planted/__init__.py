@@ -8,7 +8,8 @@ from understudy.testing.planted.bug import PlantedBug
 from understudy.testing.planted.leaks import LEAKS
 from understudy.testing.planted.ledger import UNPAID
 from understudy.testing.planted.noise import BLUNDERS
+from understudy.testing.planted.scores import UNDERSTATED
 
 __all__ = ["PLANTED", "PlantedBug"]
 
-PLANTED: tuple[PlantedBug, ...] = (*LEAKS, *BLUNDERS, *UNPAID)
+PLANTED: tuple[PlantedBug, ...] = (*LEAKS, *BLUNDERS, *UNDERSTATED, *UNPAID)
