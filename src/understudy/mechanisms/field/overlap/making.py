@@ -1,0 +1,177 @@
+"""Making: from noisy overlapping tables to synthetic records, and what that takes in memory.
+
+Steps, all post-processing: (1) tables of two columns or more are drawn towards independence as far as their noise
+warrants; (2) all tables are made to agree, without negative counts; (3) records are laid out by the columns alone (and
+by rules), (4) and moved towards the tables, by column sweeps or by gradual update; (5) merged codes fall apart.
+
+Everything that is drawn here comes from `structure_seed`, which is an option and so on record.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.errors import UsageError, nearest
+from understudy.marginals.answer import Measurement
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.marginals.forbidden import Forbidden
+from understudy.mechanisms.field.overlap.coarsening import Coarsening
+from understudy.models.blocks import BlockModel
+from understudy.models.draw import code_dtype, cumulative
+from understudy.models.graphical.estimate import NoisyTable, estimate_total, towards_independence
+from understudy.models.model import Codes
+from understudy.models.overlap.column_sweeps import column_sweeps
+from understudy.models.overlap.consistency import OverlapTable, consistent
+from understudy.models.overlap.gradual_update import Schedule, gradual_update
+from understudy.models.overlap.joining import joined, separate
+from understudy.models.overlap.records import RecordModel
+from understudy.models.overlap.rows import Target
+from understudy.models.restrict import sub_indices
+
+__all__ = ["LEAST_RECORDS", "Making", "Update"]
+
+Update = Literal["sweeps", "gradual", "both"]
+
+LEAST_RECORDS = 1000
+"""Fewer records would round small shares away; asking for fewer rows takes some of these."""
+_ROW_COPIES = 6
+"""Times the records lie in memory at once, at most: as laid out, stacked, moved, expanded, and what is drawn."""
+_STEP_BYTES = 28
+"""Per record beside its codes: its cell, two lists of rows to move, a random order."""
+_CELL_BYTES = 88
+"""Per cell of all tables: the answer, its float, a cleaned one, its variance, sums while tables agree, gaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How records are made: options that several methods share, checked at construction."""
+
+    update: Update = "sweeps"
+    rounds: int = 50
+    sweeps: int = 10
+    most_records: int = 2**20
+    structure_seed: int = 0
+    shrink: bool = True
+
+    def __post_init__(self) -> None:
+        if self.update not in get_args(Update):
+            hint = nearest(str(self.update), get_args(Update))
+            raise UsageError(f"update {self.update!r}", "is not a way to move records.", hint)
+        for name, number, least in (
+            ("rounds", self.rounds, 0),
+            ("sweeps", self.sweeps, 0),
+            ("most_records", self.most_records, 1),
+            ("structure_seed", self.structure_seed, 0),
+        ):
+            if type(number) is not int or not least <= number <= 2**31:
+                raise UsageError(name, f"must be a whole number from {least} to {2**31:,}, got {number!r}.")
+
+    def bytes(self, domain: Domain, cells: int) -> int:
+        """Most memory of making records, the tables having so many cells in all."""
+        width = sum(np.dtype(code_dtype(size)).itemsize for size in domain.sizes.values())
+        widest = np.dtype(code_dtype(max(domain.sizes.values()))).itemsize * len(domain.columns)
+        return self.most_records * (_ROW_COPIES * max(width, widest) + _STEP_BYTES) + _CELL_BYTES * cells
+
+    def cell_steps(self, domain: Domain, tables: int, rows: int) -> int:
+        """Rough number of steps, in units of the time that one cell of noise takes."""
+        return min(rows, self.most_records) * (1 + tables // 2 * (self.sweeps if self.update != "gradual" else self.rounds) // 8)
+
+    def made(
+        self,
+        coarsening: Coarsening,
+        ones: Mapping[str, Sequence[Measurement]],
+        tables: Sequence[OverlapTable],
+        forbidden: Sequence[Forbidden],
+        blocks: Sequence[Sequence[Clique]] = (),
+    ) -> RecordModel:
+        """The records, from the noisy tables of all columns (`ones`, each maybe several times) and of `tables`."""
+        domain = coarsening.domain
+        columns = [coarsening.column(name, answer) for name, answers in ones.items() for answer in answers]
+        noisy = [_noisy(table) for table in (*columns, *tables)]
+        total = estimate_total(domain, noisy, forbidden)
+        if self.shrink:
+            drawn = towards_independence(domain, noisy, forbidden, total)[len(columns) :]
+            tables = [
+                OverlapTable(table.clique, better.values, table.variances)
+                for table, better in zip(tables, drawn, strict=True)
+            ]
+        fitted = consistent(domain, [*columns, *tables], forbidden)
+        rng = np.random.default_rng(self.structure_seed)
+        parts = {table.clique: counts for table, counts in zip(columns, fitted.counts, strict=False)}
+        for name in domain.columns:
+            parts.setdefault(Clique((name,)), np.ones(domain.sizes[name]))
+        rows = min(self.most_records, max(round(total), LEAST_RECORDS))
+        start = _laid_out(BlockModel.of_marginals(domain, parts, forbidden, total), rows, rng)
+        covered = {name for table in tables for name in table.clique}
+        targets = [
+            Target(table.clique, counts)
+            for table, counts in zip((*columns, *tables), fitted.counts, strict=True)
+            if counts.sum() > 0.0 and (len(table.clique) > 1 or table.clique[0] not in covered)
+        ]
+        codes = self._moved(domain, start, targets, forbidden, separate(domain, blocks, forbidden), rng)
+        return RecordModel(coarsening.full, _expanded(coarsening, ones, codes, total, rng), total)
+
+    def _moved(
+        self,
+        domain: Domain,
+        start: Codes,
+        targets: Sequence[Target],
+        forbidden: Sequence[Forbidden],
+        blocks: Sequence[Clique],
+        rng: np.random.Generator,
+    ) -> Codes:
+        """The records moved towards the targets: all at once, or block by block and then joined."""
+        pieces = []
+        for names in blocks or [domain.everything()]:
+            inside = Domain.of({name: domain.sizes[name] for name in names})
+            rules = [rule for rule in forbidden if set(rule.clique) <= set(names)]
+            wanted = [target for target in targets if set(target.clique) <= set(names)]
+            codes: Codes = {name: start[name] for name in names}
+            seed = int(rng.integers(2**62))
+            if self.update != "sweeps":
+                schedule = Schedule(self.rounds)
+                codes = gradual_update(inside, codes, wanted, seed=seed, schedule=schedule, forbidden=rules).codes
+            if self.update != "gradual":
+                codes = column_sweeps(inside, codes, wanted, seed=seed, sweeps=self.sweeps, forbidden=rules).codes
+            pieces.append(codes)
+        return joined(domain, start, pieces, rng)
+
+
+def _noisy(table: OverlapTable) -> NoisyTable:
+    """For estimates that know one variance per table: the mean of its cells'."""
+    return NoisyTable(table.clique, table.values, float(np.mean(table.variances)))
+
+
+def _laid_out(model: BlockModel, rows: int, rng: np.random.Generator) -> Codes:
+    """Records whose blocks have just the shares of the model, up to rounding, in random order."""
+    laid: dict[str, npt.NDArray[np.integer]] = {}
+    for block in model.blocks:
+        spots = (np.arange(rows) + rng.random()) / rows
+        places = np.minimum(np.searchsorted(cumulative(block.probabilities), spots, side="right"), block.indices.size - 1)
+        cells = block.indices[rng.permutation(places)]
+        for name in block.clique:
+            dtype = code_dtype(model.domain.sizes[name])
+            laid[name] = sub_indices(model.domain, block.clique, cells, (name,)).astype(dtype)
+    return {name: laid[name] for name in model.domain.columns}
+
+
+def _expanded(
+    coarsening: Coarsening,
+    ones: Mapping[str, Sequence[Measurement]],
+    codes: Codes,
+    total: float,
+    rng: np.random.Generator,
+) -> Codes:
+    """The records with every coarser code replaced by one of its values."""
+    found = {}
+    for name in coarsening.full.columns:
+        found[name] = codes[name]
+        if name in coarsening.places:
+            expansion = coarsening.expansion(name, ones[name][0], total)
+            found[name] = expansion.expanded(codes[name], rng, rounding=True)
+        found[name] = found[name].astype(code_dtype(coarsening.full.sizes[name]), copy=False)
+    return found

@@ -1,0 +1,184 @@
+"""PrivSyn: noisy scores say which pairs of columns to measure; records are moved until they have those tables.
+
+Source: Zhang, Wang, Li, Honorio, Backes, He, Chen and Zhang, "PrivSyn: Differentially Private Data Synthesis" (2021).
+
+Steps. (1) Every column's table, at `one_way_share`; values with a noisy count below `threshold` times σ are pooled.
+(2) Every pair's InDif = Σ|c − expected under independence|, with noise, at `selection_share`. (3) Pairs are chosen one
+by one while what is missed without them exceeds the noise they add; a column left alone gets its best pair. If
+`clique_cells` allows it, dense groups of pairs become larger tables. (4) The tables, at the rest, shared by
+cells^(2/3). (5) Tables are cleaned and made to agree; records laid out by the columns are moved towards them.
+
+Privacy. Neighbours differ by the rows of one unit, at most k. A row falls in one cell of a table, pooled or not: a
+table moves by at most k in L1 and L2, so noise at cost ρ_i (σ² = k²/(2ρ_i)) or ε_i (scale k/ε_i) costs just that. One
+row moves an InDif by less than 4 (proof in `privacy/questions/association.py`), so P scores move by at most 4k√P in L2
+and 4kP in L1, to which the door's `score` fits its noise. The parts add up to the cost. Which values are pooled and
+which pairs are chosen depends on noisy answers alone; so does the number of rows, which is estimated, never read.
+
+Differs from the source. Discrete noise. Both currencies; with pure ε tables share by √cells, the best split there.
+Pairs count on pooled codes when noise is weighed against score. Noise counts `penalty` = half, because tables are drawn
+towards independence before use, which takes out much of it, and a lone column gets the pair with the best difference,
+not the best score alone. Records are moved by column sweeps, not by the gradual update (`update=gradual` does that, and
+`update=both` one after the other): on Adult at ε = 1, δ = 10⁻⁹ the gradual update ends at a two-way total variation of
+about 0.056 and the sweeps at 0.037 to 0.039 (0.047 for mst; benchmarks/field_privsyn.py). The shares are the source's;
+`penalty` and the default of no larger tables were looked at on Adult. No column is attached afterwards: sweeps
+reach tables of two columns to within rounding, so nothing would be gained.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import ClassVar
+
+from understudy.errors import UsageError
+from understudy.marginals.answer import Measurement
+from understudy.marginals.clique import Clique
+from understudy.marginals.domain import Domain
+from understudy.mechanisms.field.overlap.asking import alone, at_prices
+from understudy.mechanisms.field.overlap.coarsening import Coarsening, Rare
+from understudy.mechanisms.field.overlap.making import Making, Update
+from understudy.mechanisms.field.overlap.pair_choice import SplitNoise, chosen_pairs, combined
+from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
+from understudy.mechanisms.measured import Purse, check_share, live_columns
+from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.workload import COUNTED_CELLS, within
+from understudy.models.overlap.records import RecordModel
+from understudy.models.restrict import check_linked
+from understudy.privacy.calibrate import score_law
+from understudy.privacy.cost import Cost, Currency
+from understudy.privacy.curator import Curator
+from understudy.privacy.questions.association import IndependenceGap
+
+__all__ = ["PrivSyn"]
+
+_PAIR_BYTES = 24
+"""Per cell of every pair: an exact count and what its score needs."""
+_ROWS_UNKNOWN = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class PrivSyn:
+    """Recipe: one-way tables, noisy scores of all pairs, the pairs worth their noise, records moved towards them."""
+
+    name: ClassVar[str] = "privsyn"
+    summary: ClassVar[str] = "All columns and as many pairs as are worth their noise; the rows are moved to fit them."
+    source: ClassVar[str] = "Zhang, Wang, Li, Honorio, Backes, He, Chen and Zhang (2021), PrivSyn."
+    needs: ClassVar[str] = "A schema. Columns of up to a few hundred codes, or rare values that may be pooled."
+    limits: ClassVar[str] = "Keeps the pairs it chose. The model is a set of records, at most most_records of them."
+    currencies: ClassVar[tuple[Currency, ...]] = ("pure", "concentrated")
+
+    one_way_share: float = field(default=0.1, metadata={"help": "share of the cost for the columns' own tables"})
+    selection_share: float = field(default=0.1, metadata={"help": "share of the cost for the scores of the pairs"})
+    threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are pooled"})
+    penalty: float = field(default=0.5, metadata={"help": "how much noise counts against what a pair would mend"})
+    clique_cells: int = field(default=0, metadata={"help": "most cells of tables that dense groups of pairs become"})
+    table_cells: int = field(default=2**18, metadata={"help": "pairs with more cells are no candidates"})
+    update: Update = field(default="sweeps", metadata={"help": "how records are moved: sweeps, gradual or both"})
+    rounds: int = field(default=50, metadata={"help": "rounds of the gradual update"})
+    sweeps: int = field(default=10, metadata={"help": "most sweeps over all rows and columns"})
+    most_records: int = field(default=2**20, metadata={"help": "most records of the model"})
+    structure_seed: int = field(default=0, metadata={"help": "seed of how records are laid out and moved"})
+
+    def __post_init__(self) -> None:
+        check_share("one_way_share", self.one_way_share)
+        check_share("selection_share", self.selection_share)
+        check_share("one_way_share + selection_share", self.one_way_share + self.selection_share)
+        for name, number in (("threshold", self.threshold), ("penalty", self.penalty)):
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number < 1e9:
+                raise UsageError(name, f"must be a number of 0 or more, got {number!r}.")
+        for name, cells in (("clique_cells", self.clique_cells), ("table_cells", self.table_cells)):
+            if type(cells) is not int or not 0 <= cells <= 2**27:
+                raise UsageError(name, f"must be a whole number from 0 to {2**27:,}, got {cells!r}.")
+        self._making()
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """Columns, scores, tables; refuses rules that tie too much together and records that cannot fit."""
+        domain, unit_rows = facts.domain, facts.unit_rows
+        check_linked(domain, alone(domain.columns), facts.forbidden, f"method {self.name}")
+        columns, pairs, prices = live_columns(domain), self._pairs(domain), self._prices(domain, cost)
+        steps = [
+            noisy_step(f"measure {name}", part, domain.sizes[name], unit_rows)
+            for name, part in zip(columns, prices.columns, strict=True)
+        ]
+        widest = sum(sorted((domain.cells(pair) for pair in pairs), reverse=True)[: 3 * len(columns)])
+        if pairs:
+            law = score_law(prices.scores, len(pairs), IndependenceGap("pairs", pairs, domain).sensitivity, "score pairs")
+            steps.append(Step(f"score {len(pairs)} pairs", prices.scores, len(pairs), law.scale / 2**20, None))
+            each = noisy_step("measure tables", prices.tables, widest, unit_rows)
+            steps.append(Step("measure chosen tables", prices.tables, widest, each.noise_scale, each.expected_error))
+        counted = sum(domain.cells(pair) for pair in pairs)
+        cells = sum(domain.sizes[name] for name in columns) + widest
+        rows = facts.rows_hint if facts.rows_hint is not None else _ROWS_UNKNOWN
+        work = self._making().cell_steps(domain, min(len(pairs), 3 * len(columns)), rows)
+        return Plan(
+            self.name,
+            sum((step.cost for step in steps), Cost()),
+            tuple(steps),
+            cells,
+            self._making().bytes(domain, counted) + _PAIR_BYTES * counted,
+            seconds_for(facts, 20 * cells + 4 * counted + work),
+            (
+                f"{len(pairs):,} pairs are scored; which are measured is chosen in the run. Their noise is at least the "
+                "one shown, and their cells the most that three pairs per column can have.",
+                f"The model is a set of records: as many as the table has by noisy count, at most {self.most_records:,}.",
+            ),
+            asdict(self),
+        )
+
+    def run(self, curator: Curator, cost: Cost) -> RecordModel:
+        """Measures columns, scores pairs, measures the chosen ones and returns the records made from them."""
+        self.plan(facts_of(curator), cost)
+        domain, purse, prices = curator.domain, Purse(curator, cost), self._prices(curator.domain, cost)
+        columns, pairs = live_columns(domain), self._pairs(domain)
+        answers = at_prices(curator, alone(columns), prices.columns)
+        ones: dict[str, list[Measurement]] = {name: [answer] for name, answer in zip(columns, answers, strict=True)}
+        kept = frozenset(name for rule in curator.forbidden for name in rule.clique)
+        coarsening = Coarsening.of(domain, dict(zip(columns, answers, strict=True)), Rare(self.threshold), kept=kept)
+        chosen: list[Clique] = []
+        if pairs:
+            scores = curator.score(IndependenceGap("pairs", pairs, domain), prices.scores).scores
+            chosen = self._chosen(coarsening.domain, dict(zip(pairs, scores, strict=True)), purse.left, curator.unit_rows)
+        if chosen:
+            noise = SplitNoise(purse.left)
+            weights = [noise.weight(coarsening.domain.cells(clique)) for clique in chosen]
+            asked = [coarsening.question(clique) for clique in chosen]
+            measured = at_prices(curator, asked, purse.left.split(weights))
+            tables = [coarsening.table(clique, answer) for clique, answer in zip(chosen, measured, strict=True)]
+            return self._making().made(coarsening, ones, tables, curator.forbidden)
+        # Without pairs (one column, or none that can be counted) the rest improves the columns.
+        again = at_prices(curator, alone(columns), purse.left.split([1.0] * len(columns)))
+        for name, answer in zip(columns, again, strict=True):
+            ones[name].insert(0, answer)
+        return self._making().made(coarsening, ones, (), curator.forbidden)
+
+    def _chosen(self, domain: Domain, scores: Mapping[Clique, float], left: Cost, unit_rows: int) -> list[Clique]:
+        columns = [name for name in domain.columns if domain.sizes[name] > 1]
+        # A column pooled into one code holds nothing that a pair could keep.
+        worth = {pair: score for pair, score in scores.items() if all(domain.sizes[name] > 1 for name in pair)}
+        pairs = chosen_pairs(domain, worth, SplitNoise(left, unit_rows), columns, penalty=self.penalty)
+        return combined(domain, pairs, self.clique_cells) if self.clique_cells else pairs
+
+    def _pairs(self, domain: Domain) -> list[Clique]:
+        """The candidates: all pairs that are not too large, the largest left out if all could not be counted."""
+        columns = live_columns(domain)
+        pairs = (Clique(pair) for pair in itertools.combinations(columns, 2))
+        return within(domain, (pair for pair in pairs if domain.cells(pair) <= self.table_cells), COUNTED_CELLS)
+
+    def _prices(self, domain: Domain, cost: Cost) -> "_Prices":
+        whole = Cost(cost.epsilon, cost.rho)
+        columns, pairs = live_columns(domain), self._pairs(domain)
+        first = whole.share(self.one_way_share)
+        parts = first.split([SplitNoise(whole).weight(domain.sizes[name]) for name in columns])
+        scores = whole.share(self.selection_share) if pairs else Cost()
+        return _Prices(parts, scores, whole - sum(parts, Cost()) - scores)
+
+    def _making(self) -> Making:
+        return Making(self.update, self.rounds, self.sweeps, self.most_records, self.structure_seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """What each column costs, all scores, and all tables chosen by them."""
+
+    columns: Sequence[Cost]
+    scores: Cost
+    tables: Cost
