@@ -66,11 +66,13 @@ METHODS = {
     ),
     "steps": MechanismChecks("steps", [PURE], [["registered", "voted", "age"]], pairs=90),
     "steps by a sequence": MechanismChecks(
-        "steps", [CONCENTRATED], [["registered", "voted", "age"]], {"sequence": "*", "allocation": "equal"}, pairs=45
+        "steps", [PURE], [["registered", "voted", "age"]], {"sequence": "*", "allocation": "equal"}, pairs=45
     ),
     "steps with stopping": MechanismChecks(
         "steps", [CONCENTRATED], [["registered", "voted", "age"]], {"stopping": "range", "layers": 3}, pairs=45
     ),
+    "fieldgroups": MechanismChecks("fieldgroups", [PURE], [["registered", "voted"], ["age"]], pairs=120),
+    "pfr": MechanismChecks("pfr", [PURE], [["registered", "voted"], ["age"]], pairs=120),
     "privbayes": MechanismChecks(
         "privbayes", [PURE, CONCENTRATED], [["registered", "voted"], ["voted", "age"]], pairs=120
     ),

@@ -15,7 +15,11 @@ from understudy.errors import UsageError, nearest
 from understudy.mechanisms.aim import Aim
 from understudy.mechanisms.auto import Auto
 from understudy.mechanisms.challenge.nist_mst import NistMst
+from understudy.mechanisms.field.fieldgroups import FieldGroups
+from understudy.mechanisms.field.pfr import Pfr
+from understudy.mechanisms.field.privbayes import PrivBayes
 from understudy.mechanisms.independent import Independent
+from understudy.mechanisms.labels.rdt import Rdt
 from understudy.mechanisms.laplace import Laplace
 from understudy.mechanisms.mechanism import Mechanism, PublicFacts
 from understudy.mechanisms.mst import Mst
@@ -31,7 +35,22 @@ __all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechan
 GROUP = "understudy.mechanisms"
 _BUILT_IN: dict[str, type[Mechanism]] = {
     kind.name: kind
-    for kind in (Aim, Auto, Independent, Laplace, Mst, Mwem, NistMst, RandomPartition, Steps, UniversalHistogram)
+    for kind in (
+        Aim,
+        Auto,
+        Independent,
+        Laplace,
+        Mst,
+        Mwem,
+        NistMst,
+        FieldGroups,
+        Pfr,
+        PrivBayes,
+        RandomPartition,
+        Rdt,
+        Steps,
+        UniversalHistogram,
+    )
 }
 _GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "concentrated": "(ε, δ) through ρ-zCDP"}
 
