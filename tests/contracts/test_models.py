@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.models.labels import small_chain
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.models.blocks import Block, BlockModel
@@ -52,3 +53,8 @@ def test_a_tree_with_impossible_cells() -> None:
     structure = Structure.root(DOMAIN).split(["b"]).refine(["c", "a", None], parts=2)
     for rounding in ("multinomial", "controlled"):
         check_model(TreeModel.of(structure, joint * 9.0, joint, 9.0, rounding), joint)
+
+
+def test_labels_after_public_columns() -> None:
+    made = small_chain.model()
+    check_model(made, small_chain.joint_of(made).ravel())

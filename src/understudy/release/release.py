@@ -106,6 +106,26 @@ class Release:
         pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
         write_rows(Path(path), fitted.codec.arrow_schema, pieces, self.marks())
 
+    def label(self, records: object, *, seed: int | None = None, copy: int = 1) -> Frame:
+        """The records with their private columns filled in by the model (method `rdt`), free of charge.
+
+        Args:
+            records: a frame with the public columns; private ones it holds are replaced, all others stay.
+            seed: gives the same labels again; taken from the operating system when not given.
+            copy: whose model to use when copies were measured anew.
+        """
+        from understudy.release.labelling.records import labelled_frame  # brings the readers of frames and files
+
+        return labelled_frame(self.fitted(copy), records, _seed(seed))
+
+    def label_to(self, path: str | Path, records: str | Path, *, seed: int | None = None, copy: int = 1) -> None:
+        """Writes a file of records with labels to a Parquet or CSV file (by suffix), chunk by chunk."""
+        from understudy.release.labelling.records import label_marks, labelled_file
+
+        fitted = self.fitted(copy)
+        schema, pieces = labelled_file(fitted, records, _seed(seed))
+        write_rows(Path(path), schema, pieces, self.marks() | label_marks(fitted))
+
     def marks(self) -> dict[str, str]:
         """What a synthetic file says about itself."""
         claim = self.statement.claim

@@ -155,9 +155,7 @@ class TreeGrowth:
         lots = np.full(nodes.size, rng.random()) if self.limits.per_level else rng.random(nodes.size)
         # The last running sum is compared with itself times a number below 1, so a column of weight 0 is never drawn.
         pending = (steps <= (lots * steps[:, -1] if nodes.size else lots)[:, None]).sum(axis=1)
-        return replace(
-            self, splits=splits, open=nodes, used=used, pending=pending.astype(np.int64), layer=layer
-        )
+        return replace(self, splits=splits, open=nodes, used=used, pending=pending.astype(np.int64), layer=layer)
 
 
 def grow_by_counts(growth: TreeGrowth, reference: Reference) -> DecisionTree:

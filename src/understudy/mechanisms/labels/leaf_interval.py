@@ -147,9 +147,7 @@ def _gauss(edges: Floats) -> tuple[Floats, Floats]:
     return np.asarray(middle + half * places).ravel(), np.asarray(half * weights).ravel()
 
 
-def _probabilities(
-    counts: Ints, records: int, nodes: tuple[Floats, Floats], atoms: tuple[float, float]
-) -> Floats:
+def _probabilities(counts: Ints, records: int, nodes: tuple[Floats, Floats], atoms: tuple[float, float]) -> Floats:
     """P(X = k) for these k; 0 outside 0 … records."""
     points, weights = nodes
     found = np.zeros(counts.size)

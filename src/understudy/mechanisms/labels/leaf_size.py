@@ -8,6 +8,7 @@ Widths fall with n up to ripples, because n·p₀ is rounded. The search doubles
 one of the 32 sizes below is narrow enough too.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -54,39 +55,58 @@ def leaf_rate(epsilon: float, *, trees: int = 5, columns: int = 1, relation: Rel
     return epsilon / (distance * trees * columns)
 
 
-def leaf_size(width: float, *, rate: float, share: float = 0.5, confidence: float = 0.9) -> LeafSize:
+def leaf_size(
+    width: float,
+    *,
+    share: float = 0.5,
+    rate: float | None = None,
+    epsilon: float | None = None,
+    trees: int = 5,
+    columns: int = 1,
+    relation: Relation = "add_remove",
+    confidence: float = 0.9,
+) -> LeafSize:
     """The smallest number of records at which a label's share is known within `width`.
 
     Args:
         width: most that the ends of the interval may differ.
-        rate: λ, one over the scale of the noise on a count; `leaf_rate` gives it for a budget.
         share: the label's true share in the leaf; one half is the worst case.
+        rate: λ, one over the scale of the noise on a count; or give `epsilon`.
+        epsilon, trees, columns, relation: the budget of all trees together, from which λ follows.
         confidence: probability of the interval.
 
     Raises:
         UsageError: for numbers out of range, or if ten million records would not do.
     """
+    if (rate is None) == (epsilon is None):
+        raise UsageError("rate or epsilon", "is needed, and only one of them.", "Give epsilon, for example 1.")
+    if epsilon is not None:
+        rate = leaf_rate(epsilon, trees=trees, columns=columns, relation=relation)
+    assert rate is not None
     check_share(share)
     check_rate(rate)
     if isinstance(width, bool) or not isinstance(width, int | float) or not 0.0 < width < 1.0:
         raise UsageError("width", f"must lie between 0 and 1, both excluded, got {width!r}.")
+    records = _smallest(lambda count: leaf_interval(share, rate, count, confidence=confidence).width <= width)
+    if records is None:
+        rule = f"is not reached with {MOST_RECORDS:,} records at λ = {rate:.6g}."
+        raise UsageError(f"width {width!r}", rule, "Allow a wider interval or a larger ε.")
+    return LeafSize(records, rate, leaf_interval(share, rate, records, confidence=confidence))
 
-    def interval(records: int) -> LeafInterval:
-        return leaf_interval(share, rate, records, confidence=confidence)
 
+def _smallest(narrow: Callable[[int], bool]) -> int | None:
+    """The smallest number of records that is enough, up to longer ripples; None if none is."""
     high = 1
-    while interval(high).width > width:
+    while not narrow(high):
         if high >= MOST_RECORDS:
-            rule = f"is not reached with {MOST_RECORDS:,} records at λ = {rate:.6g}."
-            raise UsageError(f"width {width!r}", rule, "Allow a wider interval or a larger ε.")
+            return None
         high = min(2 * high, MOST_RECORDS)
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if interval(middle).width <= width else (middle, high)
+        low, high = (low, middle) if narrow(middle) else (middle, high)
     smaller: int | None = high
     while smaller is not None:
         high = smaller
-        below = range(max(1, high - _RIPPLE), high)
-        smaller = next((records for records in below if interval(records).width <= width), None)
-    return LeafSize(high, rate, interval(high))
+        smaller = next((records for records in range(max(1, high - _RIPPLE), high) if narrow(records)), None)
+    return high

@@ -1,10 +1,10 @@
 """Leaf tables as partitions: each record lies in one leaf of a tree and has one label, so it lies in one cell.
 
 `LeafPartition` routes a record by its own values. `ChainedPartition` routes it as the source does for its second
-private column: by a *synthetic* value of the first one. The rule of a partition may look at one record only, so the coin
-of the synthetic value is a public hash of all codes of the record and of a public salt. Records that are equal in every
-column therefore get the same synthetic value; other than that the coin is as good as fresh. Laws and salt are fixed
-before anything is counted, so one record still moves one cell by one, whatever it is.
+private column: by a *synthetic* value of the first one. The rule of a partition may look at one record only, so the
+coin of the synthetic value is a public hash of all codes of the record and of a public salt. Records that are equal in
+every column therefore get the same synthetic value; other than that the coin is as good as fresh. Laws and salt are
+fixed before anything is counted, so one record still moves one cell by one, whatever it is.
 """
 
 from collections.abc import Mapping, Sequence

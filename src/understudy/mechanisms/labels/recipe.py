@@ -44,9 +44,7 @@ class Prices:
     ensemble: Cost
 
     @classmethod
-    def of(
-        cls, cost: Cost, columns: int, trees: int, *, shares: tuple[float, float], label_change: bool
-    ) -> "Prices":
+    def of(cls, cost: Cost, columns: int, trees: int, *, shares: tuple[float, float], label_change: bool) -> "Prices":
         """The prices when `cost` is spent; `shares` are those of the number of records and of growing."""
         for_total, for_growth = (cost.share(share) for share in shares)
         for_tables = cost - Cost(delta=cost.delta) - for_total - for_growth

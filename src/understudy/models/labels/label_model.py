@@ -59,23 +59,26 @@ class LabelModel:
     def of(cls, chain: LabelChain, cells: Ints, weights: Floats, total: float) -> Self:
         """The model of weighted public cells (increasing); cells that the rules exclude are left out.
 
+        If noise left no weight on possible cells, they all weigh the same: a run that was paid for must end with rows.
+
         Raises:
-            UsageError: if no cell has weight and is possible.
+            UsageError: if none of the cells is possible.
         """
-        possible = allowed(chain.domain, chain.public, cells, chain.forbidden) & (weights > 0.0)
-        cells, weights = cells[possible], weights[possible]
+        possible = allowed(chain.domain, chain.public, cells, chain.forbidden)
+        cells, weights = cells[possible], np.maximum(weights[possible], 0.0)
         step = max(1, _KEPT_ENTRIES // chain.combinations)
         some = np.ones(cells.size, dtype=bool)
         for low in range(0, cells.size, step):
             part = slice(low, low + step)
-            codes = _codes(chain, cells[part])
-            mask = chain.possible(codes, cells[part].size)
+            mask = chain.possible(_codes(chain, cells[part]), cells[part].size)
             if mask is not None:
                 some[part] = mask.any(axis=1)
         if not some.any():
             raise UsageError("rules", "leave no combination possible.", "Drop or narrow a rule.")
-        mass = weights[some]
-        return cls(chain, cells[some], mass / mass.sum(), total, np.ones(chain.combinations, dtype=bool))
+        mass = weights[some] if weights[some].any() else np.ones(int(some.sum()))
+        held = cells[some][mass > 0.0]
+        kept = np.ones(chain.combinations, dtype=bool)
+        return cls(chain, held, mass[mass > 0.0] / mass.sum(), total, kept)
 
     @property
     def domain(self) -> Domain:
@@ -122,9 +125,8 @@ class LabelModel:
         codes = _codes(self.chain, self.cells[places])
         return self._named(codes, chosen)
 
-    def label(self, codes: Mapping[str, npt.NDArray[np.integer]], rng: np.random.Generator) -> Codes:
-        """Private codes for given records, each drawn on its own from its law; only public columns are looked at."""
-        rows = len(next(iter(codes.values()))) if codes else 0
+    def label(self, codes: Mapping[str, npt.NDArray[np.integer]], rng: np.random.Generator, *, rows: int) -> Codes:
+        """Private codes for `rows` given records, each drawn from its own law; only public columns are looked at."""
         cells = np.zeros(rows, dtype=np.int64)
         for name in self.chain.public:
             cells = cells * self.domain.sizes[name] + np.asarray(codes[name], dtype=np.int64)

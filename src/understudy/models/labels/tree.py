@@ -70,15 +70,6 @@ class DecisionTree:
         return int((self.splits < 0).sum())
 
     @cached_property
-    def depth(self) -> int:
-        """Splits on the longest way from the root."""
-        depths = np.zeros(self.splits.size, dtype=np.int64)
-        for node in np.flatnonzero(self.splits >= 0).tolist():
-            first, count = int(self.places[node]), self.fan_outs[int(self.splits[node])]
-            depths[first : first + count] = depths[node] + 1
-        return int(depths.max())
-
-    @cached_property
     def places(self) -> Ints:
         """For each node its first child, or at a leaf the leaf's number."""
         inner = self.splits >= 0

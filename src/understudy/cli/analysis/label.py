@@ -1,0 +1,51 @@
+"""`understudy label`: private columns for records of your own, from a release that was made for that."""
+
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli.console import Debug, Quiet, shell
+from understudy.cli.options import ReleaseFolder, Seed
+from understudy.errors import UsageError
+
+__all__ = ["label"]
+
+
+def label(
+    release: ReleaseFolder,
+    records: Annotated[
+        str, typer.Argument(metavar="RECORDS", help="Records with the public columns; CSV, TSV or Parquet.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv or .tsv by suffix.")],
+    seed: Seed = None,
+    *,
+    copy: Annotated[int, typer.Option("--copy", help="Which copy's model to use.")] = 1,
+    excel_safe: Annotated[
+        bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
+    ] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fills in the private columns of public records. Post-processing: costs no budget, reads no private data."""
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.cli.spreadsheet import safe_schema, safe_table
+        from understudy.release import Release
+        from understudy.release.labelling.records import label_marks, labelled_file, private_columns
+        from understudy.release.rows import write_rows
+
+        if excel_safe and out.suffix.lower() not in (".csv", ".tsv"):
+            raise UsageError("--excel-safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
+        loaded = Release.load(release)
+        fitted = loaded.fitted(copy)
+        schema, pieces = labelled_file(fitted, records, secrets.randbits(63) if seed is None else seed)
+        marks = loaded.marks() | label_marks(fitted)
+        with place.running(("draw",)) as progress:
+            progress.stage("draw", 0.0)
+            if excel_safe:
+                write_rows(out, safe_schema(schema), map(safe_table, pieces), marks)
+            else:
+                write_rows(out, schema, pieces, marks)
+            progress.stage("draw", 1.0)
+        place.note(f"Wrote {out}; synthetic columns: {', '.join(private_columns(fitted))}.")

@@ -1,0 +1,1 @@
+"""Labels for records that a user brings along."""

@@ -1,0 +1,171 @@
+"""Records with labels: private columns filled by a release's model, given the public columns of each record.
+
+Post-processing: the records are the user's own, the model is public, nothing is charged. Records are taken in chunks of
+a fixed length, each with a generator made of the seed and its number, so a frame and a file of the same rows get the
+same labels. A value outside the schema is read by the schema's rule, as everywhere.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from understudy.codec.table_codec import TableCodec
+from understudy.counts.files import file_batches
+from understudy.counts.frame_source import FrameTable, is_frame
+from understudy.counts.header import container_of
+from understudy.errors import InputError, SchemaError, UsageError
+from understudy.models.labels.label_model import LabelModel
+from understudy.models.streaming import CHUNK_ROWS, chunk_generator
+from understudy.release.frames import Frame, to_frame
+from understudy.release.rows import Fitted
+from understudy.schema import Schema, code_names
+from understudy.schema.part import without_columns
+
+__all__ = ["label_marks", "labelled_file", "labelled_frame", "private_columns"]
+
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+_READ_BYTES = 256 << 20
+
+
+def private_columns(fitted: Fitted) -> tuple[str, ...]:
+    """The columns that the model can fill in, in schema order.
+
+    Raises:
+        UsageError: if the model does not label records.
+    """
+    model = fitted.model
+    if not isinstance(model, LabelModel):
+        rule = "this release models whole rows and cannot fill in columns of given records."
+        raise UsageError("label", rule, "Make a release with method rdt.")
+    parts = set(model.chain.private)
+    names = [column.name for column in fitted.codec.schema.modelled if parts & set(code_names(column))]
+    if any(not set(code_names(fitted.codec.schema.column(name))) <= parts for name in names):
+        raise UsageError("label", "a split column is private in part only, so it cannot be written.")
+    return tuple(names)
+
+
+def label_marks(fitted: Fitted) -> dict[str, str]:
+    """What a file of labelled records says about itself, in place of what a file of synthetic rows says."""
+    names = ", ".join(private_columns(fitted))
+    notice = f"SYNTHETIC LABELS. Drawn from a model: {names}. All other columns are as they were given."
+    return {"understudy.synthetic": names, "understudy.notice": notice}
+
+
+def labelled_frame(fitted: Fitted, records: object, seed: int) -> Frame:
+    """The frame with its private columns filled, of the same kind; existing ones are replaced, all others stay."""
+    _check_seed(seed)
+    native: Any = records.collect() if type(records).__name__ == "LazyFrame" else records  # type: ignore[attr-defined]
+    if not is_frame(native):
+        kinds = "a pandas, polars or Arrow frame"
+        raise InputError("records", f"must be {kinds}, got {type(records).__name__}.", "For a file, see label_to.")
+    table = FrameTable(native, _public(fitted, private_columns(fitted)), memory_bytes=_READ_BYTES)
+    public = {name: table.column(name) for name in table.schema.names}
+    drawn = [_labels(fitted, chunk, number, seed) for number, chunk in enumerate(_frame_chunks(public, table.rows))]
+    kind = _decoder(fitted).arrow_schema
+    return _filled(native, pa.concat_tables([kind.empty_table(), *drawn]), table.frame_kind)
+
+
+def labelled_file(fitted: Fitted, path: str | Path, seed: int) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """The columns of a file with labels filled in, and its rows as a stream of tables in that form."""
+    _check_seed(seed)
+    container = container_of(path)
+    names = list(container.names)
+    private = private_columns(fitted)
+    problems = _public(fitted, private).header_problems(names)
+    if problems:
+        raise SchemaError(problems)
+    kinds = _decoder(fitted).arrow_schema
+    batches = file_batches(container, names, memory_bytes=_READ_BYTES, threads=1)
+    pieces = _chunks(pa.table({name: _plain(values) for name, values in batch.items()}) for _, batch in batches)
+    first = next(pieces, None)
+    given = first.schema if first is not None else pa.schema([(name, pa.string()) for name in names])
+    whole = pa.schema([_field(name, given, kinds) for name in dict.fromkeys([*names, *private])])
+
+    def stream() -> Iterator[pa.Table]:
+        piece, number = first, 0
+        while piece is not None:
+            labels = _labels(fitted, {name: piece.column(name) for name in names}, number, seed)
+            arrays = [(labels if name in labels.column_names else piece).column(name) for name in whole.names]
+            yield pa.table(arrays, schema=whole)
+            piece, number = next(pieces, None), number + 1
+
+    return whole, stream()
+
+
+def _labels(fitted: Fitted, columns: Mapping[str, Column], number: int, seed: int) -> pa.Table:
+    """The private columns of one chunk of records."""
+    codec, model = fitted.codec, fitted.model
+    assert isinstance(model, LabelModel)
+    rng = chunk_generator(seed, number)
+    public = {name: codec.encode(name, columns[codec.origin(name)]) for name in model.chain.public}
+    rows = len(next(iter(columns.values())))
+    return _decoder(fitted).decode(model.label(public, rng, rows=rows), rng)
+
+
+def _check_seed(seed: int) -> None:
+    if type(seed) is not int or seed < 0:
+        raise UsageError("seed", f"must be a whole number, 0 or more, got {seed!r}.")
+
+
+def _decoder(fitted: Fitted) -> TableCodec:
+    """The codec of the private columns alone."""
+    codec, names = fitted.codec, private_columns(fitted)
+    labels = {name: codec.labels[name] for name in names if name in codec.labels}
+    edges = {name: codec.edges[name] for name in names if name in codec.edges}
+    pools = {name: codec.pools[name] for name in names if name in codec.pools}
+    return TableCodec.of(codec.schema, labels, edges, columns=names, pools=pools)
+
+
+def _public(fitted: Fitted, private: tuple[str, ...]) -> Schema:
+    """What the records must hold."""
+    schema = fitted.codec.schema
+    if len(private) == len(schema.modelled):
+        raise UsageError("label", "every column of this release is private: there is nothing to label by.")
+    return without_columns(schema, private)
+
+
+def _frame_chunks(columns: Mapping[str, Column], rows: int) -> Iterator[dict[str, Column]]:
+    for low in range(0, rows, CHUNK_ROWS):
+        yield {name: values.slice(low, CHUNK_ROWS) for name, values in columns.items()}
+
+
+def _chunks(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in chunks of the fixed length."""
+    waiting: list[pa.Table] = []
+    held = 0
+    for table in tables:
+        waiting.append(table)
+        held += table.num_rows
+        while held >= CHUNK_ROWS:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, CHUNK_ROWS)
+            waiting, held = [whole.slice(CHUNK_ROWS)], held - CHUNK_ROWS
+    if held:
+        yield pa.concat_tables(waiting)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Text that a reader kept as a dictionary becomes plain text: dictionaries differ from batch to batch."""
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+
+def _field(name: str, given: pa.Schema, filled: pa.Schema) -> pa.Field:
+    return filled.field(name) if name in filled.names else given.field(name)
+
+
+def _filled(native: Any, labels: pa.Table, kind: str) -> Frame:
+    """The caller's frame with these columns; `Any` because the frame belongs to a library of the caller."""
+    if kind == "pandas":
+        columns: Any = to_frame(labels, "pandas")
+        return native.assign(**{name: columns[name].array for name in labels.column_names})
+    if kind == "polars":
+        columns = to_frame(labels, "polars")
+        return native.with_columns([columns[name] for name in labels.column_names])
+    table = native if isinstance(native, pa.Table) else pa.table(native)
+    for name in labels.column_names:
+        place = table.schema.get_field_index(name)
+        field, values = labels.schema.field(name), labels.column(name)
+        table = table.append_column(field, values) if place < 0 else table.set_column(place, field, values)
+    return table
