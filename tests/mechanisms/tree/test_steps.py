@@ -145,7 +145,7 @@ def test_estimates_of_layers_are_unbiased_before_negatives_are_removed():
     codes = {"a": np.repeat([0, 1], [30, 10]), "b": np.tile([0, 1, 1, 2], 10)}
     schema = letters({"a": 2, "b": 3})
     exact = np.bincount(np.ravel_multi_index((codes["a"], codes["b"]), (2, 3)), minlength=6)
-    found = [Steps(layers=1).run(door(rows_of(codes), schema, epsilon(2)), epsilon(2)).signed for _ in range(400)]
+    found = [Steps(layers=1).run(door(rows_of(codes), schema, epsilon(2)), epsilon(2)).signed for _ in range(200)]
     error = np.std(found, axis=0) / np.sqrt(len(found))
     assert np.all(np.abs(np.mean(found, axis=0) - exact) < 4.5 * error)
 

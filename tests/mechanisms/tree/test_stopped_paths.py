@@ -63,7 +63,7 @@ def test_cells_of_an_ended_path_are_counted_more_often(cost, gain):
     # Two counts of equal price halve the variance; the other path keeps one count of each cell and one of its node.
     errors = {"ended": [], "going": [], "plain": []}
     codes = {"a": np.zeros(0, int), "b": np.zeros(0, int), "c": np.zeros(0, int)}
-    for _ in range(300):
+    for _ in range(150):
         curator = door(rows_of(codes), SCHEMA, cost)
         tree = tree_of(curator)
         costs = TreeCosts.shared(cost, 2, "equal")
@@ -73,6 +73,6 @@ def test_cells_of_an_ended_path_are_counted_more_often(cost, gain):
         curator = door(rows_of(codes), SCHEMA, cost)
         errors["plain"].append(fit_tree(curator, tree, costs, TreeFit(known_rows=0)).signed[:12])
     spread = {name: float(np.mean(np.square(found))) for name, found in errors.items()}
-    assert spread["plain"] / spread["ended"] == pytest.approx(gain, rel=0.25)
+    assert spread["plain"] / spread["ended"] == pytest.approx(gain, rel=0.35)
     assert spread["going"] / spread["ended"] > 1.2
     assert abs(np.mean(errors["ended"])) < 0.2

@@ -22,7 +22,8 @@ lost to rounding. Every column's AIC moves in the same direction.
 `AicRange`     t = max AIC − (1 + τ) min AIC over a node's columns. The maximum and the minimum rise by 0 to 2 each
                when a row is added, so t moves by at most 2 (1 + τ). "go on" scores t/2 and "stop" −t/2: each moves by
                at most 1 + τ, in opposite directions. A draw then stops with odds e^(−ε t/(2 (1 + τ))). τ is a whole
-               number of thousandths and scores are 1000-fold, so that (1 + τ) is a whole number as well.
+               number of thousandths and scores are 1000-fold, so that (1 + τ) is a whole number as well. AIC is cut
+               at about 195,000 first, so that no product can wrap; cutting takes no two numbers further apart.
 
 One unit's k rows add up to k times these bounds.
 """
@@ -65,6 +66,7 @@ AIC_UNIT = SCORE_UNIT * 2**10
 GO_ON, STOP = "go on", "stop"
 MOST_SPLITS = 2**16
 _THOUSAND = 1000
+_LARGEST_HALF = 2**60 // (11 * _THOUSAND)
 
 
 def node_aic(counts: Ints) -> Ints:
@@ -143,7 +145,7 @@ class AicRange:
 
     def scores(self, exact: Mapping[str, Ints]) -> Ints:
         """t/2 and −t/2 of each node. AIC is even in its units, so halves are whole."""
-        every = _every_aic(exact, self.columns) // 2
+        every = np.minimum(_every_aic(exact, self.columns) // 2, _LARGEST_HALF)
         largest = np.where(self.compared, every, np.iinfo(np.int64).min).max(axis=1)
         smallest = np.where(self.compared, every, np.iinfo(np.int64).max).min(axis=1)
         half = _THOUSAND * largest - (_THOUSAND + self.tolerance) * smallest

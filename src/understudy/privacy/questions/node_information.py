@@ -18,7 +18,7 @@ As d falls, d(N) − d(a) lies between −d(1) and 0, so the score moves by some
 at most 2 max(log K, d(1) − log K), whatever the table. log K is rounded to units of 1/SCORE_UNIT once, d holds whole
 numbers, so the bound is exact. It is the largest over the columns that counts. Not monotone.
 
-No sum can wrap: codes holding more than 2³⁸/K rows count as holding that many. Adding a row then adds one row or none
+No sum can wrap: codes holding more than 2³⁶/K rows count as holding that many. Adding a row then adds one row or none
 to the cut table, which is a neighbour or the same.
 
 One unit's k rows add up to k times the bound.
@@ -42,7 +42,7 @@ __all__ = ["MOST_LEVELS", "MOST_ROWS", "NodeInformation", "information_sensitivi
 
 MOST_ROWS = 2**36
 MOST_LEVELS = 2**22
-_CUT = 2**38
+_CUT = 2**36
 
 
 @dataclass(frozen=True, slots=True, eq=False)
