@@ -105,6 +105,7 @@ def test_wrong_options_are_refused():
         {"structure_seed": -1},
         {"allocation": "most"},
         {"allocation": "custom", "shares": "1"},
+        {"allocation": "custom", "shares": 0.5},
         {"n_policy": "public"},
         {"total_share": 0},
         {"negatives": "norm_cut"},

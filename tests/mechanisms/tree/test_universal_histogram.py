@@ -127,7 +127,13 @@ def test_columns_named_first_come_first():
 
 
 def test_wrong_options_are_refused():
-    for options in ({"branching": 1}, {"allocation": "half_leaf"}, {"n_policy": "public"}, {"most_cells": 0}):
+    for options in (
+        {"branching": 1},
+        {"first": 3},
+        {"allocation": "half_leaf"},
+        {"n_policy": "public"},
+        {"most_cells": 0},
+    ):
         with pytest.raises(UsageError):
             UniversalHistogram(**options)
 

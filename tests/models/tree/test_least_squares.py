@@ -195,6 +195,18 @@ def test_empirical_means_and_variances():
         assert np.all(np.abs(table.var(axis=0) / spread - 1) < 6 * np.sqrt(2 / repeats))
 
 
+def test_sums_hold_with_a_million_leaves():
+    rng = np.random.default_rng(8)
+    tree = HistogramTree((np.zeros(4, dtype=np.int64), rng.integers(0, 4, 1_290_240)))
+    values = [np.array([44_821.0]), rng.laplace(11_000, 20, 4), rng.laplace(0, 10, 1_290_240)]
+    estimate = least_squares(tree, values, [np.inf, 800.0, 200.0])
+    sums = np.bincount(tree.parents[1], weights=estimate.values[2])
+    np.testing.assert_allclose(sums, estimate.values[1], rtol=1e-9)
+    assert estimate.values[1].sum() == pytest.approx(estimate.values[0][0], rel=1e-9)
+    # The leaves say next to nothing about their parents: with 322,560 of them the weight is 1 in 80,000.
+    np.testing.assert_allclose(estimate.values[1], values[1], atol=1.0)
+
+
 def test_faults_are_refused():
     with pytest.raises(UsageError, match="level 2"):
         HistogramTree((np.array([0, 0]), np.array([0, 2])))

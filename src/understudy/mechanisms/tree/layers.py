@@ -9,6 +9,8 @@ the number of rows, where it is bought) are counted one beside the other, so the
 The structure must be public or come from earlier answers. Everything after `measure` is post-processing.
 
 Impossible cells are dropped after noise (the same law as never asking about them), and enter the fit as known zeros.
+Rows that break a public rule all the same are counted in the layers, whose nodes hold them, but in no cell: the fit
+spreads them over the possible cells of their node.
 """
 
 import math
@@ -214,7 +216,7 @@ def check_share(name: str, value: object) -> None:
 def _custom(layers: int, shares: str) -> list[Fraction]:
     try:
         listed = [Fraction(part.strip()) for part in shares.split(",")]
-    except (ValueError, ZeroDivisionError):
+    except (AttributeError, ValueError, ZeroDivisionError):
         listed = []
     wrong = len(listed) != layers + 1 or min(listed, default=Fraction(0)) <= 0
     if wrong or abs(sum(listed, Fraction(0)) - 1) > Fraction(1, 10**6):

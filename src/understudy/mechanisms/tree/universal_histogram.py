@@ -95,6 +95,8 @@ class UniversalHistogram:
     def __post_init__(self) -> None:
         if self.branching is not None:
             check_whole("branching", self.branching, 2)
+        if not isinstance(self.first, str):
+            raise UsageError("first", f"must be text, columns separated by commas, got {self.first!r}.")
         check_choice("allocation", self.allocation, get_args(LevelBudget))
         check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
         check_share("total_share", self.total_share)
