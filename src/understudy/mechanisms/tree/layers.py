@@ -48,6 +48,7 @@ __all__ = [
     "check_share",
     "check_whole",
     "fit_tree",
+    "model_of_levels",
     "split_exactly",
 ]
 
@@ -124,13 +125,27 @@ def fit_tree(curator: Curator, structure: Structure, costs: TreeCosts, fit: Tree
 
 
 def _fitted(curator: Curator, structure: Structure, found: dict[int, Measurement], fit: TreeFit) -> TreeModel:
-    domain = structure.domain
     tree = HistogramTree.of(structure)
     values: list[npt.ArrayLike] = []
     variances: list[npt.ArrayLike] = []
     for place in range(len(tree.sizes)):
         values.append(found[place].values if place in found else 0.0)
         variances.append(found[place].law.variance if place in found else math.inf)
+    return model_of_levels(curator, structure, tree, (values, variances), fit)
+
+
+def model_of_levels(
+    curator: Curator,
+    structure: Structure,
+    tree: HistogramTree,
+    noisy: tuple[list[npt.ArrayLike], list[npt.ArrayLike]],
+    fit: TreeFit,
+) -> TreeModel:
+    """The model fitted to noisy counts and variances of every level, the root first and the full table last.
+
+    Post-processing: of the curator only the public rules are used.
+    """
+    domain, (values, variances) = structure.domain, noisy
     if fit.known_rows is not None:
         values[0], variances[0] = float(fit.known_rows), 0.0
     cells = np.arange(tree.sizes[-1], dtype=np.int64)

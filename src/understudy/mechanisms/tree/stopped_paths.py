@@ -21,10 +21,8 @@ import numpy.typing as npt
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.partition import Partition
-from understudy.mechanisms.tree.layers import TreeCosts, TreeFit
-from understudy.models.restrict import allowed
-from understudy.models.tree.least_squares import HistogramTree, least_squares
-from understudy.models.tree.projection import nonnegative_tree
+from understudy.mechanisms.tree.layers import TreeCosts, TreeFit, model_of_levels
+from understudy.models.tree.least_squares import HistogramTree
 from understudy.models.tree.structure import Structure
 from understudy.models.tree.tree_model import TreeModel
 from understudy.privacy.cost import Cost
@@ -113,7 +111,7 @@ def fit_stopped(curator: Curator, structure: Structure, costs: TreeCosts, fit: T
         else:
             values[0], variances[0] = answer.values.astype(np.float64), np.array([answer.law.variance])
     values[-1], variances[-1] = repeated.averages()
-    return _model(curator, tree, (values, variances), structure, fit)
+    return model_of_levels(curator, structure, tree, (list(values), list(variances)), fit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,26 +133,6 @@ class _Repeated:
     def averages(self) -> tuple[Floats, Floats]:
         """Averages and their variances."""
         return self.sums / self.weights, 1.0 / self.weights
-
-
-def _model(
-    curator: Curator,
-    tree: HistogramTree,
-    noisy: tuple[list[Floats], list[Floats]],
-    structure: Structure,
-    fit: TreeFit,
-) -> TreeModel:
-    values, variances = noisy
-    if fit.known_rows is not None:
-        values[0], variances[0] = np.array([float(fit.known_rows)]), np.zeros(1)
-    everything = structure.domain.everything()
-    possible = allowed(structure.domain, everything, np.arange(tree.sizes[-1], dtype=np.int64), curator.forbidden)
-    values[-1] = np.where(possible, values[-1], 0.0)
-    variances[-1] = np.where(possible, variances[-1], 0.0)
-    estimate = least_squares(tree, values, variances)
-    total = max(0.0, float(estimate.values[0][0]))
-    counts = nonnegative_tree(tree, estimate.values, max(total, 1.0), fit.negatives, possible=possible)
-    return TreeModel.of(structure, estimate.values[-1], counts[-1], total, fit.rounding)
 
 
 def _node_of_cell(structure: Structure, layer: int) -> Ints:
