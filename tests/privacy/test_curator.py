@@ -229,3 +229,19 @@ def test_kept_counts_are_bounded_and_cannot_be_changed(monkeypatch: pytest.Monke
     curator.select(Meddler(), part)
     curator.measure([A], part)
     assert table.reads == ["counts"] * 2
+
+
+def test_cells_of_a_public_table_are_free_and_leave_the_private_one_alone() -> None:
+    private, public = StubTable(), StubTable()
+    curator = Curator(private, Cost(), NoNoise(), public=public)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="settle"):
+        curator.public_cells(AB)
+    curator.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    found = curator.public_cells(AB)
+    assert found.counts.size == found.indices.size > 0
+    assert (private.reads, public.reads) == ([], ["occupied"])
+    assert curator.charges == []
+    bare = Curator(private, Cost(), NoNoise())  # type: ignore[arg-type]
+    bare.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="--public"):
+        bare.public_cells(AB)

@@ -1,5 +1,7 @@
 """Statement: the claim is the sum of what ran, never what was asked for."""
 
+import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from understudy.marginals.answer import Law, Measurement, Selection
 from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.release.label import read_statement, statement_document
 from understudy.release.release import Release
 from understudy.release.statement import Charge, LedgerFacts, Statement, charges_of, digest_of, total_cost
 from understudy.schema import Unit
@@ -70,3 +73,38 @@ def test_real_runs_spend_what_they_claim(full_release: Release, plain_release: R
     assert 19.9 < epsilon <= 20.0
     assert delta == pytest.approx(1e-6)
     assert full_release.statement.schema_digest == digest_of(full_release.schema)
+
+
+def test_a_change_of_labels_costs_twice_what_adding_a_unit_does() -> None:
+    statement = _statement(Cost(epsilon=UNIT // 4), Cost(epsilon=UNIT // 8), budget=Budget(1.0))
+    assert statement.label_claim is None
+    assert "Change of labels" not in dict(statement.facts())
+    labelled = replace(statement, labels=("sex",))
+    assert labelled.claim == (0.375, 0.0)
+    assert labelled.label_claim == (0.75, 0.0)
+    assert dict(labelled.facts())["Change of labels"].endswith("ε = 0.75.")
+    assert replace(labelled, refused="no").label_claim is None
+    undone = replace(labelled, charges=(Charge(1, "discover x", Cost(1, 0, 1)),))
+    assert undone.label_claim is None, "labels found under δ change with one unit in a way that is not summed here"
+
+
+def test_in_rho_gaussian_noise_costs_twice_and_everything_else_four_times() -> None:
+    budget = Budget(1.0, 1e-6)
+    whole = budget.cost("concentrated").rho
+    gaussian = Charge(1, "measure x", Cost(rho=whole // 2), Law("gaussian", Fraction(1)))
+    grown = Charge(1, "grow x", Cost(rho=whole // 4), Law("laplace", Fraction(1)), unit=1024)
+    statement = _statement(budget=budget)
+    for charges in ((gaussian,), (grown,)):
+        labelled = replace(statement, currency="concentrated", charges=charges, labels=("sex",))
+        assert labelled.label_claim is not None
+        assert 0.999 < labelled.label_claim[0] <= 1.0
+        both = replace(labelled, charges=charges * 2)
+        assert both.label_claim is not None
+        assert both.label_claim[0] > 1.3
+
+
+def test_labels_survive_the_document() -> None:
+    statement = replace(_statement(Cost(epsilon=UNIT // 4), budget=Budget(1.0)), labels=("sex", "race"))
+    document = statement_document(statement)
+    assert read_statement(json.loads(json.dumps(document))) == statement
+    assert "label_change" not in statement_document(replace(statement, labels=()))

@@ -76,3 +76,10 @@ def test_markdown_shows_hostile_text_as_text(hostile: str) -> None:
     assert "://" not in shown or "\\://" in shown
     assert "www." not in shown
     assert not re.match(r"\d+[.)]|[-+#]", shown)
+
+
+def test_a_change_of_labels_is_stated_or_refused() -> None:
+    assert wording.label_text(["sex"], (0.5, 1e-9)).endswith("ε = 0.5, δ = 1e-09.")
+    assert wording.label_text(["sex", "race"], (0.5, 0.0)).endswith("ε = 0.5.")
+    assert "'race'" in wording.label_text(["sex", "race"], (0.5, 0.0))
+    assert "No claim" in wording.label_text(["sex"], None)

@@ -1,0 +1,36 @@
+"""Every page about a method runs from top to bottom, by the rules of the tutorial's test."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_tutorial import BLOCK, _require, _run, _steps
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "methods").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    assert blocks
+    for key, value, kind, text in blocks:
+        if key == "file":
+            Path(value).write_text(text, encoding="utf-8")
+        elif kind == "python":
+            subprocess.run([sys.executable, "-c", text], check=True)
+        elif kind == "console":
+            for step in _steps(text, int(value) if key == "status" else 0):
+                status, output = _run(step.command)
+                assert status == step.status, f"{step.command}\n{output}"
+                _require(step, output)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_is_understood(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text)
+    assert text.count("\n```") == 2 * len(blocks)
+    assert {kind for _, _, kind, _ in blocks} <= {"console", "python", "yaml"}
