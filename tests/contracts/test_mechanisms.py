@@ -77,6 +77,13 @@ METHODS = {
         "privbayes", [PURE, CONCENTRATED], [["registered", "voted"], ["voted", "age"]], pairs=120
     ),
     "auto": MechanismChecks("auto", [PURE, CONCENTRATED], ONE_WAY),
+    "privsyn": MechanismChecks(
+        "privsyn",
+        [PURE, CONCENTRATED],
+        [["registered", "voted"], ["voted", "age"]],
+        {"most_records": 2000, "sweeps": 4},
+        pairs=120,
+    ),
 }
 
 

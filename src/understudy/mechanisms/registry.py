@@ -18,6 +18,7 @@ from understudy.mechanisms.challenge.nist_mst import NistMst
 from understudy.mechanisms.field.fieldgroups import FieldGroups
 from understudy.mechanisms.field.pfr import Pfr
 from understudy.mechanisms.field.privbayes import PrivBayes
+from understudy.mechanisms.field.privsyn import PrivSyn
 from understudy.mechanisms.independent import Independent
 from understudy.mechanisms.labels.rdt import Rdt
 from understudy.mechanisms.laplace import Laplace
@@ -46,6 +47,7 @@ _BUILT_IN: dict[str, type[Mechanism]] = {
         FieldGroups,
         Pfr,
         PrivBayes,
+        PrivSyn,
         RandomPartition,
         Rdt,
         Steps,

@@ -17,6 +17,7 @@ _KINDS: dict[str, type[Model]] = {BlockModel.kind: BlockModel}
 _ON_DEMAND = {
     "markov_field": "understudy.models.graphical.markov_field",
     "expanded_field": "understudy.models.expanded",
+    "records": "understudy.models.overlap.records",
     "bayesian_network": "understudy.models.network.bayesian",
     "labels": "understudy.models.labels.label_model",
     "tree": "understudy.models.tree.tree_model",

@@ -15,13 +15,13 @@ and 4kP in L1, to which the door's `score` fits its noise. The parts add up to t
 which pairs are chosen depends on noisy answers alone; so does the number of rows, which is estimated, never read.
 
 Differs from the source. Discrete noise. Both currencies; with pure ε tables share by √cells, the best split there.
-Pairs count on pooled codes when noise is weighed against score. Noise counts `penalty` = half, because tables are drawn
-towards independence before use, which takes out much of it, and a lone column gets the pair with the best difference,
-not the best score alone. Records are moved by column sweeps, not by the gradual update (`update=gradual` does that, and
-`update=both` one after the other): on Adult at ε = 1, δ = 10⁻⁹ the gradual update ends at a two-way total variation of
-about 0.056 and the sweeps at 0.037 to 0.039 (0.047 for mst; benchmarks/field_privsyn.py). The shares are the source's;
-`penalty` and the default of no larger tables were looked at on Adult. No column is attached afterwards: sweeps
-reach tables of two columns to within rounding, so nothing would be gained.
+Pairs count on pooled codes when noise is weighed against score, and a lone column gets the pair whose score exceeds its
+noise by most, not the best score alone. Tables are drawn towards independence by as much as their noise warrants.
+Records are moved by column sweeps, not by the gradual update (`update=gradual` does that, `update=both` one after the
+other), and pairs stay pairs (`clique_cells=5000` combines them as the source does). All of this was looked at on
+Adult at ε = 1, δ = 10⁻⁹; benchmarks/field_privsyn.py prints the numbers of each. Shares, threshold and the weighing of
+noise against score are the source's. No column is attached afterwards: sweeps reach the tables to within rounding, so
+nothing would be gained.
 """
 
 import itertools
@@ -69,7 +69,7 @@ class PrivSyn:
     one_way_share: float = field(default=0.1, metadata={"help": "share of the cost for the columns' own tables"})
     selection_share: float = field(default=0.1, metadata={"help": "share of the cost for the scores of the pairs"})
     threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are pooled"})
-    penalty: float = field(default=0.5, metadata={"help": "how much noise counts against what a pair would mend"})
+    penalty: float = field(default=1.0, metadata={"help": "how much noise counts against what a pair would mend"})
     clique_cells: int = field(default=0, metadata={"help": "most cells of tables that dense groups of pairs become"})
     table_cells: int = field(default=2**18, metadata={"help": "pairs with more cells are no candidates"})
     update: Update = field(default="sweeps", metadata={"help": "how records are moved: sweeps, gradual or both"})
@@ -101,7 +101,8 @@ class PrivSyn:
         ]
         widest = sum(sorted((domain.cells(pair) for pair in pairs), reverse=True)[: 3 * len(columns)])
         if pairs:
-            law = score_law(prices.scores, len(pairs), IndependenceGap("pairs", pairs, domain).sensitivity, "score pairs")
+            moved = IndependenceGap("pairs", pairs, domain).sensitivity * unit_rows
+            law = score_law(prices.scores, len(pairs), moved, "score pairs")
             steps.append(Step(f"score {len(pairs)} pairs", prices.scores, len(pairs), law.scale / 2**20, None))
             each = noisy_step("measure tables", prices.tables, widest, unit_rows)
             steps.append(Step("measure chosen tables", prices.tables, widest, each.noise_scale, each.expected_error))

@@ -1,0 +1,1 @@
+"""Overlapping noisy tables: made to agree with each other, and rows moved towards them."""
