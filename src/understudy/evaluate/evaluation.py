@@ -75,10 +75,12 @@ class Evaluation:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Writes a confidential folder: evaluation.json and one CSV file for each table. Never inside a release.
+        """Writes the confidential report and every number behind it (JSON, and CSV for each table).
+
+        A name that ends in .html is the report, with the numbers in a folder beside it; any other name is a folder.
 
         Raises:
-            UsageError: if the folder exists or lies in a release folder.
+            UsageError: if the place exists or lies in a release folder.
         """
         from understudy.evaluate.store import save_evaluation  # the store needs this type
 

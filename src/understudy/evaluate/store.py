@@ -1,6 +1,7 @@
 """The confidential folder of an evaluation: every number as JSON and CSV, marked, and never inside a release."""
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,9 +9,11 @@ import pyarrow.csv as pacsv
 
 from understudy.errors import UsageError
 from understudy.evaluate.evaluation import NOTICE, Evaluation
-from understudy.release.folder import published
+from understudy.evaluate.page import build_report
+from understudy.release.folder import check_free, published
+from understudy.report.html import render_page
 
-__all__ = ["MARKER", "refuse_release_folder", "save_evaluation"]
+__all__ = ["MARKER", "check_place", "numbers_beside", "refuse_release_folder", "save_evaluation"]
 
 MARKER = "NOT-FOR-RELEASE.txt"
 EXPLANATION = (
@@ -18,6 +21,7 @@ EXPLANATION = (
     "facts about single people. Keep it where the private table is kept.\n"
 )
 RELEASE_FILE = "statement.json"
+REPORT = "report.html"
 
 
 def refuse_release_folder(folder: Path) -> None:
@@ -29,12 +33,46 @@ def refuse_release_folder(folder: Path) -> None:
             raise UsageError(f"output {str(folder)!r}", rule, "A comparison is confidential: write it elsewhere.")
 
 
-def save_evaluation(evaluation: Evaluation, folder: Path) -> None:
-    """Writes the folder in one piece, readable by its owner alone."""
-    refuse_release_folder(folder)
+def check_place(place: Path) -> None:
+    """Raises unless a report may be written there: not into a release, and over nothing that exists."""
+    refuse_release_folder(place)
+    check_free(place)
+    if place.suffix.lower() == ".html":
+        check_free(numbers_beside(place))
+
+
+def numbers_beside(place: Path) -> Path:
+    """The folder for the numbers behind a report that is a file of its own.
+
+    >>> numbers_beside(Path("out/report.html")).name
+    'report-numbers'
+    """
+    return place.with_name(f"{place.stem}-numbers")
+
+
+def save_evaluation(evaluation: Evaluation, place: Path) -> None:
+    """Writes report and numbers, readable by their owner alone.
+
+    A name that ends in .html is the report, with the numbers in a folder beside it; any other name is a folder with
+    both. The folder appears in one piece.
+    """
+    check_place(place)
+    page = render_page(build_report(evaluation))
+    if place.suffix.lower() != ".html":
+        _save_folder(evaluation, place, page)
+        return
+    _save_folder(evaluation, numbers_beside(place), None)
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(page)
+
+
+def _save_folder(evaluation: Evaluation, folder: Path, page: str | None) -> None:
     with published(folder) as place:
         place.chmod(0o700)
         (place / MARKER).write_text(EXPLANATION, encoding="utf-8")
+        if page is not None:
+            (place / REPORT).write_text(page, encoding="utf-8")
         document = json.dumps(evaluation.to_json(), indent=1, ensure_ascii=True, allow_nan=False)
         (place / "evaluation.json").write_text(document + "\n", encoding="utf-8")
         (place / "tables").mkdir()

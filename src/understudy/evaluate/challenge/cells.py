@@ -76,7 +76,7 @@ def densities(parts: Sequence[Rows], columns: Sequence[str], cache: Mapping[str,
             index = index * size + cache[name][place]
         indices.append(index)
     cells = math.prod(sizes)
-    if cells <= MOST_DENSE_CELLS:
+    if cells <= min(MOST_DENSE_CELLS, 8 * sum(len(index) for index in indices)):
         return [np.bincount(index, minlength=cells) / len(index) for index in indices]
     _, places = np.unique(np.concatenate(indices), return_inverse=True)
     bounds = np.cumsum([0, *(part.count for part in parts)]).tolist()

@@ -25,29 +25,34 @@ def read_numbers(column: NumberColumn, values: pa.Array | pa.ChunkedArray) -> Fl
     return np.concatenate([np.empty(0), *parts])
 
 
-def _read_safely(axis: Axis, special: Floats, array: pa.Array) -> Floats:
+def _read_safely(axis: Axis, special: Floats, array: pa.Array, *, distinct: bool = False) -> Floats:
     """Where Arrow stumbles over a value, only that value is unreadable."""
     try:
-        return _read(axis, special, array)
+        return _read_plain(axis, special, plain(array)) if distinct else _read(axis, special, array)
     except _CONTENT_ERRORS:
         if len(array) <= 1:
             return np.full(len(array), np.nan)
         middle = len(array) // 2
         halves = (array.slice(0, middle), array.slice(middle))
-        return np.concatenate([_read_safely(axis, special, half) for half in halves])
+        return np.concatenate([_read_safely(axis, special, half, distinct=distinct) for half in halves])
 
 
 def _read(axis: Axis, special: Floats, array: pa.Array) -> Floats:
+    """What is read through its text is read once for each distinct value."""
     array = plain(array)
     if pa.types.is_null(array.type):
         return np.full(len(array), np.nan)
     if is_text(array.type) or pa.types.is_decimal(array.type) or pa.types.is_float32(array.type):
         array = array.dictionary_encode()
-    if pa.types.is_dictionary(array.type):
-        table = np.append(_read_safely(axis, special, array.dictionary), np.nan)
-        indices = pc.fill_null(array.indices.cast(pa.int64()), len(table) - 1)
-        found: Floats = np.take(table, indices.to_numpy(zero_copy_only=False), mode="clip")
-        return found
+    if not pa.types.is_dictionary(array.type):
+        return _read_plain(axis, special, array)
+    table = np.append(_read_safely(axis, special, array.dictionary, distinct=True), np.nan)
+    indices = pc.fill_null(array.indices.cast(pa.int64()), len(table) - 1)
+    found: Floats = np.take(table, indices.to_numpy(zero_copy_only=False), mode="clip")
+    return found
+
+
+def _read_plain(axis: Axis, special: Floats, array: pa.Array) -> Floats:
     reading = axis.read(array)
     numbers = reading.values.astype(np.float64)
     regular = reading.valid & ~(np.isin(numbers, special) & reading.exact)

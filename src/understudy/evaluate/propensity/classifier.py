@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from understudy.evaluate.data.rows import Rows, stacked
 from understudy.evaluate.models.design import Design, design_of
@@ -101,7 +102,7 @@ class Logistic:
         scores = fit.probabilities
         if train is not None or test is not None:
             wanted = self.design if test is None else self.design.take(test)
-            scores = 1 / (1 + np.exp(-wanted.predict(fit.coefficients)))
+            scores = np.asarray(expit(wanted.predict(fit.coefficients)), np.float64)
         return Scored(scores, fit.parameters, fit.parameters > 1, fit.ridge)
 
     def resampled(self, index: Ints) -> "Logistic":

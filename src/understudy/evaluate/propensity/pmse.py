@@ -19,7 +19,7 @@ from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows
 from understudy.evaluate.propensity.classifier import Classifier, Logistic, Terms, Trees, labels
 from understudy.evaluate.propensity.null import Null, NullName, Scheme, closed_form, drawn_null, observed
-from understudy.evaluate.propensity.specks import too_small
+from understudy.evaluate.propensity.specks import MAIN_EFFECTS, too_small
 from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, mean_outcome, table_of
 
 __all__ = ["Pmse"]
@@ -81,7 +81,11 @@ class Pmse:
             line = [row.outcome(form) for row in lines if row.kind == kind and row.null.name == self.null]
             against = halves if isinstance(halves, Unavailable) else mean_outcome(line)
             scores.append(scale.score(mean_outcome(values), against))
-        notes = [f"The null is {self.null}.", *dict.fromkeys(row.note for row in rows if row.note)]
+        notes = [
+            f"The null is {self.null}.",
+            *(MAIN_EFFECTS if self.terms == "main" else ()),
+            *dict.fromkeys(row.note for row in rows if row.note),
+        ]
         return Result(self.name, self.question, tuple(scores), (_variants([*rows, *lines]),), tuple(notes))
 
     def _both(

@@ -21,10 +21,11 @@ from understudy.evaluate.propensity.classifier import Classifier, Logistic, Term
 from understudy.evaluate.propensity.distance import kolmogorov_smirnov, legacy_distance
 from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, table_of
 
-__all__ = ["Specks", "too_small"]
+__all__ = ["MAIN_EFFECTS", "Specks", "too_small"]
 
 Floats = npt.NDArray[np.float64]
 
+MAIN_EFFECTS = ("A regression on main effects sees single columns only; the tree sees combinations too.",)
 FEWEST_ROWS = 10
 FEWEST_FOLD_ROWS = 50
 
@@ -58,7 +59,7 @@ class Specks:
         found.append(pair.averaged(self._by_regression(context, legacy_distance)))
         lines.append(pair.between_halves(self._by_regression(context, legacy_distance)))
         scores = tuple(scale.score(value, line) for scale, value, line in zip(self.scales, found, lines, strict=True))
-        return Result(self.name, self.question, scores, _columns(pair))
+        return Result(self.name, self.question, scores, _columns(pair), MAIN_EFFECTS if self.terms == "main" else ())
 
     def _by_regression(self, context: Context, distance: Callable[..., float]) -> Callable[[Rows, Rows], Outcome]:
         def measured(first: Rows, second: Rows) -> Outcome:

@@ -1,0 +1,96 @@
+"""The confidential report: every score beside its yardstick, the worst first, and no label that becomes markup."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.evaluate.examples import mixed, mixed_frame, shuffled
+from tests.report.test_html import PAYLOADS, Tree
+from understudy.evaluate import Evaluation, evaluate
+from understudy.evaluate.page import MOST_ROWS, build_report
+from understudy.report.html import render_page
+from understudy.report.page import Page, Points, Table
+from understudy.schema import Category, Integer, Schema, Unit
+
+METRICS = ["marginals", "correlations", "rules", "disclosure", "regression"]
+
+
+@pytest.fixture(scope="module")
+def found() -> Evaluation:
+    frame = mixed_frame(300)
+    return evaluate(frame, shuffled(frame), mixed(), metrics=METRICS, seed=4)
+
+
+@pytest.fixture(scope="module")
+def page(found: Evaluation) -> Page:
+    return build_report(found)
+
+
+def test_every_section_opens_with_a_question(page: Page, found: Evaluation) -> None:
+    assert page.confidential
+    assert page.banner.startswith("NOT FOR RELEASE")
+    assert [section.title for section in page.sections] == ["In short", *found.metrics, "How it was done"]
+    assert all(section.question.endswith("?") for section in page.sections)
+
+
+def test_every_score_stands_beside_its_yardstick(page: Page, found: Evaluation) -> None:
+    text = Tree(render_page(page)).text
+    for result in found.results:
+        for score in result.scores:
+            assert score.name in text
+            for number in (score.value, score.yardstick):
+                assert number is None or f"{number:,.5g}" in text
+
+
+def test_a_score_without_a_value_says_why(page: Page) -> None:
+    text = Tree(render_page(page)).text
+    assert "not computed: no formula was given" in text
+    assert "nan" not in text.lower().split()
+
+
+def test_the_worst_comes_first(page: Page, found: Evaluation) -> None:
+    (section,) = [one for one in page.sections if one.title == "marginals"]
+    details = [block for block in section.blocks if isinstance(block, Table)][1:]
+    for shown, detail in zip(details, found["marginals"].details, strict=True):
+        assert len(shown.rows) == min(MOST_ROWS, detail.table.num_rows)
+        assert str(detail.caption) in shown.caption
+
+
+def test_real_against_synthetic_is_drawn(page: Page) -> None:
+    (section,) = [one for one in page.sections if one.title == "correlations"]
+    (cloud,) = [block for block in section.blocks if isinstance(block, Points)]
+    assert len(cloud.points) > 10
+
+
+def test_names_labels_and_notes_stay_text() -> None:
+    plain = _elements("plain")
+    for payload in PAYLOADS:
+        assert _elements(payload) == plain, payload
+
+
+def test_a_hundred_columns_stay_below_two_megabytes() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"column {number}" for number in range(100)]
+    schema = Schema(
+        columns=tuple(Integer(name=name, lower=0, upper=3, missing=False) for name in names), unit=Unit(), title="wide"
+    )
+    real, other = (pa.table({name: rng.integers(0, 4, 60) for name in names}) for _ in range(2))
+    wide = evaluate(real, other, schema, metrics=["marginals", "correlations", "chi2"], seed=1)
+    assert len(render_page(build_report(wide)).encode()) < 2_000_000
+
+
+def _elements(payload: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Elements of a report on tables whose names, labels, title and notes hold the payload."""
+    text = payload.replace("\x00", "").replace("\udc80", "")[:200] or "empty"
+    schema = Schema(
+        columns=(
+            Category(name=f"a {text}", labels=(f"first {text}", f"second {text}"), note=text),
+            Category(name="b", labels=("x", "y")),
+        ),
+        unit=Unit(),
+        title=text,
+    )
+    real = pa.table({f"a {text}": [f"first {text}", f"second {text}"] * 6, "b": ["x", "x", "y"] * 4})
+    made = pa.table({f"a {text}": [f"first {text}"] * 12, "b": ["x", "y"] * 6})
+    found = evaluate(real, made, schema, metrics=["marginals", "rules"], seed=1)
+    return Tree(render_page(build_report(found))).elements

@@ -1,0 +1,47 @@
+"""A score has a value or a reason, lies in its range, and is never a NaN."""
+
+import math
+
+import pyarrow as pa
+import pytest
+
+from understudy.evaluate.score import Detail, Result, Scale, Unavailable, mean_outcome, table_of
+
+SCALE = Scale("share", "a share")
+
+
+def test_value_or_reason() -> None:
+    score = SCALE.score(0.25, Unavailable("too few rows"))
+    assert (score.value, score.why_not) == (0.25, "")
+    assert (score.yardstick, score.why_no_yardstick) == (None, "too few rows")
+    assert SCALE.missing("no rows").value is None
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_numbers_that_are_none_become_reasons(number: float) -> None:
+    assert SCALE.score(number, 0.0).value is None
+    assert SCALE.score(number, 0.0).why_not
+
+
+@pytest.mark.parametrize("number", [-0.01, 1.01])
+def test_range_is_kept(number: float) -> None:
+    with pytest.raises(ValueError, match="outside its range"):
+        SCALE.score(number, 0.0)
+
+
+def test_open_ranges() -> None:
+    assert Scale("ratio", "a ratio", highest=None).score(1e9, 0.0).value == 1e9
+
+
+def test_means_need_every_value() -> None:
+    assert mean_outcome([1.0, 2.0]) == 1.5
+    assert mean_outcome([1.0, Unavailable("why")]) == Unavailable("why")
+    assert isinstance(mean_outcome([]), Unavailable)
+
+
+def test_result_shows_its_headline() -> None:
+    detail = Detail("cells", "cells", table_of({"a": [1, 2]}, {"a": pa.int64()}))
+    result = Result("m", "Is it?", (SCALE.score(0.5, 0.1), Scale("other", "o").missing("why")), (detail,))
+    assert (result.value, result.yardstick, result.why_not) == (0.5, 0.1, "")
+    assert result.score("other").why_not == "why"
+    assert result.detail("cells").records(1) == [{"a": 1}]

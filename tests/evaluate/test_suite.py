@@ -1,0 +1,125 @@
+"""evaluate: releases, folders, frames, files and copies; mistakes found before anything is read."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import understudy as us
+from tests.evaluate.examples import mixed, mixed_frame, shuffled
+from tests.release.people import everything, people, simple
+from understudy.errors import SchemaError, UsageError
+from understudy.evaluate.propensity.specks import Specks
+from understudy.release.release import Release
+from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
+
+
+def test_release_in_either_place(plain_release: Release, plain_folder: Path) -> None:
+    first = us.evaluate(people(), plain_release, metrics=["marginals"])
+    assert us.evaluate(plain_release, people(), metrics=["marginals"]) == first
+    assert us.evaluate(people(), plain_folder, metrics=["marginals"]) == first
+    assert (
+        us.evaluate(people(), plain_release.table, simple(), metrics=["marginals"])["marginals"] == first["marginals"]
+    )
+    assert (first.method, first.title, first.real_rows) == ("laplace", "voters", 600)
+    assert "ε = 2" in first.promise
+
+
+def test_every_kind_of_column(full_release: Release) -> None:
+    found = us.evaluate(people(), full_release, metrics=["marginals", "specks", "chi2", "disclosure"])
+    assert found["marginals"].value is not None
+    assert found.columns == tuple(column.name for column in everything().modelled)
+
+
+def test_files_frames_and_copies_agree(tmp_path: Path) -> None:
+    real, synthetic = mixed_frame(300), mixed_frame(300, seed=2)
+    pq.write_table(pa.Table.from_pandas(real, preserve_index=False), tmp_path / "real.parquet")
+    real.to_csv(tmp_path / "real.csv", index=False)
+    pq.write_table(pa.Table.from_pandas(synthetic, preserve_index=False), tmp_path / "synthetic.parquet")
+    wanted = us.evaluate(real, synthetic, mixed(), metrics=["marginals", "specks"])
+    for source in (tmp_path / "real.parquet", tmp_path / "real.csv"):
+        assert us.evaluate(source, tmp_path / "synthetic.parquet", mixed(), metrics=["marginals", "specks"]) == wanted
+    twice = us.evaluate(real, [synthetic, synthetic], mixed(), metrics=["marginals", "specks"])
+    assert twice["marginals"].value == pytest.approx(wanted["marginals"].value)
+    assert twice.synthetic_rows == (300, 300)
+
+
+def test_units_are_not_cut() -> None:
+    frame = mixed_frame(200)
+    frame["person"] = "same"
+    bounded = Schema(columns=mixed().columns, unit=Unit(column="person", rows=2))
+    assert us.evaluate(frame, mixed_frame(200, seed=2), bounded, metrics=["marginals"]).real_rows == 200
+
+
+def test_open_ends_are_settled_from_the_real_table() -> None:
+    schema = Schema(
+        columns=(
+            OpenCategory(name="region", most_labels=2),
+            us.schema.Integer(name="age", lower=0, upper=99, bins=PrivateBins(4)),
+        ),
+        unit=Unit(),
+    )
+    frame = mixed_frame(300)[["region", "age"]]
+    found = us.evaluate(frame, frame, schema, metrics=["marginals"])
+    assert found["marginals"].value == 0
+    labels = {row["label"] for row in found["marginals"].detail("cells").records()}
+    assert {"other", "missing", "north", "south"} <= labels
+
+
+def test_metrics_with_options() -> None:
+    real = mixed_frame(200)
+    found = us.evaluate(real, shuffled(real), mixed(), metrics=[Specks(terms="interactions"), "marginals"])
+    assert found.metrics == ("specks", "marginals")
+    by_name = us.evaluate(
+        real, shuffled(real), mixed(), metrics=["specks"], options={"specks": {"terms": "interactions"}}
+    )
+    assert by_name["specks"] == found["specks"]
+
+
+def test_mistakes_come_first() -> None:
+    nothing = object()  # reading it would raise another error
+    with pytest.raises(UsageError, match="needed to read"):
+        us.evaluate(nothing, nothing)
+    with pytest.raises(UsageError, match="is not known"):
+        us.evaluate(nothing, nothing, mixed(), metrics=["good"])
+    with pytest.raises(UsageError, match="names none"):
+        us.evaluate(nothing, nothing, mixed(), metrics=[])
+    with pytest.raises(UsageError, match="twice"):
+        us.evaluate(nothing, nothing, mixed(), metrics=["rules", "rules"])
+    with pytest.raises(UsageError, match="not asked for"):
+        us.evaluate(nothing, nothing, mixed(), metrics=["rules"], options={"pmse": {}})
+    with pytest.raises(UsageError, match="is not a column"):
+        us.evaluate(nothing, nothing, mixed(), formula="wage ~ age")
+    with pytest.raises(UsageError, match="modelled column"):
+        us.evaluate(nothing, nothing, mixed(), metrics=["slopes"], options={"slopes": {"outcomes": ("wage",)}})
+    with pytest.raises(UsageError, match="seed"):
+        us.evaluate(nothing, nothing, mixed(), seed=-1)
+    with pytest.raises(SchemaError, match="declared in the schema"):
+        us.evaluate(mixed_frame(50), mixed_frame(50).drop(columns="sex"), mixed())
+
+
+def test_schema_of_a_release_is_its_own(plain_release: Release) -> None:
+    with pytest.raises(UsageError, match="not that of the release"):
+        us.evaluate(people(), plain_release, mixed())
+
+
+def test_module_can_be_called_too() -> None:
+    import understudy.evaluate as room
+
+    found = room(mixed_frame(50), mixed_frame(50), mixed(), metrics=["rules"])  # type: ignore[operator]
+    assert found.metrics == ("rules",)
+
+
+def test_progress_reaches_the_end() -> None:
+    seen: list[tuple[str, float]] = []
+
+    class Watch:
+        def stage(self, name: str, done: float) -> None:
+            seen.append((name, done))
+
+    us.evaluate(mixed_frame(100), mixed_frame(100), mixed(), metrics=["marginals", "chi2"], progress=Watch())
+    assert seen[0] == ("prepare", 0.0)
+    assert seen[-1] == ("measure", 1.0)
+    shares = [done for name, done in seen if name == "measure"]
+    assert shares == sorted(shares)
