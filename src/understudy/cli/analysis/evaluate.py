@@ -17,7 +17,7 @@ __all__ = ["evaluate", "show_evaluation"]
 
 First = Annotated[str, typer.Argument(metavar="REAL", help="The private table. Real table and release may be swapped.")]
 Second = Annotated[str, typer.Argument(metavar="RELEASE", help="A release folder, or a synthetic table with --schema.")]
-Folder = Annotated[Path, typer.Option("--out", "-o", help="Confidential folder to write; must not exist.")]
+Folder = Annotated[Path, typer.Option("--out", "-o", help="Report to write: NAME.html, or a folder; must not exist.")]
 SchemaOption = Annotated[Path | None, typer.Option("--schema", help="What both tables may contain; a release has it.")]
 MetricNames = Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; repeat for more.")]
 MetricSettings = Annotated[
@@ -50,14 +50,10 @@ def evaluate(
     """
     with shell(quiet=quiet, debug=debug) as place:
         with place.running(("prepare", "measure", "write")) as progress:
-            from understudy.evaluate.store import refuse_release_folder
+            from understudy.evaluate.store import check_place
             from understudy.evaluate.suite import evaluate as run_all
-            from understudy.release.folder import check_free
 
-            if out.suffix.lower() == ".html":
-                raise UsageError("--out", "names a folder, which then holds all files.", "Drop the suffix.")
-            refuse_release_folder(out)
-            check_free(out)
+            check_place(out)
             found = run_all(
                 real,
                 synthetic,
@@ -106,4 +102,4 @@ def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, ver
     if verbose:
         times = [[name, f"{seconds:.1f}"] for name, seconds in evaluation.seconds.items()]
         place.table(["metric", ">seconds"], times)
-    place.line(f"Confidential folder: {folder}")
+    place.line(f"Confidential report: {folder}")
