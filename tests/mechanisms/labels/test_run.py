@@ -57,6 +57,16 @@ def test_private_growth_is_asked_before_any_leaf():
         assert 2 in tree.used, "later columns are split by earlier private ones"
 
 
+def test_large_tables_are_counted_in_several_passes_at_the_same_price(monkeypatch):
+    whole, run = _run()
+    model = run.model()
+    monkeypatch.setattr("understudy.mechanisms.labels.run._PASS_CELLS", 1)
+    pieces, run = _run()
+    again = run.model()
+    assert whole.charges == pieces.charges
+    np.testing.assert_array_equal(again.probabilities, model.probabilities)
+
+
 def test_reference_records_take_part_with_every_label():
     attributes = Attributes.of({"a": np.arange(2)})
     ensemble = Ensemble.of_counts("sex", attributes, [DecisionTree(np.array([0, -1, -1]), (2,))], [[1, 3, 2, 2]])

@@ -56,8 +56,7 @@ class Frontier:
     def assign(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> Ints:
         """The cell of each record."""
         rows = len(codes[self.columns[0]])
-        known = {name: codes.get(name, np.zeros(rows, dtype=np.int64)) for name in self.attributes.names}
-        return self.cell_of_leaf[self.tree.leaf_of(self.attributes.grouped(known, rows))]
+        return self.cell_of_leaf[self.tree.leaf_of(self.attributes.grouped(codes, rows))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,8 +46,7 @@ class LeafPartition:
     def assign(self, codes: Codes) -> Ints:
         """The cell of each record."""
         rows = len(codes[self.label])
-        known = {name: codes.get(name, np.zeros(rows, dtype=np.int64)) for name in self.attributes.names}
-        leaves = self.tree.leaf_of(self.attributes.grouped(known, rows))
+        leaves = self.tree.leaf_of(self.attributes.grouped(codes, rows))
         return leaves * self.labels + np.asarray(codes[self.label], dtype=np.int64)
 
 

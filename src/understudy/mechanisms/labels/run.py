@@ -4,7 +4,7 @@ The order matters for privacy and is fixed: trees of a column are grown from the
 columns, which are answers already paid for) before the column's leaf tables are counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,12 +22,16 @@ from understudy.models.labels.ensemble import Ensemble
 from understudy.models.labels.label_model import LabelModel
 from understudy.models.labels.tree import Attributes, DecisionTree
 from understudy.models.restrict import allowed, sub_indices
+from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 
 __all__ = ["LabelRun", "check_dense"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+_PASS_CELLS = 2**21
+"""Most cells of leaf tables counted in one pass over the rows (16 MiB)."""
 
 
 @dataclass(slots=True)
@@ -129,7 +133,10 @@ class LabelRun:
             partitions.append(
                 ChainedPartition(inner, tuple(self.ensembles), domain.everything(), self.seed) if chained else inner
             )
-        answers = self.curator.measure(partitions, self.prices.ensemble)
+        (part, *_) = self.prices.ensemble.split([1.0] * self.trees)
+        answers: list[Measurement] = []
+        for batch in _batches(partitions):
+            answers += self.curator.measure(batch, sum((part for _ in batch), Cost()))
         self.answers.append(answers)
         noisy = [answer.values for answer in answers]
         self.ensembles.append(Ensemble.of_counts(label, attributes, trees, noisy))
@@ -165,6 +172,17 @@ class LabelRun:
         weights = [1.0 / answer.values.size for answer in answers]
         sums = [weight * float(answer.values.sum()) for weight, answer in zip(weights, answers, strict=True)]
         return sum(sums) / sum(weights)
+
+
+def _batches(partitions: Sequence[Partition]) -> Iterator[list[Partition]]:
+    """The partitions in order, as many at a time as are counted in one pass over the rows."""
+    batch: list[Partition] = []
+    for partition in partitions:
+        if batch and sum(one.cells for one in batch) + partition.cells > _PASS_CELLS:
+            yield batch
+            batch = []
+        batch.append(partition)
+    yield batch
 
 
 def check_dense(recipe: Recipe) -> None:

@@ -31,7 +31,7 @@ Codes = Mapping[str, npt.NDArray[np.integer]]
 
 MOST_COMBINATIONS = 2**14
 """Most combinations of private codes: a line of the table must stay short."""
-_BLOCK_ENTRIES = 2**22
+_BLOCK_ENTRIES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +105,12 @@ class LabelChain:
             prior = joint.shape[1]
             if earlier:
                 before = np.unravel_index(np.arange(prior), self.domain.shape(self.private[:place]))
-                known = {name: np.repeat(np.asarray(codes[name]), prior) for name in self.public}
+                public = [name for name in ensemble.used if name in codes and name not in earlier]
+                known = {name: np.repeat(np.asarray(codes[name]), prior) for name in public}
                 known |= {name: np.tile(part, rows) for name, part in zip(self.private[:place], before, strict=True)}
                 part = ensemble.law(known, rows * prior).reshape(rows, prior, -1)
             else:
-                known = {name: np.asarray(codes[name]) for name in self.public}
-                known |= {name: np.zeros(rows, dtype=np.int64) for name in self.private[:place]}
-                part = ensemble.law(known, rows)[:, None, :]
+                part = ensemble.law(codes, rows)[:, None, :]
             joint = (joint[:, :, None] * part).reshape(rows, -1)
         return joint
 

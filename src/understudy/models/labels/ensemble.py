@@ -62,8 +62,8 @@ class Ensemble:
         return tuple(self.attributes.names[position] for position in sorted(found))
 
     def law(self, codes: Mapping[str, npt.NDArray[np.integer]], rows: int) -> Floats:
-        """Label probabilities of each record, one line per record."""
-        grouped = self.attributes.grouped(codes, rows)
+        """Label probabilities of each record, one line per record; looks at the columns in `used`."""
+        grouped = self.attributes.grouped({name: codes[name] for name in self.used}, rows)
         total = np.zeros((rows, self.labels))
         for tree, table in zip(self.trees, self.tables, strict=True):
             total += table[tree.leaf_of(grouped)]

@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _CELL_LIMIT = 2**62
-_KEPT_ENTRIES = 2**24
+_KEPT_ENTRIES = 2**23
 _SUM_TOLERANCE = 1e-6
 
 
@@ -215,7 +215,8 @@ class LabelModel:
 
     @cached_property
     def _whole_law(self) -> Floats:
-        return self._kept_part(self.chain.law(_codes(self.chain, self.cells), self.cells.size))
+        blocks = self.chain.blocks(_codes(self.chain, self.cells), self.cells.size)
+        return np.concatenate([self._kept_part(law) for _, law in blocks])
 
     def _kept_part(self, law: Floats) -> Floats:
         if self.kept.all():

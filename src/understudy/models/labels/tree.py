@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 __all__ = ["Attributes", "DecisionTree"]
 
+Groups = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 
 
@@ -34,11 +35,12 @@ class Attributes:
         """Number of groups of each column: the children of a node that splits on it."""
         return tuple(int(group.max()) + 1 for group in self.groups)
 
-    def grouped(self, codes: Mapping[str, npt.NDArray[np.integer]], rows: int) -> Ints:
-        """The group of every record in every column, one line per column."""
-        found = np.empty((len(self.names), rows), dtype=np.int64)
+    def grouped(self, codes: Mapping[str, npt.NDArray[np.integer]], rows: int) -> Groups:
+        """The group of every record, one line per column; lines of columns that `codes` does not name stay 0."""
+        found = np.zeros((len(self.names), rows), dtype=np.int32)
         for line, (name, group) in enumerate(zip(self.names, self.groups, strict=True)):
-            found[line] = group[codes[name]]
+            if name in codes:
+                found[line] = group[codes[name]]
         return found
 
     def faults(self, sizes: Mapping[str, int]) -> list[str]:
@@ -77,12 +79,12 @@ class DecisionTree:
         first = 1 + np.cumsum(children) - children
         return np.where(inner, first, np.cumsum(~inner) - 1)
 
-    @property
+    @cached_property
     def used(self) -> tuple[int, ...]:
         """Positions of the columns that it splits on somewhere."""
         return tuple(int(position) for position in np.unique(self.splits) if position >= 0)
 
-    def leaf_of(self, grouped: Ints) -> Ints:
+    def leaf_of(self, grouped: Groups) -> Ints:
         """The leaf of each record, given the groups of its codes (one line per attribute)."""
         nodes = np.zeros(grouped.shape[1], dtype=np.int64)
         moving = np.arange(nodes.size) if self.splits[0] >= 0 else np.zeros(0, dtype=np.int64)
