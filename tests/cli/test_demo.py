@@ -38,6 +38,8 @@ def test_the_demo_runs_twice_and_its_release_verifies(folder: Path) -> None:
         assert connection.execute("SELECT count(*) FROM voters").fetchone() == (44_821,)
         (comment,) = connection.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'voters'").fetchone()
     assert "SIMULATED" in comment
+    assert "NOT FOR RELEASE" in (folder / "private" / "report.html").read_text(encoding="utf-8")
+    assert "report" not in {path.stem for path in (folder / "release").iterdir()}
 
 
 def test_only_its_own_folders_are_replaced(folder: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`understudy demo`: the whole way once, on a simulated table: schema, release folder, verification."""
+"""`understudy demo`: the whole way once, on a simulated table: schema, release, verification, confidential report."""
 
 import shutil
 from pathlib import Path
@@ -19,6 +19,10 @@ METHOD = "mwem"
 MARKER = "SIMULATED.txt"
 TABLE = "voters.duckdb"
 SCHEMA = "voters.yaml"
+REPORT = "report.html"
+NUMBERS = "report-numbers"
+METRICS = ("marginals", "correlations", "rules")
+"""Scores that take a moment on this table; `understudy evaluate` computes all."""
 MARKER_TEXT = """\
 Made by `understudy demo`. voters.duckdb holds a SIMULATED table: no row describes a real person.
 It plays the part of the private table here. The next run of the demo replaces this folder.
@@ -34,7 +38,7 @@ def demo(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Makes a release from a built-in, simulated table of 44,821 young voters at ε = 1, and verifies it.
+    """Makes a release from a simulated table of 44,821 young voters at ε = 1, verifies it, and compares the two.
 
     Folders that an earlier demo made are replaced; anything else in the way is left alone and refused.
     """
@@ -59,6 +63,8 @@ def demo(
         if problems:
             raise ReleaseError(problems)
         place.line("Verified: nothing wrong was found in the folder.")
+        _compare(source, out, private)
+        place.line(f"Compared with the table, NOT FOR RELEASE: {private / REPORT}")
         place.note(f"More rows:   understudy sample {out} --rows 1000 --where voted=yes -o more.csv")
         place.note(f"Your table:  understudy schema draft people.csv -o schema.yaml; see {private / SCHEMA} for one.")
 
@@ -79,7 +85,16 @@ def _made_by_demo(folder: Path) -> bool:
     marker = folder / MARKER
     if not folder.is_dir() or not marker.is_file() or marker.read_text(encoding="utf-8") != MARKER_TEXT:
         return False
-    return {path.name for path in folder.iterdir()} <= {MARKER, TABLE, SCHEMA}
+    return {path.name for path in folder.iterdir()} <= {MARKER, TABLE, SCHEMA, REPORT, NUMBERS}
+
+
+def _compare(source: str, out: Path, private: Path) -> None:
+    """The confidential report, beside the table it was computed from."""
+    from understudy.evaluate import evaluate
+
+    (private / REPORT).unlink(missing_ok=True)
+    shutil.rmtree(private / NUMBERS, ignore_errors=True)
+    evaluate(source, out, metrics=METRICS).save(private / REPORT)
 
 
 def _write_table(folder: Path) -> None:
