@@ -82,7 +82,14 @@ METHODS = {
         [PURE, CONCENTRATED],
         [["registered", "voted"], ["voted", "age"]],
         {"most_records": 2000, "sweeps": 4},
-        pairs=120,
+        pairs=60,
+    ),
+    "dpsyn": MechanismChecks(
+        "dpsyn",
+        [PURE, CONCENTRATED],
+        [["registered", "voted"], ["age"]],
+        {"marginals": "pairs", "most_records": 2000, "sweeps": 4},
+        pairs=60,
     ),
 }
 

@@ -132,8 +132,9 @@ class PrivSyn:
         columns, pairs = live_columns(domain), self._pairs(domain)
         answers = at_prices(curator, alone(columns), prices.columns)
         ones: dict[str, list[Measurement]] = {name: [answer] for name, answer in zip(columns, answers, strict=True)}
-        kept = frozenset(name for rule in curator.forbidden for name in rule.clique)
-        coarsening = Coarsening.of(domain, dict(zip(columns, answers, strict=True)), Rare(self.threshold), kept=kept)
+        tied = {name for rule in curator.forbidden for name in rule.clique}
+        rare = {name: Rare(self.threshold) for name in columns if name not in tied}
+        coarsening = Coarsening.of(domain, dict(zip(columns, answers, strict=True)), rare)
         chosen: list[Clique] = []
         if pairs:
             scores = curator.score(IndependenceGap("pairs", pairs, domain), prices.scores).scores

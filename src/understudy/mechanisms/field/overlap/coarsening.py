@@ -57,19 +57,18 @@ class Coarsening:
         cls,
         full: Domain,
         answers: Mapping[str, Measurement],
-        rare: Rare,
+        rare: Mapping[str, Rare],
         *,
         starts: Mapping[str, Sequence[int]] | None = None,
-        kept: frozenset[str] = frozenset(),
     ) -> Self:
-        """Public bins where `starts` has some for a column, else rare values merged; `kept` columns stay as they are."""
+        """Public bins where `starts` has some for a column, else rare values merged where `rare` names it."""
         places: dict[str, Ints] = {}
         for name, answer in answers.items():
             codes = np.arange(full.sizes[name], dtype=np.int64)
             if starts and name in starts:
                 places[name] = np.searchsorted(list(starts[name]), codes, side="right").astype(np.int64)
-            elif name not in kept:
-                stay = rare.kept(answer)
+            elif name in rare:
+                stay = rare[name].kept(answer)
                 if stay.size + 1 < codes.size:
                     places[name] = np.full(codes.size, stay.size, dtype=np.int64)
                     places[name][stay] = np.arange(stay.size)
