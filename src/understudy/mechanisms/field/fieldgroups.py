@@ -5,7 +5,8 @@ Source: the entry of that name (team gardn999) in Match 3 of the 2018 challenge,
 Steps. (1) The number of rows, at `total_share` (`published`: not asked). (2) The groups: given (`groups`), as in the
 challenge (`match_three`), or found out for `selection_share`: how far each pair of columns is from independent (InDif),
 with noise; then groups are joined, closest first, while their table stays within `group_cells` and the noisy score
-exceeds its noise. (3) The table of each of the G groups, at equal cost. (4) Rows: of each group a cell, independently.
+exceeds its noise. (P pairs share the cost, so this is for few columns; where no score could exceed the noise, nothing
+is asked.) (3) The table of each of the G groups, at equal cost. (4) Rows: of each group a cell, independently.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. A pair's score moves by less than 4k (see
 `privacy/questions/association.py`), so P scores with Laplace noise of scale 4kP/ε_s cost ε_s. Each group's table puts a
@@ -15,9 +16,9 @@ Pure ε only.
 Threshold. Of a wide table most cells are empty, and what noise puts there must go. `published`: counts below
 1.9 · (G/ε) · log₁₀(cells) become 0. An empty cell of B passes that with probability ½·B^(−0.825), so about ½·B^0.175
 false cells survive, more the wider the table. Default: the smallest threshold at which `kept_empty` empty cells are
-expected to pass, and only where the noise of the whole table is expected to exceed a quarter of the rows; smaller
-tables lose nothing but negatives (projection on the noisy total). Tables above `dense_cells` are never written out
-(sparse noise, exactly equal in law).
+expected to pass, and only where the noise of the whole table is expected to be more than 16 times the rows (up to
+there, measured on tables of many shapes, the projection on the noisy total alone is closer). Tables above
+`dense_cells` are never written out (sparse noise, exactly equal in law).
 
 Differs from the source. Domains are public; noise is integer and exact; a group without any surviving cell is uniform
 over what rules allow instead of the first code; values outside the domain are handled by the schema.
@@ -55,7 +56,7 @@ from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.workload import COUNTED_CELLS, within
 from understudy.models.blocks import BlockModel
 from understudy.models.nonnegative import clip_rescale, norm_sub
-from understudy.privacy.calibrate import check_sparse, law_for
+from understudy.privacy.calibrate import check_sparse, law_for, score_law
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.quality import SCORE_UNIT
@@ -68,6 +69,7 @@ Ints = npt.NDArray[np.int64]
 
 _CHOSEN, _CHALLENGE = "", "match_three"
 _BLOCK_BYTES = 80
+_LOUD = 16.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +125,11 @@ class FieldGroups:
         if found_out:
             steps.append(Step(f"score {len(pairs)} pairs", for_pairs, len(pairs), None, None))
         fewest = tied(domain, self._given(domain), facts.forbidden)
-        for group in fewest:
-            check_cells(domain, group, self.name)
-        part = for_tables.share(1 / len(fewest))
-        law = law_for(part, facts.unit_rows, "measure groups")
-        for group in fewest:
-            cells = domain.cells(group.columns)
-            if cells > self.dense_cells:
-                check_sparse(law, cells, self._threshold(law, cells), f"method {self.name}")
+        law = law_for(for_tables.share(1 / len(fewest)), facts.unit_rows, "measure groups")
+        self._check(domain, fewest, law)
         cells = written_cells(domain, fewest, self.dense_cells)
-        steps.append(
-            Step(
-                f"measure {'up to ' if found_out else ''}{len(fewest)} groups",
-                for_tables,
-                cells,
-                law.scale,
-                expected_absolute(law),
-            )
-        )
+        what = f"measure {'up to ' if found_out else ''}{len(fewest)} groups"
+        steps.append(Step(what, for_tables, cells, law.scale, expected_absolute(law)))
         counted = sum(map(domain.cells, pairs)) if found_out else 0
         most = max(cells, min(len(fewest) * self.group_cells, domain.cells(domain.columns))) if found_out else cells
         return Plan(
@@ -164,11 +153,7 @@ class FieldGroups:
             bought = max(1.0, float(curator.measure([Clique()], for_total)[0].values[0]))
         groups = tied(domain, self._given(domain), curator.forbidden)
         if self._found_out(domain):
-            answer = curator.score(IndependenceGap("pairs", _pairs(domain), domain), for_pairs)
-            scores = dict(zip(_pairs(domain), answer.scores.tolist(), strict=True))
-            noise = answer.law.scale / SCORE_UNIT
-            least = noise * math.log(max(2, len(scores)))
-            groups = joined_groups(domain, groups, scores, least, self.group_cells)
+            groups = self._find(curator, groups, for_pairs, math.inf if bought is None else bought)
         part = purse.left.share(1 / len(groups))
         law = law_for(part, curator.unit_rows, "measure groups")
         noisy = []
@@ -184,11 +169,30 @@ class FieldGroups:
         ]
         return BlockModel(domain, tuple(blocks), total)
 
+    def _check(self, domain: Domain, groups: Sequence[Group], law: Law) -> None:
+        """Refuses in advance what cannot be held."""
+        for group in groups:
+            check_cells(domain, group, self.name)
+            cells = domain.cells(group.columns)
+            if cells > self.dense_cells:
+                check_sparse(law, cells, self._threshold(law, cells), f"method {self.name}")
+
+    def _find(self, curator: Curator, groups: list[Group], cost: Cost, total: float) -> list[Group]:
+        """The groups that noisy pair scores suggest; as they are where no score could exceed the noise."""
+        domain = curator.domain
+        gaps = IndependenceGap("pairs", _pairs(domain), domain)
+        law = score_law(cost, len(gaps.options), gaps.sensitivity * curator.unit_rows, "score pairs")
+        if _least(law, domain) >= 2.0 * total:  # the largest possible score
+            return groups
+        answer = curator.score(gaps, cost)
+        scores = dict(zip(gaps.options, answer.scores.tolist(), strict=True))
+        return joined_groups(domain, groups, scores, _least(law, domain), self.group_cells)
+
     def _weights(self, noisy: NoisyGroup, total: float) -> Floats:
         """Counts of the cells that are kept, 0 elsewhere."""
         values = noisy.values.astype(np.float64)
         cut = self._threshold(noisy.law, noisy.cells)
-        loud = noisy.cells * expected_absolute(noisy.law) > total / 4.0
+        loud = noisy.cells * expected_absolute(noisy.law) > _LOUD * total
         if self.published or noisy.threshold is not None or loud:
             kept = np.where(values >= cut, values, 0.0)
             # Where not a single cell passes, what little the table says is better than nothing.
@@ -260,6 +264,11 @@ def _pairs(domain: Domain) -> list[Clique]:
     """All pairs, without the largest if their tables could not be counted together."""
     pairs = (Clique(pair) for pair in itertools.combinations(live_columns(domain), 2))
     return within(domain, pairs, COUNTED_CELLS)
+
+
+def _least(law: Law, domain: Domain) -> float:
+    """What a pair's noisy score must exceed: more than all the noise is likely to reach."""
+    return law.scale / SCORE_UNIT * math.log(max(2, len(_pairs(domain))))
 
 
 def _sum(groups: Sequence[NoisyGroup]) -> float:
