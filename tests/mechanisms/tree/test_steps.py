@@ -1,6 +1,7 @@
 """Steps: budgets that add up for every shape, options that are refused, and models that keep what was promised."""
 
 import itertools
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -8,13 +9,18 @@ import pytest
 
 from tests.mechanisms.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.mechanisms.test_independent import voters
+from understudy.audit.neighbours import designed_pairs, random_pairs
+from understudy.audit.replay import check_pair
 from understudy.errors import ResourceError, UsageError
 from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mechanism import SharesStructure
 from understudy.mechanisms.tree.steps import Steps
 from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.privacy.secure import SecureRandomizer
 from understudy.synthesizer.design import Design
-from understudy.testing.doubles import NoNoise
+from understudy.testing import tables
+from understudy.testing.doubles import NoNoise, SeededRandomizer
+from understudy.testing.pipeline import Case
 
 SIZES = {"a": 2, "b": 3, "c": 2, "d": 4}
 
@@ -205,6 +211,33 @@ def test_only_a_run_without_choices_has_all_its_laws_fixed_beforehand():
     assert Steps(sequence="a,b").plan(facts, rho(1)).fixed
     for chosen in (Steps(), Steps(sequence="a,b", stopping="range"), Steps(choice="grouped")):
         assert not chosen.plan(facts, rho(1)).fixed
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stopping": "privtree", "layers": 3},
+        {"choice": "grouped"},
+        {"utility": "information_gain", "rows_bound": 20},
+        {"sequence": "*", "allocation": "custom", "shares": "0.2,0.2,0.6", "n_policy": "estimated"},
+        {"as_published": "2020"},
+    ],
+)
+def test_neighbours_get_the_same_everything_from_the_same_answers(options):
+    for schema in (tables.small(), tables.several_rows()):
+        case = Case(schema, "steps", Budget(1.0), options)
+        fixed = [pair for pair in designed_pairs(schema) if not pair.name.startswith("hostile")]
+        for number, pair in enumerate([*fixed[::4], *random_pairs(schema, 2, np.random.default_rng(6))]):
+            check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(number))
+
+
+def test_a_published_run_is_charged_its_true_cost_and_claims_nothing():
+    case = Case(tables.small(), "steps", Budget(1.55), {"as_published": "2020", "layers": 2})
+    release = case.release(tables.some_rows(tables.small(), 50, seed=1), SecureRandomizer())
+    assert json.loads(release.ledger[-1])["cost_epsilon"] == 155 * UNIT // 100
+    assert release.statement.spent == release.statement.granted
+    assert release.statement.claim is None
+    assert "as published in 2020" in release.statement.markdown()
 
 
 def test_the_number_of_rows_is_never_read():

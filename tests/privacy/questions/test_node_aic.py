@@ -1,15 +1,21 @@
 """AIC inside nodes: the printed numbers, the law of the draw, and its sensitivity by brute force."""
 
-import itertools
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.mechanisms.door import door, letters, rows_of
+from understudy.audit.replay import Leak, Pipeline, check_pair
 from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
+from understudy.models.tree.structure import Structure
 from understudy.privacy.calibrate import selection_rate
 from understudy.privacy.cost import UNIT, Cost
 from understudy.privacy.questions.node_aic import (
@@ -21,6 +27,8 @@ from understudy.privacy.questions.node_aic import (
     ordered_splits,
     split_count,
 )
+from understudy.privacy.randomizer import Randomizer
+from understudy.testing.doubles import NoNoise
 
 HUNDRED = {"a": np.array([[60, 40]]), "b": np.array([[30, 50, 20]]), "c": np.array([[97, 3]])}
 EVERY = np.ones((1, 3), dtype=bool)
@@ -184,3 +192,59 @@ def test_only_compared_columns_count_for_stopping() -> None:
         AicRange("stop", ["a"], np.zeros((1, 1), dtype=bool), np.ones((1, 2), dtype=bool))
     with pytest.raises(UsageError, match="thousandths"):
         AicRange("stop", ["a"], np.ones((1, 1), dtype=bool), np.ones((1, 2), dtype=bool), -1)
+
+
+def test_no_outcome_of_a_choice_is_more_than_its_price_likelier_for_a_neighbour() -> None:
+    # Every table of two binary columns with up to six rows a cell, each with one row more, priced at ε = 1.
+    quality = NodeAic("split", ["a", "b"], np.ones((7**4, 2), dtype=bool))
+    rate = float(selection_rate(Cost(epsilon=UNIT), quality.sensitivity, "split", monotone=True))
+    joint = np.indices((7, 7, 7, 7)).reshape(4, -1).T
+
+    def log_chances(cells: np.ndarray) -> np.ndarray:
+        table = cells.reshape(-1, 2, 2)
+        scores = quality.scores({"a": table.sum(axis=2), "b": table.sum(axis=1)}) * rate
+        return scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+
+    worst = max(
+        float(np.abs(log_chances(joint) - log_chances(joint + np.eye(4, dtype=np.int64)[place])).max())
+        for place in range(4)
+    )
+    assert 0.6 < worst <= 1.0
+
+
+@dataclass(frozen=True)
+class OccupiedAic:
+    """The published score: the number of parameters is that of occupied codes. Its bound of 2 does not hold."""
+
+    name: str = "split"
+    options: tuple[str, ...] = ("a", "b")
+    columns: tuple[str, ...] = ("a", "b")
+    sensitivity: Fraction = Fraction(2 * AIC_UNIT)
+    monotone: bool = True
+
+    @property
+    def allowed(self) -> np.ndarray:
+        return np.ones((1, 2), dtype=bool)
+
+    def scores(self, exact: Mapping[str, np.ndarray]) -> np.ndarray:
+        empty = [2 * AIC_UNIT * (exact[name] == 0).sum(axis=1) for name in self.columns]
+        return np.stack([part - node_aic(exact[name]) for part, name in zip(empty, self.columns, strict=True)], axis=1)
+
+
+def test_replay_catches_the_score_of_occupied_codes_and_passes_ours() -> None:
+    schema = letters({"a": 2, "b": 3})
+    table = rows_of({"a": [0] * 10, "b": [1] * 10})
+    neighbour = rows_of({"a": [0] * 10 + [1], "b": [1] * 11})
+
+    def pipeline(quality: object) -> Pipeline:
+        def run(rows: pa.Table, randomizer: Randomizer) -> tuple[bytes, Cost]:
+            curator = door(rows, schema, Cost(epsilon=UNIT), randomizer)
+            structure = Structure.root(curator.domain)
+            chosen = curator.select_within(structure.partition(), quality, Cost(epsilon=UNIT))  # type: ignore[arg-type]
+            return repr(chosen).encode(), Cost(epsilon=UNIT)
+
+        return run
+
+    check_pair(pipeline(NodeAic("split", ["a", "b"], np.ones((1, 2), dtype=bool))), table, neighbour, NoNoise())
+    with pytest.raises(Leak, match="moved"):
+        check_pair(pipeline(OccupiedAic()), table, neighbour, NoNoise())
