@@ -56,9 +56,13 @@ def mixed_frame(rows: int = 500, seed: int = 1) -> pd.DataFrame:
 
 
 def shuffled(frame: pd.DataFrame, seed: int = 7) -> pd.DataFrame:
-    """The same columns, each in an order of its own: no association is left."""
+    """Each column drawn from itself with replacement: no association is left.
+
+    With replacement, because a greedy tree finds no first split between tables whose columns agree exactly.
+    """
     rng = np.random.default_rng(seed)
-    return pd.DataFrame({name: frame[name].to_numpy(dtype=object)[rng.permutation(len(frame))] for name in frame})
+    rows = len(frame)
+    return pd.DataFrame({name: frame[name].to_numpy(dtype=object)[rng.integers(0, rows, rows)] for name in frame})
 
 
 def rows_of(frame: object, schema: Schema) -> Rows:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 from scipy.stats import chi2
 
 __all__ = ["Tested", "pearson"]
@@ -39,9 +40,10 @@ def pearson(counts: Ints, shape: tuple[int, int], cells: Ints | None = None) -> 
     rows, columns = places // shape[1], places % shape[1]
     by_row = np.bincount(rows, observed, shape[0])
     by_column = np.bincount(columns, observed, shape[1])
-    degrees = (int((by_row > 0).sum()) - 1) * (int((by_column > 0).sum()) - 1)
-    if degrees < 1:
+    used = int((by_row > 0).sum()), int((by_column > 0).sum())
+    if min(used) < 2:
         return None
+    degrees = (used[0] - 1) * (used[1] - 1)
     total = float(observed.sum())
     expected = by_row[rows] * by_column[columns] / total
     # Σ(O − E)²/E = Σ O²/E − n; summed as (O/E − 1)·O, which loses less.
@@ -51,13 +53,21 @@ def pearson(counts: Ints, shape: tuple[int, int], cells: Ints | None = None) -> 
 
 
 def converted(statistic: float, degrees: int, common: int) -> float:
-    """The statistic on `common` degrees of freedom with the same p-value; by a cube root where p underflows."""
+    """The statistic on `common` degrees of freedom with the same p-value, also where that is below all floats."""
     if degrees == common:
         return statistic
     p_value = float(chi2.sf(statistic, degrees))
     if p_value > LEAST_P:
         return float(chi2.isf(p_value, common))
-    spread = 2 / (9 * degrees)
-    place = ((statistic / degrees) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
-    wide = 2 / (9 * common)
-    return float(common * max(0.0, 1 - wide + place * math.sqrt(wide)) ** 3)
+    target = _log_tail(statistic, degrees)
+    low, high = float(common), statistic + 2.0 * common
+    while _log_tail(high, common) > target:
+        high *= 2
+    return float(brentq(lambda place: _log_tail(place, common) - target, low, high, xtol=1e-9, rtol=1e-12))
+
+
+def _log_tail(statistic: float, degrees: int) -> float:
+    """log P(χ² > statistic) far in the tail: y^(a−1) e^(−y) / Γ(a) / (1 − (a − 1)/y) with y = x/2, a = k/2."""
+    place, shape = statistic / 2, degrees / 2
+    lead = (shape - 1) * math.log(place) - place - math.lgamma(shape)
+    return lead - math.log1p(-min((shape - 1) / place, 0.999_999))

@@ -1,0 +1,35 @@
+"""The products of a design equal those of the matrix written out."""
+
+import numpy as np
+import pytest
+
+from understudy.evaluate.models.design import Design, design_of
+from understudy.evaluate.models.terms import factor, product, slope
+
+
+@pytest.fixture(scope="module")
+def design() -> Design:
+    rng = np.random.default_rng(1)
+    one, two = factor(list("abcd"), rng.integers(0, 4, 60)), factor(list("xyz"), rng.integers(0, 3, 60))
+    number = slope("n", rng.normal(5, 2, 60))
+    return design_of([one, number, two, product(one, two), product(two, number)], 60)
+
+
+def test_products(design: Design) -> None:
+    rng = np.random.default_rng(2)
+    dense, weights, vector = design.dense(), rng.random(60), rng.normal(size=design.width)
+    assert dense.shape == (60, design.width)
+    np.testing.assert_allclose(design.predict(vector), dense @ vector)
+    np.testing.assert_allclose(design.collect(weights), dense.T @ weights)
+    np.testing.assert_allclose(design.cross(weights), dense.T @ (weights[:, None] * dense))
+    matrix = rng.normal(size=(design.width, design.width))
+    np.testing.assert_allclose(design.quadratic(matrix), np.einsum("ij,jk,ik->i", dense, matrix, dense))
+
+
+def test_take(design: Design) -> None:
+    index = np.array([3, 3, 10])
+    np.testing.assert_array_equal(design.take(index).dense(), design.dense()[index])
+
+
+def test_intercept_alone() -> None:
+    np.testing.assert_array_equal(design_of([], 4).dense(), np.ones((4, 1)))

@@ -1,0 +1,45 @@
+"""specks: what it sees, what it cannot see, and which columns give rows away."""
+
+import pandas as pd
+import pytest
+
+from tests.evaluate.examples import context, mixed, mixed_frame, pair_of, shuffled
+from understudy.evaluate.propensity.specks import Specks
+from understudy.schema import Category, Schema, Unit
+
+FRAME = mixed_frame(500)
+
+
+def test_other_shares_are_seen_by_the_regression() -> None:
+    other = FRAME.copy()
+    other.loc[other.index[:250], "sex"] = "F"
+    result = Specks().compare(pair_of(FRAME, other), context("specks"))
+    assert result.score("logistic").value > 1.5 * result.score("logistic").yardstick  # type: ignore[operator]
+    assert result.detail("columns").records(1)[0]["column"] == "sex"
+
+
+def test_lost_associations_are_seen_with_interactions() -> None:
+    pair = pair_of(FRAME, shuffled(FRAME))
+    main = Specks().compare(pair, context("specks"))
+    every = Specks(terms="interactions").compare(pair, context("specks"))
+    assert every.score("logistic").value > main.score("logistic").value + 0.2  # type: ignore[operator]
+    assert "single columns" in main.notes[0]
+    assert not every.notes
+
+
+def test_exact_value_for_one_column() -> None:
+    """One binary column: the scores take two values, and the distance is the difference of shares."""
+    schema = Schema(columns=(Category(name="a", labels=("x", "y"), missing=False),), unit=Unit())
+    first = pd.DataFrame({"a": ["x"] * 30 + ["y"] * 70})
+    second = pd.DataFrame({"a": ["x"] * 55 + ["y"] * 45})
+    result = Specks().compare(pair_of(first, second, schema=schema), context("specks"))
+    assert result.value == pytest.approx(0.25)
+    assert result.score("cart").value == pytest.approx(0.25)
+
+
+def test_reasons() -> None:
+    small = Specks().compare(pair_of(FRAME, FRAME.head(5)), context("specks"))
+    assert "fewer than 10 rows" in small.why_not
+    folds = Specks(scheme="folds").compare(pair_of(FRAME, FRAME.head(40)), context("specks"))
+    assert "fewer than 50 rows" in folds.why_not
+    assert mixed().title == "mixed"
