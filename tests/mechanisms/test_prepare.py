@@ -11,8 +11,8 @@ from understudy.errors import UsageError
 from understudy.marginals.answer import Discovery, Law
 from understudy.mechanisms.independent import Independent
 from understudy.mechanisms.laplace import Laplace
+from understudy.mechanisms.preparation.private_bins import equal_mass_edges
 from understudy.mechanisms.prepare import (
-    equal_mass_edges,
     failure_delta,
     granted_cost,
     most_frequent,

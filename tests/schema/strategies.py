@@ -34,7 +34,7 @@ from understudy.schema import (
     Unit,
 )
 from understudy.schema.bins import bin_starts, values_between
-from understudy.schema.column import NumberColumn
+from understudy.schema.column import BIN_RULES, NumberColumn
 from understudy.schema.rule import labels_for_rules
 
 __all__ = ["COLUMNS", "HOSTILE", "columns", "labels", "names", "schemas"]
@@ -118,6 +118,8 @@ def categories(draw: st.DrawFn, name: str) -> Category:
         return Category(name=name, labels=tuple(map(str, numbers)), **shared)
     listed = draw(st.lists(labels(), min_size=1, max_size=5, unique=True))
     other = draw(st.none() | labels().filter(lambda text: text not in listed))
+    if draw(st.integers(0, 3)) == 0:
+        return Category(name=name, labels=tuple(listed), other=other, rare="private", **shared)
     groups = draw(st.dictionaries(st.sampled_from(listed), labels(), max_size=3))
     return Category(name=name, labels=tuple(listed), other=other, groups=groups, **shared)
 
@@ -142,7 +144,7 @@ def _binned(draw: st.DrawFn, column: NumberColumn, point: Callable[[int], object
     choices: list[object] = [
         None,
         UniformBins(draw(st.integers(1, min(values, 40)))),
-        PrivateBins(draw(st.integers(1, 9))),
+        PrivateBins(draw(st.integers(1, 9)), draw(st.sampled_from(BIN_RULES))),
     ]
     if values > 1:
         inner = draw(st.lists(st.integers(1, values - 1), max_size=4, unique=True))
@@ -258,6 +260,8 @@ def _formulas(modelled: Sequence[Column]) -> list[st.SearchStrategy[object]]:
 @st.composite
 def _conditions(draw: st.DrawFn, column: Column) -> tuple[str | None, ...] | Range | None:
     """A condition that some, not all, codes of the column meet; None if it has none."""
+    if isinstance(column, Category) and column.rare == "private":
+        return None
     if isinstance(column, (Category, Boolean)):
         codes = [*labels_for_rules(column), *([None] if column.missing else [])]
         most = len(codes) - 1

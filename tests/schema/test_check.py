@@ -60,6 +60,13 @@ def test_valid_schemas_have_no_problems(schema: Schema) -> None:
             problems(Category(name="c", labels=("x",), groups={"x": "D"}, within="sex"), SEX),
             "'D' is not a label of column 'sex'",
         ),
+        (
+            problems(
+                Category(name="c", labels=("x",), groups={"x": "F"}, within="sex"),
+                dataclasses.replace(SEX, rare="private"),
+            ),
+            "rare labels of column 'sex' may share one code",
+        ),
     ],
 )
 def test_each_rule_is_checked(found: list[str], reason: str) -> None:

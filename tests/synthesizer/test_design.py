@@ -8,6 +8,7 @@ import pytest
 from tests.release.people import everything, simple
 from understudy.errors import ResourceError, UsageError
 from understudy.privacy.cost import Budget
+from understudy.schema import Integer, PrivateBins, Schema, Unit
 from understudy.synthesizer.design import Copies, Design, check_disk, check_memory, plan
 
 
@@ -65,3 +66,13 @@ def test_near_misses_are_named() -> None:
 @pytest.mark.parametrize(("copies", "runs"), [(Copies(3, "resample"), 1), (Copies(3, "resanitize"), 3)])
 def test_only_resanitized_copies_measure_again(copies: Copies, runs: int) -> None:
     assert copies.runs == runs
+
+
+@pytest.mark.parametrize(("by", "summed"), [("mass", True), ("quantiles", False), ("privtree", False)])
+def test_choices_and_trees_are_not_summed_as_if_they_were_gaussian(by: str, *, summed: bool) -> None:
+    """Bins by mass are a Gaussian histogram, so the exact sum may include them; a draw or a tree is none."""
+    schema = Schema((Integer(name="pay", lower=0, upper=999, bins=PrivateBins(4, by)),), Unit())
+    design = Design.of(schema, "independent", Budget(1.0, 1e-6))
+    assert bool(design.variances) is summed
+    by_price = Budget(1.0, 1e-6).cost("concentrated")
+    assert (design.granted.rho > by_price.rho) is summed

@@ -15,6 +15,7 @@ from understudy.codec.derived import derived_column, derived_type
 from understudy.codec.forbidden import forbidden_cells
 from understudy.codec.label_codec import LabelCodec, boolean_codec
 from understudy.codec.number_codec import NumberCodec
+from understudy.codec.pool.pool_codec import Pool, PoolCodec, checked_pool
 from understudy.codec.split.split_codec import SplitCodec
 from understudy.codec.support import Number
 from understudy.errors import UsageError, nearest
@@ -52,8 +53,10 @@ class TableCodec:
         codecs: Mapping[str, ColumnCodec | SplitCodec],
         labels: Mapping[str, tuple[str, ...]],
         edges: Mapping[str, tuple[Number, ...]],
+        pools: Mapping[str, Pool] | None = None,
     ) -> None:
         self.schema = schema
+        self.pools = dict(pools or {})
         self.labels = dict(labels)
         self.edges = dict(edges)
         self._columns = dict(codecs)
@@ -74,6 +77,7 @@ class TableCodec:
         edges: Mapping[str, Sequence[Number]] | None = None,
         *,
         columns: Iterable[str] | None = None,
+        pools: Mapping[str, Pool] | None = None,
     ) -> "TableCodec":
         """The codec of a schema.
 
@@ -82,6 +86,7 @@ class TableCodec:
             labels: Discovered labels of open categories.
             edges: Bin edges of columns with private bins, on the column's axis.
             columns: Restricts the codec to these columns, so that others need not be settled yet.
+            pools: Rare labels that share one code, with their shares, of categories that ask for that.
 
         Raises:
             UsageError: if an open category or a privately binned column is not settled.
@@ -89,14 +94,17 @@ class TableCodec:
         found = {name: tuple(texts) for name, texts in (labels or {}).items()}
         given = {name: tuple(_number(edge) for edge in places) for name, places in (edges or {}).items()}
         chosen = None if columns is None else set(columns)
+        pooled = {
+            name: checked_pool(name, _labels_of(schema.column(name)), pool) for name, pool in (pools or {}).items()
+        }
         for name in sorted((chosen or set()) | set(found) | set(given)):
             _check_settled(schema.column(name), is_labelled=name in found, is_cut=name in given)
         codecs = {
-            column.name: _codec_of(column, found.get(column.name), given.get(column.name))
+            column.name: _codec_of(column, found.get(column.name), given.get(column.name), pooled.get(column.name))
             for column in schema.modelled
             if chosen is None or column.name in chosen
         }
-        return cls(schema, codecs, found, given)
+        return cls(schema, codecs, found, given, pooled)
 
     @cached_property
     def forbidden(self) -> tuple[Forbidden, ...]:
@@ -181,11 +189,15 @@ class TableCodec:
         return found
 
     def to_json(self) -> dict[str, dict[str, list[str] | list[Number]]]:
-        """Settled labels and edges: with the schema, all that is needed to build this codec again."""
-        return {
+        """Settled labels, edges and rare labels: with the schema, all that is needed to build this codec again."""
+        document: dict[str, dict[str, list[str] | list[Number]]] = {
             "labels": {name: list(texts) for name, texts in self.labels.items()},
             "edges": {name: list(places) for name, places in self.edges.items()},
         }
+        if self.pools:
+            document["rare"] = {name: [label for label, _ in pool] for name, pool in self.pools.items()}
+            document["shares"] = {name: [share for _, share in pool] for name, pool in self.pools.items()}
+        return document
 
     @classmethod
     def from_json(cls, schema: Schema, document: Mapping[str, object]) -> "TableCodec":
@@ -195,16 +207,21 @@ class TableCodec:
             raise UsageError(
                 "codec", "must hold lists of labels and lists of edges by column.", "Use to_json's output."
             )
-        return cls.of(schema, labels, edges)  # type: ignore[arg-type]
+        rare, shares = document.get("rare", {}), document.get("shares", {})
+        if not (_is_lists(rare, (str,)) and _is_lists(shares, (int, float)) and _same_sizes(rare, shares)):
+            raise UsageError("codec", "must hold one share for each rare label.", "Use to_json's output.")
+        pools = {name: tuple(zip(rare[name], shares[name], strict=True)) for name in rare}  # type: ignore[index, attr-defined]
+        return cls.of(schema, labels, edges, pools=pools)  # type: ignore[arg-type]
 
 
 def _codec_of(
-    column: Column, labels: tuple[str, ...] | None, edges: tuple[Number, ...] | None
+    column: Column, labels: tuple[str, ...] | None, edges: tuple[Number, ...] | None, pool: Pool | None
 ) -> ColumnCodec | SplitCodec:
     match column:
         case Category():
             layout = Layout(len(column.labels), other=column.other is not None, missing=column.missing)
-            return LabelCodec(column.labels, layout, _stored(column), other=column.other)
+            full = LabelCodec(column.labels, layout, _stored(column), other=column.other)
+            return full if pool is None else PoolCodec(full, pool)
         case OpenCategory():
             if labels is None:
                 rule = "is an open category whose labels are not discovered yet."
@@ -221,6 +238,11 @@ def _codec_of(
             places = settled_edges(column, edges)
             codec = NumberCodec(axis_of(column), places, special_of(column), missing=column.missing)
             return SplitCodec(codec, column.split) if isinstance(column, Integer) and column.split else codec
+
+
+def _labels_of(column: Column) -> tuple[str, ...]:
+    """Labels that may be pooled: none where the schema does not ask for it."""
+    return column.labels if isinstance(column, Category) and column.rare == "private" else ()
 
 
 def _check_settled(column: Column, *, is_labelled: bool, is_cut: bool) -> None:
@@ -251,6 +273,12 @@ def _is_lists(document: object, kinds: tuple[type, ...]) -> bool:
         isinstance(name, str) and isinstance(items, list) and all(_is_item(item, kinds) for item in items)
         for name, items in document.items()
     )
+
+
+def _same_sizes(one: object, other: object) -> bool:
+    assert isinstance(one, Mapping)
+    assert isinstance(other, Mapping)
+    return {name: len(items) for name, items in one.items()} == {name: len(items) for name, items in other.items()}
 
 
 def _is_item(item: object, kinds: tuple[type, ...]) -> bool:

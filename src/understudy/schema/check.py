@@ -120,6 +120,9 @@ def _within_problems(column: Category, within: str, columns: Mapping[str, Column
         yield Problem(f"{here}.within", f"column {shown(within)} is not in the schema.", suggest(within, columns))
     elif not isinstance(parent, Category):
         yield Problem(f"{here}.within", f"column {shown(within)} must be a category, not {parent.kind}.")
+    elif parent.rare == "private":
+        rule = f"rare labels of column {shown(within)} may share one code, so that nothing can lie within them."
+        yield Problem(f"{here}.within", rule, "Keep the rare labels of that column, or drop within.")
     else:
         labels = frozenset(parent.labels)
         for group in dict.fromkeys(column.groups.values()):

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 __all__ = [
+    "BIN_RULES",
+    "RARE_RULES",
     "STORAGE",
     "Bins",
     "Boolean",
@@ -84,12 +86,23 @@ class GivenBins:
 
 @dataclass(frozen=True, slots=True)
 class PrivateBins:
-    """At most `count` bins of similar noisy mass, chosen through the door and paid for."""
+    """At most `count` bins, chosen through the door and paid for.
+
+    `by` says how: "mass" (neighbouring cells of a noisy fine grid, of similar noisy mass), "quantiles" (cuts drawn one
+    layer after the other, so that the rows fall apart evenly) or "privtree" (ranges halved where enough rows lie).
+    """
 
     count: int
+    by: str = "mass"
 
 
 Bins = UniformBins | GivenBins | PrivateBins
+
+BIN_RULES = ("mass", "quantiles", "privtree")
+"""How private bins may be chosen."""
+
+RARE_RULES = ("keep", "private")
+"""What may become of the rare labels of a category."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +120,8 @@ class Category(Named):
     """A closed list of labels (always text; `storage: int64` writes them out as integers).
 
     `other` names the code for values outside the list; without it they count as missing. `groups` maps labels to a
-    coarser level (city → state); `within` names the column that must then hold the group.
+    coarser level (city → state); `within` names the column that must then hold the group. `rare: private` gives all
+    labels of low noisy count one code (paid for), from which they are drawn by their noisy counts when rows are made.
     """
 
     kind: ClassVar[str] = "category"
@@ -115,6 +129,7 @@ class Category(Named):
     other: str | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
     within: str | None = None
+    rare: str = "keep"
 
     def __post_init__(self) -> None:
         _freeze(self, "labels")

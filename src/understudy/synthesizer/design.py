@@ -133,6 +133,8 @@ class Design:
         one_row = self.schema.unit.sensitivity == 1
         if not (self.plan.fixed and one_row and self.granted.rho) or self.granted.delta:
             return ()
+        if any(step.noise_scale is None for step in self.plan.steps):  # choices and trees have no such noise
+            return ()
         laws = [law_for(step.cost, 1, step.name) for step in self.plan.steps]
         return tuple(sorted([law.parameter for law in laws] * self.runs))
 

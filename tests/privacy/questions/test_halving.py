@@ -46,8 +46,8 @@ def test_public_limits_end_the_growth() -> None:
     assert [stop - start for start, stop in shallow.leaves] == [250] * 4
     few = Halving.of("a", 1000, most_leaves=3).after(np.array([True]))
     few = few.after(np.array([True, True]))
-    assert few.finished
-    assert few.leaves == ((0, 500), (500, 1000))
+    assert few.ranges == ((0, 250), (250, 500), (500, 1000))
+    assert few.after(np.array([True, True])).leaves == few.ranges
 
 
 def test_without_noise_a_tree_follows_the_counts() -> None:

@@ -19,6 +19,8 @@ from understudy.schema.checks.column import column_problems
         (Category(name="c", labels=("a",), groups={"a": 1}), "1 must be text"),
         (Category(name="c", labels=("a",), groups=("a",)), "must map labels"),
         (Category(name="c", labels=("a",), within="d"), "needs groups"),
+        (Category(name="c", labels=("a",), rare="pool"), "columns.c.rare: 'pool' is not known"),
+        (Category(name="c", labels=("a",), groups={"a": "x"}, rare="private"), "groups of labels would be torn apart"),
         (Category(name="c", labels=("1", "x"), storage="int64"), "'x' cannot be written as int64"),
         (Category(name="c", labels=("07",), storage="int64"), "'07' cannot be written"),
         (Category(name="c", labels=("-0",), storage="int64"), "'-0' cannot be written"),
@@ -53,6 +55,7 @@ def test_each_rule_is_checked(column: object, reason: str) -> None:
         Category(name="c", labels=("-128", "0", "127"), other="5", storage="int8"),
         Category(name="c", labels=("18446744073709551615",), storage="uint64"),
         Category(name="c", labels=("a",), groups={"a": "x"}),
+        Category(name="c", labels=("a", "b"), other="c", rare="private"),
         Derived(name="c", formula=LinearSum({"x": 1.0}), storage="int32"),
     ],
 )

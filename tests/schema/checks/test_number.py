@@ -61,6 +61,7 @@ WRONG = [
     (integer(bins=UniformBins(0)), "bins: 0 must be between 1 and 1,000,000"),
     (integer(0, 10**9, bins=UniformBins(1_000_001)), "must be between 1 and 1,000,000"),
     (integer(bins=PrivateBins(0)), "must be between"),
+    (integer(bins=PrivateBins(4, "quantile")), "bins.by: 'quantile' is no way to choose bins. Did you mean"),
     (integer(bins=UniformBins(11)), "11 bins are more than the 10 values"),
     (integer(step=3, bins=UniformBins(5)), "5 bins are more than the 4 values"),
     (integer(bins=4), "must be UniformBins"),

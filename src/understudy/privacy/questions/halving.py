@@ -67,7 +67,9 @@ class Halving:
     decay: float = 2.0
 
     @classmethod
-    def of(cls, column: str, codes: int, *, theta: int = 0, most_depth: int = 64, most_leaves: int = 2**20) -> "Halving":
+    def of(
+        cls, column: str, codes: int, *, theta: int = 0, most_depth: int = 64, most_leaves: int = 2**20
+    ) -> "Halving":
         """One range of all codes, to be halved."""
         whole = ((0, codes),)
         nodes, leaves = (whole, ()) if codes > 1 else ((), whole)
@@ -84,6 +86,11 @@ class Halving:
         return np.full(len(self.nodes), self.depth, dtype=np.int64)
 
     @property
+    def ranges(self) -> tuple[Range, ...]:
+        """All ranges, open or not, in the order of their codes."""
+        return tuple(sorted([*self.leaves, *self.nodes]))
+
+    @property
     def finished(self) -> bool:
         """Whether no range is open."""
         return not self.nodes
@@ -91,13 +98,12 @@ class Halving:
     def after(self, split: Bools) -> "Halving":
         """The next layer: halves of what was split, leaves of the rest.
 
-        Where all leaves would be more than `most_leaves`, nothing is split any more.
+        Where all leaves would be more than `most_leaves`, the first ranges of the layer are halved, as many as fit.
         """
-        chosen = list(zip(self.nodes, split.tolist(), strict=True))
-        halves = [half for node, wanted in chosen if wanted for half in _halved(node)]
-        kept = [node for node, wanted in chosen if not wanted]
-        if len(self.leaves) + len(kept) + len(halves) > self.most_leaves:
-            halves, kept = [], list(self.nodes)
+        room = self.most_leaves - len(self.leaves) - len(self.nodes)
+        wanted = set(np.flatnonzero(split)[: max(room, 0)].tolist())
+        halves = [half for place in sorted(wanted) for half in _halved(self.nodes[place])]
+        kept = [node for place, node in enumerate(self.nodes) if place not in wanted]
         deeper = self.depth + 1 < self.most_depth
         open_nodes = [half for half in halves if deeper and half[1] - half[0] > 1]
         closed = [half for half in halves if not deeper or half[1] - half[0] == 1]

@@ -7,6 +7,7 @@ from understudy.errors import Problem
 from understudy.schema.checks.number import MOST_BINS, WHOLE_LIMITS, number_column_problems
 from understudy.schema.checks.value import count_problems, label_problems, text_problems
 from understudy.schema.column import (
+    RARE_RULES,
     STORAGE,
     Boolean,
     Category,
@@ -85,6 +86,11 @@ def _category_problems(column: Category) -> Iterator[Problem]:
             rule = f"{shown(bad)} cannot be written as {column.storage}."
             yield Problem(f"{here}.labels", rule, "Use storage: string, or labels such as 7 (not 07).")
     yield from _group_problems(column)
+    if column.rare not in RARE_RULES:
+        yield Problem(f"{here}.rare", f"{shown(column.rare)} is not known.", suggest(str(column.rare), RARE_RULES))
+    elif column.rare == "private" and (column.groups or column.within):
+        rule = "rare labels may share one code, so that groups of labels would be torn apart."
+        yield Problem(f"{here}.rare", rule, "Drop groups and within, or keep rare labels.")
 
 
 def _group_problems(column: Category) -> Iterator[Problem]:

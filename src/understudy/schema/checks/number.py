@@ -11,6 +11,7 @@ from understudy.errors import Problem
 from understudy.schema.bins import number_of, step_of, values_between
 from understudy.schema.checks.value import count_problems, is_whole, point_problem, text_problems, written
 from understudy.schema.column import (
+    BIN_RULES,
     STORAGE,
     Date,
     Datetime,
@@ -159,6 +160,9 @@ def _bin_problems(column: NumberColumn) -> Iterator[Problem]:
         case UniformBins() | PrivateBins():
             problems = list(count_problems(bins.count, where, MOST_BINS))
             yield from problems
+            if isinstance(bins, PrivateBins) and bins.by not in BIN_RULES:
+                rule = f"{shown(bins.by)} is no way to choose bins."
+                yield Problem(f"{where}.by", rule, suggest(str(bins.by), BIN_RULES))
             values = values_between(column)
             if not problems and isinstance(bins, UniformBins) and values is not None and bins.count > values:
                 rule = f"{bins.count} bins are more than the {values} values between the bounds."

@@ -6,7 +6,18 @@ from collections.abc import Iterator, Mapping
 from understudy.errors import Problem
 from understudy.schema.bins import bin_starts, number_of
 from understudy.schema.checks.value import label_problems, point_problem, text_problems
-from understudy.schema.column import Column, Date, Datetime, Derived, Float, Integer, NumberColumn, OpenCategory, Time
+from understudy.schema.column import (
+    Category,
+    Column,
+    Date,
+    Datetime,
+    Derived,
+    Float,
+    Integer,
+    NumberColumn,
+    OpenCategory,
+    Time,
+)
 from understudy.schema.place import below, place, shown, suggest
 from understudy.schema.rule import Impossible, Range, bins_inside, labels_for_rules
 
@@ -39,6 +50,9 @@ def _condition_problems(name: object, said: object, rule: str, columns: Mapping[
         yield Problem(here, "is a derived column, which follows from others.", "State the rule on its sources.")
     elif isinstance(column, OpenCategory):
         yield Problem(here, "is an open category: its labels are not known beforehand.", "Make it a closed category.")
+    elif isinstance(column, Category) and column.rare == "private":
+        rule = "its rare labels may share one code, so that no rule can tell them apart."
+        yield Problem(here, rule, "Keep the rare labels of this column, or drop the condition.")
     elif isinstance(said, Range):
         yield from _range_problems(column, said, here)
     elif isinstance(said, tuple) and said:

@@ -46,6 +46,7 @@ _VALUE_READERS: Mapping[str, Callable[[Reader, Tree, str], object]] = {
     "other": Reader.text,
     "groups": Reader.text_map,
     "within": Reader.text,
+    "rare": Reader.text,
     "most_labels": Reader.whole,
     "step": Reader.whole,
     "decimals": Reader.whole,
@@ -131,9 +132,10 @@ def _bins(reader: Reader, tree: Tree, here: str, kind: str) -> Bins | None:
         edges = reader.points(tree, here, kind)
         return None if edges is None else GivenBins(edges)
     if isinstance(tree, Entries):
-        fields = reader.fields(tree, here, ("private",), required=("private",))
+        fields = reader.fields(tree, here, ("private", "by"), required=("private",))
         count = reader.whole(fields["private"], f"{here}.private") if "private" in fields else None
-        return None if count is None else PrivateBins(count)
+        rule = reader.text(fields["by"], f"{here}.by") if "by" in fields else "mass"
+        return None if count is None or rule is None else PrivateBins(count, rule)
     count = reader.whole(tree, here)
     return None if count is None else UniformBins(count)
 

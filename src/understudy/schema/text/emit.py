@@ -116,7 +116,7 @@ def _value(value: object) -> object:
         case UniformBins():
             return _scalar(value.count)
         case PrivateBins():
-            return {"private": _scalar(value.count)}
+            return {"private": _scalar(value.count)} | ({} if value.by == "mass" else {"by": _scalar(value.by)})
         case GivenBins():
             return [_scalar(edge) for edge in value.edges]
         case _:

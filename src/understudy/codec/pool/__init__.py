@@ -1,0 +1,1 @@
+"""Categories with many rare labels: one code for all of them, and the way back."""
