@@ -27,7 +27,7 @@ __all__ = ["MeasuredShare", "measured_share"]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-DRAWS = 100_000
+DRAWS = 40_000
 LONGEST_SUM = 64  # longer sums of noise are taken as normal
 SEED = 20_180_501
 

@@ -1,0 +1,112 @@
+"""Shares from noisy answers: estimates, coverage that includes the noise, and refusals."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.release.people import people, simple
+from understudy.codec.table_codec import TableCodec
+from understudy.errors import UsageError
+from understudy.evaluate.pooling.shares import measured_share
+from understudy.marginals.answer import Law, Measurement
+from understudy.marginals.transcript import Transcript
+from understudy.release.release import Release
+from understudy.schema import Unit
+
+
+def _answers(release: Release, *measurements: Measurement) -> Release:
+    fitted = release.fits[0]
+    return dataclasses.replace(release, fits=(dataclasses.replace(fitted, transcript=Transcript(list(measurements))),))
+
+
+def _noisy(law: Law, counts: list[int], rng: np.random.Generator) -> Measurement:
+    exact = np.asarray(counts)
+    if law.kind == "laplace":
+        decay = np.exp(-1 / law.scale)
+        noise = rng.geometric(1 - decay, len(exact)) - rng.geometric(1 - decay, len(exact))
+    else:
+        noise = np.rint(rng.normal(0, law.scale, len(exact))).astype(np.int64)
+    return Measurement("sex", ("sex",), (2,), exact + noise, law)
+
+
+def test_share_of_a_real_release(plain_release: Release) -> None:
+    truth = float((people()["sex"] == "F").mean())
+    found = measured_share(plain_release, {"sex": "F"})
+    assert found.table_low <= truth <= found.table_high
+    assert found.population_low < found.table_low
+    assert found.population_high > found.table_high
+    assert found.runs == 1
+
+
+def test_variance_by_hand(plain_release: Release) -> None:
+    law = Law("gaussian", Fraction(100))
+    release = _answers(plain_release, Measurement("sex", ("sex",), (2,), np.array([300, 700]), law))
+    found = measured_share(release, {"sex": "F"})
+    assert found.estimate == pytest.approx(0.3)
+    assert found.privacy_variance == pytest.approx(100 * (0.49 + 0.09) / 1000**2)
+    assert found.sampling_variance == pytest.approx(0.21 / 1000)
+    half = 1.96 * np.sqrt(found.privacy_variance)
+    assert (found.table_low, found.table_high) == pytest.approx((0.3 - half, 0.3 + half), rel=0.01)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_coverage_includes_the_noise(plain_release: Release, kind: str) -> None:
+    law = Law("laplace", Fraction(20)) if kind == "laplace" else Law("gaussian", Fraction(800))
+    rng = np.random.default_rng(3)
+    hits = naive = 0
+    for _ in range(150):
+        counts = rng.multinomial(1000, [0.3, 0.7]).tolist()
+        found = measured_share(_answers(plain_release, _noisy(law, counts, rng)), {"sex": "F"})
+        hits += found.population_low <= 0.3 <= found.population_high
+        naive += abs(found.estimate - 0.3) <= 1.96 * np.sqrt(found.sampling_variance)
+    assert hits >= 135  # 95 % of 150 is 142.5; fewer than 135 has a chance below 0.3 %
+    assert naive < hits - 10  # forgetting the noise shows
+
+
+def test_runs_are_averaged(plain_release: Release) -> None:
+    law = Law("gaussian", Fraction(100))
+    fits = []
+    for count in (300, 320):
+        answer = Measurement("sex", ("sex",), (2,), np.array([count, 1000 - count]), law)
+        fits.append(dataclasses.replace(plain_release.fits[0], transcript=Transcript([answer])))
+    found = measured_share(dataclasses.replace(plain_release, fits=tuple(fits)), {"sex": "F"})
+    assert found.estimate == pytest.approx(0.31)
+    assert found.privacy_variance == pytest.approx(100 * (0.69**2 + 0.31**2) / 1000**2 / 2)
+    assert found.sampling_variance == pytest.approx(0.31 * 0.69 / 1000)
+
+
+def test_least_noise_wins(plain_release: Release) -> None:
+    domain = TableCodec.of(simple()).domain
+    pair = Measurement("both", ("sex", "voted"), (2, 2), np.full(4, 250), Law("gaussian", Fraction(1)))
+    single = Measurement("one", ("sex",), (2,), np.array([490, 510]), Law("gaussian", Fraction(9)))
+    assert domain.shape(("sex", "voted")) == (2, 2)
+    release = _answers(plain_release, single, pair)
+    assert measured_share(release, {"sex": "F"}).question == "both"
+    assert measured_share(release, {"sex": "F", "voted": "true"}).estimate == pytest.approx(0.25)
+
+
+def test_refusals(plain_release: Release) -> None:
+    only = _answers(plain_release, Measurement("sex", ("sex",), (2,), np.array([5, 7]), Law("gaussian", Fraction(1))))
+    with pytest.raises(UsageError, match="no released table holds these columns"):
+        measured_share(only, {"sex": "F", "voted": "true"})
+    with pytest.raises(UsageError, match="matches no code"):
+        measured_share(only, {"sex": "X"})
+    with pytest.raises(UsageError, match="needs a condition"):
+        measured_share(only, {})
+    with pytest.raises(UsageError, match="level"):
+        measured_share(only, {"sex": "F"}, level=2.0)
+    drowned = _answers(plain_release, Measurement("s", ("sex",), (2,), np.array([5, -7]), Law("gaussian", Fraction(1))))
+    with pytest.raises(UsageError, match="noise exceeds"):
+        measured_share(drowned, {"sex": "F"})
+
+
+def test_units_are_told() -> None:
+    frame = people()
+    frame["person"] = np.arange(len(frame)) // 2
+    schema = dataclasses.replace(simple(), unit=Unit(column="person", rows=2))
+    from understudy.synthesizer import synthesize
+
+    release = synthesize(frame, schema, method="laplace", epsilon=2.0, seed=5)
+    assert "Up to 2 rows" in measured_share(release, {"sex": "F"}).notes[0]
