@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from understudy.report.html import POLICY, render_page
+from understudy.report.html import POLICY, render_page, render_picture
 from understudy.report.page import Bars, Items, Lines, Page, Paragraph, Points, Section, Series, Table
 
 PAYLOADS = [
@@ -88,3 +88,17 @@ def test_the_page_is_self_contained_and_forbids_the_rest() -> None:
     assert "http" not in text.replace("http-equiv", "")
     assert "<script" not in text
     assert text.encode("utf-8")
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_payloads_create_no_element_in_a_picture(payload: str) -> None:
+    def pictures(text: str) -> list[str]:
+        curve = Series(text, (0.1, 1.0), (3.0, 2.0), (2.0, 1.0), (4.0, 3.0))
+        return [
+            render_picture(Lines(text, text, text, (curve,), yardstick=1.0)),
+            render_picture(Points(text, text, text, ((0.0, 1.0), (1.0, 0.5)))),
+        ]
+
+    for plain, hostile in zip(pictures("plain"), pictures(payload), strict=True):
+        assert Tree(hostile).elements == Tree(plain).elements
+        assert hostile.startswith("<svg xmlns=")
