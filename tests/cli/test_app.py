@@ -21,6 +21,11 @@ OPTIONS = {
         *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory"),
     ],
     ("sample",): ["--rows", "--seed", "--where", "--out", "--excel-safe", "--copy"],
+    ("label",): ["--seed", "--out", "--excel-safe", "--copy"],
+    ("leafsize",): [
+        *("--width", "--share", "--rate", "--epsilon", "--trees", "--columns", "--relation", "--confidence"),
+        *("--svg", "--simulate", "--seed", "--json"),
+    ],
     ("verify",): [],
     ("ledger", "init"): ["--dataset", "--epsilon", "--delta", "--composition"],
     ("ledger", "show"): ["--dataset", "--json"],

@@ -58,7 +58,7 @@ METHODS = {
     ),
     "rdt with a public table": MechanismChecks(
         "rdt",
-        [PURE, CONCENTRATED],
+        [CONCENTRATED],
         [["age"]],
         {"leaf_size": 2, "trees": 2},
         pairs=60,
