@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from understudy.compiled import compiled
 from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
@@ -20,6 +21,7 @@ __all__ = ["Cover", "answer_bytes", "check_memory", "counting_bytes", "cover_for
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 CACHE_CELLS = (1 << 12, 1 << 14, 1 << 15)
 MOST_COLUMNS = 12
@@ -58,31 +60,97 @@ def _cost(cells: float) -> float:
     return 0.5 if cells <= 1 << 12 else 0.65 if cells <= 1 << 14 else 0.8 if cells <= 1 << 16 else 1.6
 
 
-def _greedy(members: Bools, logs: npt.NDArray[np.float64], limit: float) -> list[Bools]:
+def _greedy(members: Bools, logs: Floats, limit: float) -> list[Bools]:
     """Starts from the largest clique left, adds the column that completes most cliques per doubling of the table."""
-    weight = members @ logs
-    left = np.ones(len(members), np.bool_)
-    tables: list[Bools] = []
-    safe = np.maximum(logs, 0.1)
-    while left.any():
-        table = members[int(np.argmax(np.where(left, weight, -1.0)))].copy()
-        while int(table.sum()) < MOST_COLUMNS:
-            missing = members[left] & ~table
-            short = missing.sum(axis=1)
-            gain = missing[short == 1].sum(axis=0) + 0.01 * missing[short == 2].sum(axis=0)
-            gain = np.where(table | (logs + logs[table].sum() > limit), 0.0, gain / safe)
-            best = int(np.argmax(gain))
-            if gain[best] <= 0.0:
+    order = np.argsort(-(members @ logs), kind="stable")
+    width = int(members.sum(axis=1).max())
+    columns = np.full((len(members), width), -1, np.int64)
+    for row, held in enumerate(members):
+        places = np.flatnonzero(held)
+        columns[row, : places.size] = places
+    by_column = np.argsort(columns.ravel(), kind="stable")
+    first = np.searchsorted(columns.ravel()[by_column], np.arange(logs.size + 1))
+    return list(_grow_tables(columns, by_column // width, first, logs, (limit, MOST_COLUMNS), order))
+
+
+@compiled()  # pragma: no cover
+def _grow_tables(
+    columns: Ints, holders: Ints, first: Ints, logs: Floats, limits: tuple[float, int], order: Ints
+) -> Bools:
+    """The tables; `holders[first[c] : first[c + 1]]` are the cliques of column c. Only those are looked at for it."""
+    limit, most = limits
+    cliques, count = columns.shape[0], logs.size
+    tables = np.zeros((cliques, count), np.bool_)
+    left, short = np.ones(cliques, np.bool_), np.zeros(cliques, np.int64)
+    nearly, later = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    made = 0
+    for start in order:
+        if not left[start]:
+            continue
+        table = tables[made]
+        made += 1
+        nearly[:], later[:] = 0, 0
+        for clique in range(cliques):  # how many columns each clique lacks
+            if left[clique]:
+                short[clique] = _lacking(columns[clique], table)
+                _count(columns[clique], table, short[clique], nearly, later, 1)
+        total, held, wanted = 0.0, 0, columns[start]
+        while True:
+            begun = held < wanted.size and wanted[held] >= 0
+            chosen = wanted[held] if begun else _best(table, logs, limit - total, nearly, later)
+            if not begun and (held >= most or chosen < 0):
                 break
-            table[best] = True
-        tables.append(table)
-        left &= (members & ~table).any(axis=1)
-    return tables
+            for sign in (-1, 1):  # uncounted, then counted again with the column
+                for place in range(first[chosen], first[chosen + 1]):
+                    clique = holders[place]
+                    if left[clique]:
+                        short[clique] -= sign > 0
+                        _count(columns[clique], table, short[clique], nearly, later, sign)
+                table[chosen] = True
+            total += logs[chosen]
+            held += 1
+        for clique in range(cliques):
+            left[clique] = left[clique] and short[clique] > 0
+    return tables[:made]
+
+
+@compiled()  # pragma: no cover
+def _lacking(clique: Ints, table: Bools) -> int:
+    lacking = 0
+    for column in clique:
+        if column >= 0 and not table[column]:
+            lacking += 1
+    return lacking
+
+
+@compiled()  # pragma: no cover
+def _count(clique: Ints, table: Bools, short: int, nearly: Ints, later: Ints, sign: int) -> None:
+    """Counts (or uncounts) a clique that lacks one or two columns, for each of these."""
+    if short == 1 or short == 2:
+        for column in clique:
+            if column >= 0 and not table[column]:
+                if short == 1:
+                    nearly[column] += sign
+                else:
+                    later[column] += sign
+
+
+@compiled()  # pragma: no cover
+def _best(table: Bools, logs: Floats, room: float, nearly: Ints, later: Ints) -> int:
+    """The column to add, or −1 if none fits and helps."""
+    best, most = -1, 0.0
+    for column in range(logs.size):
+        if not table[column] and logs[column] <= room:
+            gain = (nearly[column] + 0.01 * later[column]) / max(logs[column], 0.1)
+            if gain > most:
+                best, most = column, gain
+    return best
 
 
 def _assign(members: Bools, chosen: Bools, wanted: Sequence[Clique], cells: Sequence[int]) -> dict[Clique, int]:
     """Each clique from the smallest table that holds it."""
-    uncovered = members.astype(np.int32) @ (~chosen).astype(np.int32).T
+    # Whole numbers below 2²⁴ are exact as single floats, and those are multiplied fast.
+    uncovered = members.astype(np.float32) @ (~chosen).astype(np.float32).T
     rank = np.empty(len(cells), np.int64)
     rank[sorted(range(len(cells)), key=lambda table: (cells[table], table))] = np.arange(len(cells))
     best = np.argmin(np.where(uncovered == 0, rank, len(cells)), axis=1)

@@ -71,9 +71,25 @@ class JunctionTree:
 
     def bag_of(self, clique: Iterable[str]) -> int:
         """The smallest bag that holds the clique (columns with one code aside), or −1."""
-        wanted = {name for name in clique if self.domain.sizes[name] > 1}
-        holders = [bag for bag, names in enumerate(self.bags) if wanted <= set(names)]
-        return min(holders, key=lambda bag: self.domain.cells(self.bags[bag]), default=-1)
+        wanted = [name for name in clique if self.domain.sizes[name] > 1]
+        if not wanted:
+            return self._by_size[0]
+        rarest = min((self._holders[name] for name in wanted), key=len)
+        return next((bag for bag in rarest if all(name in self.bags[bag] for name in wanted)), -1)
+
+    @cached_property
+    def _by_size(self) -> tuple[int, ...]:
+        """All bags, those with fewer cells first."""
+        return tuple(sorted(range(len(self.bags)), key=lambda bag: self.domain.cells(self.bags[bag])))
+
+    @cached_property
+    def _holders(self) -> dict[str, list[int]]:
+        """Per column the bags that hold it, those with fewer cells first."""
+        found: dict[str, list[int]] = {name: [] for name in self.home}
+        for bag in self._by_size:
+            for name in self.bags[bag]:
+                found[name].append(bag)
+        return found
 
 
 def _merged(bags: Sequence[Clique], following: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
