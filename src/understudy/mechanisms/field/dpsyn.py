@@ -10,8 +10,8 @@ within the columns they share, or record by record. Merged values and bins fall 
 
 Privacy. Neighbours differ by the rows of one unit, at most k. A row falls in one cell of each table, merged or not, so
 a table moves by at most k in L1 and in L2: Gaussian noise with σ² = k²/(2ρ_i) costs ρ_i, Laplace noise of scale k/ε_i
-costs ε_i, and the parts add up. Tables in `reserve` get the stated share of the whole cost; columns and tables share the
-rest so that all have the same noise (tables by their weights; `one_way_share` gives columns a share of their own).
+costs ε_i, and the parts add up. Tables in `reserve` get the stated share of the whole cost; columns and tables share
+the rest so that all have the same noise (tables by their weights; `one_way_share` gives columns a share of their own).
 Which values are merged depends on noisy answers alone. Questions depend on answers, prices do not.
 
 Differs from the source. The source pays for reserved parts with Laplace noise of ε/24, ε/24 and ε/4, and for all others
@@ -63,7 +63,9 @@ class DpSyn:
     """Recipe: one-way tables, rare values merged, listed marginals in blocks, records moved towards them."""
 
     name: ClassVar[str] = "dpsyn"
-    summary: ClassVar[str] = "All columns and a public list of marginals, rare values merged; rows are moved to fit them."
+    summary: ClassVar[str] = (
+        "All columns and a public list of marginals, rare values merged; rows are moved to fit them."
+    )
     source: ClassVar[str] = "Li, Zhang and Wang (2019), second in the 2018 NIST challenge, generalised."
     needs: ClassVar[str] = "A schema and a public list of marginals (or the preset match3)."
     limits: ClassVar[str] = "Keeps the relations that are listed. The model is a set of records."
@@ -127,7 +129,7 @@ class DpSyn:
             (
                 f"{len(asked.tables):,} listed tables in {len(asked.blocks):,} blocks. Rare values are merged before "
                 "the tables are measured: their cells are the most they can be.",
-                f"The model is a set of records: as many as the table has by noisy count, at most {self.most_records:,}.",
+                f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
             asdict(self),
             fixed=True,
@@ -205,9 +207,7 @@ class DpSyn:
         named = parse_tables(self.reserve) if self.reserve.strip() else []
         return lists, {domain.clique(names): share for names, share in named}, rare
 
-    def _prices(
-        self, whole: Cost, columns: Sequence[float], tables: Sequence[float]
-    ) -> tuple[list[Cost], list[Cost]]:
+    def _prices(self, whole: Cost, columns: Sequence[float], tables: Sequence[float]) -> tuple[list[Cost], list[Cost]]:
         """What each column and each table costs, nothing being reserved."""
         power = 2.0 if whole.rho else 1.0
         first, second = [weight**power for weight in columns], [weight**power for weight in tables]

@@ -118,9 +118,9 @@ class PrivSyn:
             self._making().bytes(domain, counted) + _PAIR_BYTES * counted,
             seconds_for(facts, 20 * cells + 4 * counted + work),
             (
-                f"{len(pairs):,} pairs are scored; which are measured is chosen in the run. Their noise is at least the "
-                "one shown, and their cells the most that three pairs per column can have.",
-                f"The model is a set of records: as many as the table has by noisy count, at most {self.most_records:,}.",
+                f"{len(pairs):,} pairs are scored; which are measured is chosen in the run. Their noise is at least "
+                "the one shown, and their cells the most that three pairs per column can have.",
+                f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
             asdict(self),
         )
@@ -138,7 +138,9 @@ class PrivSyn:
         chosen: list[Clique] = []
         if pairs:
             scores = curator.score(IndependenceGap("pairs", pairs, domain), prices.scores).scores
-            chosen = self._chosen(coarsening.domain, dict(zip(pairs, scores, strict=True)), purse.left, curator.unit_rows)
+            chosen = self._chosen(
+                coarsening.domain, dict(zip(pairs, scores, strict=True)), purse.left, curator.unit_rows
+            )
         if chosen:
             noise = SplitNoise(purse.left)
             weights = [noise.weight(coarsening.domain.cells(clique)) for clique in chosen]

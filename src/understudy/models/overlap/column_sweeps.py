@@ -115,9 +115,7 @@ class _View(NamedTuple):
                 stride *= domain.sizes[other]
         return cls(pick, domain.sizes[name], np.concatenate(turned), starts, others, strides)
 
-    def write_back(
-        self, domain: Domain, wanted: Sequence[Target], gaps: list[Floats], held: Sequence[int]
-    ) -> None:
+    def write_back(self, domain: Domain, wanted: Sequence[Target], gaps: list[Floats], held: Sequence[int]) -> None:
         """Puts the gaps back in the order of their tables."""
         name = domain.columns[self.pick]
         for start, place in zip(self.starts, held, strict=True):

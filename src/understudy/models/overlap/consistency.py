@@ -3,9 +3,9 @@
 Post-processing of noisy answers, free of charge; no randomness.
 
 For a set A of columns that several tables share, every table i says how many records lie in a cell of A: the sum S_i
-of its L_i cells there, of variance L_i σ_i². What they should all say is the inverse-variance mean T of these sums; each
-table's cells are shifted by (T − S_i)/L_i. Where cells of one table differ in variance, the variance of a sum is the
-sum of variances, and the shift is shared out in proportion to them. This is the projection, in the metric of the
+of its L_i cells there, of variance L_i σ_i². What they should all say is the inverse-variance mean T of these sums;
+each table's cells are shifted by (T − S_i)/L_i. Where cells of one table differ in variance, the variance of a sum is
+the sum of variances, and the shift is shared out in proportion to them. This is the projection, in the metric of the
 noise, on tables that agree on A. Sets are taken in an order where subsets come first. The sets are closed under
 intersection, so with equal variances a later set undoes nothing (its shift adds up to 0 on everything it shares with
 an earlier one) and one pass is exact; with unequal variances passes are repeated and converge to the least-squares
@@ -146,12 +146,12 @@ class _Layout(NamedTuple):
         parts = common_parts(domain, cliques)
         held = [[place for place, clique in enumerate(cliques) if set(part) <= set(clique)] for part in parts]
         kept = [place for place in range(len(parts)) if len(held[place]) > 1 or not parts[place]]
-        members = np.array([table for place in kept for table in held[place]], dtype=np.int64)
+        members = np.array([member for place in kept for member in held[place]], dtype=np.int64)
         strides = np.zeros((members.size, width), dtype=np.int64)
-        for row, (part, table) in enumerate((parts[place], table) for place in kept for table in held[place]):
+        for row, (part, member) in enumerate((parts[place], member) for place in kept for member in held[place]):
             stride = 1
             for name in reversed(part):
-                strides[row, cliques[table].index(name)] = stride
+                strides[row, cliques[member].index(name)] = stride
                 stride *= domain.sizes[name]
         firsts = np.cumsum([0, *(len(held[place]) for place in kept)])
         cells = np.array([domain.cells(parts[place]) for place in kept], dtype=np.int64)

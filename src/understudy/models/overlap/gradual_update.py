@@ -29,7 +29,7 @@ from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.models.draw import code_dtype
 from understudy.models.model import Codes
-from understudy.models.overlap.rows import Rules, Target, Updated, breaks, checked, stacked, unstacked
+from understudy.models.overlap.rows import Rules, Stacked, Target, Updated, breaks, checked, stacked, unstacked
 
 __all__ = ["Changes", "Schedule", "changes", "gradual_update", "working_bytes"]
 
@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _COPIES = 4
-"""Small tables are counted in this many places at once: rows in a row that fall in one cell would wait for each other."""
+"""Small tables are counted in this many places at once: neighbours that fall in one cell would wait for each other."""
 _FEW_CELLS = 4096
 _STEP = 0x9E3779B97F4A7C15
 
@@ -81,14 +81,16 @@ def changes(current: Ints, wanted: Floats, alpha: float, offset: float = 0.5) ->
     [-2, 1, 0, 1]
     """
     raw, whole = np.zeros(current.size), np.zeros(current.size, dtype=np.int64)
-    beta, _ = _changes(np.asarray(current, dtype=np.int64), np.asarray(wanted, dtype=np.float64), alpha, offset, raw, whole)
+    beta, _ = _changes(
+        np.asarray(current, dtype=np.int64), np.asarray(wanted, dtype=np.float64), alpha, offset, raw, whole
+    )
     return Changes(raw, whole, beta)
 
 
 def working_bytes(domain: Domain, rows: int, cells: int) -> int:
     """Bytes that an update of that many rows needs, the largest table having `cells` cells."""
     width = np.dtype(code_dtype(max(domain.sizes.values()))).itemsize
-    return rows * (2 * len(domain.columns) * width + 4 + 16) + (8 * (_COPIES + 4)) * cells
+    return rows * (2 * len(domain.columns) * width + 16) + (8 * (_COPIES + 4)) * cells
 
 
 def gradual_update(
@@ -116,17 +118,31 @@ def gradual_update(
     rules = Rules.of(domain, forbidden)
     tables = [_Table.of(domain, checked(domain, target), rows, rules) for target in targets if len(target.clique)]
     state = np.array([seed % 2**64], dtype=np.uint64)
-    cells = np.empty(rows, dtype=np.uint32)
-    places = np.empty((2, rows), dtype=np.int64)
+    scratch = _Scratch(np.empty(rows, dtype=np.uint32), np.empty((3, rows + 1), dtype=np.int32), state)
     last = np.full(len(tables), math.inf)
     errors = []
     for number in range(plan.rounds if rows else 0):
-        alpha, halves = plan.alpha(number), number % 2 == 0
+        how = _How(plan.alpha(number), number % 2 == 0)
         for place in np.argsort(-last, kind="stable"):
             table = tables[place]
-            last[place] = _step(columns, table, rules, (cells, places), (alpha, halves, state))
+            last[place] = _step(columns, table, rules, scratch, how)
         errors.append(float(last.sum()))
     return Updated(unstacked(domain, columns), tuple(errors))
+
+
+class _Scratch(NamedTuple):
+    """The cell of each row; rows that leave, rows to copy and cells to come to; the state of the generator."""
+
+    cells: npt.NDArray[np.uint32]
+    places: npt.NDArray[np.int32]
+    state: npt.NDArray[np.uint64]
+
+
+class _How(NamedTuple):
+    """α of a round, and whether half of the rows are replaced in the table's columns only."""
+
+    alpha: float
+    halves: bool
 
 
 class _Table(NamedTuple):
@@ -146,9 +162,10 @@ class _Table(NamedTuple):
         return cls(picks, strides, shape, target.wanted(rows), rules.touching(picks.tolist()))
 
 
-def _step(columns, table, rules, scratch, how):  # type: ignore[no-untyped-def]
-    """One table: the distance it had, after the rows were moved."""
-    (cells, places), (alpha, halves, state) = scratch, how
+def _step(columns: Stacked, table: _Table, rules: Rules, scratch: "_Scratch", how: "_How") -> float:
+    """One table: moves the rows, and returns the distance it had before."""
+    cells, places, state = scratch
+    alpha, halves = how
     size = table.wanted.size
     _locate(columns, table.picks, table.strides, cells)
     counts = np.zeros((_COPIES if size <= _FEW_CELLS else 1, size), dtype=np.int64)
@@ -159,9 +176,8 @@ def _step(columns, table, rules, scratch, how):  # type: ignore[no-untyped-def]
     _, moved = _changes(counts[0], table.wanted, alpha, offset, raw, whole)
     if moved:
         start = int(_draw(state)) % cells.size
-        victims, sources = places[0, :moved], places[1, :moved]
-        wants = _pick(cells, counts[0], whole, start, victims, sources)
-        _apply(columns, table, rules, (victims, sources, wants), (halves, state))
+        _pick(cells, counts[0], whole, start, (places[0], places[1], places[2]))
+        _apply(columns, table, rules, (places[0, :moved], places[1, :moved], places[2, :moved]), halves, state)
     return float(np.abs(counts[0] - table.wanted).sum())
 
 
@@ -210,6 +226,27 @@ def _tally(cells, counts):  # type: ignore[no-untyped-def]
 
 
 @compiled()  # pragma: no cover
+def _share(counts, wanted, gained, beta):  # type: ignore[no-untyped-def]
+    """β at which Σ min(excess, β · rows) is what other cells gain: Newton's method, from a β that is not too large.
+
+    The sum is concave in β, so every step ends below the solution or on it, and there are finitely many pieces.
+    """
+    while True:
+        mass, slope = 0.0, 0.0
+        for cell in range(counts.size):
+            excess = counts[cell] - wanted[cell]
+            if excess > 0.0:
+                if excess <= beta * counts[cell]:
+                    mass += excess
+                else:
+                    slope += counts[cell]
+        following = (gained - mass) / slope if slope > 0.0 else beta
+        if not following - beta > 1e-12:
+            return min(beta, 1.0)
+        beta = following
+
+
+@compiled()  # pragma: no cover
 def _changes(counts, wanted, alpha, offset, raw, whole):  # type: ignore[no-untyped-def]
     """Fills in gains and losses per cell, raw and whole; returns β and the whole number of rows moved."""
     gained, held = 0.0, 0.0
@@ -223,88 +260,69 @@ def _changes(counts, wanted, alpha, offset, raw, whole):  # type: ignore[no-unty
     if gained <= 0.0 or held <= 0.0:
         raw[:] = 0.0
         return 0.0, 0
-    beta = gained / held
-    while True:  # Newton's method on Σ min(excess, β · held), which is concave: it comes from below and ends
-        mass, slope = 0.0, 0.0
-        for cell in range(counts.size):
-            excess = counts[cell] - wanted[cell]
-            if excess > 0.0:
-                if excess <= beta * counts[cell]:
-                    mass += excess
-                else:
-                    slope += counts[cell]
-        following = (gained - mass) / slope if slope > 0.0 else beta
-        if following - beta <= 1e-12:
-            break
-        beta = following
-    beta = min(beta, 1.0)
+    beta = _share(counts, wanted, gained, gained / held)
     up, down, ups, downs = offset, offset, 0, 0
     for cell in range(counts.size):
         excess = counts[cell] - wanted[cell]
         if excess > 0.0:
             raw[cell] = -min(excess, beta * counts[cell])
             down -= raw[cell]
-            whole[cell] = downs - int(math.floor(down))
+            whole[cell] = downs - math.floor(down)
             downs -= whole[cell]
         elif raw[cell] > 0.0:
             up += raw[cell]
-            whole[cell] = int(math.floor(up)) - ups
+            whole[cell] = math.floor(up) - ups
             ups += whole[cell]
     for cell in range(counts.size - 1, -1, -1):  # sums that differ in the last digit may differ by one row
-        if ups > downs and whole[cell] > 0:
+        while ups > downs and whole[cell] > 0:
             whole[cell] -= 1
             ups -= 1
-        elif downs > ups and whole[cell] < 0:
+        while downs > ups and whole[cell] < 0:
             whole[cell] += 1
             downs -= 1
     return beta, ups
 
 
 @compiled()  # pragma: no cover
-def _pick(cells, counts, whole, start, victims, sources):  # type: ignore[no-untyped-def]
-    """Fills in the rows that leave and, for each, a row of the cell to come to (−1 if that cell is empty).
+def _pick(cells, counts, whole, start, lists):  # type: ignore[no-untyped-def]
+    """Fills in the rows that leave, a row of the cell each of them comes to (−1 if that is empty), and that cell.
 
-    Returns the cell each of them comes to. Places of one cell lie together; rows that leave come in random order.
+    Both kinds of rows are found on one way through the rows, without branches. The lists have room for one place more
+    than there are moves, which is written and never read.
     """
-    begin, room, wants = np.zeros(counts.size, np.int64), np.zeros(counts.size, np.int64), np.empty(victims.size, np.int64)
-    place, missing = 0, 0
+    victims, sources, wants = lists
+    room, moves, found = np.zeros(counts.size, np.int64), 0, 0
     for cell in range(counts.size):
-        begin[cell] = place
-        for _ in range(max(whole[cell], 0)):
-            wants[place], sources[place] = cell, -1
-            place += 1
-        room[cell] = whole[cell] if whole[cell] < 0 else min(whole[cell], counts[cell])
-        missing += abs(room[cell])
-    gone = 0
+        room[cell] = min(whole[cell], counts[cell])
+        if whole[cell] > 0:
+            moves += whole[cell]
+            found += room[cell]
+    gone, place = 0, 0
     for step in range(cells.size):
-        if missing == 0:
+        if gone == moves and place == found:
             break
         row = start + step
         if row >= cells.size:
             row -= cells.size
         cell = cells[row]
-        if room[cell] < 0:
-            victims[gone] = row
-            gone += 1
-            room[cell] += 1
-            missing -= 1
-        elif room[cell] > 0:
-            room[cell] -= 1
-            sources[begin[cell] + room[cell]] = row
-            missing -= 1
-    for place in range(sources.size):  # a cell that needs more rows than it has repeats them
-        cell = wants[place]
-        if sources[place] < 0 and counts[cell] > 0:
-            sources[place] = sources[begin[cell] + (place - begin[cell]) % counts[cell]]
-    return wants
+        left = room[cell]
+        leaves, stays = int(left < 0), int(left > 0)
+        victims[gone], sources[place], wants[place] = row, row, cell
+        gone += leaves
+        place += stays
+        room[cell] = left + leaves - stays
+    for cell in range(counts.size):  # what a cell needs beyond the rows it has can only be made by replacing
+        for _ in range(whole[cell] - counts[cell]):
+            sources[place], wants[place] = -1, cell
+            place += 1
 
 
 @compiled()  # pragma: no cover
-def _apply(columns, table, rules, moves, how):  # type: ignore[no-untyped-def]
+def _apply(columns, table, rules, moves, halves, state):  # type: ignore[no-untyped-def]
     """Overwrites every row that leaves."""
-    (victims, sources, wants), (halves, state) = moves, how
+    victims, sources, wants = moves
     before = np.empty(table.picks.size, columns.dtype)
-    bits = np.uint64(0)
+    bits, copies = np.uint64(0), 0
     for place in range(victims.size):
         if place % 64 == 0:
             bits = _draw(state)
@@ -320,6 +338,9 @@ def _apply(columns, table, rules, moves, how):  # type: ignore[no-untyped-def]
                 copying = sources[place] >= 0
                 for axis in range(table.picks.size):
                     columns[table.picks[axis], row] = before[axis]
-        if copying:
-            for column in range(columns.shape[0]):
-                columns[column, row] = columns[column, sources[place]]
+        if copying:  # no row both leaves and is copied, so copying can wait
+            victims[copies], sources[copies] = row, sources[place]
+            copies += 1
+    for column in columns:  # one column at a time: it stays in the processor's cache
+        for place in range(copies):
+            column[victims[place]] = column[sources[place]]

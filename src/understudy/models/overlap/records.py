@@ -28,7 +28,11 @@ __all__ = ["RecordModel"]
 
 Floats = npt.NDArray[np.float64]
 
-_WIDTHS = {"bytes": np.dtype("<u1"), "words": np.dtype("<u2"), "long_words": np.dtype("<u4")}
+_WIDTHS: Mapping[str, np.dtype[np.unsignedinteger]] = {
+    "bytes": np.dtype("<u1"),
+    "words": np.dtype("<u2"),
+    "long_words": np.dtype("<u4"),
+}
 """Arrays of the file form: the columns of one width, one after the other."""
 
 
@@ -81,11 +85,13 @@ class RecordModel:
             UsageError: if a code is outside its column or no record is like that.
         """
         kept = np.ones(self.records, dtype=bool)
-        for name, codes in where.items():
-            kept &= asked_codes(self.domain, name, codes)[self.codes[name]]
+        for name, wanted in where.items():
+            kept &= asked_codes(self.domain, name, wanted)[self.codes[name]]
         if not kept.any():
             names = ", ".join(where)
-            raise UsageError(f"where {names}", "no synthetic record of this release is like that.", "Allow more values.")
+            raise UsageError(
+                f"where {names}", "no synthetic record of this release is like that.", "Allow more values."
+            )
         codes = {name: self.codes[name][kept] for name in self.domain.columns}
         return type(self)(self.domain, codes, self.total * float(kept.mean()))
 
@@ -101,7 +107,9 @@ class RecordModel:
             key: np.concatenate([np.zeros(0, width), *(self.codes[name] for name in _columns(self.domain, width))])
             for key, width in _WIDTHS.items()
         }
-        write_model_files(folder, ModelFiles(document, {key: array.astype(_WIDTHS[key]) for key, array in arrays.items()}))
+        write_model_files(
+            folder, ModelFiles(document, {key: array.astype(_WIDTHS[key]) for key, array in arrays.items()})
+        )
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -141,7 +149,7 @@ class RecordModel:
         return []
 
 
-def _columns(domain: Domain, width: np.dtype[np.generic]) -> list[str]:
+def _columns(domain: Domain, width: np.dtype[np.unsignedinteger]) -> list[str]:
     """The columns whose codes have that width, in order."""
     return [name for name, size in domain.sizes.items() if np.dtype(code_dtype(size)).itemsize == width.itemsize]
 

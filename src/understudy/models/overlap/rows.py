@@ -16,10 +16,12 @@ from understudy.marginals.forbidden import Forbidden
 from understudy.models.draw import code_dtype
 from understudy.models.model import Codes
 
-__all__ = ["Rules", "Target", "Updated", "breaks", "checked", "stacked", "unstacked"]
+__all__ = ["Rules", "Stacked", "Target", "Updated", "breaks", "checked", "stacked", "unstacked"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Stacked = npt.NDArray[np.unsignedinteger]
+"""Codes, one line per column and one place per row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +44,7 @@ class Updated(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """All rules in flat arrays: rule r has columns picks[r, :] (−1: none) with strides[r, :], its mask from starts[r]."""
+    """Rules in flat arrays: rule r looks at picks[r, :] (−1: none) with strides[r, :], its mask is from starts[r]."""
 
     picks: Ints
     strides: Ints
@@ -84,17 +86,15 @@ def checked(domain: Domain, target: Target) -> Target:
     return target
 
 
-def stacked(domain: Domain, codes: Codes) -> npt.NDArray[np.unsignedinteger]:
+def stacked(domain: Domain, codes: Codes) -> Stacked:
     """A copy of the rows, one line per column, in the smallest type that holds all codes."""
     dtype = code_dtype(max(domain.sizes.values()))
     return np.stack([np.asarray(codes[name]).astype(dtype) for name in domain.columns])
 
 
-def unstacked(domain: Domain, columns: npt.NDArray[np.unsignedinteger]) -> Codes:
+def unstacked(domain: Domain, columns: Stacked) -> Codes:
     """The rows by column name, each column in the smallest type that holds its codes."""
-    return {
-        name: columns[place].astype(code_dtype(domain.sizes[name])) for place, name in enumerate(domain.columns)
-    }
+    return {name: columns[place].astype(code_dtype(domain.sizes[name])) for place, name in enumerate(domain.columns)}
 
 
 @compiled()  # pragma: no cover

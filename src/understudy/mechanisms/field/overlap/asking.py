@@ -20,9 +20,7 @@ def alone(columns: Sequence[str]) -> list[Clique]:
     return [Clique((name,)) for name in columns]
 
 
-def at_prices(
-    curator: Curator, questions: Sequence[Clique | Partition], prices: Sequence[Cost]
-) -> list[Measurement]:
+def at_prices(curator: Curator, questions: Sequence[Clique | Partition], prices: Sequence[Cost]) -> list[Measurement]:
     """Noisy answers to all questions, each at exactly its price."""
     answers: list[Measurement] = []
     for low, high in _batches([_cells(question, curator.domain) for question in questions]):

@@ -99,8 +99,8 @@ class Coarsening:
         if name not in self.places:
             return OverlapTable(Clique((name,)), values, variance)
         size = self.domain.sizes[name]
-        sums = np.bincount(self.places[name], weights=values, minlength=size)
-        members = np.bincount(self.places[name], minlength=size)
+        sums = np.bincount(self.places[name], weights=values, minlength=size).astype(np.float64)
+        members = np.bincount(self.places[name], minlength=size).astype(np.float64)
         return OverlapTable(Clique((name,)), sums, variance * members)
 
     def table(self, clique: Clique, answer: Measurement) -> OverlapTable:

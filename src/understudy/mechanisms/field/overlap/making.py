@@ -78,7 +78,9 @@ class Making:
 
     def cell_steps(self, domain: Domain, tables: int, rows: int) -> int:
         """Rough number of steps, in units of the time that one cell of noise takes."""
-        return min(rows, self.most_records) * (1 + tables // 2 * (self.sweeps if self.update != "gradual" else self.rounds) // 8)
+        return min(rows, self.most_records) * (
+            1 + tables // 2 * (self.sweeps if self.update != "gradual" else self.rounds) // 8
+        )
 
     def made(
         self,
@@ -151,7 +153,9 @@ def _laid_out(model: BlockModel, rows: int, rng: np.random.Generator) -> Codes:
     laid: dict[str, npt.NDArray[np.integer]] = {}
     for block in model.blocks:
         spots = (np.arange(rows) + rng.random()) / rows
-        places = np.minimum(np.searchsorted(cumulative(block.probabilities), spots, side="right"), block.indices.size - 1)
+        places = np.minimum(
+            np.searchsorted(cumulative(block.probabilities), spots, side="right"), block.indices.size - 1
+        )
         cells = block.indices[rng.permutation(places)]
         for name in block.clique:
             dtype = code_dtype(model.domain.sizes[name])

@@ -1,4 +1,4 @@
-"""Which pairs of columns to measure, from noisy scores: what is missed by leaving a pair out against what noise it costs.
+"""Which pairs of columns to measure, from noisy scores: what leaving a pair out misses against the noise it adds.
 
 Post-processing of noisy scores and public sizes.
 
@@ -41,7 +41,7 @@ class SplitNoise:
         >>> [round(noise.weight(cells) / (noise.weight(4) + noise.weight(32)), 3) for cells in (4, 32)]
         [0.2, 0.8]
         """
-        return float(cells) ** self._exponent
+        return float(cells**self._exponent)
 
     def total(self, weights: Floats | float) -> Floats | float:
         """Σψ of tables whose weights add up to this.
@@ -124,7 +124,7 @@ def combined(domain: Domain, pairs: Sequence[Clique], most_cells: int, shared: i
 def _dense(domain: Domain, near: Mapping[str, set[str]], most_cells: int) -> list[Clique]:
     """Sets of three columns or more that are all paired with each other and fit."""
     columns = [name for name in domain.columns if name in near]
-    layer = [(name,) for name in columns]
+    layer: list[tuple[str, ...]] = [(name,) for name in columns]
     found: list[Clique] = []
     seen = 0
     while layer and seen < _MOST_CLIQUES:
