@@ -53,33 +53,47 @@ def evaluate(
         UsageError: a metric, option or formula is wrong, or there is no schema.
         SchemaError: a table does not have the schema's columns.
     """
-    if isinstance(_loaded(real), Release) and not isinstance(_loaded(synthetic), Release):
-        real, synthetic = synthetic, real
+    real, given = _placed(real, synthetic)
     if type(seed) is not int or seed < 0:
         raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
-    chosen = _chosen(metrics, options or {}, formula)
-    given = _loaded(synthetic)
     known = _known_schema(given, schema)
+    chosen = _chosen(metrics, options or {}, formula)
+    _check_metrics(chosen, known)
+    progress.stage("prepare", 0.0)
+    pair, method = _read(real, given, known, seed, progress)
+    results, seconds = _all_compared(chosen, pair, progress)
+    columns = tuple(column.name for column in known.modelled)
+    sizes = tuple(copy.count for copy in pair.copies)
+    return Evaluation(known.title, method, pair.promise, pair.real.count, sizes, columns, seed, results, seconds)
+
+
+def _placed(first: object, second: object) -> tuple[object, object]:
+    """The real table and the stand-in; a release is always the stand-in."""
+    one, other = _loaded(first), _loaded(second)
+    return (second, one) if isinstance(one, Release) and not isinstance(other, Release) else (first, other)
+
+
+def _check_metrics(chosen: Sequence[Metric], schema: Schema) -> None:
+    """Lets every metric that looks at names check them before anything is read."""
     for metric in chosen:
         check = getattr(metric, "check", None)
         if check is not None:
-            check(known)
-    progress.stage("prepare", 0.0)
-    pair, method = _read(real, given, known, seed, progress)
+            check(schema)
+
+
+def _all_compared(
+    chosen: Sequence[Metric], pair: Pair, progress: Progress
+) -> tuple[tuple[Result, ...], dict[str, float]]:
     results: list[Result] = []
     seconds: dict[str, float] = {}
     for place, metric in enumerate(chosen):
-        start, stop = place / len(chosen), (place + 1) / len(chosen)
-        context = Context(metric.name, seed, start, stop, progress)
+        context = Context(metric.name, pair.seed, place / len(chosen), (place + 1) / len(chosen), progress)
         context.done(0.0)
         began = time.monotonic()
         results.append(_compared(metric, pair, context))
         seconds[metric.name] = time.monotonic() - began
     progress.stage("measure", 1.0)
-    columns = tuple(column.name for column in pair.schema.modelled)
-    sizes = tuple(copy.count for copy in pair.copies)
-    facts = (pair.schema.title, method, pair.promise, pair.real.count, sizes, columns, seed)
-    return Evaluation(*facts, tuple(results), seconds)
+    return tuple(results), seconds
 
 
 def _compared(metric: Metric, pair: Pair, context: Context) -> Result:

@@ -104,23 +104,45 @@ def _partition(column, rows, low, high, sides, room):  # type: ignore[no-untyped
 
 
 @compiled()  # pragma: no cover
+def _choose(codes, sizes, ordered, target, rows, span, bucket, work):  # type: ignore[no-untyped-def]
+    """The column to split by (−1: none), the place of the cut, and how many codes occur; leaves order and counts."""
+    low, high, positive = span
+    counts, hits, order, best_counts, best_order = work
+    best, chosen, where, best_used = LEAST_GAIN * (high - low), -1, -1, 0
+    for f in range(sizes.size):
+        size = sizes[f]
+        _histogram(codes[f], target, rows, low, high, counts[:size], hits[:size])
+        used = _occupied_order(counts[:size], hits[:size], ordered[f], order)
+        gain, place = _best_cut(counts, hits, order, used, high - low, positive, bucket)
+        if place >= 0 and gain > best * (1.0 + 1e-12):
+            best, chosen, where, best_used = gain, f, place, used
+            best_order[:used] = order[:used]
+            best_counts[:size] = counts[:size]
+    return chosen, where, best_used
+
+
+@compiled()  # pragma: no cover
+def _enlarged(sides, needed):  # type: ignore[no-untyped-def]
+    larger = np.zeros(max(2 * sides.size, needed), np.uint8)
+    larger[: sides.size] = sides
+    return larger
+
+
+@compiled()  # pragma: no cover
 def grow(codes, sizes, ordered, target, rows, limits):  # type: ignore[no-untyped-def]
     """Nodes in the order they are made: column, children, rows and ones of each, and the sides of every split."""
     min_split, bucket, max_depth = limits
     most = 2 * (rows.size // bucket) + 3
-    column = np.full(most, -1, np.int32)
-    left = np.full(most, -1, np.int32)
-    start = np.zeros(most, np.int64)
-    number = np.zeros(most, np.int64)
-    ones = np.zeros(most, np.int64)
-    sides = np.zeros(1024, np.uint8)
-    used_sides = 0
+    column, left = np.full(most, -1, np.int32), np.full(most, -1, np.int32)
+    start, number, ones = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    sides, used_sides = np.zeros(1024, np.uint8), 0
     widest = 1
     for f in range(sizes.size):
         widest = max(widest, sizes[f])
-    counts, hits = np.zeros(widest, np.int64), np.zeros(widest, np.int64)
-    order, best_order = np.zeros(widest, np.int64), np.zeros(widest, np.int64)
-    best_counts = np.zeros(widest, np.int64)
+    work = (
+        np.zeros(widest, np.int64), np.zeros(widest, np.int64), np.zeros(widest, np.int64),
+        np.zeros(widest, np.int64), np.zeros(widest, np.int64),
+    )  # fmt: skip
     room = np.zeros(rows.size, np.int64)
     stack = [(0, 0, rows.size, 0)]
     nodes = 1
@@ -132,25 +154,14 @@ def grow(codes, sizes, ordered, target, rows, limits):  # type: ignore[no-untype
         number[node], ones[node] = high - low, positive
         if high - low < min_split or depth >= max_depth or positive == 0 or positive == high - low:
             continue
-        best, chosen, where, best_used = LEAST_GAIN * (high - low), -1, -1, 0
-        for f in range(sizes.size):
-            size = sizes[f]
-            _histogram(codes[f], target, rows, low, high, counts[:size], hits[:size])
-            used = _occupied_order(counts[:size], hits[:size], ordered[f], order)
-            gain, place = _best_cut(counts, hits, order, used, high - low, positive, bucket)
-            if place >= 0 and gain > best * (1.0 + 1e-12):
-                best, chosen, where, best_used = gain, f, place, used
-                best_order[:used] = order[:used]
-                best_counts[:size] = counts[:size]
+        chosen, where, used = _choose(codes, sizes, ordered, target, rows, (low, high, positive), bucket, work)
         if chosen < 0:
             continue
         size = sizes[chosen]
         if used_sides + size > sides.size:
-            larger = np.zeros(max(2 * sides.size, used_sides + size), np.uint8)
-            larger[:used_sides] = sides[:used_sides]
-            sides = larger
+            sides = _enlarged(sides, used_sides + size)
         here = sides[used_sides : used_sides + size]
-        _split_sides(best_counts[:size], best_order, best_used, where, ordered[chosen], here)
+        _split_sides(work[3][:size], work[4], used, where, ordered[chosen], here)
         middle = _partition(codes[chosen], rows, low, high, here, room)
         column[node], left[node], start[node] = chosen, nodes, used_sides
         used_sides += size
