@@ -205,7 +205,7 @@ def study(form: Form) -> Path:
 def _describe(page: StudyPage, repeats: int) -> None:
     page.say(
         f"Design as in section 3 of the paper: {SETS} sets at ε/{SETS} each, {repeats} repeats (the paper: 200). X are "
-        "independent and uniform; Y is clamped to 15 equal bins on [−7, 7], with values uniform inside a bin: the paper "
+        "independent and uniform; Y is clamped to 15 equal bins on [−7, 7], values uniform inside a bin: the paper "
         "leaves these open. STEPS is the grouped variant with a tenth of the budget for its choice, the modified "
         "universal histogram has four layers of random order, PrivBayes has degree 2 and half of the budget for its "
         "structure. Intervals are 95 % over repeats."

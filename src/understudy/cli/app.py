@@ -28,6 +28,8 @@ ORDER = (
     "label",
     "verify",
     "evaluate",
+    "compare",
+    "pool",
     "ledger",
 )
 """Commands in the order a steward meets them."""
