@@ -167,8 +167,10 @@ def _release(
     settled: _Settled | None = None
     for run in range(1, copies.runs + 1):
         curator = Curator(tables.private, design.granted_in(run), environment.randomizer, public=tables.public)
-        fitted, settled = _fit(curator, design, settled, (run - 1) / copies.runs, told)
-        fits.append(fitted)
+        told.stage("prepare", (run - 1) / copies.runs)
+        settled = _settle(curator, design, settled)
+        told.stage("measure", (run - 1) / copies.runs)
+        fits.append(_fit(curator, design, settled))
         charges += charges_of(run, curator.charges, curator.transcript.answers)
         told.stage("measure", run / copies.runs)
     statement = _stated(design, copies, charges, charged, tables=tables, environment=environment)
@@ -224,29 +226,32 @@ def _stated(
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """What the first run settled for all others: codes and structure. Made of answers that were paid for."""
+    """Codes and, where all runs share one, the structure. Made of answers that were paid for."""
 
     codec: TableCodec
     structure: object
 
 
-def _fit(
-    curator: Curator, design: Design, settled: _Settled | None, done: float, told: Progress
-) -> tuple[Fitted, _Settled | None]:
-    """One pass through the door: settle the codes, ask the questions, fit the model; and what later runs take over."""
-    told.stage("prepare", done)
+def _settle(curator: Curator, design: Design, settled: _Settled | None) -> _Settled:
+    """What is settled before a run counts: anew, or taken over from the first run where all share one structure."""
     method = design.method
     if design.structure is None or not isinstance(method, SharesStructure):
-        codec = prepare(curator, design.schema, design.preparation)
-        told.stage("measure", done)
-        return Fitted(codec, curator.transcript, method.run(curator, design.rest)), None
+        return _Settled(prepare(curator, design.schema, design.preparation), None)
     if settled is None:
         codec = prepare(curator, design.schema, design.preparation)
-        settled = _Settled(codec, method.choose_structure(curator, design.structure))
+        return _Settled(codec, method.choose_structure(curator, design.structure))
+    curator.settle(settled.codec)
+    return settled
+
+
+def _fit(curator: Curator, design: Design, settled: _Settled) -> Fitted:
+    """Asks the questions and fits the model."""
+    method = design.method
+    if design.structure is not None and isinstance(method, SharesStructure):
+        model = method.run_with(curator, design.rest, settled.structure)
     else:
-        curator.settle(settled.codec)
-    told.stage("measure", done)
-    return Fitted(settled.codec, curator.transcript, method.run_with(curator, design.rest, settled.structure)), settled
+        model = method.run(curator, design.rest)
+    return Fitted(settled.codec, curator.transcript, model)
 
 
 def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:
