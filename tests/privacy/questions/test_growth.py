@@ -11,10 +11,11 @@ import pytest
 from tests.statistics.chi_square import laplace_law
 from understudy.errors import UsageError
 from understudy.marginals.answer import GROWTH_UNIT
+from understudy.marginals.clique import Clique
 from understudy.privacy.calibrate import growth_rule
 from understudy.privacy.cost import UNIT, Cost
 from understudy.privacy.questions.growth import as_decay, biased_counts, checked_depths, checked_theta
-from understudy.privacy.questions.halving import Halving
+from understudy.privacy.questions.halving import Halving, Ranges
 
 ROUNDING = 1e-9
 
@@ -135,6 +136,22 @@ def test_counts_are_cut_before_they_can_wrap() -> None:
     assert biased.tolist() == [2**60, -(2**44)]
 
 
+class Uneven(Halving):
+    """One depth too many."""
+
+    @property
+    def depths(self) -> np.ndarray:
+        return np.zeros(len(self.nodes) + 1, dtype=np.int64)
+
+
+class Blind(Halving):
+    """Looks at no column."""
+
+    @property
+    def frontier(self) -> Ranges:
+        return Ranges("blind", Clique(), self.nodes)
+
+
 def test_growths_that_break_the_rules_are_refused() -> None:
     tree = Halving.of("a", 8)
     assert checked_depths(tree, -1, "grow").tolist() == [0]
@@ -142,6 +159,10 @@ def test_growths_that_break_the_rules_are_refused() -> None:
         checked_depths(tree, 0, "grow")
     with pytest.raises(UsageError, match="depths must rise"):
         checked_depths(replace(tree, depth=2**15), 0, "grow")
+    with pytest.raises(UsageError, match="one whole depth per open node"):
+        checked_depths(Uneven("x", "a", 0, 9, 9, ((0, 8),)), -1, "grow")
+    with pytest.raises(UsageError, match="one column at least"):
+        checked_depths(Blind("x", "a", 0, 9, 9, ((0, 8),)), -1, "grow")
     with pytest.raises(UsageError, match="theta must be a whole number"):
         checked_theta(replace(tree, theta=0.5), "grow")  # type: ignore[arg-type]
     for decay in (1.5, math.inf, math.nan, "two", 2.0**21):

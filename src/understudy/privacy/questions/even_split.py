@@ -1,6 +1,5 @@
 """EvenSplit: where to cut ranges of codes so that the rows fall apart in a wanted ratio: private quantiles.
 
-
 Cell c is a range of neighbouring codes that is to become a + b bins. Cutting before code s leaves L rows of the range
 on the left and R on the right; L : R = a : b is what is wanted. In units of 1/SCORE_UNIT
 

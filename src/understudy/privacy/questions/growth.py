@@ -121,6 +121,8 @@ def checked_theta(growth: Growth, step: str) -> int:
 def checked_depths(growth: Growth, above: int, step: str) -> Ints:
     """The depths of the open nodes, if there is one for each and all lie above those of the layer before."""
     depths = np.asarray(growth.depths)
+    if not growth.frontier.columns:
+        raise UsageError(step, "its nodes must look at one column at least.")
     if depths.shape != (growth.frontier.cells - 1,) or not np.issubdtype(depths.dtype, np.integer):
         raise UsageError(step, "needs one whole depth per open node, and one more cell for all other rows.")
     if depths.size and (int(depths.min()) <= above or int(depths.max()) > _MOST_DEPTH):
