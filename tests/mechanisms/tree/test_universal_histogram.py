@@ -14,6 +14,8 @@ from understudy.mechanisms.tree.range_error import average_variance
 from understudy.mechanisms.tree.universal_histogram import UniversalHistogram, cut_levels
 from understudy.models.tree.least_squares import HistogramTree, least_squares
 from understudy.models.tree.structure import Structure
+from understudy.privacy.cost import Budget
+from understudy.testing.mechanism_contract import MechanismChecks
 
 
 def test_levels_keep_the_fan_out():
@@ -115,6 +117,15 @@ def test_ranges_are_as_good_as_computed_and_better_than_flat_noise():
     assert computed < flat / 2
     # One run's average spreads by 0.53 of its mean (2,000 simulated runs); the bound is six standard errors.
     assert abs(np.mean(found) / computed - 1) < 6 * 0.53 / runs**0.5
+
+
+def test_gaussian_noise_replays_and_keeps_its_budget():
+    checks = MechanismChecks(
+        "universal_histogram", [Budget(1.0, 1e-6)], [["registered", "voted", "age"]], {"branching": 3}, pairs=24
+    )
+    checks.budget_is_kept()
+    checks.replays_on_neighbours()
+    checks.recovers_at_a_huge_budget()
 
 
 def test_columns_named_first_come_first():
