@@ -240,6 +240,27 @@ def test_a_published_run_is_charged_its_true_cost_and_claims_nothing():
     assert "as published in 2020" in release.statement.markdown()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sequence": "job"},
+        {"sequence": "job,sex", "allocation": "custom", "shares": "0.3,0.7"},
+        {"choice": "grouped"},
+        {"stopping": "range"},
+        {"stopping": "privtree", "layers": 1},
+        {"utility": "information_gain", "rows_bound": 100},
+    ],
+)
+def test_labels_that_are_not_found_never_stop_a_run(options):
+    # Planned for twenty jobs, none of which is frequent enough to be found: after the charge nothing may be refused.
+    schema = tables.open_labels()
+    for copies_mode in ("resample", "resanitize"):
+        case = Case(schema, "steps", Budget(0.1, 1e-9), options, copies=2, copies_mode=copies_mode)
+        release = case.release(tables.some_rows(schema, 5, seed=1), NoNoise())
+        assert release.model.domain.sizes["job"] < 3
+        assert release.statement.spent.fits(release.statement.granted)
+
+
 def test_the_number_of_rows_is_never_read():
     # Only known_rows, an option, gives a total without noise; bought and summed totals differ from run to run.
     codes = {"a": np.zeros(50, int), "b": np.zeros(50, int)}

@@ -68,7 +68,7 @@ RowsPolicy = Literal["noisy", "estimated", "public"]
 
 _MOST_LAYERS = 64
 _REPEATED_BYTES = 16
-_SECONDS_PER_CHOICE = 2e-5
+_SECONDS_PER_CODE, _SECONDS_PER_SPLIT = 1e-7, 2e-5
 _THOUSAND = 1000
 
 
@@ -194,7 +194,7 @@ class Steps:
         held = shape.choice_bytes(f"method {self.name}")
         steps = shape.choice_steps(facts, self._choice_costs(shape, cost))
         spent = sum((step.cost for step in steps), Cost())
-        seconds = _SECONDS_PER_CHOICE * (shape.splits + shape.codes_at_nodes)
+        seconds = _SECONDS_PER_SPLIT * shape.splits + _SECONDS_PER_CODE * shape.codes_at_nodes
         return Plan(self.name, spent, steps, 0, held, seconds, self._notes(shape), asdict(self))
 
     def plan_with(self, facts: PublicFacts, cost: Cost) -> Plan:
