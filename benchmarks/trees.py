@@ -6,8 +6,10 @@
 
 Every line runs in a process of its own; memory is the most that process ever held. Errors are total variations between
 the synthetic and the real table, averaged over tables and over the five copies of a release; a repeat is a release, and
-random_partition draws another tree for each. Intervals are 95 % of the mean over repeats (Welch's for differences).
-"Top" tables are those within the columns of the sequence, "rest" all others.
+random_partition draws another tree for each. Intervals are 95 % (t) of means over repeats; differences are taken
+repeat by repeat. "Top" tables are those within the columns of the sequence, "rest" all others. A random tree spends its
+layers on columns of the rest, and is better there for that alone; "free" tables have no column of either tree.
+`leaf_heavy` gives 90 % of the budget to the full table, and the layers share the other 10 %.
 """
 
 import argparse
@@ -15,7 +17,7 @@ import itertools
 import multiprocessing
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -39,6 +41,8 @@ from understudy.schema.document import schema_from_text
 
 SEQUENCE = ("voted", "college_degree", "preregistration_state")
 COPIES, SCALE = 5, 10.0
+KINDS = ("1-way top", "2-way top", "1-way rest", "2-way rest", "1-way free", "2-way free")
+LEAF_HEAVY = 0.9
 BAR_SECONDS, BAR_BYTES, BAR_LAYERS = 10.0, 2**30, 6
 Run = tuple[str, Mapping[str, object]]
 
@@ -131,15 +135,30 @@ def size() -> None:
 
 
 @dataclass(frozen=True)
-class Errors:
-    """Mean total variations of one release: 1- and 2-way tables, within the top columns and all others."""
+class Repeat:
+    """One release of five copies: the mean total variation of every table, and the columns its tree splits by."""
 
-    by_top: Mapping[int, tuple[float, float, float, float]]
-    """Number of top columns → (1-way top, 2-way top, 1-way rest, 2-way rest)."""
+    errors: npt.NDArray[np.float64]
+    split: frozenset[str]
 
 
-def errors_of(run: Run, epsilon: float, seed: int) -> Errors:
-    """One release of five copies, held against the real table."""
+def repeats_of(run: Run, epsilon: float, repeats: int) -> list[Repeat]:
+    """Releases of one method, held against the real table; a random tree is drawn anew for each."""
+    method, options = run
+    _, codec = schema_and_codec()
+    found = []
+    for seed in range(repeats):
+        split: frozenset[str] = frozenset(str(options.get("sequence", "")).split(",")) - {""}
+        if method == "random_partition":
+            options = {**options, "structure_seed": seed}
+            tree = random_structure(codec.domain, int(str(options["layers"])), seed, "layer")
+            split = frozenset(node.column for layer in range(1, tree.layers + 1) for node in tree.nodes(layer)[:1])
+        found.append(Repeat(errors_of((method, options), epsilon, seed), split))
+    return found
+
+
+def errors_of(run: Run, epsilon: float, seed: int) -> npt.NDArray[np.float64]:
+    """Total variation of all one- and two-way tables, averaged over the copies of one release."""
     schema, codec = schema_and_codec()
     real_table = voter_table()
     method, options = run
@@ -149,72 +168,74 @@ def errors_of(run: Run, epsilon: float, seed: int) -> Errors:
     )  # fmt: skip
     domain = dict(codec.domain.sizes)
     real = {name: codec.encode(name, real_table.column(name)).astype(np.int64) for name in domain}
-    cliques = [*itertools.combinations(domain, 1), *itertools.combinations(domain, 2)]
-    found = np.zeros(len(cliques))
+    found = np.zeros(len(tables_of(domain)))
     for table in release.tables:
         made = {name: codec.encode(name, table.column(name)).astype(np.int64) for name in domain}
-        found += [total_variation(real, made, clique, domain) / COPIES for clique in cliques]
-    return Errors({depth: _split(cliques, found, SEQUENCE[:depth]) for depth in (2, 3)})
-
-
-def _split(
-    cliques: Sequence[tuple[str, ...]], found: npt.NDArray[np.float64], top: Sequence[str]
-) -> tuple[float, float, float, float]:
-    within = np.array([set(clique) <= set(top) for clique in cliques])
-    width = np.array([len(clique) for clique in cliques])
-    parts = [found[(width == degree) & (within == inside)].mean() for inside in (True, False) for degree in (1, 2)]
-    return parts[0], parts[1], parts[2], parts[3]
-
-
-def _repeats(run: Run, epsilon: float, repeats: int) -> list[Errors]:
-    method, options = run
-    found = []
-    for seed in range(repeats):
-        drawn = {**options, "structure_seed": seed} if method == "random_partition" else options
-        found.append(errors_of((method, drawn), epsilon, seed))
+        found += [total_variation(real, made, clique, domain) / COPIES for clique in tables_of(domain)]
     return found
+
+
+def tables_of(columns: Iterable[str]) -> list[tuple[str, ...]]:
+    """All one- and two-way tables, in a fixed order."""
+    names = list(columns)
+    return [*itertools.combinations(names, 1), *itertools.combinations(names, 2)]
 
 
 def compare(epsilon: float, repeats: int, allocation: str) -> None:
     """Prints errors of every method and the verdicts for STEPS-2 and STEPS-3."""
-    tree: dict[str, object] = {"allocation": allocation}
     runs: dict[str, Run] = {"laplace": ("laplace", {})}
     for depth in (2, 3):
-        runs[f"steps-{depth}"] = ("steps", {**tree, "sequence": ",".join(SEQUENCE[:depth]), "layers": depth})
-        runs[f"random_partition-{depth}"] = ("random_partition", {**tree, "layers": depth})
+        tree: dict[str, object] = {"allocation": allocation, "layers": depth}
+        if allocation == "leaf_heavy":
+            upper = [str((1 - LEAF_HEAVY) / depth)] * depth
+            tree = {"allocation": "custom", "shares": ",".join([*upper, str(LEAF_HEAVY)]), "layers": depth}
+        runs[f"steps-{depth}"] = ("steps", {**tree, "sequence": ",".join(SEQUENCE[:depth])})
+        runs[f"random_partition-{depth}"] = ("random_partition", tree)
     print(f"ε = {epsilon:g}, {COPIES} copies made anew, allocation {allocation}, {repeats} repeats, 95 % intervals")
-    found = {name: alone(_repeats, run, epsilon, repeats) for name, run in runs.items()}
-    kinds = ("1-way top", "2-way top", "1-way rest", "2-way rest")
+    found = {name: alone(repeats_of, run, epsilon, repeats) for name, run in runs.items()}
     for depth in (2, 3):
         print(f"\ntop columns: {', '.join(SEQUENCE[:depth])}")
-        print(f"{'method':<22}" + "".join(f"{kind:>20}" for kind in kinds))
-        table = {name: np.array([errors.by_top[depth] for errors in some]) for name, some in found.items()}
+        print(f"{'method':<22}" + "".join(f"{kind:>20}" for kind in KINDS[:4]))
+        ours = found[f"steps-{depth}"]
         for name in ("laplace", f"random_partition-{depth}", f"steps-{depth}"):
-            means, half = table[name].mean(axis=0), _half_width(table[name])
-            print(
-                f"{name:<22}" + "".join(f"{mean:>11.4f} ± {width:.4f}" for mean, width in zip(means, half, strict=True))
-            )
+            parts = [_means(some.errors, _groups(SEQUENCE[:depth], frozenset()))[:4] for some in found[name]]
+            intervals = [_interval(np.array(values)) for values in zip(*parts, strict=True)]
+            print(f"{name:<22}" + "".join(f"{mean:>11.4f} ± {half:.4f}" for mean, half in intervals))
         for rival in ("laplace", f"random_partition-{depth}"):
-            for place, kind in enumerate(kinds):
-                print(
-                    _verdict(f"steps-{depth}", rival, kind, table[f"steps-{depth}"][:, place], table[rival][:, place])
-                )
+            for line in _verdicts(ours, found[rival], depth, f"steps-{depth} − {rival}"):
+                print(line)
 
 
-def _half_width(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    repeats = len(values)
-    return np.asarray(stats.t.ppf(0.975, repeats - 1) * values.std(axis=0, ddof=1) / repeats**0.5)
+def _groups(top: Sequence[str], split: frozenset[str]) -> list[npt.NDArray[np.bool_]]:
+    """Which tables belong to each of KINDS, given the top columns and those the other tree splits by."""
+    tables = tables_of(voter_table(0).column_names)
+    width = np.array([len(clique) for clique in tables])
+    within = np.array([set(clique) <= set(top) for clique in tables])
+    free = np.array([not set(clique) & ({*top} | split) for clique in tables])
+    return [(width == degree) & kind for kind in (within, ~within, free) for degree in (1, 2)]
 
 
-def _verdict(ours: str, rival: str, kind: str, mine: npt.NDArray[np.float64], theirs: npt.NDArray[np.float64]) -> str:
-    """Top tables must be better beyond the interval of the difference, the others not worse beyond it."""
-    interval = stats.ttest_ind(mine, theirs, equal_var=False).confidence_interval(0.95)
-    met = interval.high < 0 if kind.endswith("top") else interval.low <= 0
-    relative = mine.mean() / theirs.mean() - 1
-    return (
-        f"  {ours} − {rival}, {kind}: {mine.mean() - theirs.mean():+.4f} [{interval.low:+.4f}, {interval.high:+.4f}] "
-        f"({relative:+.1%})  {'met' if met else 'MISSED'}"
-    )
+def _means(errors: npt.NDArray[np.float64], groups: Sequence[npt.NDArray[np.bool_]]) -> list[float]:
+    return [float(errors[group].mean()) for group in groups]
+
+
+def _interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and half the width of its 95 % interval."""
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
+    return float(values.mean()), float(half)
+
+
+def _verdicts(ours: Sequence[Repeat], theirs: Sequence[Repeat], depth: int, title: str) -> Iterator[str]:
+    """Top tables must be better beyond the interval of the difference, all others not worse beyond it."""
+    pairs = []
+    for mine, other in zip(ours, theirs, strict=True):
+        groups = _groups(SEQUENCE[:depth], other.split)
+        pairs.append((_means(mine.errors, groups), _means(other.errors, groups)))
+    for place, kind in enumerate(KINDS):
+        mean, half = _interval(np.array([mine[place] - other[place] for mine, other in pairs]))
+        met = mean + half < 0 if kind.endswith("top") else mean - half <= 0
+        relative = mean / np.mean([other[place] for _, other in pairs])
+        yield f"  {title}, {kind}: {mean:+.4f} ± {half:.4f} ({relative:+.1%})  {'met' if met else 'MISSED'}"
 
 
 def depth_line(layers: int, epsilon: float) -> tuple[str, float, int]:
@@ -263,7 +284,7 @@ def main() -> None:
     parser.add_argument("part", choices=["size", "compare", "depth"])
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--allocation", default="half_leaf", choices=["half_leaf", "equal"])
+    parser.add_argument("--allocation", default="half_leaf", choices=["half_leaf", "equal", "leaf_heavy"])
     given = parser.parse_args()
     if given.part == "size":
         size()
