@@ -67,7 +67,7 @@ Form = Literal["tight", "published"]
 RowsPolicy = Literal["noisy", "estimated", "public"]
 
 _MOST_LAYERS = 64
-_REPEATED_BYTES = 16
+_REPEATED_BYTES = 40
 _SECONDS_PER_CODE, _SECONDS_PER_SPLIT = 1e-7, 2e-5
 _THOUSAND = 1000
 
