@@ -3,7 +3,8 @@
 From the team's published description and program. A column product (say SPLIT × GQ × GQFUNDS) is measured as a table of
 its columns; the program first made one column of it. Columns of the sample-line block hold "not available" for
 everybody off the sample line, so their tables carry the flag as a column. Incomes are counted by whole hundreds, so
-the program's bin "1 to 99" is part of the first bin. One list of age bins serves all tables.
+the program's bin "1 to 99" is part of the first bin; and where the schema splits incomes, a rule ties the two parts and
+the bins are not used, so every hundred is counted. One list of age bins serves all tables.
 """
 
 import functools

@@ -163,15 +163,17 @@ class DpSyn:
     def _asked(self, domain: Domain, forbidden: Sequence[Forbidden], cost: Cost) -> "_Asked":
         """The questions of a run and their prices, from public facts alone."""
         whole = Cost(cost.epsilon, cost.rho)
-        lists, reserved, rare = self._lists(domain, cost)
+        tied = frozenset(name for rule in forbidden for name in rule.clique)
+        lists, reserved, rare = self._lists(domain, cost, tied)
         starts = _column_starts([table for block in lists for table in block.tables])
         columns = live_columns(domain)
         weights = {name: weight for block in lists for name, weight in block.columns.items()}
         tables = {table.clique: table.weight for block in lists for table in block.tables}
-        kept = {name for rule in forbidden for name in rule.clique} | set(starts)
+        kept = tied | set(starts)
         for names, _ in parse_tables(self.keep) if self.keep.strip() else []:
             kept |= set(domain.clique(names))
-        _check_bins(starts, forbidden)
+        for name in tied & set(starts):
+            raise UsageError(f"groups of column {name!r}", "cannot be used: a rule looks at its codes.", "Drop them.")
         prices = self._prices(whole, [weights.get(name, 1.0) for name in columns], list(tables.values()))
         column_prices, table_prices = prices
         if reserved:
@@ -185,13 +187,17 @@ class DpSyn:
         blocks = [[table.clique for table in block.tables] for block in lists if block.tables]
         return _Asked(columns, column_prices, list(tables), table_prices, blocks, starts, frozenset(kept), rare)
 
-    def _lists(self, domain: Domain, cost: Cost) -> tuple[list[MarginalList], dict[Clique, float], Rare]:
+    def _lists(
+        self, domain: Domain, cost: Cost, tied: frozenset[str]
+    ) -> tuple[list[MarginalList], dict[Clique, float], Rare]:
         """The blocks of tables, the reserved shares, and which values are rare."""
         rare = Rare(self.threshold, self.least_count, self.most_values)
         if self.preset == "match3":
             team = match3_blocks(cost)
+            # A rule ties the parts of a split amount together, so the amount is counted by its own codes.
+            starts = {name: codes for name, codes in team.starts.items() if name not in tied}
             lists = [
-                MarginalList.listed([_listed(names, team.starts, domain) for names in block], domain)
+                MarginalList.listed([_listed(names, starts, domain) for names in block], domain)
                 for block in team.blocks
             ]
             shares = {domain.clique(names): share for names, share in team.reserved.items()}
@@ -273,9 +279,3 @@ def _column_starts(tables: Sequence[ListedTable]) -> dict[str, tuple[int, ...]]:
             if found.setdefault(name, starts) != starts:
                 raise UsageError(f"groups of column {name!r}", "must be the same in all tables of this method.")
     return found
-
-
-def _check_bins(starts: Mapping[str, tuple[int, ...]], forbidden: Sequence[Forbidden]) -> None:
-    tied = {name for rule in forbidden for name in rule.clique} & set(starts)
-    for name in tied:
-        raise UsageError(f"groups of column {name!r}", "cannot be used: a rule looks at its codes.", "Drop the groups.")

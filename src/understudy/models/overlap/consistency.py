@@ -16,6 +16,7 @@ turn. Cells that rules exclude are known to be 0: they have variance 0 and stay 
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -69,17 +70,20 @@ def common_parts(domain: Domain, cliques: Iterable[Clique]) -> list[Clique]:
     >>> [tuple(part) for part in common_parts(domain, map(Clique, ["abc", "bcd", "ab"]))]
     [(), ('b',), ('a', 'b'), ('b', 'c')]
     """
-    sets = [frozenset(clique) for clique in cliques]
-    found = {frozenset[str]()} | {first & second for first, second in itertools.combinations(dict.fromkeys(sets), 2)}
-    found |= {names for names in sets if sets.count(names) > 1}
+    place = {name: position for position, name in enumerate(domain.columns)}
+    # Sets of columns as bits of whole numbers: thousands of tables have millions of pairs.
+    listed = Counter(sum(1 << place[name] for name in clique) for clique in cliques)
+    found = {0, *(names for names, times in listed.items() if times > 1)}
+    for position, first in enumerate(listed):
+        found.update({first & second for second in itertools.islice(listed, position)})
     fresh = set(found)
     while fresh:
         fresh = {first & second for first in fresh for second in found} - found
         found |= fresh
         if len(found) > _MOST_PARTS:
             raise UsageError("tables", f"overlap in more than {_MOST_PARTS:,} ways.", "Measure fewer columns at once.")
-    place = {name: position for position, name in enumerate(domain.columns)}
-    return sorted((domain.clique(part) for part in found), key=lambda part: (len(part), [place[name] for name in part]))
+    parts = [Clique(name for name in domain.columns if bits >> place[name] & 1) for bits in found]
+    return sorted(parts, key=lambda part: (len(part), [place[name] for name in part]))
 
 
 def agreed(domain: Domain, tables: Sequence[OverlapTable], forbidden: Sequence[Forbidden] = ()) -> Consistent:
