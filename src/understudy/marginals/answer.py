@@ -11,6 +11,7 @@ __all__ = [
     "GROWTH_UNIT",
     "SCORE_UNIT",
     "Answer",
+    "Course",
     "Discovery",
     "Grown",
     "Law",
@@ -19,6 +20,7 @@ __all__ = [
     "Selection",
     "Selections",
     "SparseMeasurement",
+    "Trained",
 ]
 
 Ints = npt.NDArray[np.int64]
@@ -174,4 +176,34 @@ class Grown:
         return [part.astype(np.bool_) for part in np.split(self.values, ends[:-1])] if self.layers else []
 
 
-Answer = Measurement | SparseMeasurement | Selection | Discovery | Selections | NoisyScores | Grown
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The public numbers of a training, fixed by the plan.
+
+    Every unit's contribution is an integer vector of L2 norm at most `clip`. In each of `steps` steps every unit takes
+    part on its own with probability 1 − e^(−1/gap). A first look at all units (none if `first_share` is 0) has the
+    noise that would cost that share of ε by itself.
+    """
+
+    clip: int
+    steps: int
+    gap: Fraction
+    first_share: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A model was trained on noisy sums over sampled units, `law` on every coordinate of each.
+
+    `values` is the noisy sum of the first look, under `first_law`. The sums of the steps are not kept: whatever they
+    told is in the model.
+    """
+
+    name: str
+    course: Course
+    values: Ints
+    first_law: Law | None
+    law: Law
+
+
+Answer = Measurement | SparseMeasurement | Selection | Discovery | Selections | NoisyScores | Grown | Trained
