@@ -27,10 +27,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy import synthesize
+from understudy import plan, synthesize
 from understudy.codec.table_codec import TableCodec
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.challenge.from_public import marginals_from_public
 from understudy.mechanisms.challenge.match_three import match3_schema, match3_tables
 from understudy.schema import Category, Schema, Unit
 
@@ -69,7 +68,8 @@ def real(name: str, repeats: int, options: Mapping[str, str]) -> None:
     order = np.random.default_rng(1).permutation(table.num_rows)
     public, private = table.take(order[::2]), table.take(order[1::2])
     started = time.process_time()
-    listed = marginals_from_public(public, schema)
+    planned = plan(schema, method="nist_mst", epsilon=EPSILON, delta=DELTA, public=public, options=options)
+    listed = str(planned.options["marginals"])
     seconds = time.process_time() - started
     tables = listed.split(", ")
     triples = sum(entry.count("×") == 2 for entry in tables)
@@ -88,11 +88,10 @@ def challenge(rows: int, repeats: int, options: Mapping[str, str]) -> None:
     """Rows made up from the challenge's specification, its own list of tables."""
     schema = match3_schema(json.loads(SPECIFICATION.read_text(encoding="utf-8"))["columns"])
     codec = TableCodec.of(schema)
-    codes = generated(codec.domain, rows, seed=1)
-    table = codec.decode(codes, np.random.default_rng(2))
+    table = codec.decode(generated(codec.domain, rows, seed=1), np.random.default_rng(2))
     print(f"match3: {rows:,} generated rows × {len(schema.columns)}; {sum(map(len, match3_tables().values()))} tables")
     for _ in range(repeats):
-        protect(table, schema, {"preset": "match3", **options}, codes)
+        protect(table, schema, {"preset": "match3", **options}, coded(codec, table))
 
 
 def generated(domain: Domain, rows: int, seed: int) -> Codes:

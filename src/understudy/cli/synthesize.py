@@ -61,10 +61,8 @@ def synthesize(
         with place.running() as progress:  # from the first second, so before the heavy imports
             from understudy.synthesizer import synthesize as run_all
 
-            known = _read(schema)
-            options = pairs("--set", settings)
-            if place.watched:
-                progress.expect(_expected_seconds(known, method, (epsilon, delta), options, public))
+            known, options = _read(schema), pairs("--set", settings)
+            progress.expect(_expected(place, known, method, (epsilon, delta), options=options, public=public))
             release = run_all(
                 table,
                 known,
@@ -86,9 +84,18 @@ def synthesize(
         show_release(place, release, out)
 
 
-def _expected_seconds(
-    schema: "Schema", method: str, budget: tuple[float, float], options: dict[str, str], public: Path | None
-) -> float:
+def _expected(
+    place: Shell,
+    schema: "Schema",
+    method: str,
+    budget: tuple[float, float],
+    *,
+    options: dict[str, str],
+    public: Path | None,
+) -> float | None:
+    """Seconds by the plan, if somebody watches."""
+    if not place.watched:
+        return None
     from understudy.synthesizer import plan
 
     epsilon, delta = budget
