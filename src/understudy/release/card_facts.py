@@ -7,8 +7,10 @@ import math
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 
+from understudy.errors import ResourceError
 from understudy.marginals.answer import (
     GROWTH_UNIT,
     SCORE_UNIT,
@@ -35,6 +37,7 @@ SAMPLE_ROWS = 10
 MOST_PAIRS_NAMED = 12
 COVERAGE = 0.95
 MOST_CODES = 10_000
+DRAWN_ROWS = 20_000
 MOST_CELLS = 2_000_000
 
 
@@ -117,13 +120,16 @@ def _scores_or_tree(answer: NoisyScores | Grown) -> MeasuredTable:
 
 
 def _misplaced(answer: Measurement, fitted: Fitted) -> float | None:
-    """How far the model can be off on a measured clique; None for coarsened or very large tables."""
+    """How far the model can be off on a measured clique; None for coarse or very large tables, or a tangled model."""
     domain = fitted.codec.domain
     if not set(answer.columns) <= set(domain.columns) or answer.shape != domain.shape(answer.columns):
         return None
     if answer.values.size > MOST_CELLS:
         return None
-    model = fitted.model.marginal(domain.clique(answer.columns)) * fitted.model.total
+    try:
+        model = fitted.model.marginal(domain.clique(answer.columns)) * fitted.model.total
+    except ResourceError:
+        return None
     return misplaced_share(answer.values, model, answer.law, COVERAGE)
 
 
@@ -163,7 +169,12 @@ def _one_way(name: str, fitted: Fitted) -> OneWay:
         for answer in fitted.transcript.of(Measurement)
         if name in answer.columns and answer.shape == fitted.codec.domain.shape(answer.columns)
     ]
-    values = tuple(float(value) for value in (fitted.model.marginal(clique) * fitted.model.total)[:shown])
+    try:
+        values = tuple(float(value) for value in (fitted.model.marginal(clique) * fitted.model.total)[:shown])
+    except ResourceError:  # a network too tangled for exact sums can still be drawn from
+        drawn = fitted.model.draw(DRAWN_ROWS, np.random.default_rng(0))[name]
+        counts = np.bincount(drawn, minlength=size)[:shown] * (fitted.model.total / DRAWN_ROWS)
+        return OneWay(name, labels, tuple(map(float, counts)), None, f"counts of {DRAWN_ROWS:,} rows drawn, scaled")
     if not sums:
         return OneWay(name, labels, values, None, "counts of the fitted model; no error bar is known in closed form")
     return OneWay(name, labels, values, min(sums), "counts of the fitted model; error bars of sums of noisy cells")

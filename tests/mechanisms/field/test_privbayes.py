@@ -12,6 +12,7 @@ from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.mechanisms.field.privbayes import PrivBayes
 from understudy.mechanisms.mechanism import PublicFacts
+from understudy.models.network import bayesian
 from understudy.privacy.cost import Budget, Cost
 from understudy.schema import Category
 
@@ -142,3 +143,15 @@ def test_the_plan_adds_up_in_every_preset() -> None:
             assert plan.cost.fits(cost)
             assert sum((step.cost for step in plan.steps), Cost()) == plan.cost
             assert max(plan.cost.epsilon / max(cost.epsilon, 1), plan.cost.rho / max(cost.rho, 1)) > 0.999
+
+
+def test_a_network_too_tangled_for_exact_answers_is_still_released(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(bayesian, "FIELD_BYTES", 8)
+    release = synthesize(
+        chain(2000, 5, seed=6), BINARY, method="privbayes", epsilon=5.0, options={"preset": "published"}, rows=300
+    )
+    release.save(tmp_path / "release")
+    page = (tmp_path / "release" / "card.html").read_text(encoding="utf-8")
+    assert "rows drawn, scaled" in page
+    with pytest.raises(ResourceError):
+        release.model.marginal(Clique(("c0",)))
