@@ -9,13 +9,18 @@ import pytest
 
 from tests.cli.terminal import run
 
-COMMANDS = ["demo", "methods", "schema", "plan", "synthesize", "sample", "verify", "ledger"]
+COMMANDS = [
+    *("demo", "methods", "schema", "plan", "leafsize", "synthesize", "sample", "label"),
+    *("verify", "evaluate", "compare", "pool", "ledger"),
+]
 OPTIONS = {
     ("demo",): ["--out", "--private"],
     ("methods",): ["--json"],
     ("schema", "draft"): ["--out"],
     ("schema", "check"): [],
-    ("plan",): ["--schema", "--method", "--epsilon", "--delta", "--set", "--rows-hint", "--memory", "--json"],
+    ("plan",): [
+        *("--schema", "--method", "--epsilon", "--delta", "--set", "--rows-hint", "--public", "--memory", "--json"),
+    ],
     ("synthesize",): [
         *("--schema", "--method", "--epsilon", "--delta", "--out", "--rows", "--copies", "--copies-mode"),
         *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory"),
@@ -27,6 +32,32 @@ OPTIONS = {
         *("--svg", "--simulate", "--seed", "--json"),
     ],
     ("verify",): [],
+    ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose"],
+    ("compare",): [
+        *(
+            "--schema",
+            "--method",
+            "--epsilon",
+            "--delta",
+            "--repeats",
+            "--copies",
+            "--copies-mode",
+            "--metric",
+            "--rows",
+        ),
+        *(
+            "--public",
+            "--public-proxy",
+            "--choose",
+            "--ledger",
+            "--dataset",
+            "--minutes",
+            "--memory",
+            "--seed",
+            "--out",
+        ),
+    ],
+    ("pool",): ["--formula", "--family", "--share", "--level", "--json"],
     ("ledger", "init"): ["--dataset", "--epsilon", "--delta", "--composition"],
     ("ledger", "show"): ["--dataset", "--json"],
     ("ledger", "verify"): ["--known"],

@@ -48,7 +48,7 @@ def test_variants() -> None:
 
 def test_copies_say_what_they_mean_for_inference() -> None:
     assert "share" in wording.copies_text(3, "resample")
-    assert "1/3" in wording.copies_text(3, "resanitize")
+    assert "equal part of the budget" in wording.copies_text(3, "resanitize")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from understudy.codec.table_codec import TableCodec
 from understudy.compare.settings import Candidate
 from understudy.counts.open import open_table
+from understudy.counts.source import PrivateTable
 from understudy.errors import BudgetError, ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.privacy.cost import Budget, Cost
@@ -81,50 +82,61 @@ def choose(
     Raises:
         UsageError, SchemaError, ResourceError, BudgetError, LedgerError: before anything is charged or read.
     """
-    environment = _environment or Environment.real()
     candidates = [Candidate.read(text) for text in methods]
     _check(candidates, schema)
     account = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     name = dataset if dataset is not None else _only(account)
-    grants = {one.name: one.budget(epsilon, delta) for one in candidates}
+    grants = [(one, one.budget(epsilon, delta)) for one in candidates]
     last = Budget(choice_epsilon)
-    _check_covered(account, name, [(one, grants[one.name]) for one in candidates], last, schema)
-    whole = Budget(sum(one.epsilon for one in grants.values()) + choice_epsilon, sum(g.delta for g in grants.values()))
+    _check_covered(account, name, grants, last, schema)
     table = open_table(data, schema)
     folder = None if out is None else _new_folder(Path(out))
     releases: dict[str, Release] = {}
-    for place, one in enumerate(candidates):
-        progress.stage("measure", place / (len(candidates) + 1))
+    for place, (one, grant) in enumerate(grants):
+        progress.stage("measure", place / (len(grants) + 1))
         releases[one.name] = synthesize(
             table,
             schema,
             method=one.method,
             options=dict(one.options),
-            epsilon=grants[one.name].epsilon,
-            delta=grants[one.name].delta,
+            epsilon=grant.epsilon,
+            delta=grant.delta,
             ledger=account,
             dataset=name,
             out=None if folder is None else folder / f"{place + 1}-{one.method}",
             _environment=_environment,
         )
-    question = _question(releases, schema)
-    run = f"choice-{uuid.uuid4().hex}"
-    cost = last.cost("pure")
-    account.charge(
-        name,
+    chosen = _drawn(table, releases, (account, name), last, _environment or Environment.real())
+    progress.stage("measure", 1.0)
+    paid = sum(grant.epsilon for _, grant in grants) + choice_epsilon, sum(grant.delta for _, grant in grants)
+    return Choice(chosen, releases, Budget(*paid))
+
+
+def _drawn(
+    table: PrivateTable,
+    releases: Mapping[str, Release],
+    account: tuple[Ledger, str],
+    budget: Budget,
+    environment: Environment,
+) -> str:
+    """The name of the chosen release; the choice is charged before a row is read for it."""
+    ledger, dataset = account
+    schema = table.schema
+    question, run, cost = _question(releases, schema), f"choice-{uuid.uuid4().hex}", budget.cost("pure")
+    ledger.charge(
+        dataset,
         run=run,
         method="choice",
         cost=cost,
-        budget=last,
+        budget=budget,
         unit=unit_words(schema.unit),
         note=charge_note(digest_of(schema)),
     )
     curator = Curator(table, cost, environment.randomizer)
     curator.settle(TableCodec.of(schema))
     chosen = curator.select(question, Cost(epsilon=cost.epsilon))
-    account.finish(run, "released")
-    progress.stage("measure", 1.0)
-    return Choice(chosen, releases, whole)
+    ledger.finish(run, "released")
+    return chosen
 
 
 def _question(releases: Mapping[str, Release], schema: Schema) -> StandInError:

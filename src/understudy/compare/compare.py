@@ -22,7 +22,7 @@ from understudy.progress import Progress
 from understudy.report.html import render_page
 from understudy.schema import Schema
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["METRICS", "Comparison", "Tables", "carry_out", "compare"]
 
 METRICS = ("marginals", "specks")
 SECONDS = 3600.0
@@ -84,23 +84,54 @@ def compare(
     Raises:
         UsageError, SchemaError: before anything is run.
     """
-    candidates = tuple(Candidate.read(text) for text in methods)
     settings = StudySettings(
-        candidates, tuple(map(float, epsilons)), delta, repeats, copies, copies_mode, tuple(metrics), rows, seed
+        tuple(Candidate.read(text) for text in methods),
+        tuple(map(float, epsilons)),
+        delta=delta,
+        repeats=repeats,
+        copies=copies,
+        copies_mode=copies_mode,
+        metrics=tuple(metrics),
+        rows=rows,
+        seed=seed,
     )
+    tables = Tables(data, None if public is None else str(public), public_proxy)
+    return carry_out(tables, schema, settings, Limits(seconds, memory_bytes), out=out, progress=progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The table of a study, whether it is public itself, and a public table for methods that use one."""
+
+    data: object
+    public: str | None = None
+    is_public: bool = False
+
+
+def carry_out(
+    tables: Tables,
+    schema: Schema,
+    settings: StudySettings,
+    limits: Limits,
+    *,
+    out: str | Path | None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """The study under these settings, begun or taken up again."""
     for name in settings.metrics:
         metric_of(name)
-    if not seconds > 0 or memory_bytes < 2**20:
-        raise UsageError("limits", f"must be above 0 s and 1 MiB, got {seconds!r} s and {memory_bytes!r} bytes.")
+    if not limits.seconds > 0 or limits.bytes < 2**20:
+        given = f"{limits.seconds!r} s and {limits.bytes!r} bytes"
+        raise UsageError("limits", f"must be above 0 s and 1 MiB, got {given}.")
     place = Path(tempfile.mkdtemp(prefix="understudy-study-")) if out is None else Path(out)
-    if not public_proxy:
+    confidential = not tables.is_public
+    if confidential:
         refuse_release_folder(place)
     folder = StudyFolder(place)
     try:
-        folder.open(settings, schema, confidential=not public_proxy)
-        given = None if public is None else str(public)
-        run_study(data, schema, settings, folder, Limits(seconds, memory_bytes), public=given, progress=progress)
-        study = folder.study(settings, confidential=not public_proxy, title=schema.title)
+        folder.open(settings, schema, confidential=confidential)
+        run_study(tables.data, schema, settings, folder, limits, public=tables.public, progress=progress)
+        study = folder.study(settings, confidential=confidential, title=schema.title)
         if out is not None:
             _write(study, place)
     finally:

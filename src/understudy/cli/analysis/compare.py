@@ -1,5 +1,6 @@
 """`understudy compare`: which method, at which ε? Every run in its own process, in a folder that can be resumed."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,50 +75,62 @@ def compare(
     """
     with shell(quiet=quiet, debug=debug) as place:
         _require_agreement(choose, epsilons, ledger)
+        if choose is not None and ledger is not None:
+            paid = _Paid((epsilons[0], delta), choose, ledger, dataset)
+            _choose(place, table, schema, methods, paid, out=out)
+            return
         with place.running() as progress:
-            from understudy.compare import choose as choose_one
-            from understudy.compare import compare as compare_all
-            from understudy.compare.compare import METRICS
+            from understudy.compare.compare import METRICS, Tables, carry_out
+            from understudy.compare.settings import Candidate, StudySettings
+            from understudy.compare.watch import Limits
             from understudy.schema import Schema
 
-            known = Schema.from_yaml(schema)
-            if choose is not None and ledger is not None:
-                choice = choose_one(
-                    table,
-                    known,
-                    methods=methods,
-                    epsilon=epsilons[0],
-                    delta=delta,
-                    choice_epsilon=choose,
-                    ledger=ledger,
-                    dataset=dataset,
-                    out=out,
-                    progress=progress,
-                )
-            else:
-                found = compare_all(
-                    table,
-                    known,
-                    methods=methods,
-                    epsilons=epsilons,
-                    delta=delta,
-                    repeats=repeats,
-                    copies=copies,
-                    copies_mode=copies_mode,
-                    metrics=metrics or METRICS,
-                    rows=rows,
-                    seed=seed,
-                    seconds=60.0 * minutes,
-                    memory_bytes=memory_bytes(memory) or 0,
-                    public=public,
-                    public_proxy=public_proxy,
-                    out=out,
-                    progress=progress,
-                )
-        if choose is not None:
-            _show_choice(place, choice, out)
-        else:
-            _show(place, found, out)
+            settings = StudySettings(
+                tuple(Candidate.read(text) for text in methods),
+                tuple(epsilons),
+                delta=delta,
+                repeats=repeats,
+                copies=copies,
+                copies_mode=copies_mode,
+                metrics=tuple(metrics or METRICS),
+                rows=rows,
+                seed=seed,
+            )
+            tables = Tables(table, None if public is None else str(public), public_proxy)
+            limits = Limits(60.0 * minutes, memory_bytes(memory) or 0)
+            found = carry_out(tables, Schema.from_yaml(schema), settings, limits, out=out, progress=progress)
+        _show(place, found, out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Paid:
+    """What a private choice may cost, and where it is charged."""
+
+    each: tuple[float, float]
+    choice: float
+    ledger: Path
+    dataset: str | None
+
+
+def _choose(place: Shell, table: str, schema: Path, methods: list[str], paid: _Paid, *, out: Path) -> None:
+    with place.running() as progress:
+        from understudy.compare import choose
+        from understudy.schema import Schema
+
+        epsilon, delta = paid.each
+        choice = choose(
+            table,
+            Schema.from_yaml(schema),
+            methods=methods,
+            epsilon=epsilon,
+            delta=delta,
+            choice_epsilon=paid.choice,
+            ledger=paid.ledger,
+            dataset=paid.dataset,
+            out=out,
+            progress=progress,
+        )
+    _show_choice(place, choice, out)
 
 
 def _show(place: Shell, found: "Comparison", out: Path) -> None:
