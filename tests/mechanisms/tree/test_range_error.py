@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from understudy.mechanisms.tree.range_error import average_variance, best_levels, best_shares, noise_variance
+from understudy.mechanisms.tree.range_error import average_variance, best_shares, noise_variance, root_above
 
 
 def dense(fanouts, variances):
@@ -37,20 +37,9 @@ def test_a_level_that_is_not_measured():
     assert average_variance([2, 3], [np.inf, 1.0]) == pytest.approx(dense([6], [1.0]))
 
 
-@pytest.mark.parametrize(("leaves", "branching"), [(1, 1), (2, 2), (16, 16), (65_536, 16)])
-def test_branching_for_laplace_noise(leaves, branching):
-    """Few leaves are best left flat; for 2¹⁶ the literature on hierarchies finds 16 as well."""
-    assert best_levels(leaves, concentrated=False)[1] == branching
-
-
-def test_the_best_is_the_best_of_all_depths():
-    for concentrated in (False, True):
-        levels, branching = best_levels(64, concentrated=concentrated)
-        found = {
-            (depth, base): dense([base] * depth, [noise_variance(1 / depth, concentrated=concentrated)] * depth)
-            for depth, base in [(1, 64), (2, 8), (3, 4), (6, 2)]
-        }
-        assert min(found, key=found.get) == (levels, branching)
+@pytest.mark.parametrize(("leaves", "levels", "branching"), [(1, 1, 1), (8, 3, 2), (9, 3, 3), (10**12, 4, 1_000)])
+def test_the_smallest_branching_that_reaches(leaves, levels, branching):
+    assert root_above(leaves, levels) == branching
 
 
 @pytest.mark.parametrize("concentrated", [False, True])

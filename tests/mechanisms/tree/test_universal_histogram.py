@@ -11,7 +11,7 @@ from understudy.marginals.domain import Domain
 from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mechanism import PublicFacts
 from understudy.mechanisms.tree.range_error import average_variance
-from understudy.mechanisms.tree.universal_histogram import UniversalHistogram, cut_levels
+from understudy.mechanisms.tree.universal_histogram import UniversalHistogram, best_branching, cut_levels
 from understudy.models.tree.least_squares import HistogramTree, least_squares
 from understudy.models.tree.structure import Structure
 from understudy.privacy.cost import Budget
@@ -91,6 +91,33 @@ def test_noise_of_a_level_is_the_height_over_epsilon():
         PublicFacts(Domain.of({"a": 8}), (), 1), rho(0.5)
     )
     assert [step.noise_scale**2 for step in concentrated.steps] == pytest.approx([3.0] * 3)
+
+
+def enumerated(fanouts, variances):
+    """The average variance of all ranges by linear algebra."""
+    sizes = np.cumprod([1, *fanouts])
+    rows = np.concatenate([np.repeat(np.eye(size), sizes[-1] // size, axis=1) for size in sizes[1:]])
+    covariance = np.linalg.inv(rows.T @ (rows / np.repeat(variances, sizes[1:])[:, None]))
+    prefix = np.pad(covariance, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)
+    ranges = np.diag(prefix)[:, None] + np.diag(prefix) - 2 * prefix
+    return ranges[np.triu_indices(sizes[-1] + 1, 1)].mean()
+
+
+@pytest.mark.parametrize("concentrated", [False, True])
+def test_the_chosen_branching_is_the_best_of_all_depths(concentrated):
+    found = {}
+    for depth, base in [(1, 64), (2, 8), (3, 4), (6, 2)]:
+        found[base] = enumerated([base] * depth, [float(depth if concentrated else depth**2)] * depth)
+    chosen = best_branching(Domain.of({"a": 64}), ["a"], concentrated=concentrated)
+    assert chosen == min(found, key=found.get)
+
+
+def test_branching_for_one_code_few_codes_and_many_columns():
+    assert best_branching(Domain.of({"a": 1}), ["a"], concentrated=False) == 2
+    assert best_branching(Domain.of({"a": 16}), ["a"], concentrated=False) == 16  # best left flat
+    domain = Domain.of({f"c{place}": 2 for place in range(12)})
+    chosen = best_branching(domain, domain.columns, concentrated=False)
+    assert [len(level) for level in cut_levels(domain, domain.columns, chosen)] == [4, 4, 4]
 
 
 def test_branching_is_chosen_from_the_domain_and_the_currency():

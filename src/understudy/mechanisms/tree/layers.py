@@ -55,7 +55,7 @@ __all__ = [
 Allocation = Literal["equal", "half_leaf", "custom"]
 TotalPolicy = Literal["noisy", "estimated"]
 
-LEAF_BYTES = 100
+LEAF_BYTES = 130
 """Memory a run needs per cell of the full table, at its peak."""
 
 

@@ -81,7 +81,7 @@ class RandomPartition:
     rounding: Rounding = field(
         default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
     )
-    most_cells: int = field(default=2**23, metadata={"help": "largest full table (about 100 bytes a cell)"})
+    most_cells: int = field(default=2**23, metadata={"help": "largest full table (about 130 bytes a cell)"})
 
     def __post_init__(self) -> None:
         check_whole("layers", self.layers, 0, _MOST_LAYERS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["average_variance", "best_levels", "best_shares", "noise_variance"]
+__all__ = ["average_variance", "best_shares", "noise_variance", "root_above"]
 
 _SHARE_DIGITS = 4
 _LEAST_SHARE = 1e-3
@@ -45,17 +45,6 @@ def average_variance(fanouts: Sequence[int], variances: Sequence[float]) -> floa
     open_end = (inside.pairs + upward * 2.0 * (leaves * second - first**2)) / 2.0
     closed_end = inside.prefixes + upward * (second + 1.0)
     return (open_end + closed_end) / (leaves * (leaves + 1) / 2.0)
-
-
-def best_levels(leaves: int, *, concentrated: bool) -> tuple[int, int]:
-    """Number of levels and branching that answer ranges over that many leaves best, all levels at equal cost."""
-    best = (math.inf, 1, max(leaves, 1))
-    for levels in range(1, max(2, math.ceil(math.log2(max(leaves, 2))) + 1)):
-        branching = _root_above(leaves, levels)
-        noise = noise_variance(1.0 / levels, concentrated=concentrated)
-        found = average_variance([branching] * levels, [noise] * levels)
-        best = min(best, (found, levels, branching))
-    return best[1], best[2]
 
 
 def best_shares(fanouts: Sequence[int], *, concentrated: bool) -> list[float]:
@@ -109,8 +98,12 @@ def _moments(leaves: int) -> tuple[float, float]:
     return (leaves - 1) / 2.0, (leaves - 1) * (2 * leaves - 1) / (6.0 * leaves)
 
 
-def _root_above(leaves: int, levels: int) -> int:
-    """The smallest branching whose power reaches that many leaves."""
+def root_above(leaves: int, levels: int) -> int:
+    """The smallest branching with which that many levels reach that many leaves.
+
+    >>> root_above(1000, 3), root_above(1001, 3)
+    (10, 11)
+    """
     branching = max(1, int(leaves ** (1.0 / levels)) - 1)
     while branching**levels < leaves:
         branching += 1

@@ -15,8 +15,9 @@ fewest nodes; `first` names them, the others follow in the order of the schema. 
 if it is too large the plan refuses, and nothing is modelled as independent behind the user's back.
 
 Branching. Given, or chosen from public numbers: the variance of the estimate of a range of cells, averaged over all
-ranges of a line of as many cells (the cells of a box follow each other in the order of the cuts), is computed exactly
-for every depth, and the best one is taken (`range_error`). Budget per level: `equal`, or `optimal` for that average.
+ranges of a line of cells (those of a box follow each other in the order of the cuts), is computed for the fan-outs that
+each candidate leads to, all levels at equal cost, and the best is taken (`range_error`). Budget per level: `equal`, or
+`optimal` for that average.
 
 Privacy. The tree follows from the domain and the options, so it is public. Neighbours differ by the rows of one unit,
 at most k of them. Each level holds every record once, so it moves by at most k in L1 and in L2: discrete Laplace noise
@@ -46,16 +47,18 @@ from understudy.mechanisms.tree.layers import (
     fit_tree,
     split_exactly,
 )
-from understudy.mechanisms.tree.range_error import best_levels, best_shares
+from understudy.mechanisms.tree.range_error import average_variance, best_shares, noise_variance, root_above
 from understudy.models.tree.projection import TreeNegatives
 from understudy.models.tree.structure import Structure
 from understudy.models.tree.tree_model import Rounding, TreeModel
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
-__all__ = ["Cut", "UniversalHistogram", "cut_levels"]
+__all__ = ["Cut", "UniversalHistogram", "best_branching", "cut_levels"]
 
 LevelBudget = Literal["equal", "optimal"]
+
+_MOST_TRIED = 64
 
 
 class Cut(NamedTuple):
@@ -90,7 +93,7 @@ class UniversalHistogram:
     rounding: Rounding = field(
         default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
     )
-    most_cells: int = field(default=2**23, metadata={"help": "largest full table (about 100 bytes a cell)"})
+    most_cells: int = field(default=2**23, metadata={"help": "largest full table (about 130 bytes a cell)"})
 
     def __post_init__(self) -> None:
         if self.branching is not None:
@@ -138,7 +141,7 @@ class UniversalHistogram:
         order = [*wanted, *(name for name in domain.columns if name not in wanted)]
         branching = self.branching
         if branching is None:
-            branching = best_levels(domain.cells(domain.columns), concentrated=bool(cost.rho))[1]
+            branching = best_branching(domain, order, concentrated=bool(cost.rho))
         return cut_levels(domain, order, branching)
 
     def _costs(self, levels: list[list[Cut]], cost: Cost) -> TreeCosts:
@@ -147,8 +150,7 @@ class UniversalHistogram:
         rest = Cost(cost.epsilon - root.epsilon, cost.rho - root.rho)
         shares = [1.0] * len(levels)
         if self.allocation == "optimal":
-            fanouts = [math.prod(cut.parts for cut in level) for level in levels]
-            shares = best_shares(fanouts, concentrated=bool(cost.rho))
+            shares = best_shares(_fanouts(levels), concentrated=bool(cost.rho))
         parts, leaves = split_exactly(rest, shares)
         layers: list[Cost] = []
         for level, part in zip(levels[:-1], parts, strict=True):
@@ -182,6 +184,25 @@ def cut_levels(domain: Domain, order: Sequence[str], branching: int) -> list[lis
             levels[-1].append(Cut(name, parts))
             room //= parts
     return levels or [[]]
+
+
+def best_branching(domain: Domain, order: Sequence[str], *, concentrated: bool) -> int:
+    """The branching whose levels answer ranges best on average, with the same share of the budget for each."""
+    cells = domain.cells(domain.columns)
+    candidates = set(range(2, _MOST_TRIED + 1))
+    for size in {cells, *domain.sizes.values()}:
+        candidates |= {root_above(size, depth) for depth in range(1, size.bit_length() + 1)}
+
+    def error(branching: int) -> float:
+        fanouts = _fanouts(cut_levels(domain, order, branching))
+        noise = noise_variance(1.0 / len(fanouts), concentrated=concentrated)
+        return average_variance(fanouts, [noise] * len(fanouts))
+
+    return min(sorted(candidate for candidate in candidates if 2 <= candidate <= max(cells, 2)), key=error)
+
+
+def _fanouts(levels: list[list[Cut]]) -> list[int]:
+    return [math.prod(cut.parts for cut in level) for level in levels]
 
 
 def _sizes(domain: Domain, levels: list[list[Cut]]) -> list[int]:
