@@ -24,6 +24,7 @@ def _frame(seed: int, rows: int = 300) -> pd.DataFrame:
 @pytest.mark.parametrize("batch", [1, 400])
 def test_counts_equal_those_by_hand(monkeypatch: pytest.MonkeyPatch, dense: int, batch: int) -> None:
     monkeypatch.setattr(counting, "DENSE_CELLS", dense)
+    monkeypatch.setattr(counting, "LEAST_DENSE_CELLS", dense)
     monkeypatch.setattr(counting, "BATCH_CLIQUES", batch)
     frames = [_frame(1), _frame(2, 200)]
     parts = [rows_of(frame, SCHEMA) for frame in frames]

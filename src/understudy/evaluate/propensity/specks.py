@@ -5,7 +5,7 @@ averaged. `legacy` is what the authors' published script computes (the distance 
 functions on a grid), for comparison with printed figures only.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -19,7 +19,7 @@ from understudy.evaluate.models.design import INTERCEPT, Design
 from understudy.evaluate.models.logistic import fit_logistic
 from understudy.evaluate.propensity.classifier import Classifier, Logistic, Terms, Trees, labels, out_of_sample
 from understudy.evaluate.propensity.distance import kolmogorov_smirnov, legacy_distance
-from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, table_of
+from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, mean_outcome, table_of
 
 __all__ = ["MAIN_EFFECTS", "Specks", "too_small"]
 
@@ -49,50 +49,41 @@ class Specks:
 
     def compare(self, pair: Pair, context: Context) -> Result:
         """One distance for each classifier."""
-        found = [pair.averaged(self._by_regression(context, kolmogorov_smirnov))]
-        lines = [pair.between_halves(self._by_regression(context, kolmogorov_smirnov))]
-        context.done(0.3)
-        found.append(pair.averaged(self._by_tree(context)))
-        context.done(0.6)
-        lines.append(pair.between_halves(self._by_tree(context)))
-        context.done(0.9)
-        found.append(pair.averaged(self._by_regression(context, legacy_distance)))
-        lines.append(pair.between_halves(self._by_regression(context, legacy_distance)))
-        scores = tuple(scale.score(value, line) for scale, value, line in zip(self.scales, found, lines, strict=True))
+        found = []
+        for place, copy in enumerate(pair.copies):
+            found.append(self._distances(pair.real, copy, context))
+            context.done((place + 1) / (len(pair.copies) + 2))
+        halves = pair.halves
+        lines = [halves] * 3 if isinstance(halves, Unavailable) else self._distances(*halves, context)
+        context.done((len(pair.copies) + 1) / (len(pair.copies) + 2))
+        scores = tuple(
+            scale.score(mean_outcome([one[place] for one in found]), lines[place])
+            for place, scale in enumerate(self.scales)
+        )
         return Result(self.name, self.question, scores, _columns(pair), MAIN_EFFECTS if self.terms == "main" else ())
 
-    def _by_regression(self, context: Context, distance: Callable[..., float]) -> Callable[[Rows, Rows], Outcome]:
-        def measured(first: Rows, second: Rows) -> Outcome:
-            reason = too_small(first, second, self.scheme)
-            if reason is not None:
-                return reason
-            classifier = Logistic.of(first, second, self.terms)
-            if isinstance(classifier, Unavailable):
-                return classifier
-            return self._distance(classifier, labels(first, second), context.rng("folds"), distance)
+    def _distances(self, first: Rows, second: Rows, context: Context) -> Sequence[Outcome]:
+        """By regression, by tree, and by regression as the published script has it."""
+        reason = too_small(first, second, self.scheme)
+        if reason is not None:
+            return [reason] * 3
+        target = labels(first, second)
+        trees = Trees.of(first, second, None, context.rng("complexity"))
+        by_tree = kolmogorov_smirnov(*self._scores(trees, target, context))
+        logistic = Logistic.of(first, second, self.terms)
+        if isinstance(logistic, Unavailable):
+            return [logistic, by_tree, logistic]
+        scores = self._scores(logistic, target, context)
+        return [kolmogorov_smirnov(*scores), by_tree, legacy_distance(*scores)]
 
-        return measured
-
-    def _by_tree(self, context: Context) -> Callable[[Rows, Rows], Outcome]:
-        def measured(first: Rows, second: Rows) -> Outcome:
-            reason = too_small(first, second, self.scheme)
-            if reason is not None:
-                return reason
-            classifier = Trees.of(first, second, None, context.rng("complexity"))
-            return self._distance(classifier, labels(first, second), context.rng("folds"), kolmogorov_smirnov)
-
-        return measured
-
-    def _distance(
-        self, classifier: Classifier, target: Floats, rng: np.random.Generator,
-        distance: Callable[..., float],
-    ) -> float:  # fmt: skip
+    def _scores(self, classifier: Classifier, target: Floats, context: Context) -> tuple[Floats, Floats]:
+        """Scores of the rows of the first and of the second table."""
         if self.scheme == "in_sample":
             scores, truth = classifier.scores(target).scores, target
         else:
-            scored, places = out_of_sample(classifier, target, rng)
+            scored, places = out_of_sample(classifier, target, context.rng("folds"))
             scores, truth = scored.scores, target[places]
-        return distance(scores[truth == 0], scores[truth == 1])
+        return scores[truth == 0], scores[truth == 1]
 
 
 def too_small(first: Rows, second: Rows, scheme: str) -> Unavailable | None:

@@ -13,20 +13,22 @@ import pyarrow as pa
 
 from understudy.evaluate.data.pair import Pair
 from understudy.evaluate.data.rows import Rows
-from understudy.evaluate.score import Detail, Outcome, Unavailable, table_of
+from understudy.evaluate.score import Detail, Outcome, Unavailable
 from understudy.evaluate.tables.indicators import MOST_LEVELS, LevelPairs, level_pairs
 
 __all__ = ["Panel", "panel_detail", "panel_notes", "panel_of"]
 
 Floats = npt.NDArray[np.float64]
-Measure = Callable[[npt.NDArray[np.int64]], Floats]
+Ints = npt.NDArray[np.int64]
+Measure = Callable[[Ints], Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
-    """One real and one synthetic number for each pair of levels (column, code, other column, other code)."""
+    """One real and one synthetic number for each pair of levels; `columns` and `codes` say which (both sides)."""
 
-    places: list[tuple[str, int, str, int]]
+    columns: tuple[Ints, Ints]
+    codes: tuple[Ints, Ints]
     real: Floats
     synthetic: Floats
     lost: int
@@ -63,9 +65,10 @@ def panel_of(
     pair: Pair, real: Rows, copies: Sequence[Rows], measure: Measure, *, outcomes: Sequence[str], both_ways: bool
 ) -> Panel:
     """The numbers of every pair of levels; copies are averaged."""
-    places: list[tuple[str, int, str, int]] = []
-    ours: list[Floats] = []
-    theirs: list[Floats] = []
+    number = {name: place for place, name in enumerate(pair.codec.domain.columns)}
+    places: list[Ints] = [np.empty((0, 4), np.int64)]
+    ours: list[Floats] = [np.empty(0)]
+    theirs: list[Floats] = [np.empty(0)]
     lost = 0
     for found in level_pairs(pair, [real, *copies], outcomes, both_ways=both_ways):
         numbers = [_inner(found, measure(table)) for table in found.tables]
@@ -75,11 +78,12 @@ def panel_of(
         ours.append(numbers[0][known])
         theirs.append(np.mean(others, axis=0))
         rows, columns = np.nonzero(known)
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
-            codes = int(found.outcome_codes[row]), int(found.given_codes[column])
-            places.append((found.outcome, codes[0], found.given, codes[1]))
-    empty = np.empty(0)
-    return Panel(places, np.concatenate([empty, *ours]), np.concatenate([empty, *theirs]), lost)
+        names = np.full((len(rows), 2), [number[found.outcome], number[found.given]], np.int64)
+        places.append(np.column_stack([names, found.outcome_codes[rows], found.given_codes[columns]]))
+    where = np.concatenate(places)
+    return Panel(
+        (where[:, 0], where[:, 1]), (where[:, 2], where[:, 3]), np.concatenate(ours), np.concatenate(theirs), lost
+    )
 
 
 def _inner(found: LevelPairs, numbers: Floats) -> Floats:
@@ -88,19 +92,17 @@ def _inner(found: LevelPairs, numbers: Floats) -> Floats:
 
 def panel_detail(pair: Pair, panel: Panel, name: str, caption: str) -> Detail:
     """Every pair of levels with both numbers, largest difference first."""
-    order = np.argsort(-np.abs(panel.synthetic - panel.real), kind="stable").tolist()
-    describe = pair.codec.describe
-    places = [panel.places[place] for place in order]
-    columns: dict[str, list[object]] = {
-        "column": [place[0] for place in places],
-        "level": [describe(place[0], place[1]) for place in places],
-        "other_column": [place[2] for place in places],
-        "other_level": [describe(place[2], place[3]) for place in places],
-        "real": panel.real[order].tolist(),
-        "synthetic": panel.synthetic[order].tolist(),
-    }
-    texts = dict.fromkeys(("column", "level", "other_column", "other_level"), pa.string())
-    return Detail(name, caption, table_of(columns, texts | {"real": pa.float64(), "synthetic": pa.float64()}))
+    order = np.argsort(-np.abs(panel.synthetic - panel.real), kind="stable")
+    domain = pair.codec.domain
+    starts = np.cumsum([0, *domain.sizes.values()])[:-1]
+    words = [pair.codec.describe(one, code) for one, size in domain.sizes.items() for code in range(size)]
+    columns: dict[str, pa.Array] = {}
+    for side, prefix in enumerate(("", "other_")):
+        names, codes = panel.columns[side][order], panel.codes[side][order]
+        columns[f"{prefix}column"] = pa.array(domain.columns, pa.string()).take(pa.array(names))
+        columns[f"{prefix}level"] = pa.array(words, pa.string()).take(pa.array(starts[names] + codes))
+    columns["real"], columns["synthetic"] = pa.array(panel.real[order]), pa.array(panel.synthetic[order])
+    return Detail(name, caption, pa.table(columns))
 
 
 def panel_notes(pair: Pair, panel: Panel) -> tuple[str, ...]:
