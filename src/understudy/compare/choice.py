@@ -94,22 +94,36 @@ def choose(
     releases: dict[str, Release] = {}
     for place, (one, grant) in enumerate(grants):
         progress.stage("measure", place / (len(grants) + 1))
-        releases[one.name] = synthesize(
-            table,
-            schema,
-            method=one.method,
-            options=dict(one.options),
-            epsilon=grant.epsilon,
-            delta=grant.delta,
-            ledger=account,
-            dataset=name,
-            out=None if folder is None else folder / f"{place + 1}-{one.method}",
-            _environment=_environment,
-        )
+        target = None if folder is None else folder / f"{place + 1}-{one.method}"
+        releases[one.name] = _released(table, one, grant, (account, name), out=target, environment=_environment)
     chosen = _drawn(table, releases, (account, name), last, _environment or Environment.real())
     progress.stage("measure", 1.0)
     paid = sum(grant.epsilon for _, grant in grants) + choice_epsilon, sum(grant.delta for _, grant in grants)
     return Choice(chosen, releases, Budget(*paid))
+
+
+def _released(
+    table: PrivateTable,
+    one: Candidate,
+    grant: Budget,
+    account: tuple[Ledger, str],
+    *,
+    out: Path | None,
+    environment: Environment | None,
+) -> Release:
+    """One candidate's release, charged as any release is."""
+    return synthesize(
+        table,
+        table.schema,
+        method=one.method,
+        options=dict(one.options),
+        epsilon=grant.epsilon,
+        delta=grant.delta,
+        ledger=account[0],
+        dataset=account[1],
+        out=out,
+        _environment=environment,
+    )
 
 
 def _drawn(

@@ -69,7 +69,7 @@ def compare(
     """Every method at every ε, several times, scored. CONFIDENTIAL unless `public_proxy` says the table is public.
 
     Costs no budget because nothing may be released: neither the scores nor a choice made by them. Where the choice
-    must be safe, compare on a public table of the same schema, or pay for it with `choose`.
+    must be safe, compare on a public table of the same schema, or pay for it with `choose`. Mistakes raise at once.
 
     Args:
         data, schema: the table and what it may contain.
@@ -80,9 +80,6 @@ def compare(
         public: a public table for methods that use one.
         public_proxy: the table itself is public, so the study is not confidential.
         out: the study's folder. One begun before under the same settings is taken up where it stopped.
-
-    Raises:
-        UsageError, SchemaError: before anything is run.
     """
     settings = StudySettings(
         tuple(Candidate.read(text) for text in methods),

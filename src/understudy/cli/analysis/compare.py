@@ -85,17 +85,10 @@ def compare(
             from understudy.compare.watch import Limits
             from understudy.schema import Schema
 
-            settings = StudySettings(
-                tuple(Candidate.read(text) for text in methods),
-                tuple(epsilons),
-                delta=delta,
-                repeats=repeats,
-                copies=copies,
-                copies_mode=copies_mode,
-                metrics=tuple(metrics or METRICS),
-                rows=rows,
-                seed=seed,
-            )
+            candidates = tuple(Candidate.read(text) for text in methods)
+            scored = tuple(metrics or METRICS)
+            asked = (delta, repeats, copies, copies_mode, scored, rows, seed)
+            settings = StudySettings(candidates, tuple(epsilons), *asked)
             tables = Tables(table, None if public is None else str(public), public_proxy)
             limits = Limits(60.0 * minutes, memory_bytes(memory) or 0)
             found = carry_out(tables, Schema.from_yaml(schema), settings, limits, out=out, progress=progress)
