@@ -20,12 +20,12 @@ lucky noise. Pairs count on pooled codes when noise is weighed against score, an
 score exceeds its noise by most, not the best score alone. Tables, too, are drawn towards independence by what their
 noise warrants. Records are moved by column sweeps, not by the gradual update (`update=gradual` does that, `update=both`
 one after the other); pairs stay pairs (`clique_cells=5000` combines them as the source does); columns get 0.3 of the
-cost, not 0.1, and only values with negative noisy counts are pooled, not all below 3σ. These choices were looked at on
-two tables, Adult and the stroke trial, at ε = 1, δ = 10⁻⁹ (benchmarks/field_privsyn.py prints each of them). No column
-is attached afterwards: sweeps reach the tables to within rounding, so nothing would be gained.
+cost, not 0.1. These choices were looked at on two tables, Adult and the stroke trial, at ε = 1, δ = 10⁻⁹
+(benchmarks/field_privsyn.py prints each of them). No column is attached afterwards: sweeps reach the tables to within
+rounding, so nothing would be gained.
 
 Where it is weak. The scores of P pairs share one price, so their noise grows with √P. On the stroke trial (110 columns,
-5,995 pairs, 19,434 rows) it is a third of the rows, and `mst`, which draws its pairs, is nearer to the truth.
+5,995 pairs, 19,434 rows) it is nearly a third of the rows, and `mst`, which draws its pairs, is nearer to the truth.
 """
 
 import itertools
@@ -73,7 +73,7 @@ class PrivSyn:
 
     one_way_share: float = field(default=0.3, metadata={"help": "share of the cost for the columns' own tables"})
     selection_share: float = field(default=0.1, metadata={"help": "share of the cost for the scores of the pairs"})
-    threshold: float = field(default=0.0, metadata={"help": "values with fewer noisy rows than this many σ are pooled"})
+    threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are pooled"})
     penalty: float = field(default=1.0, metadata={"help": "how much noise counts against what a pair would mend"})
     clique_cells: int = field(default=0, metadata={"help": "most cells of tables that dense groups of pairs become"})
     table_cells: int = field(default=2**18, metadata={"help": "pairs with more cells are no candidates"})
@@ -142,8 +142,8 @@ class PrivSyn:
         coarsening = Coarsening.of(domain, dict(zip(columns, answers, strict=True)), rare)
         chosen: list[Clique] = []
         if pairs:
-            answer = curator.score(IndependenceGap("pairs", pairs, domain), prices.scores)
-            scores = steadied(answer.scores, answer.law.variance / SCORE_UNIT**2)
+            noisy = curator.score(IndependenceGap("pairs", pairs, domain), prices.scores)
+            scores = steadied(noisy.scores, noisy.law.variance / SCORE_UNIT**2)
             chosen = self._chosen(
                 coarsening.domain, dict(zip(pairs, scores, strict=True)), purse.left, curator.unit_rows
             )

@@ -114,7 +114,8 @@ class Making:
             for table, counts in zip((*columns, *tables), fitted.counts, strict=True)
             if counts.sum() > 0.0 and (len(table.clique) > 1 or table.clique[0] not in covered)
         ]
-        codes = self._moved(domain, start, targets, forbidden, separate(domain, blocks, forbidden), rng)
+        apart = separate(domain, blocks, forbidden)
+        codes = self._moved(domain, start, targets, rng, blocks=apart, forbidden=forbidden)
         return RecordModel(coarsening.full, _expanded(coarsening, ones, codes, total, rng), total)
 
     def _moved(
@@ -122,9 +123,10 @@ class Making:
         domain: Domain,
         start: Codes,
         targets: Sequence[Target],
-        forbidden: Sequence[Forbidden],
-        blocks: Sequence[Clique],
         rng: np.random.Generator,
+        *,
+        blocks: Sequence[Clique],
+        forbidden: Sequence[Forbidden],
     ) -> Codes:
         """The records moved towards the targets: all at once, or block by block and then joined."""
         pieces = []
