@@ -47,13 +47,13 @@ def measure(folder: Path, name: str, epsilon: float, repeats: int) -> graphical.
     return graphical.measure(folder, name, epsilon, repeats)
 
 
-def job(folder: Path, target: Path, epsilon: float, delta: float) -> Path:
+def job(folder: Path, target: Path, epsilon: float, delta: float, options: dict[str, int]) -> Path:
     """The input folder of the contract for one comparison."""
     domain, codes = graphical.read(folder)
     target.mkdir(parents=True)
     pq.write_table(pa.table(codes), target / TABLE)
     (target / DOMAIN).write_text(json.dumps(domain), encoding="utf-8")
-    settings = {"method": "privbayes", "epsilon": epsilon, "delta": delta, "repeats": 1}
+    settings = {"method": "privbayes", "epsilon": epsilon, "delta": delta, "repeats": 1, "options": options}
     (target / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
     return target
 
@@ -67,15 +67,17 @@ def verdict(ours: Entry, theirs: Entry) -> str:
     return "met" if closer and TIMES * one["seconds_cpu"] <= other["seconds_cpu"] else "MISSED"
 
 
-def compare(folder: Path, epsilon: float, cache: Path | None, limits: Limits) -> None:
+def compare(folder: Path, epsilon: float, cache: Path | None, limits: Limits, parents: int) -> None:
     """Ours beside each package, at the privacy that the package claims."""
     with tempfile.TemporaryDirectory() as place:
         for peer, delta in PEERS.items():
-            source = job(folder, Path(place) / peer / "in", epsilon, delta)
-            outputs = [Path(place) / peer / side for side in ("ours", "theirs")]
+            inner = Path(place) / peer
+            source = job(folder, inner / "in", epsilon, delta, {})
+            theirs = job(folder, inner / "in theirs", epsilon, delta, {"parents": parents} if delta == 0.0 else {})
+            outputs = [inner / side for side in ("ours", "theirs")]
             run_ours(source, outputs[0], limits=limits)
             try:
-                run_peer(peer, source, outputs[1], cache=cache, limits=limits)
+                run_peer(peer, theirs, outputs[1], cache=cache, limits=limits)
             except EnvironmentUnavailable as error:
                 print(f"{peer}: {error}")
                 continue
@@ -96,6 +98,7 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--cache", type=Path, default=None)
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--parents", type=int, default=2, help="degree of DataSynthesizer's network")
     given = parser.parse_args()
     print("times: CPU s of the first repeat, mean CPU s and wall s of the others; peak of the process")
     print(
@@ -106,7 +109,7 @@ def main() -> None:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 print(pool.apply(measure, (given.folder, name, epsilon, given.repeats)).line(), flush=True)
         if given.peers:
-            compare(given.folder, epsilon, given.cache, Limits(seconds=60.0 * given.minutes))
+            compare(given.folder, epsilon, given.cache, Limits(seconds=60.0 * given.minutes), given.parents)
 
 
 if __name__ == "__main__":
