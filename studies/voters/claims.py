@@ -1,0 +1,391 @@
+"""Every statement that the two papers print about their results on young voters, and how we decide it."""
+
+import statistics
+from collections.abc import Sequence
+
+from studies.verdicts import Answer, above, alike
+from studies.voters.judge import Claim, Judge, powers
+from studies.voters.measures import EPSILONS
+
+__all__ = ["claims"]
+
+STEPS, UH, AIC = ("STEPS-2", "STEPS-3"), ("UH-2", "UH-3"), ("AIC-2", "AIC-3")
+FIRST = ("Laplace", *STEPS, *UH, "PrivBayes")
+NOT_NETWORK = ("Laplace", *STEPS, *UH)
+RATES = ("chi2 1%", "chi2 5%", "chi2 10%")
+INTEREST = ("overlap preregistration_state=yes", "overlap registered=yes",
+            "overlap preregistration_state=yes:registered=yes")  # fmt: skip
+LOW, HIGH, TOP = EPSILONS[1], EPSILONS[3], EPSILONS[4]
+LATER, EARLIER = "2020", "2019"
+
+
+def claims() -> list[Claim]:
+    """All statements, in the order of printing: the paper of 2020, then that of 2019."""
+    return [*_specks(), *_tests(), *_model(), *_earlier_specks(), *_earlier_tables(), *_earlier_model()]
+
+
+def _rates(judge: Judge, kind: str, first: Sequence[str], second: Sequence[str], at: Sequence[float]) -> list[Answer]:
+    compare = judge.more if kind == "more" else judge.similar
+    return [answer for rate in RATES for answer in compare(first, second, rate, at)]
+
+
+def _specks() -> list[Claim]:
+    return [
+        Claim(LATER, "SPECKS falls as ε grows, for all methods", lambda judge: judge.falls(FIRST, "SPECKS")),
+        Claim(
+            LATER,
+            "the standard deviation of SPECKS over repeats is two orders of magnitude below its mean",
+            lambda judge: [
+                "yes" if _spread(judge, system, epsilon) < 0.03 else "no" for system in FIRST for epsilon in EPSILONS
+            ],
+            shown=lambda judge: (
+                "largest ratio "
+                + f"{max(_spread(judge, system, epsilon) for system in FIRST for epsilon in EPSILONS):.2g}"
+            ),
+        ),
+        Claim(
+            LATER,
+            "PrivBayes outperforms all other methods in SPECKS at all ε",
+            lambda judge: judge.less(("PrivBayes",), NOT_NETWORK, "SPECKS"),
+        ),
+        Claim(
+            LATER,
+            "STEPS-2 and STEPS-3 are very similar in SPECKS",
+            lambda judge: judge.similar(("STEPS-2",), ("STEPS-3",), "SPECKS"),
+        ),
+        Claim(
+            LATER,
+            "STEPS outperforms the flat Laplace sanitizer in SPECKS until log ε = 2",
+            lambda judge: judge.less(STEPS, ("Laplace",), "SPECKS", EPSILONS[:4]),
+        ),
+        Claim(
+            LATER,
+            "… and no longer at log ε = 2",
+            lambda judge: [
+                _no_better(pair)
+                for pair in zip(
+                    judge.less(STEPS, ("Laplace",), "SPECKS", (TOP,)),
+                    judge.similar(STEPS, ("Laplace",), "SPECKS", (TOP,)),
+                    strict=True,
+                )
+            ],
+        ),
+        Claim(LATER, "STEPS outperforms UH modified in SPECKS", lambda judge: judge.less(STEPS, UH, "SPECKS")),
+        Claim(
+            LATER,
+            "UH modified is similar to the Laplace sanitizer in SPECKS until around log ε = 2",
+            lambda judge: judge.similar(UH, ("Laplace",), "SPECKS", EPSILONS[:4]),
+        ),
+    ]
+
+
+def _spread(judge: Judge, system: str, epsilon: float) -> float:
+    values = judge.values(system, epsilon, "SPECKS")
+    return statistics.stdev(values) / statistics.fmean(values) if len(values) > 1 else 0.0
+
+
+def _no_better(pair: tuple[Answer, Answer]) -> Answer:
+    """From "clearly better" and "similar": worse or similar is yes, better and not similar is no."""
+    better, similar = pair
+    if better == "no" or similar == "yes":
+        return "yes"
+    return "no" if better == "yes" else "open"
+
+
+def _tests() -> list[Claim]:
+    return [
+        Claim(
+            LATER,
+            "chi-square consistency: Laplace and STEPS outperform PrivBayes and UH for most ε",
+            lambda judge: _rates(judge, "more", ("Laplace", *STEPS), ("PrivBayes", *UH), EPSILONS),
+            most=True,
+        ),
+        Claim(
+            LATER,
+            "chi-square consistency at log ε = 1: Laplace above STEPS",
+            lambda judge: _rates(judge, "more", ("Laplace",), STEPS, (HIGH,)),
+        ),
+        Claim(
+            LATER,
+            "chi-square consistency at log ε = 2: STEPS better than Laplace or similar",
+            lambda judge: [
+                "yes" if "yes" in pair else "no" if set(pair) == {"no"} else "open"
+                for pair in zip(
+                    _rates(judge, "more", STEPS, ("Laplace",), (TOP,)),
+                    _rates(judge, "similar", STEPS, ("Laplace",), (TOP,)),
+                    strict=True,
+                )
+            ],
+        ),
+        Claim(
+            LATER,
+            "chi-square consistency: UH above PrivBayes on average (but for log ε = 0 at 5 and 10 %)",
+            lambda judge: [
+                *judge.more(UH, ("PrivBayes",), "chi2 1%"),
+                *judge.more(UH, ("PrivBayes",), "chi2 5%", (*EPSILONS[:2], *EPSILONS[3:])),
+                *judge.more(UH, ("PrivBayes",), "chi2 10%", (*EPSILONS[:2], *EPSILONS[3:])),
+            ],
+            most=True,
+        ),
+    ]
+
+
+def _model() -> list[Claim]:
+    return [
+        Claim(
+            LATER,
+            "interval overlap, mean of all coefficients: poor (we say: below 0.5) for all methods at all ε",
+            lambda judge: [_swapped(one) for one in judge.at_least(FIRST, "overlap", 0.5)],
+        ),
+        Claim(
+            LATER,
+            "… because a big part of the coefficients has an overlap close to 0 (we say: a quarter below 0.05)",
+            lambda judge: judge.at_least(FIRST, "overlap near 0", 0.25),
+            most=True,
+        ),
+        Claim(
+            LATER,
+            "the three coefficients of interest overlap by about 0.75 or more in most cases (we say: 0.7)",
+            lambda judge: [one for measure in INTEREST for one in judge.at_least(FIRST, measure, 0.7)],
+            most=True,
+        ),
+        Claim(
+            LATER,
+            "PrivBayes has the lowest overlaps of interest when log ε < 0",
+            lambda judge: [
+                one for measure in INTEREST for one in judge.less(("PrivBayes",), NOT_NETWORK, measure, EPSILONS[:2])
+            ],
+            most=True,
+        ),
+        Claim(
+            LATER,
+            "at higher ε PrivBayes comes closer to 1 than the others",
+            lambda judge: [
+                one for measure in INTEREST for one in judge.more(("PrivBayes",), NOT_NETWORK, measure, EPSILONS[3:])
+            ],
+            most=True,
+        ),
+        Claim(
+            LATER,
+            "overlaps of interest of all other methods are flat across ε",
+            lambda judge: [one for measure in INTEREST for one in judge.flat(NOT_NETWORK, measure)],
+        ),
+        Claim(
+            LATER,
+            "STEPS-2 and STEPS-3 are similar in overlap",
+            lambda judge: judge.similar(("STEPS-2",), ("STEPS-3",), "overlap"),
+        ),
+        Claim(
+            LATER,
+            "STEPS has slightly higher overlaps than Laplace",
+            lambda judge: judge.more(STEPS, ("Laplace",), "overlap"),
+            most=True,
+        ),
+        Claim(
+            LATER,
+            "UH modified has slightly smaller overlaps than STEPS and Laplace in general",
+            lambda judge: judge.less(UH, ("Laplace", *STEPS), "overlap"),
+            most=True,
+        ),
+    ]
+
+
+def _swapped(answer: Answer) -> Answer:
+    swapped: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
+    return swapped[answer]
+
+
+def _earlier_specks() -> list[Claim]:
+    return [
+        Claim(
+            EARLIER,
+            "equal shares for all layers give a worse SPECKS than half for the full table (STEPS by AIC)",
+            lambda judge: [one for system in AIC for one in judge.more((f"{system} equal",), (system,), "SPECKS")],
+        ),
+        Claim(
+            EARLIER,
+            "SPECKS falls as ε grows (Laplace, STEPS by AIC, Random Partition)",
+            lambda judge: judge.falls(("Laplace", *AIC, "RP-2"), "SPECKS"),
+        ),
+        Claim(
+            EARLIER,
+            "STEPS-2 and STEPS-3 by AIC are very similar in SPECKS",
+            lambda judge: judge.similar(("AIC-2",), ("AIC-3",), "SPECKS"),
+        ),
+        Claim(
+            EARLIER,
+            "STEPS by AIC outperforms Laplace and Random Partition-2 in SPECKS overall",
+            lambda judge: judge.less(AIC, ("Laplace", "RP-2"), "SPECKS"),
+            most=True,
+        ),
+        Claim(
+            EARLIER,
+            "for ε < 1 Random Partition-2 is similar to STEPS by AIC",
+            lambda judge: judge.similar(("RP-2",), AIC, "SPECKS", EPSILONS[:2]),
+        ),
+        Claim(
+            EARLIER,
+            "for ε < 1 all three outperform Laplace",
+            lambda judge: judge.less((*AIC, "RP-2"), ("Laplace",), "SPECKS", EPSILONS[:2]),
+        ),
+        Claim(
+            EARLIER,
+            "the lead of STEPS over the two others is largest at ε = e",
+            _largest_lead,
+            shown=lambda judge: (
+                "lead of STEPS-2 over Laplace: "
+                + ", ".join(f"{powers(epsilon)} {_lead(judge, epsilon):.3f}" for epsilon in EPSILONS)
+            ),
+        ),
+        Claim(
+            EARLIER,
+            "at ε = e² Laplace and STEPS are equal",
+            lambda judge: judge.similar(AIC, ("Laplace",), "SPECKS", (TOP,)),
+        ),
+        Claim(
+            EARLIER,
+            "… and all are better than Random Partition-2",
+            lambda judge: judge.less(("Laplace", *AIC), ("RP-2",), "SPECKS", (TOP,)),
+        ),
+    ]
+
+
+def _lead(judge: Judge, epsilon: float, other: str = "Laplace") -> float:
+    return statistics.fmean(judge.values(other, epsilon, "SPECKS")) - statistics.fmean(
+        judge.values("AIC-2", epsilon, "SPECKS")
+    )
+
+
+def _largest_lead(judge: Judge) -> list[Answer]:
+    """Leads repeat by repeat, at e against every other ε."""
+    answers: list[Answer] = []
+    for other in ("Laplace", "RP-2"):
+        leads = {
+            epsilon: [
+                theirs - ours
+                for theirs, ours in zip(
+                    judge.values(other, epsilon, "SPECKS"), judge.values("AIC-2", epsilon, "SPECKS"), strict=True
+                )
+            ]
+            for epsilon in EPSILONS
+        }
+        answers += [above(leads[HIGH], leads[epsilon]) for epsilon in EPSILONS if epsilon != HIGH]
+    return answers
+
+
+def _earlier_tables() -> list[Claim]:
+    return [
+        Claim(
+            EARLIER,
+            "l1 at ε = 1/e: STEPS-2 (43,065.6) below Laplace (43,908.4)",
+            lambda judge: judge.less(("AIC-2",), ("Laplace",), "half l1", (LOW,)),
+            shown=lambda judge: _both(judge, LOW, "half l1", ",.0f"),
+        ),
+        Claim(
+            EARLIER,
+            "l1 at ε = e: similar (STEPS-2 42,072.7, Laplace 42,068.2)",
+            lambda judge: judge.similar(("AIC-2",), ("Laplace",), "half l1", (HIGH,)),
+            shown=lambda judge: _both(judge, HIGH, "half l1", ",.0f"),
+        ),
+        Claim(
+            EARLIER,
+            "chi-square consistency at ε = 1/e: STEPS-2 above Laplace at the 1 and 5 % levels",
+            lambda judge: [one for rate in RATES[:2] for one in judge.more(("AIC-2",), ("Laplace",), rate, (LOW,))],
+            shown=lambda judge: _both(judge, LOW, "chi2 5%", ".3f"),
+        ),
+        Claim(
+            EARLIER,
+            "… and similar at the 10 % level",
+            lambda judge: judge.similar(("AIC-2",), ("Laplace",), "chi2 10%", (LOW,)),
+        ),
+        Claim(
+            EARLIER,
+            "chi-square consistency at ε = e: similar",
+            lambda judge: [one for rate in RATES for one in judge.similar(("AIC-2",), ("Laplace",), rate, (HIGH,))],
+            shown=lambda judge: _both(judge, HIGH, "chi2 5%", ".3f"),
+        ),
+    ]
+
+
+def _both(judge: Judge, epsilon: float, measure: str, form: str) -> str:
+    ours = judge.mean("AIC-2", epsilon, measure), judge.mean("Laplace", epsilon, measure)
+    parts = [f"{one.mean:{form}} ± {one.half:{form}}" for one in ours]
+    return f"STEPS-2 {parts[0]}, Laplace {parts[1]}"
+
+
+def _earlier_model() -> list[Claim]:
+    return [
+        Claim(
+            EARLIER,
+            "coefficients of the same sign (of 32) at ε = 1/e: STEPS-2 17, Laplace 8",
+            lambda judge: judge.more(("AIC-2",), ("Laplace",), "same sign", (LOW,)),
+            shown=lambda judge: _both(judge, LOW, "same sign", ".1f"),
+        ),
+        Claim(
+            EARLIER,
+            "coefficients of the same sign at ε = e: STEPS-2 23, Laplace 15",
+            lambda judge: judge.more(("AIC-2",), ("Laplace",), "same sign", (HIGH,)),
+            shown=lambda judge: _both(judge, HIGH, "same sign", ".1f"),
+        ),
+        Claim(
+            EARLIER,
+            "both have more of the same sign at e than at 1/e",
+            lambda judge: [
+                above(judge.values(name, HIGH, "same sign"), judge.values(name, LOW, "same sign"))
+                for name in ("AIC-2", "Laplace")
+            ],
+        ),
+        Claim(
+            EARLIER,
+            "intervals that cover the original coefficient at ε = 1/e: Laplace 21, STEPS-2 24 (slightly more)",
+            lambda judge: judge.more(("AIC-2",), ("Laplace",), "covered", (LOW,)),
+            shown=lambda judge: _both(judge, LOW, "covered", ".1f"),
+        ),
+        Claim(
+            EARLIER,
+            "… and at ε = e: Laplace 25, STEPS-2 21: Laplace gains with ε, STEPS-2 loses",
+            lambda judge: [
+                above(judge.values("Laplace", HIGH, "covered"), judge.values("Laplace", LOW, "covered")),
+                above(judge.values("AIC-2", LOW, "covered"), judge.values("AIC-2", HIGH, "covered")),
+            ],
+            shown=lambda judge: _both(judge, HIGH, "covered", ".1f"),
+        ),
+        Claim(
+            EARLIER,
+            "intervals of STEPS-2 shorter than those of Laplace: 15 of 32 at 1/e, 18 at e (about half)",
+            lambda judge: [alike(_shorter(judge, at), [0.5] * len(_shorter(judge, at)), 0.15) for at in (LOW, HIGH)],
+            shown=lambda judge: (
+                f"share shorter: {statistics.fmean(_shorter(judge, LOW)):.2f} at 1/e, "
+                f"{statistics.fmean(_shorter(judge, HIGH)):.2f} at e"
+            ),
+        ),
+        Claim(
+            EARLIER,
+            "overall, Laplace and STEPS-2 do not differ in the regression, nor does ε matter much",
+            lambda judge: [
+                *judge.similar(("AIC-2",), ("Laplace",), "overlap", (LOW, HIGH)),
+                *(
+                    alike(judge.values(name, LOW, "overlap"), judge.values(name, HIGH, "overlap"), 0.05)
+                    for name in ("AIC-2", "Laplace")
+                ),
+            ],
+            shown=lambda judge: (
+                f"overlap at 1/e: {_both(judge, LOW, 'overlap', '.3f')}; at e: {_both(judge, HIGH, 'overlap', '.3f')}"
+            ),
+        ),
+    ]
+
+
+def _shorter(judge: Judge, epsilon: float) -> list[float]:
+    """Share of coefficients whose interval is shorter by STEPS-2 than by Laplace, repeat by repeat."""
+    found = []
+    ours, theirs = (judge.found[judge.table, name, epsilon] for name in ("AIC-2", "Laplace"))
+    for first, second in zip(ours, theirs, strict=True):
+        pairs = zip(first.coefficients, second.coefficients, strict=True)
+        widths = [
+            (one.synthetic.high - one.synthetic.low, other.synthetic.high - other.synthetic.low)
+            for one, other in pairs
+            if one.synthetic is not None and other.synthetic is not None
+        ]
+        found.append(statistics.fmean(width[0] < width[1] for width in widths) if widths else 0.0)
+    return found

@@ -1,0 +1,181 @@
+"""Systems of the youth voter studies, and every measure on one of their releases."""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from studies.voters.tables import VoterTable
+from understudy import synthesize
+from understudy.codec.table_codec import TableCodec
+from understudy.evaluate.data.pair import Context, Pair
+from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows
+from understudy.evaluate.data.settle import settled_codec
+from understudy.evaluate.pooling.liu import pool_liu
+from understudy.evaluate.propensity.classifier import Logistic, labels
+from understudy.evaluate.propensity.distance import kolmogorov_smirnov, legacy_distance
+from understudy.evaluate.regression.coefficients import Compared, checked_formula
+from understudy.evaluate.regression.estimates import Estimate, fit_model
+from understudy.evaluate.regression.matrix import model_data, references
+from understudy.evaluate.score import Unavailable
+from understudy.evaluate.tables.chi_square import ChiSquare
+from understudy.evaluate.tables.crosstab import joint_counts
+
+__all__ = ["EPSILONS", "SYSTEMS", "Measured", "System", "Truth", "measure", "truth_of"]
+
+EPSILONS = tuple(math.exp(power) for power in (-2, -1, 0, 1, 2))
+
+
+@dataclass(frozen=True)
+class System:
+    """A method with its options; `steps` puts in the experts' first columns, `drawn` a seed for every repeat."""
+
+    method: str
+    options: Mapping[str, str]
+    expert: int = 0
+    drawn: bool = False
+    regression: tuple[float, ...] = EPSILONS
+    """At which ε the regression is run: it takes most of the time."""
+
+    def chosen(self, table: VoterTable, repeat: int) -> dict[str, str]:
+        """The options for a table."""
+        given = dict(self.options)
+        if self.expert:
+            given["sequence"] = ",".join(table.expert[: self.expert])
+        if self.drawn:
+            given["structure_seed"] = str(repeat)
+        return given
+
+
+NO_MODEL: tuple[float, ...] = ()
+SYSTEMS: Mapping[str, System] = {
+    "Laplace": System("laplace", {}),
+    "STEPS-2": System("steps", {"allocation": "equal"}, expert=2),
+    "STEPS-3": System("steps", {"allocation": "equal"}, expert=3),
+    "UH-2": System("random_partition", {"layers": "2", "allocation": "equal"}, drawn=True),
+    "UH-3": System("random_partition", {"layers": "3", "allocation": "equal"}, drawn=True),
+    "PrivBayes": System("privbayes", {"preset": "steps_paper"}, drawn=True),
+    "AIC-2": System("steps", {"layers": "2"}, regression=(EPSILONS[1], EPSILONS[3])),
+    "AIC-3": System("steps", {"layers": "3"}, regression=NO_MODEL),
+    "AIC-2 equal": System("steps", {"layers": "2", "allocation": "equal"}, regression=NO_MODEL),
+    "AIC-3 equal": System("steps", {"layers": "3", "allocation": "equal"}, regression=NO_MODEL),
+    "RP-2": System("random_partition", {"layers": "2", "allocation": "half_leaf"}, drawn=True, regression=NO_MODEL),
+}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The real table, read once: rows, and the regression on them."""
+
+    table: VoterTable
+    codec: TableCodec
+    rows: Rows
+    reference: Mapping[str, int]
+    estimates: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Every number of one release: by measure, and the regression's coefficients where it was run."""
+
+    numbers: Mapping[str, float]
+    coefficients: tuple[Compared, ...] = ()
+    seconds: float = 0.0
+    chosen: tuple[str, ...] = field(default=())
+    """Columns of the first layer, where they were chosen."""
+
+
+@cache
+def truth_of(table: VoterTable) -> Truth:
+    """What the releases are held against."""
+    opened = open_for_comparison(table.table, table.schema)
+    codec = settled_codec(opened, table.schema)
+    rows = read_rows(opened, codec)
+    formula = checked_formula(table.formula, "firth", table.schema)
+    reference = references(formula, rows)
+    return Truth(table, codec, rows, reference, _estimates(table, rows, reference))
+
+
+def _estimates(table: VoterTable, rows: Rows, reference: Mapping[str, int]) -> Mapping[str, Estimate]:
+    """Coefficients by name; none where the outcome never varies."""
+    formula = checked_formula(table.formula, "firth", table.schema)
+    found = fit_model(model_data(formula, rows, dict(reference)), "firth")
+    return {} if isinstance(found, Unavailable) else found.estimates
+
+
+def measure(truth: Truth, name: str, epsilon: float, repeat: int, *, model: bool = True) -> Measured:
+    """Makes one release, its sets at equal parts of ε, and measures it."""
+    system, table = SYSTEMS[name], truth.table
+    began = time.process_time()
+    release = synthesize(
+        table.table,
+        table.schema,
+        method=system.method,
+        options=system.chosen(table, repeat),
+        epsilon=epsilon,
+        rows=truth.rows.count,
+        copies=table.sets,
+        copies_mode="resanitize",
+        seed=repeat,
+    )
+    copies = tuple(read_rows(open_for_comparison(one, table.schema), truth.codec) for one in release.tables)
+    seconds = time.process_time() - began
+    numbers = _scores(truth, copies)
+    found: tuple[Compared, ...] = ()
+    if model and epsilon in system.regression:
+        found = _compared(truth, copies)
+        numbers |= _summaries(found, table.interest)
+    chosen: tuple[str, ...] = ()
+    if name.startswith("AIC"):
+        chosen = tuple(sorted({node.column or "" for node in release.model.structure.nodes(1)}))
+    return Measured(numbers, found, seconds, chosen)
+
+
+def _scores(truth: Truth, copies: Sequence[Rows]) -> dict[str, float]:
+    pairs = []
+    for copy in copies:
+        target = labels(truth.rows, copy)
+        classifier = Logistic.of(truth.rows, copy)
+        assert not isinstance(classifier, Unavailable)
+        scores = classifier.scores(target).scores
+        parts = scores[target == 0], scores[target == 1]
+        pairs.append((kolmogorov_smirnov(*parts), legacy_distance(*parts)))
+    tests = ChiSquare().compare(Pair(truth.codec, truth.rows, tuple(copies)), Context("chi2", 0))
+    rates = {score.name: float(score.value) for score in tests.scores if score.value is not None}
+    gaps = [float(np.abs(np.subtract(*joint_counts(truth.rows, copy))).sum()) / 2 for copy in copies]
+    return {
+        "SPECKS": float(np.mean([pair[0] for pair in pairs])),
+        "legacy": float(np.mean([pair[1] for pair in pairs])),
+        "chi2 1%": rates["at_1_percent"],
+        "chi2 5%": rates["at_5_percent"],
+        "chi2 10%": rates["at_10_percent"],
+        "half l1": float(np.mean(gaps)),
+    }
+
+
+def _compared(truth: Truth, copies: Sequence[Rows]) -> tuple[Compared, ...]:
+    fits = [_estimates(truth.table, copy, truth.reference) for copy in copies]
+    found = []
+    for name, real in truth.estimates.items():
+        ours = [fit.get(name) for fit in fits]
+        known = [one for one in ours if one is not None]
+        pooled = None
+        if len(known) == len(ours):
+            liu = pool_liu([one.value for one in known], [one.error**2 for one in known])
+            pooled = Estimate(liu.estimate, math.sqrt(liu.variance), liu.low, liu.high)
+        found.append(Compared(name, real, pooled))
+    return tuple(found)
+
+
+def _summaries(found: Sequence[Compared], interest: Sequence[str]) -> dict[str, float]:
+    by_name = {one.name: max(0.0, one.overlap) for one in found}
+    numbers = {
+        "overlap": float(np.mean(list(by_name.values()))),
+        "overlap near 0": float(np.mean([value < 0.05 for value in by_name.values()])),
+        "same sign": float(sum(one.same_sign for one in found)),
+        "covered": float(sum(one.covered for one in found)),
+    }
+    return numbers | {f"overlap {name}": by_name[name] for name in interest}

@@ -1,0 +1,124 @@
+"""Figures and tables of the youth voter study, one set for each table."""
+
+import statistics
+from collections.abc import Sequence
+
+from studies.voters.judge import Judge, powers
+from studies.voters.measures import EPSILONS, Truth
+from studies.writing import StudyPage, table
+from understudy.evaluate.regression.coefficients import Compared
+from understudy.report.page import Lines, Points, Series
+
+__all__ = ["show"]
+
+LATER = ("Laplace", "PrivBayes", "STEPS-2", "STEPS-3", "UH-2", "UH-3")
+EARLIER = ("Laplace", "AIC-2", "AIC-3", "RP-2")
+LOW, HIGH = EPSILONS[1], EPSILONS[3]
+PRINTED_SIGNS = {
+    "(intercept)": ("Y", "Y", "Y", "Y"),
+    "age": ("N", "Y", "N", "Y"),
+    "married": ("N", "Y", "Y", "Y"),
+    "female": ("N", "N", "Y", "Y"),
+    "family_income": ("1/13", "9/13", "3/13", "10/13"),
+    "college_degree": ("Y", "Y", "N", "N"),
+    "white": ("N", "N", "N", "N"),
+    "hispanic": ("N", "Y", "Y", "Y"),
+    "metropolitan": ("N", "N", "Y", "Y"),
+    "residence": ("2/5", "0/5", "4/5", "4/5"),
+    "business_or_farm": ("Y", "N", "N", "N"),
+    "in_person_interview": ("N", "Y", "Y", "Y"),
+    "dmv_registration": ("N", "Y", "Y", "Y"),
+    "preregistration_state": ("Y", "N", "N", "N"),
+    "registered": ("Y", "Y", "Y", "Y"),
+    "preregistration_state:registered": ("N", "N", "N", "N"),
+}
+"""Table 4 of 2019: Laplace and STEPS-2 at 1/e, then both at e."""
+CORNERS = (("Laplace", LOW), ("AIC-2", LOW), ("Laplace", HIGH), ("AIC-2", HIGH))
+
+
+def show(page: StudyPage, judge: Judge, truth: Truth) -> None:
+    """Everything about one table."""
+    page.say(f"## {truth.table.title.capitalize() if judge.table != 'cps' else truth.table.title}")
+    _lines(page, judge, "SPECKS", LATER, "specks", "SPECKS (2020, Figure 5)")
+    _lines(page, judge, "SPECKS", [one for one in LATER if one != "PrivBayes"], "specks-trees",
+           "SPECKS without PrivBayes (2020, Figure 5, right)")  # fmt: skip
+    _lines(page, judge, "SPECKS", EARLIER, "specks-aic", "SPECKS (2019, Figure 2)")
+    _numbers(page, judge, ("SPECKS", "legacy", "half l1"), tuple(dict.fromkeys((*LATER, *EARLIER))))
+    _lines(page, judge, "chi2 5%", LATER, "chi2", "Chi-square consistency at the 5 % level (2020, Figure 6)", 1.0)
+    _numbers(page, judge, ("chi2 1%", "chi2 5%", "chi2 10%"), tuple(dict.fromkeys((*LATER, "AIC-2"))))
+    _lines(page, judge, "overlap", LATER, "overlap", "Interval overlap, mean of all coefficients (2020, Figure 7)", 1.0)
+    for place, name in enumerate(truth.table.interest):
+        _lines(page, judge, f"overlap {name}", LATER, f"overlap-{place + 1}",
+               f"Interval overlap of {name} (2020, Figure 7)", 1.0)  # fmt: skip
+    _numbers(page, judge, ("overlap", "overlap near 0", "same sign", "covered"), LATER)
+    _coefficients(page, judge)
+    _signs(page, judge, truth)
+
+
+def _lines(
+    page: StudyPage, judge: Judge, measure: str, systems: Sequence[str], stem: str, title: str,
+    line: float | None = None,
+) -> None:  # fmt: skip
+    curves = []
+    for system in systems:
+        found = [judge.mean(system, epsilon, measure) for epsilon in EPSILONS]
+        curves.append(
+            Series(
+                system,
+                EPSILONS,
+                tuple(one.mean for one in found),
+                tuple(one.low for one in found),
+                tuple(one.high for one in found),
+            )
+        )
+    chart = Lines(f"{title}: {judge.table}", "ε", measure, tuple(curves), logarithmic=True, yardstick=line)
+    page.figure(f"{judge.table}-{stem}", chart)
+
+
+def _numbers(page: StudyPage, judge: Judge, measures: Sequence[str], systems: Sequence[str]) -> None:
+    body = [
+        [powers(epsilon), system, *(judge.mean(system, epsilon, measure) for measure in measures)]
+        for epsilon in EPSILONS
+        for system in systems
+    ]
+    page.say(table(("ε", "system", *measures), body))
+
+
+def _coefficients(page: StudyPage, judge: Judge) -> None:
+    """Figure 4 of 2019 as points: original against synthetic coefficients of the first repeat."""
+    for system, epsilon in CORNERS[2:]:
+        found = judge.found[judge.table, system, epsilon][0].coefficients
+        points = tuple((one.real.value, one.synthetic.value) for one in found if one.synthetic is not None)
+        title = f"Coefficients of {system} at ε = {powers(epsilon)}, one repeat (2019, Figure 4): {judge.table}"
+        page.figure(f"{judge.table}-coefficients-{system.lower()}", Points(title, "original", "synthetic", points))
+
+
+def _signs(page: StudyPage, judge: Judge, truth: Truth) -> None:
+    """Table 4 of 2019: coefficients of the same sign, by column, as means over repeats beside the printed ones."""
+    groups = {name: _column(name) for name in truth.estimates}
+    body = []
+    for group in dict.fromkeys(groups.values()):
+        members = [name for name in groups if groups[name] == group]
+        ours = [f"{_agreeing(judge, system, epsilon, members):.1f}/{len(members)}" for system, epsilon in CORNERS]
+        printed = PRINTED_SIGNS.get(group, ("—",) * len(CORNERS)) if judge.table == "simulated" else ()
+        body.append([group, *ours, *printed])
+    header = [f"{system} {powers(epsilon)}" for system, epsilon in CORNERS]
+    more = [f"printed {name}" for name in header] if judge.table == "simulated" else []
+    page.say(
+        "Coefficients with the sign of the original, mean over repeats (2019, Table 4)."
+        + (" The printed ones are of the real youth table, the others of simulated voters." if more else "")
+    )
+    page.say(table(("coefficients", *header, *more), body))
+
+
+def _column(name: str) -> str:
+    return ":".join(part.split("=")[0] for part in name.split(":"))
+
+
+def _agreeing(judge: Judge, system: str, epsilon: float, members: Sequence[str]) -> float:
+    runs = [run.coefficients for run in judge.found[judge.table, system, epsilon]]
+    return statistics.fmean(_same(found, members) for found in runs)
+
+
+def _same(found: Sequence[Compared], members: Sequence[str]) -> int:
+    return sum(one.same_sign for one in found if one.name in members)
