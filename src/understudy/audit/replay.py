@@ -21,8 +21,10 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from understudy.audit.coins import coins_of
+from understudy.audit.training_price import trainings_price
 from understudy.audit.tree_loss import split_loss, tree_epsilon
-from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.counts.source import Ints, LabelCounts, OccupiedCells, Records
 from understudy.privacy.cost import UNIT, Cost
 from understudy.privacy.randomizer import Bools, Randomizer, Request
 
@@ -81,6 +83,10 @@ class Recorder:
         """As the inner randomizer."""
         return self._keep(request, biased.copy(), self.inner.split(request, biased)).copy()
 
+    def sample(self, request: Request, records: Records) -> Ints:
+        """By a hash of each unit and not as the inner randomizer: on both tables a unit must have the same coin."""
+        return coins_of(request, records)
+
     def _keep(self, request: Request, exact: Exact, answer: Reply) -> Reply:
         self.log.append(Exchange(request, exact, answer))
         return answer
@@ -124,6 +130,10 @@ class Replayer:
         """The recorded answer."""
         return np.array(self._replay(request, biased.copy()), dtype=np.bool_)
 
+    def sample(self, request: Request, records: Records) -> Ints:
+        """By the same hash as when it was recorded."""
+        return coins_of(request, records)
+
     def _replay(self, request: Request, exact: Exact) -> object:
         position = len(self.log)
         if position >= len(self.frozen):
@@ -156,12 +166,16 @@ def check_pair(pipeline: Pipeline, table: pa.Table, neighbour: pa.Table, randomi
 
 
 def price(requests: list[Request], *, concentrated: bool) -> Cost:
-    """What the requests cost by their own scales and sensitivities, rounded up; δ is not priced here.
+    """What the requests cost by their own scales and sensitivities, rounded up; of δ only that of trainings is priced.
 
     In the concentrated currency Laplace noise at ε counts ε²/2 and the exponential mechanism at ε counts ε²/8.
     """
-    epsilon_units = rho_units = 0
+    trainings = trainings_price(requests)
+    epsilon_units = 0 if concentrated else sum(_up(epsilon) for epsilon, _ in trainings)
+    rho_units = sum(_up(epsilon**2 / 2) for epsilon, _ in trainings) if concentrated else 0
     for request in requests:
+        if request.kind == "train":
+            continue
         entries = request.cells if request.kind == "score" else 1  # each score may move by the whole sensitivity
         if request.law is not None and request.law.kind == "gaussian":
             rho_units += _up(entries * request.sensitivity**2 / (2 * request.law.parameter))
@@ -176,7 +190,7 @@ def price(requests: list[Request], *, concentrated: bool) -> Cost:
             rho_units += _up(epsilon**2 / divisor)
         else:
             epsilon_units += _up(epsilon)
-    return Cost(epsilon=epsilon_units, rho=rho_units)
+    return Cost(epsilon=epsilon_units, rho=rho_units, delta=sum(delta for _, delta in trainings))
 
 
 def _tree_price(request: Request) -> Fraction:

@@ -15,14 +15,14 @@ import pyarrow as pa
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.cover import Cover, answer_bytes, check_memory, cover_for, passes, project
 from understudy.counts.kernels import TableCounter, flat_index, look_up
-from understudy.counts.source import Ints, OccupiedCells
+from understudy.counts.source import Ints, OccupiedCells, Records
 from understudy.errors import ResourceError, SchemaError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.partition import Partition
 from understudy.schema import Schema
 
-__all__ = ["Chunk", "ChunkedSource", "DeclaredTable", "encode_column"]
+__all__ = ["Chunk", "ChunkedSource", "DeclaredTable", "encode_column", "grouped"]
 
 Codes = npt.NDArray[np.unsignedinteger]
 Chunk = Mapping[str, Codes]
@@ -123,6 +123,26 @@ class ChunkedSource(abc.ABC):
             found.add(*np.unique(index, return_counts=True))
         return found.all()
 
+    def records(self) -> Records:
+        """The rows themselves, in memory, grouped by unit."""
+        parts = list(self._holders())
+        codes = np.concatenate([self._stacked(0, {}), *(self._stacked(rows, chunk) for rows, chunk, _ in parts)])
+        if not parts or parts[0][2] is None:
+            return Records(codes, np.arange(len(codes) + 1, dtype=np.int64))
+        return grouped(codes, np.concatenate([holders for _, _, holders in parts if holders is not None]))
+
+    def _holders(self) -> Iterator[tuple[int, Chunk, Ints | None]]:
+        """Chunks of all columns, with the number of each row's unit where a unit may hold several rows."""
+        for rows, chunk in self._chunks(self.domain.columns):
+            yield rows, chunk, None
+
+    def _stacked(self, rows: int, chunk: Chunk) -> Codes:
+        kind = max((self._codec.dtype(name) for name in self.domain.columns), key=lambda dtype: dtype.itemsize)
+        codes = np.empty((rows, len(self.domain.columns)), kind)
+        for place, name in enumerate(self.domain.columns if rows else ()):
+            codes[:, place] = chunk[name]
+        return codes
+
     def _count_tables(self, tables: Sequence[Clique]) -> list[Ints]:
         columns = [name for name in self.domain.columns if any(name in table for table in tables)]
         place = {name: position for position, name in enumerate(columns)}
@@ -148,6 +168,14 @@ class ChunkedSource(abc.ABC):
         if needed > self._table_bytes:
             fix = "Ask about coarser partitions or raise the memory limit."
             raise ResourceError(f"counting {len(partitions)} partitions", needed, self._table_bytes, fix)
+
+
+def grouped(codes: Codes, holders: Ints) -> Records:
+    """The rows with those of each unit side by side."""
+    order = np.argsort(holders, kind="stable")
+    ordered = holders[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
+    return Records(codes[order], np.append(starts, len(ordered)).astype(np.int64))
 
 
 def encode_column(codec: TableCodec, name: str, values: pa.Array | pa.ChunkedArray) -> Codes:

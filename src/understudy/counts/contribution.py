@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from understudy.counts.kernels import hash_rows
 
-__all__ = ["HASH_KEY", "kept_rows", "row_priority"]
+__all__ = ["HASH_KEY", "kept_rows", "numbered", "row_priority"]
 
 Codes = npt.NDArray[np.unsignedinteger]
 
@@ -39,7 +39,7 @@ def kept_rows(ids: pa.Array | pa.ChunkedArray, columns: Sequence[Codes], rows_pe
         columns: the codes of all columns, in domain order.
         rows_per_unit: the bound k, at least one.
     """
-    unit = _numbered(ids)
+    unit = numbered(ids)
     held = np.bincount(unit[unit >= 0], minlength=1)
     crowded = np.zeros(len(held) + 1, np.bool_)  # the last entry serves null ids, numbered −1
     crowded[:-1] = held > rows_per_unit
@@ -55,7 +55,7 @@ def kept_rows(ids: pa.Array | pa.ChunkedArray, columns: Sequence[Codes], rows_pe
     return np.sort(np.concatenate([simple, chosen])).astype(np.int64)
 
 
-def _numbered(ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def numbered(ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """A number per distinct id, −1 for null."""
     joined = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
     encoded = joined.dictionary_encode()

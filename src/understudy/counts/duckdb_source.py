@@ -23,7 +23,7 @@ from understudy.counts.contribution import row_priority
 from understudy.counts.files import Batch, arrow_reader, file_batches
 from understudy.counts.header import LOCKED, Container, Settings, silenced
 from understudy.counts.labels import counted_labels, label_keys, text_of
-from understudy.counts.source import CountSource, LabelCounts
+from understudy.counts.source import CountSource, Ints, LabelCounts
 from understudy.errors import ResourceError, UnderstudyError
 from understudy.schema import Schema
 
@@ -119,19 +119,29 @@ class DuckDBSource(ChunkedSource):
             arrays = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
             yield batch.num_rows, dict(zip(columns, arrays, strict=False))
 
-    def _ranked(self) -> "Engine":
+    def _holders(self) -> Iterator[tuple[int, Chunk, Ints | None]]:
+        unit = self._table.schema.unit
+        if unit.column is None or unit.rows == 1:
+            yield from super()._holders()
+            return
+        names = self.domain.columns
+        with self._ranked("dense_rank() OVER (ORDER BY unit) AS holder") as engine:
+            for batch in engine.stream(f"SELECT holder, {', '.join(_places(names))} FROM kept"):
+                holder, *arrays = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+                yield batch.num_rows, dict(zip(names, arrays, strict=True)), holder.astype(np.int64)
+
+    def _ranked(self, *more: str) -> "Engine":
         unit = self._table.schema.unit
         assert unit.column is not None
         names = self.domain.columns
-        codes = [f"c{position}" for position in range(len(names))]
+        codes = _places(names)
         kinds = [(code, pa.from_numpy_dtype(self._codec.dtype(name))) for code, name in zip(codes, names, strict=True)]
         schema = pa.schema([("unit", pa.large_string()), ("priority", pa.uint64()), *kinds])
         wanted = list(dict.fromkeys([*map(self._codec.origin, names), unit.column]))
         incoming = (self._unit_batch(batch, unit.column, schema) for _, batch in self._table.batches(wanted))
         engine = self._table.engine()
-        engine.fill(
-            "kept", f"SELECT {', '.join(codes)} FROM incoming {_first_rows(codes, unit.rows)}", schema, incoming
-        )
+        shown = ", ".join([*codes, *more])
+        engine.fill("kept", f"SELECT {shown} FROM incoming {_first_rows(codes, unit.rows)}", schema, incoming)
         return engine
 
     def _unit_batch(self, batch: dict[str, pa.Array], unit: str, schema: pa.Schema) -> pa.RecordBatch:
@@ -155,6 +165,10 @@ def _label_batch(batch: dict[str, pa.Array], column: str, unit: str | None, sche
     priority = pa.array(row_priority([by_row], len(by_row)))
     whole = pa.record_batch([ids, priority, texts], schema=schema)
     return whole.filter(pc.and_(texts.is_valid(), ids.is_valid()))
+
+
+def _places(names: Sequence[str]) -> list[str]:
+    return [f"c{position}" for position in range(len(names))]
 
 
 def _first_rows(columns: Sequence[str], rows: int) -> str:

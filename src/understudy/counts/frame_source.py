@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, DeclaredTable, encode_column
-from understudy.counts.contribution import kept_rows
+from understudy.counts.contribution import kept_rows, numbered
 from understudy.counts.cover import TABLE_BYTES_PER_CELL
 from understudy.counts.files import Batch
 from understudy.counts.kernels import TableCounter
@@ -89,6 +89,7 @@ class FrameSource(ChunkedSource):
         self._threads = max(1, threads)
         self._codes: dict[str, Codes] = {}
         self._rows: int | None = None
+        self._unit_of_row: Ints | None = None
 
     def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         rows, codes = self._prepared(columns)
@@ -127,6 +128,10 @@ class FrameSource(ChunkedSource):
         assert self._rows is not None
         return self._rows, {name: self._codes[name] for name in columns}
 
+    def _holders(self) -> Iterator[tuple[int, Chunk, Ints | None]]:
+        rows, codes = self._prepared(self.domain.columns)
+        yield rows, codes, self._unit_of_row
+
     def _encoded(self, name: str) -> Codes:
         return encode_column(self._codec, name, self._table.column(self._codec.origin(name)))
 
@@ -137,7 +142,9 @@ class FrameSource(ChunkedSource):
             self._rows = self._table.rows
             return
         codes = {name: self._encoded(name) for name in self.domain.columns}
-        kept = kept_rows(text_of(self._table.column(unit.column)), list(codes.values()), unit.rows)
+        ids = text_of(self._table.column(unit.column))
+        kept = kept_rows(ids, list(codes.values()), unit.rows)
+        self._unit_of_row = numbered(ids)[kept]
         self._codes = {name: column[kept] for name, column in codes.items()}
         self._rows = len(kept)
 

@@ -18,7 +18,7 @@ from understudy.marginals.domain import Domain
 from understudy.marginals.partition import Partition
 from understudy.schema import Schema
 
-__all__ = ["CountSource", "Ints", "LabelCounts", "OccupiedCells", "PrivateTable"]
+__all__ = ["CountSource", "Ints", "LabelCounts", "OccupiedCells", "PrivateTable", "Records"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,6 +39,19 @@ class OccupiedCells:
     counts: Ints
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Coded rows, one line each with the columns in domain order; rows starts[u] to starts[u + 1] are of unit u."""
+
+    codes: npt.NDArray[np.unsignedinteger]
+    starts: Ints
+
+    @property
+    def units(self) -> int:
+        """How many units hold a row."""
+        return self.starts.size - 1
+
+
 class CountSource(Protocol):
     """Exact counts of coded records, after the unit's bound on rows was applied."""
 
@@ -57,6 +70,10 @@ class CountSource(Protocol):
 
     def occupied(self, clique: Clique) -> OccupiedCells:
         """Only the occupied cells of a table too large to hold (fewer than 2⁶³ cells)."""
+        ...
+
+    def records(self) -> Records:
+        """The rows themselves, in memory, grouped by unit; for training, which the door alone does."""
         ...
 
 

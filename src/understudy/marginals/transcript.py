@@ -13,11 +13,12 @@ from understudy.marginals.answer import (
     Selection,
     Selections,
     SparseMeasurement,
+    Trained,
 )
 
 __all__ = ["Transcript"]
 
-Kind = TypeVar("Kind", Measurement, SparseMeasurement, Selection, Discovery, Selections, NoisyScores, Grown)
+Kind = TypeVar("Kind", Measurement, SparseMeasurement, Selection, Discovery, Selections, NoisyScores, Grown, Trained)
 
 
 @dataclass(slots=True)

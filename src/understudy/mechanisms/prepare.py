@@ -10,8 +10,9 @@ ranges that hold many rows: `preparation/private_bins.py`. ε or ρ, no δ.
 Rare labels. Those of low noisy count share one code: `preparation/rare.py`. A histogram, ε or ρ, no δ.
 
 Budget. Each such column gets 5 % of ε or ρ, all of them together at most 30 %; the parts add up with what the method
-spends on the rest. δ goes to open categories alone, in equal parts: all of it under pure ε, half of it under zCDP,
-where the other half pays for the conversion of ρ into ε. A schema that leaves nothing open spends nothing here.
+spends on the rest. δ goes to open categories alone, in equal parts: all of it under pure ε, half under zCDP (where the
+other half pays for the conversion of ρ into ε) and where the method spends δ itself. A schema that leaves nothing open
+spends nothing here.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ SHARE = Fraction(5, 100)
 MOST_SHARE = Fraction(30, 100)
 
 
-def failure_delta(schema: Schema, budget: Budget, currency: Currency) -> int:
+def failure_delta(schema: Schema, budget: Budget, currency: Currency, *, shared: bool = False) -> int:
     """Units of δ set aside for discovering open categories; 0 if there are none.
 
     Raises:
@@ -54,7 +55,7 @@ def failure_delta(schema: Schema, budget: Budget, currency: Currency) -> int:
     columns = _open(schema)
     if not columns:
         return 0
-    units = budget.delta_units if currency == "pure" else budget.delta_units // 2
+    units = budget.delta_units if currency == "pure" and not shared else budget.delta_units // 2
     if units < len(columns):
         names = ", ".join(column.name for column in columns)
         raise UsageError(
@@ -65,22 +66,27 @@ def failure_delta(schema: Schema, budget: Budget, currency: Currency) -> int:
     return units
 
 
-def granted_cost(schema: Schema, budget: Budget, currency: Currency) -> Cost:
-    """All that a run may spend: the budget in that currency, with the δ that discovery needs set aside."""
-    return budget.cost(currency, failure_delta(schema, budget, currency))
+def granted_cost(schema: Schema, budget: Budget, currency: Currency, *, spends_delta: bool = False) -> Cost:
+    """All that a run may spend: the budget in that currency, with the δ that discovery needs set aside.
+
+    For a method that spends δ itself it is all of ε and δ.
+    """
+    delta = failure_delta(schema, budget, currency, shared=spends_delta)
+    return budget.cost(currency, budget.delta_units if spends_delta else delta)
 
 
-def preparation_cost(schema: Schema, cost: Cost) -> tuple[dict[str, Cost], Cost]:
+def preparation_cost(schema: Schema, cost: Cost, *, spends_delta: bool = False) -> tuple[dict[str, Cost], Cost]:
     """The cost of settling each column that the schema leaves open, and what is left for the method."""
     opened, others = _open(schema), [*binned_columns(schema), *rare_columns(schema)]
     count = len(opened) + len(others)
     if not count:
-        return {}, Cost(cost.epsilon, cost.rho)
+        return {}, Cost(cost.epsilon, cost.rho, cost.delta if spends_delta else 0)
     part = cost.share(min(SHARE, MOST_SHARE / count))
-    delta = cost.delta // len(opened) if opened else 0
+    delta = (cost.delta // 2 if spends_delta else cost.delta) // len(opened) if opened else 0
+    left = cost.delta - delta * len(opened) if spends_delta else 0
     costs = {column.name: Cost(part.epsilon, part.rho, delta) for column in opened}
     costs |= {column.name: part for column in others}
-    return costs, Cost(cost.epsilon - count * part.epsilon, cost.rho - count * part.rho)
+    return costs, Cost(cost.epsilon - count * part.epsilon, cost.rho - count * part.rho, left)
 
 
 def preparation_steps(schema: Schema, costs: Mapping[str, Cost]) -> tuple[Step, ...]:

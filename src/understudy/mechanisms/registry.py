@@ -32,7 +32,18 @@ from understudy.mechanisms.tree.universal_histogram import UniversalHistogram
 from understudy.privacy.cost import Budget, Cost, Currency
 from understudy.schema import OpenCategory, Schema
 
-__all__ = ["GROUP", "Description", "Option", "currency_for", "describe", "mechanism", "names", "resolve", "uses_public"]
+__all__ = [
+    "GROUP",
+    "Description",
+    "Option",
+    "currency_for",
+    "describe",
+    "mechanism",
+    "names",
+    "resolve",
+    "spends_delta",
+    "uses_public",
+]
 
 GROUP = "understudy.mechanisms"
 _BUILT_IN: dict[str, type[Mechanism]] = {
@@ -115,6 +126,11 @@ def uses_public(method: Mechanism) -> bool:
     return bool(getattr(method, "uses_public", False))
 
 
+def spends_delta(method: Mechanism | type[Mechanism]) -> bool:
+    """Whether the method pays in ε and δ by itself (training does): its class says so with `spends_delta = True`."""
+    return bool(getattr(method, "spends_delta", False))
+
+
 def describe(name: str) -> Description:
     """Guarantee, needs, limits, source and options of a method."""
     kind = _kind(name)
@@ -123,23 +139,27 @@ def describe(name: str) -> Description:
         for field in _fields(kind)
     )
     guarantee = " or ".join(_GUARANTEES[currency] for currency in kind.currencies)
+    guarantee = "(ε, δ) through Rényi divergences" if spends_delta(kind) else guarantee
     return Description(name, kind.summary, guarantee, kind.currencies, kind.needs, kind.limits, kind.source, options)
 
 
 def currency_for(method: Mechanism, budget: Budget, schema: Schema | None = None) -> Currency:
     """The currency of a run: pure for δ = 0, concentrated for δ > 0 where the method supports it.
 
-    A method that is pure only takes δ > 0 just for discovering open categories of the schema.
+    A method that is pure only takes δ > 0 just for discovering open categories of the schema, or because it pays in ε
+    and δ by itself: both add up, so such a run is kept in the pure currency too.
 
     Raises:
         UsageError: if the method cannot use the δ it is given, or needs one and has none.
     """
     if budget.delta_units == 0:
-        if "pure" not in method.currencies:
+        if "pure" not in method.currencies or spends_delta(method):
             raise UsageError(f"method {method.name}", "needs δ above 0.", "Give --delta, for example 1e-9.")
         return "pure"
     if "concentrated" in method.currencies:
         return "concentrated"
+    if spends_delta(method):
+        return "pure"
     if schema is None or not any(isinstance(column, OpenCategory) for column in schema.modelled):
         raise UsageError(
             f"method {method.name}", f"gives pure ε, so delta ({budget.delta!r}) would buy nothing.", "Drop --delta."

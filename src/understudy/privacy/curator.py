@@ -16,6 +16,8 @@ Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` 
 `score`     all P scores with noise: they move by at most P·Δ·k in L1 and √P·Δ·k in L2, as a vector of integers.
 `grow`      a tree that decides by noisy, biased counts which nodes to split: one price for the whole tree, proved in
             `questions/growth.py`; √(2ρ) where the price is ρ.
+`train`     steps of an optimiser on noisy sums over sampled units: one price (ε, δ) for the whole course, proved in
+            `training/accountant.py`; paid in ε and δ, not in ρ.
 
 Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
 integers. Nothing here logs, and no message depends on a count.
@@ -43,6 +45,7 @@ from understudy.marginals.answer import (
     Selection,
     Selections,
     SparseMeasurement,
+    Trained,
 )
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
@@ -69,6 +72,8 @@ from understudy.privacy.questions.growth import (
 )
 from understudy.privacy.questions.within import counts_within
 from understudy.privacy.randomizer import Bools, Randomizer, Request
+from understudy.privacy.training.accountant import training_laws
+from understudy.privacy.training.train import Trainer, train
 
 __all__ = ["KEPT_BYTES", "Curator"]
 
@@ -278,6 +283,16 @@ class Curator:
         values = np.concatenate([np.zeros(0, np.int64), *splits]).astype(np.int64)
         self.transcript.append(Grown(name, tuple(part.size for part in splits), values, law, bias, theta, decay))
         return growth
+
+    def train(self, trainer: Trainer, cost: Cost) -> Trained:
+        """Puts the trainer through its whole course on sampled units, for `cost` in all, paid in ε and δ."""
+        step = f"train {trainer.name}"
+        laws = training_laws(cost, trainer.course, step)
+        source = self._bound()
+        self._spend([(step, cost)])
+        answer = train(trainer, source.records(), laws, self._randomizer, delta=cost.delta)
+        self.transcript.append(answer)
+        return answer
 
     def discover(self, column: str, cost: Cost) -> Discovery:
         """Labels of an open column that enough units hold. `cost.delta` is the chance that a lone label shows."""

@@ -24,7 +24,7 @@ from understudy.privacy.exact.gaussian import FoldedGaussian
 from understudy.privacy.exact.geometric import Digit, FoldedLaplace, GapDigit
 from understudy.privacy.exact.wide_gaussian import wide_gaussian
 
-__all__ = ["LARGEST", "discrete_gaussian", "discrete_laplace", "geometric", "rare_positions"]
+__all__ = ["LARGEST", "discrete_gaussian", "discrete_laplace", "geometric", "rare_positions", "sampled_positions"]
 
 Ints = npt.NDArray[np.int64]
 LARGEST = 1 << 62
@@ -93,6 +93,24 @@ def rare_positions(limit: int, scale: Fraction, threshold: int) -> Ints:
         gaps = _gaps(size, scale, threshold, places)
         part = np.empty(size, dtype=np.int64)
         count, at, done = _walk(gaps, at, limit, part)
+        found.append(part[:count])
+    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+
+def sampled_positions(limit: int, gap: Fraction) -> Ints:
+    """Which of `limit` < 2⁶² independent coins come up, increasing, each with probability 1 − e^(−1/gap).
+
+    The coins passed over before each success are a geometric number, so the work grows with the successes.
+    """
+    _check("mean gap between sampled units", gap, LARGEST_SCALE)
+    if not 0 <= limit < LARGEST:
+        raise UsageError("sampling", "needs fewer than 2⁶² units.")
+    found: list[Ints] = []
+    at, done = 0, limit == 0
+    while not done:
+        size = min(_CHUNK, 64 + int(1.05 * (limit - at) / (float(gap) + 0.5)))
+        part = np.empty(size, dtype=np.int64)
+        count, at, done = _walk(geometric(size, gap), at, limit, part)
         found.append(part[:count])
     return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 

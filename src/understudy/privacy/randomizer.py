@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.counts.source import Ints, LabelCounts, OccupiedCells, Records
 from understudy.marginals.answer import Law
 
 __all__ = ["Bools", "Randomizer", "Request"]
@@ -30,6 +30,9 @@ class Request:
 
     `bias` and `layer` belong to growing trees: how much a node's count is lowered per level, and which layer is asked
     (the first one, 0, carries the price of the whole tree).
+
+    Training: `sensitivity` bounds the L2 norm of a unit's vector, `layer` is the step (0: a look at all units), a unit
+    takes part with probability 1 − e^(−rate), and `delta` (in units) is the δ of the whole training.
     """
 
     kind: str
@@ -42,6 +45,7 @@ class Request:
     monotone: bool = False
     bias: int = 0
     layer: int = 0
+    delta: int = 0
 
 
 class Randomizer(Protocol):
@@ -74,4 +78,8 @@ class Randomizer(Protocol):
 
     def split(self, request: Request, biased: Ints) -> Bools:
         """Whether each biased count plus one fresh draw of `request.law` lies above `request.threshold`."""
+        ...
+
+    def sample(self, request: Request, records: Records) -> Ints:
+        """Which units take part, increasing: each on its own, with probability 1 − e^(−request.rate)."""
         ...

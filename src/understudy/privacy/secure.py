@@ -9,12 +9,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.counts.source import Ints, LabelCounts, OccupiedCells, Records
 from understudy.errors import UsageError
 from understudy.marginals.answer import Law
 from understudy.privacy.calibrate import check_sparse
 from understudy.privacy.exact.choices import choose_each
-from understudy.privacy.noise import discrete_gaussian, discrete_laplace, geometric, rare_positions
+from understudy.privacy.noise import (
+    discrete_gaussian,
+    discrete_laplace,
+    geometric,
+    rare_positions,
+    sampled_positions,
+)
 from understudy.privacy.randomizer import Bools, Request
 from understudy.privacy.selection import choose_exponentially
 
@@ -32,7 +38,7 @@ class SecureRandomizer:
 
     def add_noise(self, request: Request, exact: Ints) -> Ints:
         """exact + one fresh draw of `request.law` per cell, as int64."""
-        if request.kind == "score":
+        if request.kind in ("score", "train"):
             _check_whole(request, exact, LARGEST_SCORE)
         else:
             _check_counts(request, exact)
@@ -83,6 +89,12 @@ class SecureRandomizer:
         if biased.size != request.cells:
             raise UsageError(_where(request), "the counts do not have the announced number of nodes.")
         return _noisy(_law(request), biased) > request.threshold
+
+    def sample(self, request: Request, records: Records) -> Ints:
+        """Which units take part, increasing: each on its own, with probability 1 − e^(−request.rate)."""
+        if request.rate <= 0:
+            raise UsageError(_where(request), "was asked to sample at no rate.")
+        return sampled_positions(records.units, 1 / request.rate)
 
 
 def _noisy(law: Law, exact: Ints) -> Ints:

@@ -23,6 +23,7 @@ from understudy.marginals.answer import (
     Selection,
     Selections,
     SparseMeasurement,
+    Trained,
 )
 from understudy.models.confidence import misplaced_share
 from understudy.release import wording
@@ -94,6 +95,11 @@ def _measured(answer: Answer, fitted: Fitted) -> MeasuredTable:
             return MeasuredTable(answer.name, "choice", answer.options, rate, None)
         kind = f"choice among {answer.options:,} in every cell"
         return MeasuredTable(answer.name, kind, int(answer.chosen.size), rate, None)
+    if isinstance(answer, Trained):
+        noise = (
+            f"discrete Gaussian, σ = {answer.law.scale / answer.course.clip:.4g} of the most a unit may add to a step"
+        )
+        return MeasuredTable(answer.name, f"training of {answer.course.steps:,} steps", answer.values.size, noise, None)
     if isinstance(answer, NoisyScores | Grown):
         return _scores_or_tree(answer)
     letter = "b" if answer.law.kind == "laplace" else "σ"
@@ -136,6 +142,10 @@ def _misplaced(answer: Measurement, fitted: Fitted) -> float | None:
 def _together(fitted: Fitted) -> tuple[str, ...]:
     """Which pairs of columns some question looked at together."""
     names = fitted.codec.domain.columns
+    if fitted.transcript.of(Trained):
+        return (
+            "All columns were looked at together, in training; what was learned of a relationship has no error bar.",
+        )
     tables = [
         set(answer.columns) for answer in fitted.transcript if isinstance(answer, Measurement | SparseMeasurement)
     ]

@@ -20,6 +20,7 @@ from understudy.codec.table_codec import TableCodec
 from understudy.errors import Problem, ReleaseError
 from understudy.marginals.answer import (
     Answer,
+    Course,
     Discovery,
     Grown,
     Law,
@@ -28,6 +29,7 @@ from understudy.marginals.answer import (
     Selection,
     Selections,
     SparseMeasurement,
+    Trained,
 )
 from understudy.marginals.transcript import Transcript
 
@@ -92,6 +94,11 @@ def _header(run: int, position: int, answer: Answer) -> dict[str, object]:
         rows = 1 if isinstance(answer, Selection) else int(answer.chosen.size)
         return header | {"options": answer.options, "rate": str(answer.rate), **scores, "rows": rows}
     header |= {"law": [answer.law.kind, str(answer.law.parameter)], "rows": int(answer.values.size)}
+    if isinstance(answer, Trained):
+        course, first = answer.course, answer.first_law
+        shares = {"gap": str(course.gap), "first_share": str(course.first_share)}
+        shown = None if first is None else [first.kind, str(first.parameter)]
+        return header | {"clip": course.clip, "steps": course.steps, **shares, "first_law": shown}
     if isinstance(answer, NoisyScores):
         return header | {"sensitivity": str(answer.sensitivity)}
     if isinstance(answer, Grown):
@@ -119,6 +126,8 @@ def _kind(answer: Answer) -> str:
             return "scores"
         case Grown():
             return "tree"
+        case Trained():
+            return "training"
 
 
 class _Words:
@@ -185,6 +194,8 @@ def _labels(answer: Answer, cells: Ints, part: slice, words: _Words) -> pa.Array
         case Grown():
             layers = np.repeat(np.arange(len(answer.layers)), np.array(answer.layers, np.int64))
             return _numbered("split in layer", layers[part])
+        case Trained():
+            return _numbered("coordinate of the first look", cells)
         case _:
             return pa.array(["chosen option"] * cells.size, pa.string())
 
@@ -196,7 +207,7 @@ def _numbered(text: str, numbers: Ints) -> pa.Array:
 def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Array, Ints]) -> pa.RecordBatch:
     cells, labels, values = columns
     rows = values.size
-    law = None if isinstance(answer, Selection | Selections) else answer.law
+    law = None if isinstance(answer, Selection | Selections) else _law_of_rows(answer)
     threshold = answer.threshold if isinstance(answer, SparseMeasurement | Discovery) else None
     return pa.RecordBatch.from_arrays(
         [
@@ -213,6 +224,11 @@ def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Arra
         ],
         schema=TIDY,
     )
+
+
+def _law_of_rows(answer: Measurement | SparseMeasurement | Discovery | NoisyScores | Grown | Trained) -> Law:
+    """The noise in the values shown; of a training these are the values of its first look."""
+    return answer.first_law or answer.law if isinstance(answer, Trained) else answer.law
 
 
 def _repeat(text: str | None, rows: int) -> pa.Array:
@@ -248,6 +264,8 @@ def _answer(header: Header, rows: pa.Table) -> Answer:
     name = str(header["name"])
     if header["kind"] in ("selection", "selections"):
         return _chosen(header, name, cells, values)
+    if header["kind"] == "training":
+        return _training(header, name, cells, values, rows=rows)
     law = _law(header["law"], rows)
     if header["kind"] in ("scores", "tree"):
         return _scores_or_tree(header, name, cells, (values, law))
@@ -284,6 +302,15 @@ def _scores_or_tree(header: Header, name: str, cells: Ints, answered: tuple[Ints
         raise ValueError("layers")
     bias, theta = _whole(header["bias"]), _whole(header["theta"])
     return Grown(name, layers, values, law, bias, theta, Fraction(str(header["decay"])))
+
+
+def _training(header: Header, name: str, cells: Ints, values: Ints, *, rows: pa.Table) -> Trained:
+    if not np.array_equal(cells, np.arange(values.size)) or (header["first_law"] is None and values.size):
+        raise ValueError("cells")
+    gap, share = Fraction(str(header["gap"])), Fraction(str(header["first_share"]))
+    first = None if header["first_law"] is None else _law(header["first_law"], rows)
+    law = _law(header["law"], rows.slice(0, 0))
+    return Trained(name, Course(_whole(header["clip"]), _whole(header["steps"]), gap, share), values, first, law)
 
 
 def _law(stored: object, rows: pa.Table) -> Law:

@@ -18,6 +18,7 @@ from understudy.marginals.answer import (
     NoisyScores,
     Selection,
     Selections,
+    Trained,
 )
 from understudy.privacy.cost import DELTA_UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon
@@ -32,7 +33,8 @@ __all__ = ["Charge", "LedgerFacts", "Statement", "charges_of", "digest_of", "tot
 class Charge:
     """One question: the run it belongs to, its price, and the noise that the price bought.
 
-    The noise is in units of 1/`unit` rows (or of a score): 1 for counts, more for scores and growing trees.
+    The noise is in units of 1/`unit` rows (or of a score): 1 for counts, more for scores and growing trees; for a
+    training it is in units of 1/`unit` of the most that one protected unit may contribute to a step.
     """
 
     run: int
@@ -231,5 +233,7 @@ def _is_gaussian(charge: Charge) -> bool:
 
 
 def unit_of(answer: Answer) -> int:
-    """How many units of an answer's noise make one row, or one whole score."""
+    """How many units of an answer's noise make one row, one whole score, or the most a unit may contribute."""
+    if isinstance(answer, Trained):
+        return answer.course.clip
     return SCORE_UNIT if isinstance(answer, NoisyScores) else GROWTH_UNIT if isinstance(answer, Grown) else 1

@@ -16,7 +16,7 @@ from understudy.counts.source import PrivateTable
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.mechanisms.mechanism import Informed, Mechanism, Plan, Step
 from understudy.mechanisms.prepare import granted_cost, preparation_cost, preparation_steps, public_facts
-from understudy.mechanisms.registry import currency_for, mechanism, resolve, uses_public
+from understudy.mechanisms.registry import currency_for, mechanism, resolve, spends_delta, uses_public
 from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon, tight_factor
@@ -107,12 +107,12 @@ class Design:
                 parts = (granted, shared.share, shared.preparation, shared.share, shared.plan, runs)
                 return cls(schema, recipe, currency, budget, *parts, structure=shared.structure, once=shared.once)
             share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
-            preparation, rest = preparation_cost(schema, share)
+            preparation, rest = preparation_cost(schema, share, spends_delta=spends_delta(recipe))
             whole = _whole_plan(recipe.plan(facts, rest), preparation_steps(schema, preparation))
             picked = resolve(recipe, facts, rest)
             return cls(schema, picked, currency, budget, granted, share, preparation, rest, whole, runs)
 
-        design = granting(granted_cost(schema, budget, currency))
+        design = granting(granted_cost(schema, budget, currency, spends_delta=spends_delta(recipe)))
         return _tightened(design, granting) if design.variances else design
 
     @property

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.audit.coins import coins_of
+from understudy.counts.source import Ints, LabelCounts, OccupiedCells, Records
 from understudy.privacy.randomizer import Bools, Request
 
 __all__ = ["NoNoise", "SeededRandomizer"]
@@ -66,6 +67,10 @@ class SeededRandomizer:
         """Biased counts plus rounded noise of the requested scale, above the threshold or not."""
         return biased + self._noise(request, biased.size) > request.threshold
 
+    def sample(self, request: Request, records: Records) -> Ints:
+        """The units whose hash says so, whatever the order of rows."""
+        return coins_of(request, records)
+
     def _noise(self, request: Request, size: int) -> Ints:
         assert request.law is not None
         if request.law.kind == "laplace":
@@ -107,3 +112,7 @@ class NoNoise:
     def split(self, request: Request, biased: Ints) -> Bools:
         """Which biased counts lie above the threshold."""
         return biased > request.threshold
+
+    def sample(self, request: Request, records: Records) -> Ints:
+        """The units whose hash says so, whatever the order of rows."""
+        return coins_of(request, records)

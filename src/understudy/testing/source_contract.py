@@ -76,6 +76,10 @@ def _check_counts(open_table: OpenTable, schema: Schema, table: pa.Table) -> Non
         assert exact.dtype == np.int64
         assert exact.tolist() == _by_hand(codec, codes, clique, table.num_rows), clique
     _check_everything(source, codec, codes)
+    records = source.records()
+    by_hand = Counter(zip(*(codes[name] for name in names), strict=True))
+    assert Counter(map(tuple, records.codes.tolist())) == by_hand, "the records are not the rows"
+    assert records.starts.tolist() == list(range(table.num_rows + 1)), "every row is a unit of its own"
 
 
 def _check_everything(source: CountSource, codec: TableCodec, codes: dict[str, list[int]]) -> None:
@@ -121,6 +125,10 @@ def _check_unit(open_table: OpenTable, schema: Schema) -> None:
     held = Counter(name for name in table.column(column).to_pylist() if name is not None)
     full = open_table(table, schema).bind(codec).counts([everything])[everything]
     assert full.sum() == sum(min(bound, rows) for rows in held.values())
+    records = open_table(table, schema).bind(codec).records()
+    counted = np.ravel_multi_index(tuple(records.codes.astype(np.int64).T), codec.domain.shape(everything))
+    assert np.bincount(counted, minlength=full.size).tolist() == full.tolist()
+    assert sorted(np.diff(records.starts).tolist()) == sorted(min(bound, rows) for rows in held.values())
     reversed_rows = table.take(pa.array(range(table.num_rows - 1, -1, -1)))
     again = open_table(reversed_rows, schema).bind(codec).counts([everything])[everything]
     assert again.tolist() == full.tolist(), "the order of rows must not matter"

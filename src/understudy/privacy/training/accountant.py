@@ -48,7 +48,7 @@ from understudy.marginals.answer import Course, Law
 from understudy.privacy.calibrate import LARGEST_VARIANCE
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 
-__all__ = ["ORDERS", "Part", "course_parts", "epsilon_of", "parts_epsilon", "renyi", "training_laws"]
+__all__ = ["ORDERS", "Part", "course_parts", "epsilon_of", "parts_epsilon", "rate_of", "renyi", "training_laws"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -115,9 +115,10 @@ def parts_epsilon(parts: Sequence[Part], delta: float, orders: Sequence[int] = O
 def course_parts(course: Course, first: Law | None, law: Law) -> list[Part]:
     """What a course with that noise consists of."""
     parts = [] if first is None else [Part(1.0, first.scale / course.clip)]
-    return [*parts, Part(_rate(course.gap), law.scale / course.clip, course.steps)]
+    return [*parts, Part(rate_of(course.gap), law.scale / course.clip, course.steps)]
 
 
+@functools.lru_cache(maxsize=256)
 def training_laws(cost: Cost, course: Course, step: str) -> tuple[Law | None, Law]:
     """Noise of the first look (none without one) and of every step, at which the whole course costs `cost`.
 
@@ -175,8 +176,8 @@ def _check(cost: Cost, course: Course, step: str) -> None:
         raise UsageError(step, "the first look may take a share of ε from 0 to below 1.")
 
 
-def _rate(gap: Fraction) -> float:
-    """1 − e^(−1/gap), rounded up."""
+def rate_of(gap: Fraction) -> float:
+    """The probability 1 − e^(−1/gap) with which a unit takes part, rounded up."""
     return min(1.0, -math.expm1(-1 / float(gap)) * (1 + 1e-12))
 
 

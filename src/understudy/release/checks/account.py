@@ -13,10 +13,13 @@ from understudy.marginals.answer import (
     Selection,
     Selections,
     SparseMeasurement,
+    Trained,
 )
 from understudy.marginals.transcript import Transcript
 from understudy.privacy.calibrate import discovery_threshold, growth_rule, law_for, score_law, selection_rate
+from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import verify_extract
+from understudy.privacy.training.accountant import course_parts, parts_epsilon
 from understudy.release.config import RunConfig
 from understudy.release.label import read_statement, statement_document, statement_markdown
 from understudy.release.statement import Charge, Statement, digest_of, unit_of
@@ -84,6 +87,8 @@ def _answer_priced(where: str, charge: Charge, answer: Answer, unit_rows: int) -
             return _choice_priced(where, charge, answer)
         case NoisyScores() | Grown():
             return _whole_priced(where, charge, answer, unit_rows)
+        case Trained():
+            return _training_priced(where, charge, answer)
         case Discovery():
             return _priced(where, charge, unit_rows, answer.threshold)
         case _:
@@ -101,6 +106,21 @@ def _whole_priced(where: str, charge: Charge, answer: NoisyScores | Grown, unit_
     except UnderstudyError:
         return [Problem(where, "its price buys no noise.", DISTRUST)]
     return [] if fits else [Problem(where, "its noise is smaller or larger than its price buys.", DISTRUST)]
+
+
+def _training_priced(where: str, charge: Charge, answer: Trained) -> list[Problem]:
+    """Whether a training with that noise costs no more than its price."""
+    course = answer.course
+    if (answer.first_law is None) != (course.first_share == 0):
+        return [Problem(where, "the noise of its first look is missing or was not planned.", DISTRUST)]
+    try:
+        paid = parts_epsilon(course_parts(course, answer.first_law, answer.law), charge.cost.delta / DELTA_UNIT)
+    except (UnderstudyError, ValueError, OverflowError, ZeroDivisionError):
+        return [Problem(where, "its price buys no training.", DISTRUST)]
+    price = charge.cost.epsilon / UNIT
+    if charge.cost.rho or paid > price + 2e-9:  # what another machine may round otherwise; the bound holds 1e-9 in hand
+        return [Problem(where, "its noise is smaller than its price buys.", DISTRUST)]
+    return []
 
 
 def _priced(where: str, charge: Charge, unit_rows: int, threshold: int | None) -> list[Problem]:
