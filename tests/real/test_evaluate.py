@@ -20,14 +20,13 @@ def test_two_parts_of_a_survey_look_alike() -> None:
     rng = np.random.default_rng(2)
     columns = [second[name].take(pa.array(rng.permutation(2000))) for name in second.column_names]
     apart = pa.table(columns, names=second.column_names)
-    metrics = ["marginals", "specks", "pmse", "nist", "chi2"]
-    options = {"marginals": {"ways": 2}, "pmse": {"draws": 4}}
+    metrics = ["pmse", "nist", "chi2"]
+    options = {"pmse": {"draws": 3}}
     alike = evaluate(first, second, schema_of(NAME), metrics=metrics, options=options)
     shuffled = evaluate(first, apart, schema_of(NAME), metrics=metrics, options=options)
     assert alike["pmse"].value == pytest.approx(1.0, abs=0.25)
     assert alike["pmse"].score("cart_ratio").value == pytest.approx(1.0, abs=0.5)
     assert shuffled["pmse"].score("cart_ratio").value > 2  # type: ignore[operator]
-    for name in ("marginals", "nist", "chi2"):
+    for name in ("nist", "chi2"):
         gap = abs(shuffled[name].value - alike[name].value)  # type: ignore[operator]
         assert gap > 0.02 * abs(alike[name].value)  # type: ignore[arg-type]
-    assert shuffled["specks"].score("cart").value > alike["specks"].score("cart").value + 0.1  # type: ignore[operator]

@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit
 
 from understudy.evaluate.models.design import Design
+from understudy.evaluate.models.elimination import solve_positive
 from understudy.evaluate.models.rank import independent_columns
 
 __all__ = ["RIDGE", "LogisticFit", "fit_logistic"]
@@ -23,7 +24,7 @@ Bools = npt.NDArray[np.bool_]
 RIDGE = 0.01
 MOST_STEPS = 50
 MOST_HALVINGS = 12
-CLOSE = 1e-9
+CLOSE = 1e-7
 SEPARATED = 1e-4  # deviance per row below which the outcomes count as perfectly told apart
 RUNAWAY = 12.0  # a linear predictor beyond this means a probability within 1e-5 of 0 or 1
 
@@ -96,11 +97,9 @@ def _newton(design: Design, outcomes: Floats, kept: Bools, ridge: float) -> Logi
     for _ in range(MOST_STEPS):
         information = design.cross(probabilities * (1 - probabilities))[np.ix_(columns, columns)] + np.diag(penalty)
         score = design.collect(outcomes - probabilities)[columns] - penalty * coefficients[columns]
-        try:
-            solver = cho_factor(information, lower=True)
-        except LinAlgError:
+        step = solve_positive(information, score)
+        if step is None:
             return None
-        step = cho_solve(solver, score)
         found = _searched(design, outcomes, coefficients, columns, step=step, penalty=penalty, loss=loss)
         if found is None:
             converged = True
