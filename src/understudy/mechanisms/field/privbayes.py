@@ -32,7 +32,6 @@ Limits of a step: see `parents.py`. Schema hierarchies (`within`) are rules: the
 a parent of the finer one, or the other way round, in every network.
 """
 
-import math
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
@@ -45,9 +44,11 @@ from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.field.network_fit import NetworkFit, Settings
 from understudy.mechanisms.field.parents import COUNTED, STEP_CELLS
+from understudy.mechanisms.field.structure import pairs_of
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
 from understudy.mechanisms.measured import check_share, live_columns, times
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.workload import COUNTED_CELLS
 from understudy.models.network.bayesian import BayesianNetwork
 from understudy.models.restrict import BLOCK_CELLS, check_linked, linked
 from understudy.privacy.calibrate import law_for, selection_rate
@@ -130,7 +131,7 @@ class PrivBayes:
             steps.append(noisy_step("measure total", costs.opening, 1, facts.unit_rows))
         draws = len(columns) - 1
         if draws and settings.pairs:
-            pairs = math.comb(len(columns), 2)
+            pairs = len(pairs_of(domain))
             steps.append(Step(f"score {pairs} pairs", costs.structure, pairs, None, None))
         elif draws:
             selection_rate(costs.draw, Fraction(1), "select parents", monotone=False)
@@ -142,7 +143,7 @@ class PrivBayes:
             tables = Cost(cost.epsilon, cost.rho) - spent
             law = law_for(tables.share(1 / len(columns)), facts.unit_rows, "measure tables")
             steps.append(Step(f"measure {len(columns)} tables", tables, 0, law.scale, None))
-        counted = STEP_CELLS + sum(domain.sizes.values())
+        counted = (COUNTED_CELLS if settings.pairs else STEP_CELLS) + sum(domain.sizes.values())
         notes = [
             f"At most {self.most_candidates:,} candidates per draw; tables of up to {COUNTED:,} cells are counted."
         ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.field.parents import Search
+from understudy.mechanisms.workload import COUNTED_CELLS, within
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.quality import Quality
@@ -20,6 +21,8 @@ from understudy.privacy.questions.family import Family
 
 __all__ = ["Structure", "drawn", "from_pairs", "pairs_of"]
 
+_UNSCORED = -1e15
+"""Below every score: pairs too large to be counted are never taken."""
 Scored = Callable[[Sequence[Family]], Quality[Family]]
 
 
@@ -59,9 +62,13 @@ def _nested(families: Sequence[Family], degree: int) -> int:
 
 
 def pairs_of(domain: Domain) -> list[Family]:
-    """Every pair of live columns once, as families (R does not ask which of the two is the child)."""
+    """Every pair of live columns once, as families (R does not ask which of the two is the child).
+
+    The largest are left out where all could not be counted together.
+    """
     live = [name for name, size in domain.sizes.items() if size > 1]
-    return [Family(second, (first,)) for first, second in itertools.combinations(live, 2)]
+    pairs = within(domain, (Clique(pair) for pair in itertools.combinations(live, 2)), COUNTED_CELLS)
+    return [Family(second, (first,)) for first, second in pairs]
 
 
 def from_pairs(search: Search, scores: Mapping[Clique, float]) -> Structure:
@@ -72,7 +79,7 @@ def from_pairs(search: Search, scores: Mapping[Clique, float]) -> Structure:
         return Structure((Family(live[0]),))
 
     def score(first: str, second: str) -> float:
-        return scores[domain.clique((first, second))]
+        return scores.get(domain.clique((first, second)), _UNSCORED)
 
     fitting = [pair for pair in scores if domain.cells(pair) <= search.limit] or list(scores)
     per_cell = {pair: scores[pair] / domain.cells(pair) for pair in fitting}
