@@ -21,6 +21,7 @@ _ON_DEMAND = {
     "bayesian_network": "understudy.models.network.bayesian",
     "labels": "understudy.models.labels.label_model",
     "tree": "understudy.models.tree.tree_model",
+    "mixture": "understudy.models.deep.mixture",
 }
 """Modules that register a kind when imported; they bring a compiler, so only their own models pay for it."""
 
