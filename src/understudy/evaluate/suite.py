@@ -153,13 +153,15 @@ def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: 
     if isinstance(synthetic, Release):
         copies = [open_for_comparison(copy, schema) for copy in synthetic.tables]
         promise, method, codec = synthetic.statement.promise, synthetic.statement.method, synthetic.codec
+        mode = synthetic.config.copies_mode
     else:
         given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
         copies = [open_for_comparison(copy, schema) for copy in given]
         promise, method, codec = "", "", settled_codec(table, schema)
+        mode = ""
     if not copies:
         raise UsageError("synthetic", "holds no table.")
-    return Pair(codec, *_rows(table, copies, codec, progress), seed, promise), method
+    return Pair(codec, *_rows(table, copies, codec, progress), seed, promise, mode), method
 
 
 def _rows(

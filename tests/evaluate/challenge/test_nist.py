@@ -1,5 +1,7 @@
 """The metric: kept tests give the same score, reasons for scores that do not apply."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -11,11 +13,13 @@ from understudy.schema import Category, Integer, Schema, Unit
 FRAME = mixed_frame(300)
 
 
-def test_kept_tests_are_the_same_for_all_systems() -> None:
+def test_kept_tests_are_the_same_for_all_systems(tmp_path: Path) -> None:
     pair = pair_of(FRAME, shuffled(FRAME))
     found = Nist().compare(pair, context("nist"))
     tests = draw_tests(pair.real, context("nist").rng("tests"), include_last=False, chance=0.1)
     assert Nist(tests=tests).compare(pair, context("nist", seed=99)).value == found.value
+    tests.save(tmp_path / "tests.json")
+    assert Nist(tests=str(tmp_path / "tests.json")).compare(pair, context("nist", seed=99)).value == found.value
     assert {row["column_1"] for row in found.detail("triples").records()} <= set(mixed().names[:-1])
     assert len(found.detail("conjunctions").records()) == len(tests.conjunctions)
 

@@ -1,5 +1,7 @@
 """Coefficients side by side: overlap vectors, pooling, choice of the family."""
 
+import dataclasses
+
 import pytest
 
 from tests.evaluate.examples import mixed, mixed_frame, pair_of, shuffled
@@ -78,6 +80,16 @@ def test_auto_uses_firth_where_estimates_run_away() -> None:
 
 def test_incomplete_rows_are_told() -> None:
     assert any("left out" in note for note in _compared("income ~ age", shuffled(FRAME)).notes)
+
+
+def test_copies_of_one_model_come_with_a_warning() -> None:
+    pair = dataclasses.replace(pair_of(FRAME, FRAME, FRAME), copies_mode="resample")
+    found = compare_models(pair, pair.real, pair.copies, "income ~ age", "auto", level=0.95)
+    assert isinstance(found, ModelComparison)
+    assert any("privacy noise" in note for note in found.notes)
+    renewed = dataclasses.replace(pair, copies_mode="resanitize")
+    again = compare_models(renewed, pair.real, pair.copies, "income ~ age", "auto", level=0.95)
+    assert not any("privacy noise" in note for note in again.notes)  # type: ignore[union-attr]
 
 
 def test_detail_is_worst_first() -> None:

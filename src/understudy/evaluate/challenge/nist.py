@@ -56,7 +56,7 @@ class Nist:
         default=CHANCE, metadata={"help": "chance that a column enters a conjunction (match 2: 0.33)"}
     )
     include_last: bool = field(default=False, metadata={"help": "also draw the last column, which the scorer forgot"})
-    tests: ChallengeTests | None = field(default=None, metadata={"help": "tests kept from an earlier evaluation"})
+    tests: ChallengeTests | str | None = field(default=None, metadata={"help": "kept tests, or the file they are in"})
 
     def __post_init__(self) -> None:
         if not 0 < self.chance <= 1:
@@ -64,7 +64,7 @@ class Nist:
 
     def compare(self, pair: Pair, context: Context) -> Result:
         """All scores, averaged over copies."""
-        kept = self.tests or self._drawn(pair.real, context)
+        kept = self._kept() or self._drawn(pair.real, context)
         found = []
         for place, copy in enumerate(pair.copies):
             found.append(self._scored(pair.real, copy, kept))
@@ -80,6 +80,9 @@ class Nist:
             value = mean_outcome([one.outcomes[place] for one in found])
             scores.append(scale.score(value, lines[place]))
         return Result(self.name, self.question, tuple(scores), _details(pair, kept, found))
+
+    def _kept(self) -> ChallengeTests | None:
+        return ChallengeTests.load(self.tests) if isinstance(self.tests, str) else self.tests
 
     def _drawn(self, original: Rows, context: Context) -> ChallengeTests:
         return draw_tests(original, context.rng("tests"), include_last=self.include_last, chance=self.chance)

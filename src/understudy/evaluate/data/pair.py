@@ -24,13 +24,14 @@ FEWEST_HALF_ROWS = 2
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The real rows and the rows of every copy. `promise` is the sentence of a release's statement, if there is one."""
+    """The real rows and the rows of every copy. `promise` and `copies_mode` come from a release, if there is one."""
 
     codec: TableCodec
     real: Rows
     copies: tuple[Rows, ...]
     seed: int = 0
     promise: str = ""
+    copies_mode: str = ""
 
     @property
     def schema(self) -> Schema:

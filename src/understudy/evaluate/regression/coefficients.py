@@ -131,6 +131,8 @@ def compare_models(
             return Unavailable(f"{where}: {fit.reason}")
     found = [fit for fit in fits if not isinstance(fit, Unavailable)]
     ours, theirs = found[0], found[1:]
+    if len(theirs) > 1 and pair.copies_mode == "resample":
+        notes.append("The copies share one model's privacy noise, which their pooled intervals leave out.")
     if ours.complete < ours.rows:
         shares = ", ".join(f"{1 - one.complete / one.rows:.1%}" for one in found)
         notes.append(f"Rows with a missing value in a used column were left out (real, then copies: {shares}).")
