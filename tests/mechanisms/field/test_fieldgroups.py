@@ -11,7 +11,7 @@ from understudy.errors import ResourceError, UsageError
 from understudy.marginals.answer import Law, NoisyScores, SparseMeasurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.field.fieldgroups import FieldGroups, joined_groups, published_threshold
+from understudy.mechanisms.field.fieldgroups import FieldGroups, chance_gap, joined_groups, published_threshold
 from understudy.mechanisms.field.groups import Group, NoisyGroup
 from understudy.mechanisms.forecast import pass_probability
 from understudy.mechanisms.mechanism import PublicFacts
@@ -74,11 +74,21 @@ FOUR = schema({"a": 4, "b": 4, "c": 3, "d": 3})
 
 
 def test_groups_are_found_where_columns_go_together() -> None:
-    release = synthesize(pairs(5000), FOUR, method="fieldgroups", epsilon=2.0)
+    release = synthesize(pairs(5000), FOUR, method="fieldgroups", epsilon=2.0, options={"group_cells": 16})
     assert {tuple(block.clique) for block in release.model.blocks} == {("a", "b"), ("c", "d")}
     assert any(isinstance(answer, NoisyScores) for answer in release.transcript)
     joint = release.model.marginal(Clique(("a", "b"))).reshape(4, 4)
     assert np.trace(joint) > 0.97
+
+
+def test_independent_columns_show_no_more_than_chance_explains() -> None:
+    """Mean InDif of 200 samples of two independent uniform columns, against the bound it should just reach."""
+    rng = np.random.default_rng(8)
+    gaps = []
+    for _ in range(200):
+        table = rng.multinomial(5000, np.full(12, 1 / 12)).reshape(4, 3)
+        gaps.append(np.abs(table - np.multiply.outer(table.sum(axis=1), table.sum(axis=0)) / 5000).sum())
+    assert np.mean(gaps) == pytest.approx(chance_gap(5000, (4, 3)), rel=0.05)
 
 
 def test_no_pair_is_asked_where_none_could_stand_out() -> None:

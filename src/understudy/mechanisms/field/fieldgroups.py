@@ -5,8 +5,9 @@ Source: the entry of that name (team gardn999) in Match 3 of the 2018 challenge,
 Steps. (1) The number of rows, at `total_share` (`published`: not asked). (2) The groups: given (`groups`), as in the
 challenge (`match_three`), or found out for `selection_share`: how far each pair of columns is from independent (InDif),
 with noise; then groups are joined, closest first, while their table stays within `group_cells` and the noisy score
-exceeds its noise. (P pairs share the cost, so this is for few columns; where no score could exceed the noise, nothing
-is asked.) (3) The table of each of the G groups, at equal cost. (4) Rows: of each group a cell, independently.
+exceeds its noise and what independent columns show by chance. (P pairs share the cost, so this is for few columns;
+where no score could exceed the noise, nothing is asked.) (3) The table of each of the G groups, at equal cost. (4)
+Rows: of each group a cell, independently.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. A pair's score moves by less than 4k (see
 `privacy/questions/association.py`), so P scores with Laplace noise of scale 4kP/ε_s cost ε_s. Each group's table puts a
@@ -62,7 +63,7 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.quality import SCORE_UNIT
 from understudy.privacy.questions.association import IndependenceGap
 
-__all__ = ["FieldGroups", "joined_groups", "published_threshold"]
+__all__ = ["FieldGroups", "chance_gap", "joined_groups", "published_threshold"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -185,7 +186,11 @@ class FieldGroups:
         if _least(law, domain) >= 2.0 * total:  # the largest possible score
             return groups
         answer = curator.score(gaps, cost)
-        scores = dict(zip(gaps.options, answer.scores.tolist(), strict=True))
+        rows = total if math.isfinite(total) else 0.0
+        scores = {
+            pair: score - chance_gap(rows, domain.shape(pair))
+            for pair, score in zip(gaps.options, answer.scores.tolist(), strict=True)
+        }
         return joined_groups(domain, groups, scores, _least(law, domain), self.group_cells)
 
     def _weights(self, noisy: NoisyGroup, total: float) -> Floats:
@@ -242,6 +247,15 @@ def published_threshold(cells: int, scale: float) -> float:
     return 1.9 * scale * math.log10(cells)
 
 
+def chance_gap(rows: float, shape: tuple[int, ...]) -> float:
+    """About the most that InDif of two independent columns is expected to be in a sample of so many rows.
+
+    A cell's deviation has standard deviation √(n p(1 − p) q(1 − q)); the sum over cells of such roots is largest for
+    uniform columns, √(n (K − 1)(L − 1)), and a normal deviate is √(2/π) of its standard deviation on average.
+    """
+    return math.sqrt(2.0 / math.pi * rows * math.prod(size - 1 for size in shape))
+
+
 def joined_groups(
     domain: Domain, groups: Iterable[Group], scores: Mapping[Clique, float], least: float, most_cells: int
 ) -> list[Group]:
@@ -267,8 +281,8 @@ def _pairs(domain: Domain) -> list[Clique]:
 
 
 def _least(law: Law, domain: Domain) -> float:
-    """What a pair's noisy score must exceed: more than all the noise is likely to reach."""
-    return law.scale / SCORE_UNIT * math.log(max(2, len(_pairs(domain))))
+    """What a pair's noisy score must exceed: in one run of twenty, noise alone takes some pair there."""
+    return law.scale / SCORE_UNIT * math.log(10 * max(1, len(_pairs(domain))))
 
 
 def _sum(groups: Sequence[NoisyGroup]) -> float:
