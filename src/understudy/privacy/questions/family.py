@@ -12,7 +12,7 @@ moves by one cell by one, or not at all.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -59,45 +59,44 @@ class Family:
         return self.levels[place] if self.levels else 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FamilyTables:
     """Turns exact counts of cliques into tables of parents × child; made once per question."""
 
-    domain: Domain
-    coarser: Levels = field(default_factory=dict)
+    def __init__(self, domain: Domain, coarser: Levels | None = None) -> None:
+        self._domain = domain
+        self._groups: dict[tuple[str, int], tuple[Ints, int]] = {}
+        for name, levels in (coarser or {}).items():
+            for level, groups in enumerate(levels, start=1):
+                self._groups[name, level] = (groups, int(groups.max()) + 1)
+        for name, size in domain.sizes.items():
+            self._groups[name, 0] = (np.arange(size, dtype=np.int64), size)
 
     def clique(self, family: Family) -> Clique:
         """What must be counted for the family."""
-        return self.domain.clique(family.columns)
+        return self._domain.clique(family.columns)
 
     def shape(self, family: Family) -> tuple[int, int]:
         """Combinations of the parents at their levels, and codes of the child."""
-        return math.prod(self._sizes(family)), self.domain.sizes[family.child]
+        sizes = (self._groups[name, family.level(place)][1] for place, name in enumerate(family.parents))
+        return math.prod(sizes), self._domain.sizes[family.child]
 
     def table(self, family: Family, counts: Ints) -> Ints:
         """Counts in the shape (combinations of parents, codes of the child); parents in the family's order."""
         clique = self.clique(family)
-        if counts.size != self.domain.cells(clique):
+        codes = self._domain.shape(clique)
+        if counts.size != math.prod(codes):
             raise UsageError(f"family of {family.child!r}", "the counts do not have the cells of its table.")
-        codes = np.array(self.domain.shape(clique), dtype=np.int64)
-        steps = {family.child: np.arange(self.domain.sizes[family.child], dtype=np.int64)}
-        stride = self.domain.sizes[family.child]
+        own, stride = self._groups[family.child, 0]
+        steps = {family.child: own}
         for place in reversed(range(len(family.parents))):
-            name, group = family.parents[place], self._groups(family, place)
-            steps[name] = group * stride
-            stride *= self._sizes(family)[place]
+            name = family.parents[place]
+            groups, size = self._groups[name, family.level(place)]
+            steps[name] = groups * stride
+            stride *= size
         found = np.zeros(stride, dtype=np.int64)
-        _scatter(counts, codes, np.concatenate([steps[name] for name in clique]), LARGEST_TOTAL // counts.size, found)
-        return found.reshape(self.shape(family))
-
-    def _groups(self, family: Family, place: int) -> Ints:
-        name, level = family.parents[place], family.level(place)
-        if level == 0:
-            return np.arange(self.domain.sizes[name], dtype=np.int64)
-        return self.coarser[name][level - 1]
-
-    def _sizes(self, family: Family) -> list[int]:
-        return [int(self._groups(family, place).max()) + 1 for place in range(len(family.parents))]
+        moves = np.concatenate([steps[name] for name in clique])
+        _scatter(counts, np.array(codes, dtype=np.int64), moves, LARGEST_TOTAL // counts.size, found)
+        return found.reshape(-1, own.size)
 
 
 def penalised(name: str, scores: Iterable[int], penalties: Sequence[float], count: int) -> Ints:
