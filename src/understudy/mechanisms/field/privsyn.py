@@ -25,7 +25,8 @@ cost, not 0.1. These choices were looked at on two tables, Adult and the stroke 
 rounding, so nothing would be gained.
 
 Where it is weak. The scores of P pairs share one price, so their noise grows with √P. On the stroke trial (110 columns,
-5,995 pairs, 19,434 rows) it is nearly a third of the rows, and `mst`, which draws its pairs, is nearer to the truth.
+5,995 pairs, 19,434 rows) it is nearly a third of the rows, and `mst`, which draws its pairs, is nearer to the truth
+(two-way total variation 0.0385 against 0.0413). On Adult it is 0.0339 against 0.0468 of `mst`.
 """
 
 import itertools
