@@ -13,7 +13,8 @@ offset, so that small wants are met in the long run. A replacement that would br
 
 Where few tables overlap the distance falls until it is small. Where many do, each step undoes part of the others and it
 stays where it is: 200 pairs of 21 columns, 10⁶ rows, 50 rounds: total variation 0.127 before and 0.142 after, where 10
-column sweeps end at 0.0001 (benchmarks/gradual_update.py). `column_sweeps` has no such limit and is what methods use unless told otherwise.
+column sweeps end at 0.0001 (benchmarks/gradual_update.py). They have no such limit, and methods use them unless told
+otherwise.
 
 Rows are picked from a random place onward. Their order means nothing, so that is as good as picking at random, and it
 reads memory in order.
