@@ -15,6 +15,7 @@ from understudy.errors import UsageError, nearest
 from understudy.mechanisms.aim import Aim
 from understudy.mechanisms.auto import Auto
 from understudy.mechanisms.challenge.nist_mst import NistMst
+from understudy.mechanisms.deep.dpwgan import DpWgan
 from understudy.mechanisms.field.dpsyn import DpSyn
 from understudy.mechanisms.field.fieldgroups import FieldGroups
 from understudy.mechanisms.field.pfr import Pfr
@@ -52,6 +53,7 @@ _BUILT_IN: dict[str, type[Mechanism]] = {
         Aim,
         Auto,
         DpSyn,
+        DpWgan,
         Independent,
         Laplace,
         Mst,

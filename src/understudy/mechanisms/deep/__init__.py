@@ -1,0 +1,1 @@
+"""Deep generative methods: networks trained through the door."""
