@@ -1,0 +1,112 @@
+"""Scores of one synthetic table: those of the challenge, and the propensity measures of its later review.
+
+Tests of the challenge are drawn once for each private table, so that all methods meet the same. Propensity measures
+look at a sample of rows, in-sample: one fit gives both SPECKS and pMSE. The pMSE of a regression is divided by its
+exact mean under permutation, that of a tree by the mean over permuted labels: once with the complexity that
+cross-validation gives for this entry, as in the review, and once with one complexity for all entries.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from studies.field.tables import Bench
+from understudy.codec.table_codec import TableCodec
+from understudy.evaluate.challenge.conjunctions import conjunction_score, shares
+from understudy.evaluate.challenge.draws import ChallengeTests, draw_tests
+from understudy.evaluate.challenge.incomes import cities_of, income_score
+from understudy.evaluate.challenge.three_way import MOST, triples_agreement
+from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows, stacked
+from understudy.evaluate.models.tree import best_complexity, grow_tree
+from understudy.evaluate.models.tree_features import tree_features
+from understudy.evaluate.propensity.classifier import Logistic, labels
+from understudy.evaluate.propensity.distance import kolmogorov_smirnov, mean_squared_deviation
+from understudy.evaluate.propensity.null import closed_form
+from understudy.evaluate.score import Unavailable
+
+__all__ = ["Scorer"]
+
+PERMUTATIONS = 5
+COMMON = 0.0005
+"""Complexity at which the trees of all entries are compared, too."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The private part of a table and the tests that every entry meets."""
+
+    bench: Bench
+    sampled: int
+
+    @cached_property
+    def codec(self) -> TableCodec:
+        return TableCodec.of(self.bench.schema)
+
+    @cached_property
+    def real(self) -> Rows:
+        return self._rows(self.bench.private)
+
+    @cached_property
+    def tests(self) -> ChallengeTests:
+        return draw_tests(self.real, np.random.default_rng(2018), include_last=False, chance=self.bench.chance)
+
+    @cached_property
+    def real_shares(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        return shares(self.real, self.tests.conjunctions)
+
+    def scores(self, made: pa.Table, seed: int) -> dict[str, float | None]:
+        """Every score of the table by its name."""
+        rows = self._rows(made)
+        found: dict[str, float | None] = {
+            "clustering": MOST * float(triples_agreement(self.real, rows, self.tests.triples).mean()),
+            "classification": conjunction_score(self.real_shares, shares(rows, self.tests.conjunctions)),
+        }
+        wages = self.bench.wages
+        if wages:
+            names, sexes = (wages["sex"], wages["city"], wages["wage"]), (wages["male"], wages["female"])
+            score = income_score(cities_of(self.real, names, sexes), cities_of(rows, names, sexes))
+            found["regression"] = None if isinstance(score, Unavailable) else score
+        return found | self._propensity(self._sample(self.real, seed), self._sample(rows, seed))
+
+    def yardstick(self, seed: int) -> dict[str, float | None]:
+        """Propensity measures between two samples of the private rows: what no synthetic table can beat."""
+        order = np.random.default_rng(seed).permutation(self.real.count)
+        size = min(self.sampled, self.real.count // 2)
+        return self._propensity(self.real.take(order[:size]), self.real.take(order[size : 2 * size]))
+
+    def _rows(self, table: pa.Table) -> Rows:
+        return read_rows(open_for_comparison(table, self.bench.schema), self.codec)
+
+    def _sample(self, rows: Rows, seed: int) -> Rows:
+        order = np.random.default_rng(seed).permutation(rows.count)
+        return rows.take(np.sort(order[: self.sampled]))
+
+    def _propensity(self, first: Rows, second: Rows) -> dict[str, float | None]:
+        target = labels(first, second)
+        share, found = float(target.mean()), dict[str, float | None]()
+        logistic = Logistic.of(first, second)
+        if not isinstance(logistic, Unavailable):
+            scored = logistic.scores(target)
+            null = closed_form("permutation", scored.parameters, share, len(target)).mean
+            found["logistic_ratio"] = mean_squared_deviation(scored.scores, share) / null if null > 0 else None
+            found["logistic_specks"] = kolmogorov_smirnov(scored.scores[target == 0], scored.scores[target == 1])
+        return found | _by_trees(first, second)
+
+
+def _by_trees(first: Rows, second: Rows) -> dict[str, float | None]:
+    """SPECKS and pMSE-ratios by classification trees."""
+    target, rng = labels(first, second).astype(np.uint8), np.random.default_rng(2018)
+    features, share = tree_features(stacked(first, second)), float(target.mean())
+    complexity = best_complexity(features, target, rng, folds=5)
+    tree = grow_tree(features, target)
+    permuted = [grow_tree(features, rng.permutation(target)) for _ in range(PERMUTATIONS)]
+    found: dict[str, float | None] = {"complexity": complexity}
+    for name, cut in (("cart", complexity), ("common", COMMON)):
+        scores = tree.probabilities(features, cut)
+        null = np.mean([mean_squared_deviation(other.probabilities(features, cut), share) for other in permuted])
+        raw = mean_squared_deviation(scores, share)
+        found[f"{name}_ratio"] = raw / float(null) if null > 0 else None
+        found[f"{name}_specks"] = kolmogorov_smirnov(scores[target == 0], scores[target == 1])
+    return found
