@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 JOBS ?= 2
+STUDIES := steps_simulation youth_voters rdt_panels nist_field
 
-.PHONY: help setup demo test test-slow lint types layers clean
+.PHONY: help setup demo test test-slow studies lint types layers clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
 	@echo "make test       lint, types, layers, house rules and the test suite"
 	@echo "make test-slow  statistics that need minutes"
+	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make setup      only create .venv with everything the other targets need"
 
 $(STAMP): pyproject.toml
@@ -41,6 +43,11 @@ test: $(STAMP) lint types layers
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
+
+studies: $(STAMP)
+	for study in $(STUDIES); do \
+	  test ! -e studies/$$study.py || $(BIN)/python -m studies.$$study $(if $(DATA),--data $(DATA)) || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

@@ -1,7 +1,6 @@
 """Verdicts follow intervals: decided where they lie apart, open where they do not."""
 
 import pytest
-
 from studies.verdicts import Answer, above, alike, difference, verdict
 
 CLOSE = [1.0, 1.1, 0.9, 1.05]

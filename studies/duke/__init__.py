@@ -1,0 +1,1 @@
+"""Parts of the study of random decision trees: its tables, panels, and the printed statements."""
