@@ -31,6 +31,7 @@ from understudy.mechanisms.mechanism import PublicFacts, Step
 from understudy.models.restrict import allowed
 from understudy.models.tree.least_squares import HistogramTree, least_squares
 from understudy.models.tree.projection import TreeNegatives, nonnegative_tree
+from understudy.models.tree.raking import rake
 from understudy.models.tree.structure import Structure
 from understudy.models.tree.tree_model import LEAF_LIMIT, Rounding, TreeModel
 from understudy.privacy.cost import Cost
@@ -39,6 +40,7 @@ from understudy.privacy.curator import Curator
 __all__ = [
     "LEAF_BYTES",
     "Allocation",
+    "Margins",
     "TotalPolicy",
     "TreeCosts",
     "TreeFit",
@@ -53,6 +55,7 @@ __all__ = [
 ]
 
 Allocation = Literal["equal", "half_leaf", "custom"]
+Margins = Literal["summed", "raked"]
 TotalPolicy = Literal["noisy", "estimated"]
 
 LEAF_BYTES = 130
@@ -97,15 +100,21 @@ class TreeCosts:
 
 @dataclass(frozen=True, slots=True)
 class TreeFit:
-    """How noisy counts become a model. `known_rows`: the number of rows where it is public, None otherwise."""
+    """How noisy counts become a model.
+
+    `known_rows`: the number of rows where it is public, None otherwise. `margins`: columns as the cleaned table sums
+    them up, or raked towards the sums of the signed estimates (see `models/tree/raking.py`).
+    """
 
     negatives: TreeNegatives = "clip_rescale"
     rounding: Rounding = "multinomial"
     known_rows: int | None = None
+    margins: Margins = "summed"
 
     def __post_init__(self) -> None:
         check_choice("negatives", self.negatives, get_args(TreeNegatives))
         check_choice("rounding", self.rounding, get_args(Rounding))
+        check_choice("margins", self.margins, get_args(Margins))
         if self.known_rows is not None and (type(self.known_rows) is not int or self.known_rows < 0):
             raise UsageError("known rows", f"must be a whole number of 0 or more, got {self.known_rows!r}.")
 
@@ -156,8 +165,11 @@ def model_of_levels(
     estimate = least_squares(tree, values, variances)
     total = max(0.0, float(estimate.values[0][0]))
     # A table cleaned to a total of 0 would carry no shape at all; any positive total keeps one.
-    counts = nonnegative_tree(tree, estimate.values, max(total, 1.0), fit.negatives, possible=possible)
-    return TreeModel.of(structure, estimate.values[-1], counts[-1], total, fit.rounding)
+    leaves = nonnegative_tree(tree, estimate.values, max(total, 1.0), fit.negatives, possible=possible)[-1]
+    if fit.margins == "raked":
+        spread = np.broadcast_to(np.asarray(variances[-1], dtype=np.float64), leaves.shape)
+        leaves = rake(domain, leaves, estimate.values[-1], spread, tree.parents[-1])
+    return TreeModel.of(structure, estimate.values[-1], leaves, total, fit.rounding)
 
 
 def split_exactly(cost: Cost, weights: Sequence[float]) -> tuple[tuple[Cost, ...], Cost]:

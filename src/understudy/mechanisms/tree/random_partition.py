@@ -29,6 +29,7 @@ from understudy.mechanisms.mechanism import Plan, PublicFacts
 from understudy.mechanisms.tree.layers import (
     LEAF_BYTES,
     Allocation,
+    Margins,
     TotalPolicy,
     TreeCosts,
     TreeFit,
@@ -78,6 +79,9 @@ class RandomPartition:
     negatives: TreeNegatives = field(
         default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale or norm_sub"}
     )
+    margins: Margins = field(
+        default="summed", metadata={"help": "columns: summed as in the papers, or raked towards their signed sums"}
+    )
     rounding: Rounding = field(
         default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
     )
@@ -91,7 +95,7 @@ class RandomPartition:
         check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
         check_share("total_share", self.total_share)
         check_whole("most_cells", self.most_cells, 1)
-        TreeFit(self.negatives, self.rounding)
+        TreeFit(self.negatives, self.rounding, margins=self.margins)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One step per layer and one for the full table; refuses a full table that is too large."""
@@ -114,7 +118,7 @@ class RandomPartition:
         """Measures every layer of the tree and fits the model."""
         self.plan(facts_of(curator), cost)
         structure, costs = self._settled(curator.domain, cost)
-        return fit_tree(curator, structure, costs, TreeFit(self.negatives, self.rounding))
+        return fit_tree(curator, structure, costs, TreeFit(self.negatives, self.rounding, margins=self.margins))
 
     def _settled(self, domain: Domain, cost: Cost) -> tuple[Structure, TreeCosts]:
         structure = random_structure(domain, self.layers, self.structure_seed, self.drawn_by)

@@ -7,7 +7,7 @@ Steps. (1) Structure of L layers: by a public `sequence` of columns, or drawn fo
 mechanism on −AIC (or the information gain), or as groups of columns by one draw (`choice` grouped). (2) Optional
 stopping: by the range of AIC before each layer, or by PrivTree's rule on noisy counts. (3) Noisy counts of every node
 of every layer and of the full table below. (4) Weighted least squares over the tree, negatives removed from the root
-downwards.
+downwards. (5) Columns raked towards the sums of the signed estimates (`margins`; the papers have no such step).
 
 Privacy. Neighbours differ by the rows of one unit, at most k of them. A record lies in one node per layer. A layer's
 draws act on disjoint records and cost together what one costs (AIC moves by less than 2 for a row, and every AIC in the
@@ -43,6 +43,7 @@ from understudy.mechanisms.tree.choosing import Choice, ChoiceCosts, Recipe, Sca
 from understudy.mechanisms.tree.layers import (
     LEAF_BYTES,
     Allocation,
+    Margins,
     TreeCosts,
     TreeFit,
     allocation_weights,
@@ -121,6 +122,9 @@ class Steps:
     negatives: TreeNegatives = field(
         default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale or norm_sub"}
     )
+    margins: Margins = field(
+        default="raked", metadata={"help": "columns: summed as in the papers, or raked towards their signed sums"}
+    )
     rounding: Rounding = field(
         default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
     )
@@ -148,7 +152,7 @@ class Steps:
             check_choice(name, getattr(self, name), get_args(known))
         if type(self.sequence) is not str or type(self.shares) is not str:
             raise UsageError("sequence and shares", "must be text.")
-        TreeFit(self.negatives, self.rounding, self.known_rows)
+        TreeFit(self.negatives, self.rounding, self.known_rows, self.margins)
         _ = self._wanted
         _check_together(self)
 
@@ -243,7 +247,7 @@ class Steps:
         for layer, price in zip(structure.counted, costs.layers, strict=True):
             prices[layer - 1] = price
         costs = replace(costs, layers=tuple(prices))
-        fit = TreeFit(self.negatives, self.rounding, self.known_rows)
+        fit = TreeFit(self.negatives, self.rounding, self.known_rows, self.margins)
         if self.as_published != "no":
             return fit_printed(curator, tree, costs, fit)
         if tree.layers and stopped(tree, tree.layers).any():
