@@ -322,9 +322,8 @@ def _improvement(found: Found, sizes: Sequence[int], epsilons: Sequence[float]) 
         for low, high in itertools.pairwise(epsilons)
         for name in METHODS
     ]
-    return (
-        f"estimation RMSE falls in {sum(better)} of {len(better)} steps to a larger ε ({statistics.fmean(better):.0%})"
-    )
+    share = statistics.fmean(better)
+    return share, f"estimation RMSE falls in {sum(better)} of {len(better)} steps to a larger ε ({share:.0%})"
 
 
 if __name__ == "__main__":
