@@ -1,4 +1,4 @@
-"""StandInError: how far the private table is from each of several stand-ins, for choosing one of them and paying for it.
+"""StandInError: how far the private table is from each of several stand-ins, for a choice that is paid for.
 
     score_s = − Σ_r ‖M_r − E_{s,r}‖₁ ,   r over the same public list of cliques for all stand-ins s
 
