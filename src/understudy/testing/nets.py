@@ -3,10 +3,12 @@
 `replay`      the whole way from table to release, on neighbours, with frozen noise
 `tree replay` the same for trees, choices within cells and noisy scores
 `choice replay` the same for rounds that choose a table, with and without a public table to take it from
+`training replay` the same for a method that trains on sampled rows
 `noise`       the law, freshness and integrality of what the secure randomizer adds
 `selection`   direction and log odds of the exponential mechanism
 `discovery`   how often a lone label shows
 `growth`      how much a tree of many layers tells about one row
+`training`    coins that are independent, and how much a noisy step tells about one row
 `accounting`  claims against direct sums of the exact integer law
 `ledger`      charge before read, no free retry, no refund
 
@@ -31,9 +33,9 @@ from understudy.audit.replay import check_pair
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import ChunkedSource
 from understudy.counts.open import open_table
-from understudy.counts.source import OccupiedCells
+from understudy.counts.source import OccupiedCells, Records
 from understudy.errors import LedgerError
-from understudy.marginals.answer import Grown, Law
+from understudy.marginals.answer import Course, Grown, Law
 from understudy.mechanisms import registry
 from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
@@ -48,6 +50,7 @@ from understudy.testing.chooser import Chooser
 from understudy.testing.doubles import SeededRandomizer
 from understudy.testing.grower import Chains, Grower
 from understudy.testing.pipeline import Case
+from understudy.testing.trainee import Trainee
 
 __all__ = ["NETS"]
 
@@ -79,6 +82,15 @@ def choice_replay_net() -> None:
     for public in (None, tables.some_rows(schema, 60, seed=8)):
         case = Case(schema, "aim", Budget(1.0, 1e-6), {"rounds": 6}, public=public)
         for index, pair in enumerate(random_pairs(schema, 12, np.random.default_rng(1))):
+            check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
+
+
+def training_replay_net() -> None:
+    """Random neighbours through a method that trains, for rows and for people who hold several."""
+    options = {"steps": 3, "hidden": 4, "latent": 2, "batch": 8, "components": 8, "rate": 0.4}
+    for schema in (tables.small(), tables.several_rows()):
+        case = Case(schema, "dpwgan", Budget(2.0, 1e-6), options, with_folder=True)
+        for index, pair in enumerate(random_pairs(schema, 6, np.random.default_rng(3))):
             check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
 
 
@@ -179,6 +191,35 @@ def growth_net() -> None:
     assert told > 0.2, "the audit of trees has lost its power"
 
 
+def training_net() -> None:
+    """One noisy step on thousands of lone rows, each with a code of its own: an experiment per row.
+
+    A row takes part with probability 0.1; noise that relies on this tells far too much if it always does. Batches must
+    also vary in size as coins do, which batches of a shuffled table do not.
+    """
+    rows, epsilon, delta, clip = 20_000, 2, 0.01, 64
+    course = Course(clip, 1, Fraction(19, 2))
+    every = UniformBins(2 * rows)
+    schema = Schema((Integer(name="code", lower=0, upper=2 * rows - 1, bins=every, missing=False),), Unit())
+    table = open_table(pa.table({"code": np.arange(rows, 2 * rows)}), schema)
+    cost = Cost(epsilon=epsilon * UNIT, delta=int(delta * DELTA_UNIT))
+    curator = Curator(table, cost, SecureRandomizer())
+    curator.settle(TableCodec.of(schema))
+    trainee = Trainee(2 * rows, course, clip)
+    trained = curator.train(trainee, cost)
+    above = trainee.sums[0][:-1] > clip / 2 + 1.5 * trained.law.scale
+    told = epsilon_lower(int(above[:rows].sum()), int(above[rows:].sum()), rows, CONFIDENCE, delta=delta)
+    assert told <= epsilon, "a step tells more than was paid"
+    assert epsilon_lower(int(above[:rows].sum()), int(above[rows:].sum()), rows, CONFIDENCE) > 0.2, "no power"
+    records = Records(np.zeros((rows, 1), dtype=np.uint8), np.arange(rows + 1, dtype=np.int64))
+    request = Request("train", "net", 1, None, Fraction(clip), 1 / course.gap, layer=1)
+    sizes = np.array([SecureRandomizer().sample(request, records).size for _ in range(400)])
+    rate = -math.expm1(-1 / float(course.gap))
+    assert abs(sizes.mean() - rate * rows) < MOST_Z * math.sqrt(rate * (1 - rate) * rows / sizes.size)
+    spread = sizes.var(ddof=1) / (rate * (1 - rate) * rows)
+    assert abs(spread - 1) < MOST_Z * math.sqrt(2 / (sizes.size - 1)), "batches do not vary as coins do"
+
+
 def discovery_net() -> None:
     """A label held by one unit shows with probability δ at most."""
     runs, delta = 3_000, 0.02
@@ -251,10 +292,12 @@ NETS: dict[str, Callable[[], None]] = {
     "replay": replay_net,
     "tree replay": tree_replay_net,
     "choice replay": choice_replay_net,
+    "training replay": training_replay_net,
     "noise": noise_net,
     "selection": selection_net,
     "discovery": discovery_net,
     "growth": growth_net,
+    "training": training_net,
     "accounting": accounting_net,
     "ledger": ledger_net,
 }

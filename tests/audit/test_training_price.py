@@ -1,0 +1,49 @@
+"""What trainings cost by their requests: one price per training, whatever else was asked."""
+
+from fractions import Fraction
+
+import pytest
+
+from understudy.audit.replay import price
+from understudy.audit.training_price import trainings_price
+from understudy.marginals.answer import Course, Law
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
+from understudy.privacy.randomizer import Request
+from understudy.privacy.training.accountant import training_laws
+
+PRICE = Cost(epsilon=UNIT, delta=DELTA_UNIT // 10**6)
+COURSE = Course(64, 5, Fraction(3), Fraction(1, 2))
+
+
+def _asked(course=COURSE, paid=PRICE):
+    first, law = training_laws(paid, course, "train")
+    requests = [Request("train", "x", 4, first, Fraction(64), delta=PRICE.delta)]
+    for layer in range(1, COURSE.steps + 1):
+        requests.append(Request("train", "x", 4, law, Fraction(64), Fraction(1, 3), layer=layer, delta=PRICE.delta))
+    return requests
+
+
+def test_a_training_costs_what_was_paid() -> None:
+    ((epsilon, delta),) = trainings_price(_asked())
+    assert 0.99 < epsilon <= 1
+    assert delta == PRICE.delta
+
+
+def test_a_second_training_costs_again() -> None:
+    assert len(trainings_price(_asked() + _asked())) == 2
+    assert price(_asked() + _asked(), concentrated=False).delta == 2 * PRICE.delta
+
+
+def test_noise_that_was_not_paid_for_shows() -> None:
+    cheap = _asked(Course(64, 2, Fraction(3), Fraction(1, 2)))
+    assert not price(cheap, concentrated=False).fits(PRICE)
+    louder = [Request("train", "x", 4, Law("gaussian", Fraction(1)), Fraction(64), delta=1)]
+    assert trainings_price(louder)[0][0] > 100
+
+
+def test_other_questions_are_priced_beside() -> None:
+    other = Request("measure", "y", 4, Law("laplace", Fraction(2)), Fraction(1))
+    both = price([other, *_asked()], concentrated=False)
+    assert both.epsilon == pytest.approx(1.5 * UNIT, rel=0.01)
+    assert price([other, *_asked()], concentrated=True).rho == pytest.approx(0.625 * UNIT, rel=0.02)
+    assert trainings_price([other]) == []
