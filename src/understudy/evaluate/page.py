@@ -72,9 +72,11 @@ def _said(score: Score) -> str:
 
 
 def _worst(results: Sequence[Result]) -> tuple[str, ...]:
-    """The first row of every detail that is sorted worst first, in words."""
+    """The first row of what is sorted worst first, in words; nothing of a metric that is as good as it can be."""
     found = []
     for result in results:
+        if result.value is None or result.value == result.headline.best:
+            continue
         for detail in result.details[:1]:
             for record in detail.records(1):
                 words = ", ".join(f"{name} {_cell(value)}" for name, value in record.items() if value is not None)

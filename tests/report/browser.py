@@ -1,0 +1,122 @@
+"""A headless Chromium driven through its debugging pipe, with the standard library alone: how a page really looks.
+
+Chromium reads commands from file descriptor 3 and writes answers to 4, as JSON texts that end in NUL.
+"""
+
+import base64
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+__all__ = ["CHROMIUM", "Browser"]
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+)
+
+
+class Browser:
+    """One browser with one page; use it in a `with` statement."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        read_commands, self._write = _pipe()
+        self._read, write_answers = _pipe()
+
+        def arrange() -> None:
+            os.dup2(read_commands, 3)
+            os.dup2(write_answers, 4)
+
+        self._process = subprocess.Popen(
+            [str(CHROMIUM), *FLAGS, f"--user-data-dir={self._folder.name}", "about:blank"],
+            pass_fds=(3, 4),
+            preexec_fn=arrange,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(read_commands)
+        os.close(write_answers)
+        self._number = 0
+        self._rest = b""
+        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._ask("Page.enable")
+
+    def __enter__(self) -> "Browser":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._write)
+        os.close(self._read)
+        self._folder.cleanup()
+
+    def open(self, page: Path, width: int, height: int = 900) -> None:
+        """Shows a file in a window of that width, and waits until it is there."""
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self._ask("Emulation.setDeviceMetricsOverride", **screen)
+        self._ask("Page.navigate", url=page.absolute().as_uri())
+        self._wait("Page.loadEventFired")
+
+    def value(self, expression: str) -> Any:
+        """What a JavaScript expression gives on the page; the page's own policy forbids its scripts, not this."""
+        found = self._ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"]["value"]
+
+    def picture(self, target: Path) -> None:
+        """Writes a screenshot of the whole page."""
+        found = self._ask("Page.captureScreenshot", captureBeyondViewport=True)
+        target.write_bytes(base64.b64decode(found["data"]))
+
+    def _ask(self, method: str, **given: object) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, object] = {"id": self._number, "method": method, "params": given}
+        if hasattr(self, "_session"):
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                return dict(answer["result"])
+
+    def _wait(self, event: str) -> None:
+        while self._next().get("method") != event:
+            pass
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            part = os.read(self._read, 2**16)
+            assert part, "the browser is gone"
+            self._rest += part
+        text, _, self._rest = self._rest.partition(b"\0")
+        return dict(json.loads(text))
+
+
+def _pipe() -> tuple[int, int]:
+    """Both ends of a pipe, well above the descriptors that the browser wants."""
+    ends = os.pipe()
+    moved = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 16) for end in ends)
+    for end in ends:
+        os.close(end)
+    return moved[0], moved[1]

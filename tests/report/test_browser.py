@@ -1,0 +1,84 @@
+"""Pages in a real browser: nothing wider than the window, no chart without marks, text of a readable size."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.compare.studies import made_up
+from tests.evaluate.examples import mixed, mixed_frame, shuffled
+from tests.real.shared_tables import FOLDER, schema_of
+from tests.report.browser import CHROMIUM, Browser
+from understudy.compare.page import build_page
+from understudy.evaluate import evaluate
+from understudy.evaluate.page import build_report
+from understudy.report.html import render_page
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian package: chromium)")
+
+CENSUS = FOLDER / "nist_crc_acs2019" / "ma2019.parquet"
+WIDTHS = (1280, 390)
+WIDER = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, figure'))
+  .filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + ' ' + e.className).slice(0, 5)"""
+EMPTY = "[...document.querySelectorAll('svg')].filter(e => !e.querySelector('.bar, .mark, .point')).length"
+SMALL = """[...document.querySelectorAll('p, td, th, li')]
+  .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory, plain_folder: Path) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("pages")
+    frame = mixed_frame(300)
+    found = evaluate(frame, shuffled(frame), mixed(), metrics=["marginals", "correlations", "rules", "nist"], seed=4)
+    study = made_up({"a": [0.1, 0.2, 0.3], "b": [0.2] * 3}, other={"a": 1.0, "b": 2.0})
+    (place / "report.html").write_text(render_page(build_report(found)), encoding="utf-8")
+    (place / "study.html").write_text(render_page(build_page(study)), encoding="utf-8")
+    return {"report": place / "report.html", "study": place / "study.html", "card": plain_folder / "card.html"}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["report", "study", "card"])
+def test_a_page_fits_its_window(browser: Browser, pages: dict[str, Path], name: str, width: int) -> None:
+    browser.open(pages[name], width)
+    _check(browser)
+
+
+def test_a_page_that_does_not_fit_is_noticed(browser: Browser, tmp_path: Path) -> None:
+    wide = '<!DOCTYPE html><meta name="viewport" content="width=device-width"><p style="width:2000px">x</p><svg></svg>'
+    (tmp_path / "wide.html").write_text(wide, encoding="utf-8")
+    browser.open(tmp_path / "wide.html", 390)
+    assert browser.value(WIDER)
+    assert browser.value(EMPTY) == 1
+
+
+@pytest.mark.skipif(not CENSUS.is_file(), reason="the real tables are not on this machine")
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_report_of_a_real_table_fits_its_window(browser: Browser, census_report: Path, width: int) -> None:
+    browser.open(census_report, width)
+    _check(browser)
+
+
+@pytest.fixture(scope="module")
+def census_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    schema = schema_of("nist_crc_acs2019")
+    table = pq.read_table(CENSUS).slice(0, 2000)
+    first, second = table.slice(0, 1000), table.slice(1000)
+    found = evaluate(first, second, schema, metrics=["marginals", "correlations"], seed=2)
+    place = tmp_path_factory.mktemp("census") / "report.html"
+    place.write_text(render_page(build_report(found)), encoding="utf-8")
+    return place
+
+
+def _check(browser: Browser) -> None:
+    assert browser.value("document.documentElement.scrollWidth <= innerWidth + 1"), browser.value(WIDER)
+    assert browser.value(WIDER) == []
+    assert browser.value(EMPTY) == 0
+    assert browser.value(SMALL) == 0
+    assert browser.value("document.querySelectorAll('script').length") == 0
