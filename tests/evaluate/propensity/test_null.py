@@ -56,7 +56,7 @@ def test_observed_counts_parameters_and_splits() -> None:
 
 
 def _simulated(null: str, *, scheme: str = "in_sample", kind: str = "logistic") -> np.ndarray:
-    """pMSE-ratios of tables drawn as the null says."""
+    """pMSE-ratios of tables drawn as the null says (two resamples of one table for the bootstrap)."""
     rng = np.random.default_rng(7)
     ratios = []
     for _ in range(200):
@@ -66,15 +66,19 @@ def _simulated(null: str, *, scheme: str = "in_sample", kind: str = "logistic") 
                       for name, size in {"a": 2, "b": 2, "c": 3}.items()}  # fmt: skip
             columns = {name: rng.choice(len(share), 500, p=share) for name, share in shares.items()}
             second = rows_of(pd.DataFrame(columns).astype(str), SCHEMA)
+        elif null == "bootstrap":
+            whole = first
+            first, second = (whole.take(rng.integers(0, 500, 500)) for _ in range(2))  # type: ignore[attr-defined]
         else:
             second = _rows(rng, 500)  # type: ignore[assignment]
         target = labels(first, second)  # type: ignore[arg-type]
         classifier = Logistic.of(first, second) if kind == "logistic" else Trees.of(first, second, 0.0, rng)  # type: ignore[arg-type]
         value, parameters, _ = observed(classifier, target, scheme, rng)  # type: ignore[arg-type]
-        if kind == "logistic" and scheme == "in_sample":
+        if kind == "logistic" and scheme == "in_sample" and null != "bootstrap":
             ratios.append(value / closed_form(null, parameters, 0.5, 1000).mean)  # type: ignore[arg-type]
         else:
-            drawn = drawn_null(classifier, target, scheme, "permutation", draws=10, context=context())  # type: ignore[arg-type]
+            name = "bootstrap" if null == "bootstrap" else "permutation"
+            drawn = drawn_null(classifier, target, scheme, name, draws=10, context=context())  # type: ignore[arg-type]
             ratios.append(value / drawn.mean)
     return np.asarray(ratios)
 
@@ -99,6 +103,12 @@ def test_drawn_ratio_is_one_under_permutation(scheme: str, kind: str) -> None:
     ratios = _simulated("permutation", scheme=scheme, kind=kind)
     assert np.median(ratios) == pytest.approx(1.0, abs=0.15)
     assert ratios.mean() == pytest.approx(1.0, abs=4 * ratios.std() / np.sqrt(200) + 0.03)
+
+
+@pytest.mark.slow
+def test_drawn_ratio_is_one_under_the_bootstrap() -> None:
+    ratios = _simulated("bootstrap")
+    assert ratios.mean() == pytest.approx(1.0, abs=4 * ratios.std() / np.sqrt(200) + 0.05)
 
 
 @pytest.mark.slow
