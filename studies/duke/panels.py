@@ -88,7 +88,7 @@ def labelled(bench: Bench, setting: Setting, repeat: int) -> Labelled:
     )
     made = release.label(bench.private.drop_columns([bench.outcome, bench.second]), seed=repeat)
     numbers, points = _compared(bench, made)
-    return Labelled(numbers, points, release.statement.epsilon, time.process_time() - began)
+    return Labelled(numbers, points, release.statement.epsilon or math.nan, time.process_time() - began)
 
 
 def _compared(bench: Bench, made: pa.Table) -> tuple[dict[str, float], dict[str, Pairs]]:

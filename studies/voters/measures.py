@@ -23,6 +23,7 @@ from understudy.evaluate.regression.matrix import model_data, references
 from understudy.evaluate.score import Unavailable
 from understudy.evaluate.tables.chi_square import ChiSquare
 from understudy.evaluate.tables.crosstab import joint_counts
+from understudy.models.tree.tree_model import TreeModel
 
 __all__ = ["EPSILONS", "SYSTEMS", "Measured", "System", "Truth", "measure", "truth_of"]
 
@@ -129,7 +130,7 @@ def measure(truth: Truth, name: str, epsilon: float, repeat: int, *, model: bool
         found = _compared(truth, copies)
         numbers |= _summaries(found, table.interest)
     chosen: tuple[str, ...] = ()
-    if name.startswith("AIC"):
+    if isinstance(release.model, TreeModel) and name.startswith("AIC"):
         chosen = tuple(sorted({node.column or "" for node in release.model.structure.nodes(1)}))
     return Measured(numbers, found, seconds, chosen)
 

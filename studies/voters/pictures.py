@@ -67,11 +67,18 @@ def _lines(
                 system,
                 EPSILONS,
                 tuple(one.mean for one in found),
-                tuple(one.low for one in found),
-                tuple(one.high for one in found),
+                tuple(max(0.0, one.low) for one in found),
+                tuple(min(1.0, one.high) for one in found),
             )
         )
-    chart = Lines(f"{title}: {judge.table}", "ε", measure, tuple(curves), logarithmic=True, yardstick=line)
+    chart = Lines(
+        f"{title}: {judge.table}; 95 % intervals over repeats, cut to 0 … 1",
+        "ε",
+        measure,
+        tuple(curves),
+        logarithmic=True,
+        yardstick=line,
+    )
     page.figure(f"{judge.table}-{stem}", chart)
 
 

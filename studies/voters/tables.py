@@ -101,7 +101,7 @@ def cps_voters(data: Path) -> VoterTable:
 
 def _recoded(raw: dict[str, np.ndarray], year: np.ndarray, age: np.ndarray) -> dict[str, object]:
     def yes(mask: np.ndarray) -> list[str]:
-        return np.where(mask, "yes", "no").tolist()
+        return ["yes" if one else "no" for one in mask]
 
     division = {state: name for name, states in DIVISIONS.items() for state in states.split()}
     law = np.array([PREREGISTRATION.get(state, 9999) for state in raw["STATE"]])
