@@ -1,5 +1,6 @@
 """The verb `train`: exact bounds, whole units, charge before reading, and nothing that tells how many took part."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -28,7 +29,7 @@ def _given(blocks, shared, own):
 
 def _sum_by_hand(given, starts, clip, cells):
     width, total = given.shared.shape[1], np.zeros(cells, dtype=np.int64)
-    for low, high in zip(starts[:-1], starts[1:], strict=True):
+    for low, high in itertools.pairwise(starts):
         vector = np.zeros(cells, dtype=np.int64)
         for row in range(low, high):
             for block in given.blocks[row]:

@@ -68,14 +68,14 @@ class DpWgan:
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
     spends_delta: ClassVar[bool] = True
 
-    steps: int = field(default=300, metadata={"help": "steps of the critic, each on sampled rows"})
-    rate: float = field(default=0.1, metadata={"help": "probability with which a row takes part in a step"})
+    steps: int = field(default=500, metadata={"help": "steps of the critic, each on sampled rows"})
+    rate: float = field(default=0.02, metadata={"help": "probability with which a row takes part in a step"})
     columns_share: float = field(default=0.3, metadata={"help": "share of ε that the noisy columns would cost alone"})
     groups: int = field(default=16, metadata={"help": "most groups of codes per column that the networks tell apart"})
     hidden: int = field(default=64, metadata={"help": "hidden numbers of critic and generator"})
     latent: int = field(default=16, metadata={"help": "random numbers that go into the generator"})
     batch: int = field(default=256, metadata={"help": "records drawn from the generator in a step"})
-    critic_steps: int = field(default=1, metadata={"help": "critic steps for each step of the generator"})
+    critic_steps: int = field(default=2, metadata={"help": "critic steps for each step of the generator"})
     critic_rate: float = field(default=0.02, metadata={"help": "step size of the critic"})
     generator_rate: float = field(default=0.01, metadata={"help": "step size of the generator"})
     components: int = field(default=2048, metadata={"help": "inputs at which the finished generator is held"})

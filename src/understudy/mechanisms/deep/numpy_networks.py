@@ -24,12 +24,12 @@ class Settings:
     generator_hidden: int = 64
     latent: int = 16
     batch: int = 256
-    critic_steps: int = 1
+    critic_steps: int = 2
     critic_rate: float = 0.02
     generator_rate: float = 0.01
-    critic_momentum: float = 0.5
-    generator_momentum: float = 0.5
-    averaging: float = 0.98
+    critic_momentum: float = 0.0
+    generator_momentum: float = 0.0
+    averaging: float = 0.99
     clip: float = 0.15
     seed: int = 0
 

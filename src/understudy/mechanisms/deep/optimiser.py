@@ -1,4 +1,4 @@
-"""Adam: steps whose size adapts to the gradients seen so far (Kingma and Ba 2015). Plain post-processing."""
+"""Adam: steps whose size adapts to the gradients seen so far (Kingma and Ba 2015); RMSProp where momentum is 0."""
 
 from collections.abc import Sequence
 

@@ -1,0 +1,59 @@
+"""Networks on the processor: reproducible, bounded, and with privacy off an ordinary WGAN."""
+
+import numpy as np
+import pytest
+
+from understudy.mechanisms.deep.critic import Critic, average_gradient, scores
+from understudy.mechanisms.deep.encoding import Encoding
+from understudy.mechanisms.deep.numpy_networks import NumpyNetworks, Settings
+
+ENCODING = Encoding.of([np.array([50.0, 50.0]), np.array([50.0, 50.0])], 4)
+SETTINGS = Settings(2, hidden=16, generator_hidden=16, latent=4, batch=128, seed=3)
+TWINS = np.array([[0, 2, 4], [1, 3, 4]], dtype=np.int32)
+"""Records whose two columns always agree: each column alone says nothing."""
+
+
+def _trained(steps, seed=3):
+    networks = NumpyNetworks(Settings(2, hidden=16, generator_hidden=16, latent=4, batch=128, seed=seed))
+    networks.start(ENCODING)
+    for _ in range(steps):
+        networks.improve(average_gradient(networks.critic, TWINS, networks.most_norm))
+    return networks
+
+
+def test_it_learns_a_relationship_that_no_column_shows() -> None:
+    def agreement(networks):
+        chances = networks.chances(2000)
+        return float((chances[:, 0] * chances[:, 2] + chances[:, 1] * chances[:, 3]).mean())
+
+    assert agreement(_trained(0)) == pytest.approx(0.5, abs=0.05)
+    assert agreement(_trained(400)) > 0.8
+
+
+def test_the_same_seed_gives_the_same_networks() -> None:
+    one, two, other = _trained(20), _trained(20), _trained(20, seed=4)
+    assert np.array_equal(one.chances(9), two.chances(9))
+    assert not np.array_equal(one.chances(9), other.chances(9))
+
+
+def test_critic_weights_stay_within_bounds() -> None:
+    networks = _trained(200)
+    assert max(np.abs(part).max() for part in networks.critic) <= 1.0
+
+
+def test_gradients_are_seldom_longer_than_the_norm_they_are_cut_to() -> None:
+    """The bound for weights of ±1 is hidden^½ · (columns + 1) · √(1 + 1/(columns + 1)) at most."""
+    full = Critic(np.ones((5, 16)), np.ones(16))
+    longest = average_gradient(full, TWINS[:1], 1e9)
+    norm = np.sqrt((longest.weights**2).sum() + (longest.output**2).sum())
+    assert norm == pytest.approx(np.sqrt(16 * (3 + 9)))
+    assert 0 < SETTINGS.most_norm < norm
+
+
+def test_the_critic_prefers_what_it_is_shown() -> None:
+    networks = NumpyNetworks(Settings(2, hidden=16, generator_hidden=16, latent=4, batch=128, generator_rate=1e-6))
+    networks.start(ENCODING)
+    for _ in range(100):
+        networks.improve(average_gradient(networks.critic, TWINS, networks.most_norm))
+    crossed = np.array([[0, 3, 4], [1, 2, 4]], dtype=np.int32)
+    assert scores(networks.critic, TWINS).mean() > scores(networks.critic, crossed).mean()
