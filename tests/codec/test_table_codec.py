@@ -21,7 +21,7 @@ from tests.codec.examples import (
 )
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import UsageError
-from understudy.schema import Category, Derived, Integer, LinearSum, OpenCategory, PrivateBins
+from understudy.schema import Category, Derived, Integer, LinearSum, OpenCategory, PrivateBins, Schema, Unit
 
 CODEC = codec_of_everything()
 
@@ -213,3 +213,17 @@ def test_dates_far_outside_fall_into_the_end_bins():
     assert codes(CODEC, "born", [dt.date(1, 1, 1), dt.date(9999, 12, 31)]) == [0, 31]
     assert codes(CODEC, "age", ["1e999", "-1e999", "inf", "99999999999999999999999"]) == [90, 0, 90, 90]
     assert LABELS["open"][0] == "x"
+
+
+def test_groups_of_a_category_are_its_taxonomy() -> None:
+    city = Category(
+        name="city",
+        labels=("Basel", "Bern", "Genf", "Thun", "Lugano"),
+        other="elsewhere",
+        groups={"Bern": "BE", "Thun": "BE", "Basel": "BS", "Genf": "GE"},
+    )
+    plain = Category(name="sex", labels=("F", "M"))
+    codec = TableCodec.of(Schema(columns=(city, plain), unit=Unit()))
+    assert list(codec.taxonomies) == ["city"]
+    # Basel; Bern and Thun; Genf; Lugano, elsewhere and missing each on their own.
+    assert codec.taxonomies["city"].tolist() == [0, 1, 2, 1, 3, 4, 5]

@@ -107,6 +107,20 @@ class TableCodec:
         return cls(schema, codecs, found, given, pooled)
 
     @cached_property
+    def taxonomies(self) -> dict[str, npt.NDArray[np.int64]]:
+        """For each category with `groups`, the group of every code; a code without a group is one of its own."""
+        found = {}
+        for name, codec in self._codecs.items():
+            column = self.schema.column(self._origins[name])
+            if isinstance(column, Category) and column.groups and column.name not in self.pools:
+                groups = column.groups
+                keys = [("group", groups[label]) if label in groups else ("label", label) for label in column.labels]
+                keys += [("code", str(code)) for code in range(len(keys), codec.layout.size)]
+                numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+                found[name] = np.array([numbers[key] for key in keys], dtype=np.int64)
+        return found
+
+    @cached_property
     def forbidden(self) -> tuple[Forbidden, ...]:
         """Cells that the schema's rules and hierarchies exclude, and pairs of size and kind that no value has."""
         splits = {name: codec for name, codec in self._columns.items() if isinstance(codec, SplitCodec)}

@@ -125,6 +125,11 @@ class Curator:
         """Cells that public rules exclude."""
         return self._settled().forbidden
 
+    @property
+    def taxonomies(self) -> Mapping[str, Ints]:
+        """The groups of codes that the schema declares, by column."""
+        return self._settled().taxonomies
+
     def settle(self, codec: TableCodec) -> None:
         """Fixes the codes all later questions speak about.
 

@@ -1,9 +1,14 @@
-"""Settings of PrivBayes: shares of the cost, and how tables divide what is left."""
+"""Settings of PrivBayes: shares of the cost, how tables divide what is left, and the levels parents are offered at."""
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from understudy import synthesize
 from understudy.mechanisms.field.network_fit import Settings
+from understudy.models.network.bayesian import BayesianNetwork
 from understudy.privacy.cost import Cost
+from understudy.schema import Category, Schema, Unit
 
 
 def test_shares_add_up_to_no_more_than_the_cost() -> None:
@@ -27,3 +32,29 @@ def test_refined_tables_share_so_that_the_sum_of_errors_is_smallest() -> None:
     first, second = refined.weights(Cost(epsilon=1), [4, 32])
     assert second / first == pytest.approx(8.0**0.5)
     assert plain.weights(Cost(rho=1), [4, 32]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("preset", "first"), [("refined", "0"), ("published", "1")])
+def test_groups_of_the_schema_are_offered_as_a_parent(preset: str, first: str) -> None:
+    """Forty places in four regions; what follows depends on the region alone, so the region is the cheaper parent."""
+    rng = np.random.default_rng(8)
+    places = tuple(f"place {number:02}" for number in range(40))
+    groups = {place: f"region {number % 4}" for number, place in enumerate(places)}
+    schema = Schema(
+        columns=(
+            Category(name="place", labels=places, missing=False, groups=groups),
+            Category(name="dish", labels=("rice", "bread", "corn", "beans"), missing=False),
+        ),
+        unit=Unit(),
+    )
+    chosen = rng.integers(0, 40, 1500)
+    dish = np.where(rng.random(1500) < 0.9, chosen % 4, rng.integers(0, 4, 1500))
+    labels = np.array(["rice", "bread", "corn", "beans"])
+    table = pa.table({"place": np.array(places)[chosen], "dish": labels[dish]})
+    options = {"preset": preset, "structure_seed": first}
+    release = synthesize(table, schema, method="privbayes", epsilon=1.0, options=options, seed=1)
+    made = release.table
+    region = np.array([int(place[-2:]) % 4 for place in made.column("place").to_pylist()])
+    same = labels[region] == np.array(made.column("dish").to_pylist())
+    assert isinstance(release.fits[0].model, BayesianNetwork)
+    assert same.mean() > 0.7  # 0.25 if the two were drawn independently

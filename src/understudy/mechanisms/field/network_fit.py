@@ -159,6 +159,9 @@ class NetworkFit:
                 self.coarser[name] = of_equal_mass(self._share(name), [count for count in counts if count >= 2])
             else:
                 self.coarser[name] = halved(size, factor)
+            declared = self.curator.taxonomies.get(name)
+            if declared is not None and 1 < int(declared.max()) + 1 < size:
+                self.coarser[name].insert(0, declared)
 
     def _share(self, name: str) -> Floats:
         """A column's own distribution, with what rules on it alone exclude left out."""

@@ -37,7 +37,7 @@ Proof. Let q = e^(−1/b), z = B − g·θ, and s(z) = P(z + X > 0) the chance o
     g/b ≤ ε in the other direction (P(no split) is s(1 − z) with the sign of X turned). All other nodes have the same
     counts, and which nodes are asked follows from earlier decisions. So |log ratio| ≤ ε. Rows one after the other: k·ε.
 
-Step (3) uses D ≥ g, which the published rule does not ask for. It matters only where λ ln β is below one row (for β = 2:
+Step (3) uses D ≥ g, which the published rule does not ask for. It matters where λ ln β is below one row (for β = 2:
 where ε is above 2.08), and there it costs a bias of at most one row per level.
 
 Counts are cut at 2⁵⁰ first, which neither reorders a path nor takes neighbours further apart.
