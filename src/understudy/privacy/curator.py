@@ -74,6 +74,7 @@ from understudy.privacy.questions.within import counts_within
 from understudy.privacy.randomizer import Bools, Randomizer, Request
 from understudy.privacy.training.accountant import training_laws
 from understudy.privacy.training.train import Trainer, train
+from understudy.progress import Progress, silent
 
 __all__ = ["KEPT_BYTES", "Curator"]
 
@@ -90,7 +91,13 @@ class Curator:
     """Holds the private table and a granted cost; answers questions until the cost is spent."""
 
     def __init__(
-        self, table: PrivateTable, granted: Cost, randomizer: Randomizer, *, public: PrivateTable | None = None
+        self,
+        table: PrivateTable,
+        granted: Cost,
+        randomizer: Randomizer,
+        *,
+        public: PrivateTable | None = None,
+        progress: Progress = silent,
     ) -> None:
         self._table = table
         self._public_table = public
@@ -98,6 +105,7 @@ class Curator:
         self._source: CountSource | None = None
         self._codec: TableCodec | None = None
         self._randomizer = randomizer
+        self._progress = progress
         self._left = granted
         self._unit_rows = table.schema.unit.sensitivity
         self._kept: dict[Clique, Ints] = {}
@@ -295,7 +303,8 @@ class Curator:
         laws = training_laws(cost, trainer.course, step)
         source = self._bound()
         self._spend([(step, cost)])
-        answer = train(trainer, source.records(), laws, self._randomizer, delta=cost.delta)
+        told = self._progress  # of steps done: their number is public
+        answer = train(trainer, source.records(), laws, self._randomizer, delta=cost.delta, progress=told)
         self.transcript.append(answer)
         return answer
 

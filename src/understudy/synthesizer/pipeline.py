@@ -166,7 +166,10 @@ def _release(
     charges: list[Charge] = []
     settled: _Settled | None = None
     for run in range(1, copies.runs + 1):
-        curator = Curator(tables.private, design.granted_in(run), environment.randomizer, public=tables.public)
+        part = _Part(told, run - 1, copies.runs)
+        curator = Curator(
+            tables.private, design.granted_in(run), environment.randomizer, public=tables.public, progress=part
+        )
         told.stage("prepare", (run - 1) / copies.runs)
         settled = _settle(curator, design, settled)
         told.stage("measure", (run - 1) / copies.runs)
@@ -187,6 +190,19 @@ def _release(
         versions=statement.versions,
     )
     return Release(design.schema, tuple(fits), statement, config, charged.extract(), tables.private.frame_kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Progress of one run out of several."""
+
+    told: Progress
+    before: int
+    runs: int
+
+    def stage(self, name: str, done: float) -> None:
+        """Passes on the share of all runs together."""
+        self.told.stage(name, (self.before + done) / self.runs)
 
 
 def _stated(

@@ -8,10 +8,13 @@ import pyarrow as pa
 import pytest
 
 from tests.mechanisms.door import door, letters, rows_of
+from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import ChunkedSource
+from understudy.counts.frame_source import FrameTable
 from understudy.errors import BudgetError, UsageError
 from understudy.marginals.answer import Course, Trained
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
+from understudy.privacy.curator import Curator
 from understudy.privacy.training.train import Contributions, bounded_sum
 from understudy.schema import Unit
 from understudy.testing import NoNoise, SeededRandomizer
@@ -166,3 +169,16 @@ def test_an_empty_table_trains_like_any_other() -> None:
     trainee = Trainee(4, COURSE, 64)
     door(ROWS.slice(0, 0), FOUR, PRICE).train(trainee, PRICE)
     assert [part.size for part in trainee.sums] == [4, 5, 5, 5]
+
+
+def test_progress_tells_steps_and_nothing_else() -> None:
+    heard = []
+
+    class Told:
+        def stage(self, name, done):
+            heard.append((name, done))
+
+    curator = Curator(FrameTable(ROWS, FOUR, memory_bytes=2**28), PRICE, NoNoise(), progress=Told())
+    curator.settle(TableCodec.of(FOUR))
+    curator.train(Trainee(4, COURSE, 64), PRICE)
+    assert heard == [("measure", number / 3) for number in (1, 2, 3)]

@@ -27,6 +27,7 @@ from understudy.counts.source import Ints, Records
 from understudy.errors import UsageError
 from understudy.marginals.answer import Course, Law, Trained
 from understudy.privacy.randomizer import Randomizer, Request
+from understudy.progress import Progress, silent
 
 __all__ = ["Contributions", "Trainer", "bounded_sum", "train"]
 
@@ -34,6 +35,7 @@ Codes = npt.NDArray[np.unsignedinteger]
 Whole = npt.NDArray[np.int32]
 
 _CHUNK_UNITS = 1 << 16
+_REPORTS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +92,13 @@ class Trainer(Protocol):
 
 
 def train(
-    trainer: Trainer, records: Records, laws: tuple[Law | None, Law], randomizer: Randomizer, *, delta: int
+    trainer: Trainer,
+    records: Records,
+    laws: tuple[Law | None, Law],
+    randomizer: Randomizer,
+    *,
+    delta: int,
+    progress: Progress = silent,
 ) -> Trained:
     """Runs the whole course. The price must have been paid before the records were read."""
     first_law, law = laws
@@ -107,6 +115,8 @@ def train(
         sampled = _gathered(records, randomizer.sample(request, records))
         exact = bounded_sum(trainer.contribute(sampled.codes), sampled.starts, course.clip, trainer.cells)
         trainer.step(randomizer.add_noise(request, exact))
+        if number % max(1, course.steps // _REPORTS) == 0:
+            progress.stage("measure", number / course.steps)
     return Trained(trainer.name, course, values, first_law, law)
 
 
