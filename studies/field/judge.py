@@ -52,7 +52,7 @@ def _rank(results: Results, bench: str, order: PrintedOrder, team: str, *, smoke
     measure = "match2" if smoke and order.measure == "match3" else order.measure
     here = [TEAMS[one] for one in order.teams if TEAMS[one] in results.methods(bench)]
     if TEAMS[team] not in here:
-        return "the method of this team is not in this version", "cannot be compared"
+        return "no runs of the method of this team", "cannot be compared"
     if not results.defined(bench, measure):
         return "the measure is undefined for some entries: no tree split under permuted labels", "cannot be compared"
     printed = 1 + [TEAMS[one] for one in order.teams if TEAMS[one] in here].index(TEAMS[team])
@@ -61,7 +61,8 @@ def _rank(results: Results, bench: str, order: PrintedOrder, team: str, *, smoke
     found = results.ranks(bench, measure, here)[TEAMS[team]]
     among = "" if len(here) == len(order.teams) else f" (printed: {printed} of those {len(here)} that are here)"
     between = f"{low}" if low == high else f"{low} to {high}"
-    text = f"{found:g} of {len(here)} by means ({mean}); intervals allow rank {between}{among}"
+    level = f"{mean.mean:,.0f} ± {mean.half:,.0f}" if MEASURES[measure].higher else f"{mean.mean:.3f} ± {mean.half:.2g}"
+    text = f"{found:g} of {len(here)} by means ({level}); intervals allow rank {between}{among}"
     verdict = "not decided" if low <= printed <= high else "refuted"
     return text, "confirmed" if (low, high) == (printed, printed) else verdict
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from studies.field.entrants import ENTRANTS, Knowledge, missing_teams
+from studies.field.entrants import ENTRANTS, Knowledge
 from studies.field.results import MEASURES, Results
 from studies.field.tables import Bench
-from studies.writing import StudyPage, table
+from studies.writing import Estimate, StudyPage, table
 from understudy.report.page import Lines, Series
 
 __all__ = ["describe", "judging", "show"]
@@ -21,7 +21,7 @@ def judging(bench: str, results: Results) -> tuple[str, ...]:
     return tuple(measure for measure in wanted if results.defined(bench, measure))
 
 
-def describe(page: StudyPage, benches: Mapping[str, Bench], repeats: int, seconds: float) -> None:
+def describe(page: StudyPage, benches: Mapping[str, Bench], repeats: int, results: Results) -> None:
     """What was run, on what, and what differs from the challenge and its review."""
     lines = []
     for bench in benches.values():
@@ -29,14 +29,15 @@ def describe(page: StudyPage, benches: Mapping[str, Bench], repeats: int, second
         lines.append(
             f"* {bench.title}: {bench.private.num_rows:,} private and {bench.public.num_rows:,} public rows, "
             f"{len(bench.schema.columns)} columns; ε {', '.join(f'{one:g}' for one in bench.epsilons)} for "
-            f"{bench.sets} sets, so {per_set} for each; δ = 1/n̂² = {bench.delta:.2g} where a method uses one; a column enters a "
-            f"conjunction with probability {bench.chance:g}."
+            f"{bench.sets} sets, so {per_set} for each; δ = 1/n̂² = {bench.delta:.2g} where a method uses one; a column "
+            f"enters a conjunction with probability {bench.chance:g}."
         )
     page.say(
         "Bowen and Snoke (2021) rank the entries of the 2018 challenge by its own scores and by pMSE-ratio and SPECKS "
-        "(seed tables 4 to 6). The entries' files are not at hand; here the methods themselves run again, as this "
+        "(its Tables 4 to 6). The entries' files are not at hand; here the methods themselves run again, as this "
         f"package has them, {repeats} synthetic tables for each method and ε, each at the ε of one set of the "
-        "challenge. Where intervals are shown, they are 95 % over these tables."
+        "challenge. Where intervals are shown, they are 95 % over these tables. So a rank that is refuted below is "
+        "refuted for these methods on these tables; the printed ones are those of other files."
     )
     page.say("\n".join(lines))
     page.say(
@@ -47,10 +48,16 @@ def describe(page: StudyPage, benches: Mapping[str, Bench], repeats: int, second
         "`mst`, `aim`, `privsyn` and `independent` are told nothing."
     )
     page.say(_differences())
-    missing = missing_teams()
-    if missing:
-        page.say(f"Not at hand in this version: the method of team {', '.join(missing)}.")
-    page.say(f"All runs and their scoring took {seconds / 60:.0f} processor minutes.")
+    ran = {method for name in benches for method in results.methods(name)}
+    for one in ENTRANTS:
+        if one.name not in ran:
+            page.say(f"Not among these runs: `{one.method}`, the method of team {one.team}, younger than they are.")
+        elif one.most < repeats:
+            page.say(f"`{one.name}`: {one.most} tables only, because it takes much longer than the others.")
+    page.say(
+        f"All runs and their scoring took {results.processor_seconds / 60:.0f} processor minutes. Finished runs are kept, so the time at "
+        "the end of this page is that of its last sitting."
+    )
 
 
 def _differences() -> str:
@@ -89,7 +96,7 @@ def _curves(page: StudyPage, bench: Bench, results: Results, measure: str) -> No
         return
     epsilons = results.epsilons(bench.name)
     curves = []
-    for method in results.methods(bench.name):
+    for method in _drawn(results.methods(bench.name)):
         levels = [results.level(bench.name, measure, method, epsilon) for epsilon in epsilons]
         ends = ((), ())
         if len(results.values(bench.name, measure, method, epsilons[0])) > 1:
@@ -97,8 +104,14 @@ def _curves(page: StudyPage, bench: Bench, results: Results, measure: str) -> No
         curves.append(Series(method, epsilons, tuple(level.mean for level in levels), *ends))
     name = MEASURES[measure].name
     better = "higher is better" if MEASURES[measure].higher else "lower is better"
-    caption = f"{bench.title}: {name} ({better}); ε for all {bench.sets} sets"
+    caption = f"{bench.title}: {name} ({better}); ε for all {bench.sets} sets; other methods are in the table"
     page.figure(f"{bench.name}-{measure}".replace("_", "-"), Lines(caption, "ε", name, tuple(curves), logarithmic=True))
+
+
+def _drawn(methods: tuple[str, ...]) -> tuple[str, ...]:
+    """Teams' methods and two yardsticks: more curves could not be told apart."""
+    teams = {one.name for one in ENTRANTS if one.team}
+    return tuple(method for method in methods if method in teams or method in ("privsyn", "independent"))
 
 
 def _numbers(page: StudyPage, bench: Bench, results: Results, yardstick: Mapping[str, float | None]) -> None:
@@ -107,7 +120,7 @@ def _numbers(page: StudyPage, bench: Bench, results: Results, yardstick: Mapping
         [
             f"{epsilon:g}",
             method,
-            *(results.level(bench.name, measure, method, epsilon) for measure in shown),
+            *(_text(results.level(bench.name, measure, method, epsilon), measure) for measure in shown),
             f"{results.seconds(bench.name, method):.1f}",
         ]
         for epsilon in results.epsilons(bench.name)
@@ -116,6 +129,13 @@ def _numbers(page: StudyPage, bench: Bench, results: Results, yardstick: Mapping
     lines = [MEASURES[measure].value(dict(yardstick)) for measure in shown]
     body.append(["", "private rows against private rows", *("" if one is None else f"{one:.4g}" for one in lines), ""])
     page.say(table(("ε", "method", *(MEASURES[one].name for one in shown), "CPU s"), body))
+
+
+def _text(level: Estimate, measure: str) -> str:
+    """Scores of the challenge as whole numbers, others with three digits."""
+    if MEASURES[measure].higher:
+        return f"{level.mean:,.0f} ± {level.half:,.0f}"
+    return f"{level.mean:.3f} ± {level.half:.2g}"
 
 
 def _orders(page: StudyPage, bench: Bench, results: Results) -> None:
@@ -129,10 +149,13 @@ def _orders(page: StudyPage, bench: Bench, results: Results) -> None:
     page.say("By the mean over all ε; in brackets the team whose entry the method stands for.")
     page.say(table(("rank", *(MEASURES[one].name for one in measures)), body))
     places = tuple(float(place + 1) for place in range(len(measures)))
-    curves = [Series(one, places, tuple(ranks[measure][one] for measure in measures)) for one in methods]
     words = "; ".join(f"{place + 1} {MEASURES[measure].name}" for place, measure in enumerate(measures))
-    caption = f"{bench.title}: rank of every method by each measure (1 is best). Measures: {words}"
-    page.figure(f"{bench.name}-ranks", Lines(caption, "measure", "rank", tuple(curves)))
+    for stem, teams in (("ranks", True), ("ranks-beside", False)):
+        shown = [one for one in methods if (_named(one) != one) == teams]
+        curves = [Series(one, places, tuple(ranks[measure][one] for measure in measures)) for one in shown]
+        which = "methods of the teams" if teams else "methods beside them"
+        caption = f"{bench.title}: rank among all {len(methods)} methods by each measure (1 is best), {which}"
+        page.figure(f"{bench.name}-{stem}", Lines(f"{caption}. Measures: {words}", "measure", "rank", tuple(curves)))
 
 
 def _named(method: str) -> str:

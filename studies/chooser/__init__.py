@@ -1,0 +1,1 @@
+"""Parts of the study behind the chooser page: its tables, its measures, its words."""
