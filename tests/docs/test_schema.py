@@ -1,13 +1,30 @@
 """The schema page: its example is a schema, and its tables name every kind and key there is."""
 
 import dataclasses
+import re
 from pathlib import Path
 
+import pytest
+
 from understudy.codec.table_codec import TableCodec
-from understudy.schema.document import schema_from_text
+from understudy.schema.column import BIN_RULES
+from understudy.schema.document import schema_from_text, schema_to_text
 from understudy.schema.text.columns import FORMULAS, KINDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_blocks_are_schemas(block: str) -> None:
+    schema = schema_from_text(block, "docs/schema.md")
+    assert schema_from_text(schema_to_text(schema), "again") == schema
+
+
+def test_every_way_to_choose_bins_is_on_the_page() -> None:
+    assert len(BLOCKS) == 3
+    for rule in BIN_RULES:
+        assert f"by: {rule}" in PAGE
 
 
 def test_the_example_is_read_and_split() -> None:
