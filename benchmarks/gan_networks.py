@@ -23,7 +23,7 @@ from understudy.mechanisms.deep.numpy_networks import NumpyNetworks, Settings
 
 COLUMNS = (9, 7, 15, 6, 5, 2, 2, 8, 8, 8, 8, 11, 12, 12)
 SIZES = {
-    "default": {"hidden": 64, "generator_hidden": 64, "latent": 16, "batch": 256},
+    "default": {"hidden": 32, "generator_hidden": 32, "latent": 16, "batch": 256},
     "large": {"hidden": 1024, "generator_hidden": 1024, "latent": 64, "batch": 4096},
 }
 STEPS = {"default": 100, "large": 6}

@@ -94,7 +94,7 @@ class SecureRandomizer:
         """Which units take part, increasing: each on its own, with probability 1 − e^(−request.rate)."""
         if request.rate <= 0:
             raise UsageError(_where(request), "was asked to sample at no rate.")
-        return sampled_positions(records.units, 1 / request.rate)
+        return sampled_positions(records.units, Fraction(request.rate.denominator, request.rate.numerator))
 
 
 def _noisy(law: Law, exact: Ints) -> Ints:

@@ -70,9 +70,9 @@ class DpWgan:
 
     steps: int = field(default=500, metadata={"help": "steps of the critic, each on sampled rows"})
     rate: float = field(default=0.02, metadata={"help": "probability with which a row takes part in a step"})
-    columns_share: float = field(default=0.3, metadata={"help": "share of ε that the noisy columns would cost alone"})
-    groups: int = field(default=16, metadata={"help": "most groups of codes per column that the networks tell apart"})
-    hidden: int = field(default=64, metadata={"help": "hidden numbers of critic and generator"})
+    columns_share: float = field(default=0.5, metadata={"help": "share of ε that the noisy columns would cost alone"})
+    groups: int = field(default=12, metadata={"help": "most groups of codes per column that the networks tell apart"})
+    hidden: int = field(default=32, metadata={"help": "hidden numbers of critic and generator"})
     latent: int = field(default=16, metadata={"help": "random numbers that go into the generator"})
     batch: int = field(default=256, metadata={"help": "records drawn from the generator in a step"})
     critic_steps: int = field(default=2, metadata={"help": "critic steps for each step of the generator"})

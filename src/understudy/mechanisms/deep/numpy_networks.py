@@ -20,8 +20,8 @@ class Settings:
     """Public numbers of the networks and of how they move."""
 
     columns: int
-    hidden: int = 64
-    generator_hidden: int = 64
+    hidden: int = 32
+    generator_hidden: int = 32
     latent: int = 16
     batch: int = 256
     critic_steps: int = 2
