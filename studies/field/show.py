@@ -55,8 +55,8 @@ def describe(page: StudyPage, benches: Mapping[str, Bench], repeats: int, result
         elif one.most < repeats:
             page.say(f"`{one.name}`: {one.most} tables only, because it takes much longer than the others.")
     page.say(
-        f"All runs and their scoring took {results.processor_seconds / 60:.0f} processor minutes. Finished runs are kept, so the time at "
-        "the end of this page is that of its last sitting."
+        f"All runs and their scoring took {results.processor_seconds / 60:.0f} processor minutes. Finished runs are "
+        "kept, so the time at the end of this page is that of its last sitting."
     )
 
 
