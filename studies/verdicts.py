@@ -7,7 +7,7 @@ from typing import Literal
 
 from scipy import stats
 
-from studies.writing import Estimate
+from studies.writing import Estimate, estimate
 
 __all__ = ["Answer", "above", "alike", "count_of", "difference", "verdict"]
 
@@ -15,8 +15,14 @@ Answer = Literal["yes", "no", "open"]
 CHANCE = 0.025
 
 
-def difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
-    """Mean of the first less mean of the second with its 95 % interval (Welch), from independent repeats."""
+def difference(first: Sequence[float], second: Sequence[float], *, paired: bool = False) -> Estimate:
+    """Mean of the first less mean of the second with its 95 % interval.
+
+    Independent repeats by Welch's rule; `paired` where repeats of both share what varies (the same random trees), by
+    the differences repeat by repeat.
+    """
+    if paired:
+        return estimate([one - other for one, other in zip(first, second, strict=True)])
     gap = statistics.fmean(first) - statistics.fmean(second)
     if min(len(first), len(second)) < 2:
         return Estimate(gap, math.inf, min(len(first), len(second)))
@@ -28,15 +34,15 @@ def difference(first: Sequence[float], second: Sequence[float]) -> Estimate:
     return Estimate(gap, float(stats.t.ppf(0.975, freedom)) * math.sqrt(sum(parts)), min(len(first), len(second)))
 
 
-def above(first: Sequence[float], second: Sequence[float]) -> Answer:
+def above(first: Sequence[float], second: Sequence[float], *, paired: bool = False) -> Answer:
     """Whether the first is clearly larger than the second, clearly smaller, or neither."""
-    gap = difference(first, second)
+    gap = difference(first, second, paired=paired)
     return "yes" if gap.low > 0 else "no" if gap.high < 0 else "open"
 
 
-def alike(first: Sequence[float], second: Sequence[float], margin: float) -> Answer:
+def alike(first: Sequence[float], second: Sequence[float], margin: float, *, paired: bool = False) -> Answer:
     """Whether the two are within the margin for sure, apart by more for sure, or neither."""
-    gap = difference(first, second)
+    gap = difference(first, second, paired=paired)
     if -margin < gap.low and gap.high < margin:
         return "yes"
     return "no" if gap.low > margin or gap.high < -margin else "open"

@@ -15,6 +15,13 @@ def test_difference_is_welchs_interval() -> None:
     assert gap.half == pytest.approx(12.706 * 1.0, rel=1e-4)
 
 
+def test_paired_repeats_cancel_what_they_share() -> None:
+    first, second = [10.0, 20.0, 30.0], [9.0, 19.1, 28.9]
+    assert above(first, second) == "open"
+    assert above(first, second, paired=True) == "yes"
+    assert difference(first, second, paired=True).mean == pytest.approx(1.0)
+
+
 def test_single_runs_decide_nothing() -> None:
     assert above([100.0], [0.0]) == "open"
     assert alike([1.0], [1.0], 0.5) == "open"
