@@ -115,7 +115,9 @@ def _detail(detail: Detail) -> list[Block]:
             if isinstance(real, int | float) and isinstance(synthetic, int | float)
         )
         if len(points) > 2:
-            blocks.append(Points(detail.caption, "real", "synthetic", points))
+            cut = detail.table.num_rows > MOST_POINTS
+            drawn = f" Drawn: the first {MOST_POINTS:,} of {detail.table.num_rows:,}." if cut else ""
+            blocks.append(Points(detail.caption + drawn, "real", "synthetic", points))
     shown, rows = detail.records(MOST_ROWS), detail.table.num_rows
     if not shown:
         return blocks
