@@ -1,6 +1,7 @@
 """Judge: what the repeats say about a comparison, at each ε, for one of the tables."""
 
 import itertools
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from studies.verdicts import Answer, above, alike
 from studies.voters.measures import EPSILONS, Measured
 from studies.writing import Estimate, estimate
 
-__all__ = ["ALIKE", "Claim", "Found", "Judge", "powers"]
+__all__ = ["ALIKE", "Claim", "Found", "Judge", "powers", "shorter"]
 
 Found = Mapping[tuple[str, str, float], Sequence[Measured]]
 """Releases by table, system and ε."""
@@ -108,3 +109,18 @@ def powers(epsilon: float) -> str:
     """
     power = EPSILONS.index(epsilon) - 2
     return {0: "1", 1: "e"}.get(power, f"e^{power}".replace("-", "−"))
+
+
+def shorter(judge: Judge, epsilon: float) -> list[float]:
+    """Share of coefficients whose interval is shorter by STEPS-2 than by Laplace, repeat by repeat."""
+    found = []
+    ours, theirs = (judge.found[judge.table, name, epsilon] for name in ("AIC-2", "Laplace"))
+    for first, second in zip(ours, theirs, strict=True):
+        pairs = zip(first.coefficients, second.coefficients, strict=True)
+        widths = [
+            (one.synthetic.high - one.synthetic.low, other.synthetic.high - other.synthetic.low)
+            for one, other in pairs
+            if one.synthetic is not None and other.synthetic is not None
+        ]
+        found.append(statistics.fmean(width[0] < width[1] for width in widths) if widths else 0.0)
+    return found
