@@ -134,7 +134,8 @@ def _design(truths: dict[str, Truth], found: Found, seconds: float) -> str:
             "verdict says so. A statement about many comparisons is refuted when more of them clearly contradict it "
             "than chance would give (5 %, binomial), and confirmed when all of them clearly agree. “Similar” means: "
             "apart by less than 0.03 in SPECKS, 0.05 in rates and overlaps, 1 % of the rows in l1, for sure. These "
-            "margins and all thresholds marked “we say” are ours, some of them set after trial runs: the sources give none.",
+            "margins and all thresholds marked “we say” are ours, some of them set after trial runs; the "
+            "sources give none.",
             "",
             *parts,
             "",

@@ -145,10 +145,10 @@ def _model() -> list[Claim]:
         ),
         Claim(
             LATER,
-            "the three coefficients of interest overlap by about 0.75 or more in most cases (we say: 0.7)",
-            lambda judge: _interest(judge, 0.7),
+            "the three coefficients of interest overlap by about 0.75 or more in most cases",
+            lambda judge: _interest(judge, 0.75),
             most=True,
-            shown=lambda judge: f"at 0.75 itself: {count_of(_interest(judge, 0.75))}",
+            shown=lambda judge: f"at 0.7: {count_of(_interest(judge, 0.7))}",
         ),
         Claim(
             LATER,
