@@ -1,11 +1,13 @@
 """The page of the study: what was run, curves over ε, orders of the methods, and how far the orders agree."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from studies.field.entrants import ENTRANTS, Knowledge
 from studies.field.results import MEASURES, Results
 from studies.field.tables import Bench
 from studies.writing import Estimate, StudyPage, table
+from understudy.evaluate.challenge.three_way import MOST
 from understudy.report.page import Lines, Series
 
 __all__ = ["describe", "judging", "show"]
@@ -98,14 +100,17 @@ def _curves(page: StudyPage, bench: Bench, results: Results, measure: str) -> No
     curves = []
     for method in _drawn(results.methods(bench.name)):
         levels = [results.level(bench.name, measure, method, epsilon) for epsilon in epsilons]
+        if MEASURES[measure].higher:
+            levels = [replace(level, mean=MOST - level.mean) for level in levels]
         ends = ((), ())
         if len(results.values(bench.name, measure, method, epsilons[0])) > 1:
             ends = tuple(level.low for level in levels), tuple(level.high for level in levels)
         curves.append(Series(method, epsilons, tuple(level.mean for level in levels), *ends))
     name = MEASURES[measure].name
-    better = "higher is better" if MEASURES[measure].higher else "lower is better"
-    caption = f"{bench.title}: {name} ({better}); ε for all {bench.sets} sets; other methods are in the table"
-    page.figure(f"{bench.name}-{measure}".replace("_", "-"), Lines(caption, "ε", name, tuple(curves), logarithmic=True))
+    upward = f"{MOST:,} − {name.split(' (')[0]}" if MEASURES[measure].higher else name
+    caption = f"{bench.title}: {name}; lower is better; ε for all {bench.sets} sets; other methods are in the table"
+    stem = f"{bench.name}-{measure}".replace("_", "-")
+    page.figure(stem, Lines(caption, "ε", upward, tuple(curves), logarithmic=True))
 
 
 def _drawn(methods: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ up to at most 2,000 rows (number of cells × k/ε, k the rows of a unit), which 
 columns; else `mwem` if ε is at least 0.5 for each row of a unit and there are at most 60 columns; else `independent`.
 Where the method picked refuses the size of what rules tie together, `independent`. Neither the rows nor a hint about
 them enter, so the plan and the run pick the same method.
+docs/choosing.md lists cases of the rule and what it costs on measured tables; a test ties that page to this code.
 
 Privacy: that of the method picked; the choice itself reads nothing.
 """
