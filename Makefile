@@ -39,10 +39,10 @@ layers: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
 test: $(STAMP) lint types layers
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) -m slow
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow
 
 studies: $(STAMP)
 	for study in $(STUDIES); do \
