@@ -12,39 +12,51 @@ from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
 from understudy.compare.job import Outcome, read_outcome
 from understudy.compare.settings import Candidate, StudySettings
-from understudy.compare.study import MARKER, StudyFolder
+from understudy.compare.study import MARKER, StudyFolder, Tables
 from understudy.errors import UsageError
 
 SETTINGS = StudySettings((Candidate.read("independent"),), (1.0,))
+PRIVATE = Tables("people.csv")
 
 
 def test_a_begun_study_goes_on_only_under_its_own_settings(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "study")
-    folder.open(SETTINGS, SCHEMA, confidential=True)
-    folder.open(SETTINGS, SCHEMA, confidential=True)
+    folder.open(SETTINGS, SCHEMA, PRIVATE)
+    folder.open(SETTINGS, SCHEMA, PRIVATE)
     with pytest.raises(UsageError, match="other settings"):
-        folder.open(StudySettings(SETTINGS.candidates, (2.0,)), SCHEMA, confidential=True)
+        folder.open(StudySettings(SETTINGS.candidates, (2.0,)), SCHEMA, PRIVATE)
     with pytest.raises(UsageError, match="other settings"):
-        folder.open(SETTINGS, SCHEMA, confidential=False)
+        folder.open(SETTINGS, SCHEMA, Tables("people.csv", is_public=True))
+
+
+def test_a_begun_study_does_not_go_on_with_another_table(tmp_path: Path) -> None:
+    rows = tmp_path / "people.csv"
+    rows.write_text("sex,region,age\nf,north,3\n")
+    folder = StudyFolder(tmp_path / "study")
+    folder.open(SETTINGS, SCHEMA, Tables(rows))
+    folder.open(SETTINGS, SCHEMA, Tables(str(rows)))
+    rows.write_text("sex,region,age\nf,north,4\n")
+    with pytest.raises(UsageError, match="another table"):
+        folder.open(SETTINGS, SCHEMA, Tables(rows))
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(UsageError, match="not a study"):
-        StudyFolder(tmp_path).open(SETTINGS, SCHEMA, confidential=True)
+        StudyFolder(tmp_path).open(SETTINGS, SCHEMA, PRIVATE)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
 def test_a_confidential_study_is_marked_and_closed_to_others(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "study")
-    folder.open(SETTINGS, SCHEMA, confidential=True)
+    folder.open(SETTINGS, SCHEMA, PRIVATE)
     assert (folder.place / MARKER).read_text().startswith("NOT FOR RELEASE")
     assert folder.place.stat().st_mode & 0o077 == 0
 
 
 def test_only_runs_that_ended_are_part_of_the_study(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "study")
-    folder.open(SETTINGS, SCHEMA, confidential=True)
+    folder.open(SETTINGS, SCHEMA, PRIVATE)
     first = SETTINGS.cells[0]
     Outcome("done", "", 1.0, 1.0, 1).write(folder.outcome(first))
     folder.outcome(SETTINGS.cells[1]).write_text('{"status": "done", "sco')

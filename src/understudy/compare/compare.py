@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from understudy.compare.page import build_page
 from understudy.compare.recommend import Recommendation, recommend
 from understudy.compare.settings import Candidate, StudySettings
-from understudy.compare.study import Study, StudyFolder, run_study
+from understudy.compare.study import Study, StudyFolder, Tables, run_study
 from understudy.compare.summary import tidy
 from understudy.compare.watch import Limits
 from understudy.errors import UsageError
@@ -22,7 +22,7 @@ from understudy.progress import Progress
 from understudy.report.html import render_page
 from understudy.schema import Schema
 
-__all__ = ["METRICS", "Comparison", "Tables", "carry_out", "compare"]
+__all__ = ["METRICS", "Comparison", "carry_out", "compare"]
 
 METRICS = ("marginals", "specks")
 SECONDS = 3600.0
@@ -96,15 +96,6 @@ def compare(
     return carry_out(tables, schema, settings, Limits(seconds, memory_bytes), out=out, progress=progress)
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The table of a study, whether it is public itself, and a public table for methods that use one."""
-
-    data: object
-    public: str | None = None
-    is_public: bool = False
-
-
 def carry_out(
     tables: Tables,
     schema: Schema,
@@ -126,8 +117,8 @@ def carry_out(
         refuse_release_folder(place)
     folder = StudyFolder(place)
     try:
-        folder.open(settings, schema, confidential=confidential)
-        run_study(tables.data, schema, settings, folder, limits, public=tables.public, progress=progress)
+        folder.open(settings, schema, tables)
+        run_study(tables, schema, settings, folder, limits, progress=progress)
         study = folder.study(settings, confidential=confidential, title=schema.title)
         if out is not None:
             _write(study, place)

@@ -6,6 +6,7 @@ there is run again. Confidential: scores compare with the private table, and noi
 paid for. A study on a public table of the same schema (`public_proxy`) costs nothing and may be shown.
 """
 
+import hashlib
 import json
 import os
 import tempfile
@@ -27,11 +28,20 @@ from understudy.progress import Progress, silent
 from understudy.release.statement import digest_of
 from understudy.schema import Schema
 
-__all__ = ["Finished", "Study", "StudyFolder", "run_study"]
+__all__ = ["Finished", "Study", "StudyFolder", "Tables", "run_study"]
 
 FORMAT = "understudy study, format 1"
 MARKER = "NOT-FOR-RELEASE.txt"
 SEED_STEP = 1_000_003
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The table of a study, whether it is public itself, and a public table for methods that use one."""
+
+    data: object
+    public: str | None = None
+    is_public: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +77,26 @@ class StudyFolder:
         """Where the outcome of a run lies or will lie."""
         return self.runs / f"{cell.key}.json"
 
-    def open(self, settings: StudySettings, schema: Schema, *, confidential: bool) -> None:
-        """Begins the study, or goes on with it if it was begun under the same settings.
+    def open(self, settings: StudySettings, schema: Schema, tables: Tables) -> None:
+        """Begins the study, or goes on with it if it was begun under the same settings, on the same tables.
 
         Raises:
-            UsageError: if the folder holds something else, or a study with other settings.
+            UsageError: if the folder holds something else, or a study with other settings or tables.
         """
+        confidential = not tables.is_public
         document = {
             "format": FORMAT,
             "confidential": confidential,
             "schema": digest_of(schema),
             "settings": settings.to_json(),
+            "table": _mark(tables.data),
+            "public": None if tables.public is None else _mark(tables.public),
         }
         begun = self.place / "study.json"
         if begun.is_file():
             if json.loads(begun.read_text(encoding="utf-8")) != document:
-                rule = "holds a study with other settings or another schema."
-                raise UsageError(f"output {str(self.place)!r}", rule, "Give a new folder, or the same settings.")
+                rule = "holds a study with other settings, another schema or another table."
+                raise UsageError(f"output {str(self.place)!r}", rule, "Give a new folder, or the same as before.")
             return
         if self.place.exists() and any(self.place.iterdir()):
             raise UsageError(f"output {str(self.place)!r}", "exists and is not a study.", "Give a new folder.")
@@ -107,20 +120,19 @@ _NOTICE = (
 
 
 def run_study(
-    table: object,
+    tables: Tables,
     schema: Schema,
     settings: StudySettings,
     folder: StudyFolder,
     limits: Limits,
     *,
-    public: str | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Runs what has not ended yet, one process after the other."""
     told = progress or silent
     waiting = [cell for cell in settings.cells if read_outcome(folder.outcome(cell)) is None]
     done = len(settings.cells) - len(waiting)
-    with _files(table, schema) as (rows, declared):
+    with _files(tables.data, schema) as (rows, declared):
         for cell in waiting:
             told.stage("measure", done / len(settings.cells))
             budget = cell.candidate.budget(cell.epsilon, settings.delta)
@@ -136,11 +148,25 @@ def run_study(
                 copies_mode=settings.copies_mode,
                 metrics=settings.metrics,
                 seed=settings.seed + SEED_STEP * cell.repeat,
-                public=public,
+                public=tables.public,
             )
             _run(job, folder.outcome(cell), limits)
             done += 1
     told.stage("measure", 1.0)
+
+
+def _mark(table: object) -> str:
+    """What tells one table from another when a study is taken up again: a file's digest, else its name or form.
+
+    It stays in the study's folder, which is as confidential as the table.
+    """
+    if not isinstance(table, str | os.PathLike):
+        return f"frame of {type(table).__module__.partition('.')[0]}"
+    path = Path(table)
+    if not path.is_file():
+        return os.fspath(table)
+    with path.open("rb") as file:
+        return f"sha256 {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def _run(job: Job, target: Path, limits: Limits) -> None:

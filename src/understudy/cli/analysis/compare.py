@@ -80,8 +80,9 @@ def compare(
             _choose(place, table, schema, methods, paid, out=out)
             return
         with place.running() as progress:
-            from understudy.compare.compare import METRICS, Tables, carry_out
+            from understudy.compare.compare import METRICS, carry_out
             from understudy.compare.settings import Candidate, StudySettings
+            from understudy.compare.study import Tables
             from understudy.compare.watch import Limits
             from understudy.schema import Schema
 
