@@ -140,9 +140,6 @@ class _Chooses:
     def add_noise(self, request, exact):
         return exact
 
-    def choose(self, request, scores):
-        raise NotImplementedError
-
     def split(self, request, biased):
         return biased > request.threshold
 
