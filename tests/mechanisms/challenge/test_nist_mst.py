@@ -148,7 +148,7 @@ def test_the_run_asks_just_what_the_plan_says_at_just_these_prices():
 
 
 def test_large_tables_are_measured_in_several_passes_at_the_same_prices(monkeypatch):
-    monkeypatch.setattr("understudy.mechanisms.challenge.nist_mst._BATCH_CELLS", 70)
+    monkeypatch.setattr("understudy.mechanisms.challenge.asking.BATCH_CELLS", 70)
     cost = rho(0.05)
     curator = door(rows_of(wide()), WIDE, cost)
     method = NistMst(marginals="pairs")

@@ -13,8 +13,8 @@ from understudy.evaluate.data.rows import open_for_comparison, read_rows
 from understudy.evaluate.pooling.chi_square import PooledTest, pool_chi_squares, pool_p_values
 from understudy.evaluate.pooling.liu import Pooled, pool_liu
 from understudy.evaluate.pooling.shares import MeasuredShare, measured_share
-from understudy.evaluate.regression.coefficients import FamilyName, checked_formula
-from understudy.evaluate.regression.estimates import Family, Fitted, fit_model
+from understudy.evaluate.regression.coefficients import checked_formula
+from understudy.evaluate.regression.estimates import Family, FamilyName, Fitted, fit_all
 from understudy.evaluate.regression.matrix import check_outcome, model_data, references
 from understudy.evaluate.score import Unavailable
 from understudy.release.release import Release
@@ -105,13 +105,7 @@ def pool_model(release: Release, text: str, family: FamilyName = "auto", *, leve
     reference = references(formula, copies[0])
     data = [model_data(formula, rows, reference) for rows in copies]
     number = check_outcome(formula, release.schema)
-    chosen: Family = family if family != "auto" else "linear" if number else "logistic"
-    fits = [fit_model(one, chosen, level=level) for one in data]
-    notes = []
-    if family == "auto" and chosen == "logistic" and any(isinstance(fit, Unavailable) or fit.runaway for fit in fits):
-        chosen = "firth"
-        fits = [fit_model(one, chosen, level=level) for one in data]
-        notes.append("Some coefficients have no finite maximum likelihood estimate, so Firth's penalty was used.")
+    chosen, fits, notes = fit_all(data, family, number=number, level=level)
     found = _all_fitted(fits, text)
     names = list(dict.fromkeys(name for fit in found for name in fit.estimates))
     shared = [name for name in names if all(name in fit.estimates for fit in found)]

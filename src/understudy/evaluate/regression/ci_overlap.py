@@ -16,7 +16,7 @@ from understudy.evaluate.regression.coefficients import (
     ModelComparison,
     checked_formula,
     coefficient_detail,
-    compare_models,
+    scored_models,
 )
 from understudy.evaluate.score import Outcome, Result, Scale, Unavailable
 from understudy.schema import Schema
@@ -54,26 +54,10 @@ class IntervalOverlap:
 
     def compare(self, pair: Pair, context: Context) -> Result:
         """Mean and smallest overlap."""
-        profile = self.interval == "profile"
-        found = compare_models(
-            pair, pair.real, pair.copies, self.formula, self.family, level=self.level, profile=profile
-        )
-        if isinstance(found, Unavailable):
-            return refused(self, found.reason)
-        context.done(0.5)
-        halves = pair.halves
-        lines: list[Outcome]
-        if isinstance(halves, Unavailable):
-            lines = [halves] * len(self.scales)
-        else:
-            family: FamilyName = found.family
-            other = compare_models(
-                pair, halves[0], (halves[1],), self.formula, family, level=self.level, profile=profile
-            )
-            lines = [other] * len(self.scales) if isinstance(other, Unavailable) else _outcomes(other)
-        scores = tuple(
-            scale.score(value, line) for scale, value, line in zip(self.scales, _outcomes(found), lines, strict=True)
-        )
+        compared = scored_models(self, pair, context, _outcomes, profile=self.interval == "profile")
+        if isinstance(compared, Unavailable):
+            return refused(self, compared.reason)
+        found, scores = compared
         notes = (f"Model: {self.formula} ({found.family}), {self.level:.0%} {self.interval} intervals.",)
         return Result(self.name, self.question, scores, (coefficient_detail(found),), notes + found.notes)
 

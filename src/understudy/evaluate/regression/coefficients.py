@@ -1,33 +1,34 @@
 """The same model on both tables, coefficient by coefficient. Several copies are pooled by Liu's rule."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Protocol
 
 import pyarrow as pa
 
 from understudy.errors import UsageError
-from understudy.evaluate.data.pair import Pair
+from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows
 from understudy.evaluate.pooling.liu import pool_liu
-from understudy.evaluate.regression.estimates import Estimate, Family, Fitted, fit_model
+from understudy.evaluate.regression.estimates import Estimate, Family, FamilyName, fit_all
 from understudy.evaluate.regression.formula import Formula, parse_formula
 from understudy.evaluate.regression.matrix import check_outcome, model_data, references
-from understudy.evaluate.score import Detail, Unavailable, table_of
+from understudy.evaluate.score import Detail, Outcome, Scale, Score, Unavailable, table_of
 from understudy.schema import Schema
 
 __all__ = [
     "Compared",
     "FamilyName",
     "ModelComparison",
+    "ModelMetric",
     "checked_formula",
     "coefficient_detail",
     "compare_models",
     "interval_overlap",
+    "scored_models",
 ]
 
-FamilyName = Literal["auto", "linear", "logistic", "firth"]
 NO_FORMULA = "no formula was given"
 
 
@@ -101,6 +102,56 @@ def checked_formula(text: str, family: FamilyName, schema: Schema) -> Formula:
     return formula
 
 
+class ModelMetric(Protocol):
+    """A metric whose options name a model."""
+
+    @property
+    def formula(self) -> str:
+        """The model, "" for none."""
+        ...
+
+    @property
+    def family(self) -> FamilyName:
+        """Its kind."""
+        ...
+
+    @property
+    def level(self) -> float:
+        """Of the intervals."""
+        ...
+
+    @property
+    def scales(self) -> tuple[Scale, ...]:
+        """What the metric scores."""
+        ...
+
+
+def scored_models(
+    metric: ModelMetric,
+    pair: Pair,
+    context: Context,
+    outcomes: Callable[[ModelComparison], list[Outcome]],
+    *,
+    profile: bool = False,
+) -> tuple[ModelComparison, tuple[Score, ...]] | Unavailable:
+    """The model on both tables and its scores, each beside the same score for two halves of the real table."""
+    level = metric.level
+    found = compare_models(pair, pair.real, pair.copies, metric.formula, metric.family, level=level, profile=profile)
+    if isinstance(found, Unavailable):
+        return found
+    context.done(0.5)
+    halves = pair.halves
+    other: ModelComparison | Unavailable
+    if isinstance(halves, Unavailable):
+        other = halves
+    else:
+        first, second = halves
+        other = compare_models(pair, first, (second,), metric.formula, found.family, level=level, profile=profile)
+    lines: list[Outcome] = [other] * len(metric.scales) if isinstance(other, Unavailable) else outcomes(other)
+    rows = zip(metric.scales, outcomes(found), lines, strict=True)
+    return found, tuple(scale.score(value, line) for scale, value, line in rows)
+
+
 def compare_models(
     pair: Pair,
     real: Rows,
@@ -118,14 +169,7 @@ def compare_models(
     reference = references(formula, real)
     data = [model_data(formula, rows, reference) for rows in (real, *copies)]
     number = check_outcome(formula, pair.schema)
-    chosen: Family = family if family != "auto" else "linear" if number else "logistic"
-    single = len(copies) == 1
-    fits = [fit_model(one, chosen, level=level, profile=profile and single) for one in data]
-    notes = []
-    if family == "auto" and chosen == "logistic" and any(_ran_away(fit) for fit in fits):
-        chosen = "firth"
-        fits = [fit_model(one, chosen, level=level, profile=profile and single) for one in data]
-        notes.append("Some coefficients have no finite maximum likelihood estimate, so Firth's penalty was used.")
+    chosen, fits, notes = fit_all(data, family, number=number, level=level, profile=profile and len(copies) == 1)
     for fit, where in zip(fits, ["real table", *(f"copy {place + 1}" for place in range(len(copies)))], strict=True):
         if isinstance(fit, Unavailable):
             return Unavailable(f"{where}: {fit.reason}")
@@ -141,10 +185,6 @@ def compare_models(
         for name, estimate in ours.estimates.items()
     )
     return ModelComparison(chosen, coefficients, tuple(notes))
-
-
-def _ran_away(fit: Fitted | Unavailable) -> bool:
-    return isinstance(fit, Unavailable) or fit.runaway
 
 
 def _pooled(estimates: list[Estimate | None], level: float) -> Estimate | None:

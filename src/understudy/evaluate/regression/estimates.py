@@ -1,6 +1,7 @@
 """Fitting a formula to rows: estimates with standard errors, by the model that suits the outcome."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,9 +15,10 @@ from understudy.evaluate.models.logistic import fit_logistic
 from understudy.evaluate.regression.matrix import ModelData
 from understudy.evaluate.score import Unavailable
 
-__all__ = ["MOST_COEFFICIENTS", "Estimate", "Family", "Fitted", "fit_model"]
+__all__ = ["MOST_COEFFICIENTS", "Estimate", "Family", "FamilyName", "Fitted", "fit_all", "fit_model"]
 
 Family = Literal["linear", "logistic", "firth"]
+FamilyName = Literal["auto", "linear", "logistic", "firth"]
 Floats = npt.NDArray[np.float64]
 
 MOST_COEFFICIENTS = 1000
@@ -74,6 +76,21 @@ def fit_model(data: ModelData, family: Family, *, level: float = 0.95, profile: 
     reach = float(norm.ppf((1 + level) / 2) if degrees is None else t.ppf((1 + level) / 2, degrees))
     estimates = _wald(design.names, values, kept, covariance, reach)
     return Fitted(estimates, data.complete, data.rows, runaway)
+
+
+def fit_all(
+    tables: Sequence[ModelData], family: FamilyName, *, number: bool, level: float = 0.95, profile: bool = False
+) -> tuple[Family, list[Fitted | Unavailable], list[str]]:
+    """The same kind of model on every table, which kind it is, and remarks.
+
+    "auto" is linear for a number and logistic for labels, and Firth's where some table has no finite estimate.
+    """
+    chosen: Family = family if family != "auto" else "linear" if number else "logistic"
+    fits = [fit_model(one, chosen, level=level, profile=profile) for one in tables]
+    if family != "auto" or chosen != "logistic" or not any(isinstance(fit, Unavailable) or fit.runaway for fit in fits):
+        return chosen, fits, []
+    note = "Some coefficients have no finite maximum likelihood estimate, so Firth's penalty was used."
+    return "firth", [fit_model(one, "firth", level=level, profile=profile) for one in tables], [note]
 
 
 def _wald(

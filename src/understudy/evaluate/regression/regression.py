@@ -16,7 +16,7 @@ from understudy.evaluate.regression.coefficients import (
     ModelComparison,
     checked_formula,
     coefficient_detail,
-    compare_models,
+    scored_models,
 )
 from understudy.evaluate.score import Outcome, Result, Scale, Unavailable
 from understudy.schema import Schema
@@ -48,21 +48,10 @@ class Regression:
 
     def compare(self, pair: Pair, context: Context) -> Result:
         """Differences, signs and coverage of the coefficients."""
-        found = compare_models(pair, pair.real, pair.copies, self.formula, self.family, level=self.level)
-        if isinstance(found, Unavailable):
-            return refused(self, found.reason)
-        context.done(0.5)
-        halves = pair.halves
-        lines: list[Outcome]
-        if isinstance(halves, Unavailable):
-            lines = [halves] * len(self.scales)
-        else:
-            family: FamilyName = found.family
-            other = compare_models(pair, halves[0], (halves[1],), self.formula, family, level=self.level)
-            lines = [other] * len(self.scales) if isinstance(other, Unavailable) else _outcomes(other)
-        scores = tuple(
-            scale.score(value, line) for scale, value, line in zip(self.scales, _outcomes(found), lines, strict=True)
-        )
+        compared = scored_models(self, pair, context, _outcomes)
+        if isinstance(compared, Unavailable):
+            return refused(self, compared.reason)
+        found, scores = compared
         notes = [f"Model: {self.formula} ({found.family}).", *found.notes]
         lost = sum(one.synthetic is None for one in found.coefficients)
         if lost:

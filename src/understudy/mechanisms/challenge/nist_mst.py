@@ -29,7 +29,7 @@ public like any other, and they are merged like any other.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar, Literal, get_args
 
@@ -40,7 +40,7 @@ from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
-from understudy.marginals.partition import Partition
+from understudy.mechanisms.challenge.asking import alone, at_prices
 from understudy.mechanisms.challenge.compression import Compression, Limits, smallest
 from understudy.mechanisms.challenge.from_public import counting_bytes, marginals_from_public
 from understudy.mechanisms.challenge.marginal_list import ListedTable, MarginalList
@@ -64,8 +64,6 @@ Preset = Literal["none", "match3"]
 
 _LEAST_VARIANCE = 1e-9
 """Noise that is surely 0 still needs a weight; only ratios of variances matter."""
-_BATCH_CELLS = 2**23
-"""Most cells counted in one pass over the rows (64 MiB)."""
 _CELL_BYTES = 40
 """Per measured cell: an answer, its float, what it is drawn towards, and its place in the model."""
 _STEP_SPEED = 20
@@ -164,11 +162,11 @@ class NistMst:
         self.plan(facts, cost)
         domain = curator.domain
         asked = self._asked(domain, curator.forbidden, cost)
-        ones = dict(zip(asked.columns, _measure(curator, _alone(asked.columns), asked.column_costs), strict=True))
+        ones = dict(zip(asked.columns, at_prices(curator, alone(asked.columns), asked.column_costs), strict=True))
         rare = {name: ones[name] for name in asked.columns if name not in asked.kept}
         compression = Compression.of(domain, rare, self.threshold).within(asked.limits)
         questions = [compression.question(table) for table in asked.tables]
-        answers = _measure(curator, questions, asked.table_costs)
+        answers = at_prices(curator, questions, asked.table_costs)
         total = _total([*ones.values(), *answers])
         tables = [compression.column(name, answer, _variance(answer), total) for name, answer in ones.items()]
         tables += [
@@ -215,7 +213,7 @@ class NistMst:
                 kept |= set(domain.clique(names))
         rules = tuple(rule.clique for rule in forbidden)
         cliques = tuple(table.clique for table in listed.tables)
-        limits = Limits(self.table_cells, self.model_bytes, cliques, (*_alone(domain.columns), *rules))
+        limits = Limits(self.table_cells, self.model_bytes, cliques, (*alone(domain.columns), *rules))
         least = smallest(domain, [name for name in columns if name not in kept])
         _check_fits(limits, least, self.name)
         second = (whole - first).split([table.weight**2 for table in listed.tables]) if listed.tables else []
@@ -243,35 +241,6 @@ def _check_fits(limits: Limits, least: Domain, method: str) -> None:
     needed = GraphicalSize.of(least, limits.cliques).bytes
     if needed > limits.model_bytes:
         raise ResourceError(f"method {method}: the model", needed, limits.model_bytes, fix)
-
-
-def _alone(columns: Sequence[str]) -> list[Clique]:
-    return [Clique((name,)) for name in columns]
-
-
-def _measure(curator: Curator, questions: Sequence[Clique | Partition], costs: Sequence[Cost]) -> list[Measurement]:
-    """Answers to all questions at exactly these prices, as many at a time as fit in memory."""
-    answers: list[Measurement] = []
-    for low, high in _batches([_cells(question, curator.domain) for question in questions]):
-        prices = costs[low:high]
-        # Whole numbers as weights: their shares of the sum are whole again, so each question costs its price exactly.
-        answers += curator.measure(questions[low:high], sum(prices, Cost()), [price.rho for price in prices])
-    return answers
-
-
-def _batches(cells: Sequence[int]) -> Iterator[tuple[int, int]]:
-    start, room = 0, _BATCH_CELLS
-    for place, size in enumerate(cells):
-        if size > room and place > start:
-            yield start, place
-            start, room = place, _BATCH_CELLS
-        room -= size
-    if start < len(cells):
-        yield start, len(cells)
-
-
-def _cells(question: Clique | Partition, domain: Domain) -> int:
-    return domain.cells(question) if isinstance(question, Clique) else question.cells
 
 
 def _variance(answer: Measurement) -> float:

@@ -35,10 +35,10 @@ from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
+from understudy.mechanisms.challenge.asking import alone, at_prices
 from understudy.mechanisms.challenge.compression import smallest
 from understudy.mechanisms.challenge.marginal_list import ListedTable, MarginalList
 from understudy.mechanisms.challenge.match_three_blocks import match3_blocks
-from understudy.mechanisms.field.overlap.asking import alone, at_prices
 from understudy.mechanisms.field.overlap.coarsening import Coarsening, Rare
 from understudy.mechanisms.field.overlap.making import Making, Update
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for

@@ -38,7 +38,7 @@ from understudy.errors import UsageError
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.field.overlap.asking import alone, at_prices
+from understudy.mechanisms.challenge.asking import alone, at_prices
 from understudy.mechanisms.field.overlap.coarsening import Coarsening, Rare
 from understudy.mechanisms.field.overlap.making import Making, Update
 from understudy.mechanisms.field.overlap.pair_choice import SplitNoise, chosen_pairs, combined, steadied

@@ -5,7 +5,7 @@ import pytest
 from tests.mechanisms.door import door, letters, rho, rows_of
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
-from understudy.mechanisms.field.overlap import asking
+from understudy.mechanisms.challenge import asking
 from understudy.privacy.cost import Cost
 
 
