@@ -26,7 +26,7 @@ OPTIONS = {
         *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory"),
     ],
     ("sample",): ["--rows", "--seed", "--where", "--out", "--excel-safe", "--copy"],
-    ("label",): ["--seed", "--out", "--excel-safe", "--copy"],
+    ("label",): ["--seed", "--out", "--excel-safe", "--copy", "--keep"],
     ("leafsize",): [
         *("--width", "--share", "--rate", "--epsilon", "--trees", "--columns", "--relation", "--confidence"),
         *("--svg", "--simulate", "--seed", "--json"),

@@ -6,6 +6,7 @@ and streamed to disk when saved.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -106,24 +107,33 @@ class Release:
         pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
         write_rows(Path(path), fitted.codec.arrow_schema, pieces, self.marks())
 
-    def label(self, records: object, *, seed: int | None = None, copy: int = 1) -> Frame:
+    def label(self, records: object, *, seed: int | None = None, copy: int = 1, keep: Sequence[str] = ()) -> Frame:
         """The records with their private columns filled in by the model (method `rdt`), free of charge.
 
         Args:
-            records: a frame with the public columns; private ones it holds are replaced, all others stay.
+            records: a frame with the public columns; private ones it holds are replaced.
+            keep: other columns of the frame to pass on as they are, for example a record's number.
             seed: gives the same labels again; taken from the operating system when not given.
             copy: whose model to use when copies were measured anew.
         """
         from understudy.release.labelling.records import labelled_frame  # brings the readers of frames and files
 
-        return labelled_frame(self.fitted(copy), records, _seed(seed))
+        return labelled_frame(self.fitted(copy), records, _seed(seed), keep)
 
-    def label_to(self, path: str | Path, records: str | Path, *, seed: int | None = None, copy: int = 1) -> None:
+    def label_to(
+        self,
+        path: str | Path,
+        records: str | Path,
+        *,
+        seed: int | None = None,
+        copy: int = 1,
+        keep: Sequence[str] = (),
+    ) -> None:
         """Writes a file of records with labels to a Parquet or CSV file (by suffix), chunk by chunk."""
         from understudy.release.labelling.records import label_marks, labelled_file
 
         fitted = self.fitted(copy)
-        schema, pieces = labelled_file(fitted, records, _seed(seed))
+        schema, pieces = labelled_file(fitted, records, _seed(seed), keep)
         write_rows(Path(path), schema, pieces, self.marks() | label_marks(fitted))
 
     def marks(self) -> dict[str, str]:

@@ -51,7 +51,9 @@ def test_the_release_states_both_relations(place: Workspace) -> None:
 def test_safe_text_for_spreadsheets(place: Workspace, tmp_path: Path) -> None:
     hostile = tmp_path / "hostile.csv"
     hostile.write_text('region,age,income,visited,"=note"\nnorth,20,5,2020-01-02,=1+1\n', encoding="utf-8")
-    done = run("label", place.release, hostile, "--out", tmp_path / "safe.csv", "--excel-safe", "--seed", 1)
+    done = run(
+        "label", place.release, hostile, "--out", tmp_path / "safe.csv", "--excel-safe", "--seed", 1, "--keep", "=note"
+    )
     assert done.status == 0, done.err
     assert "'=1+1" in (tmp_path / "safe.csv").read_text(encoding="utf-8")
 

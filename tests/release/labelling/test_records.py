@@ -13,7 +13,7 @@ import pytest
 from understudy.errors import InputError, SchemaError, UsageError
 from understudy.release import Release, verify_release
 from understudy.release.labelling.records import labelled_file, private_columns
-from understudy.schema import Category, Integer, Schema, Unit
+from understudy.schema import Category, Derived, Integer, Lookup, Schema, Unit
 from understudy.synthesizer import synthesize
 from understudy.testing import tables
 
@@ -58,14 +58,41 @@ def release() -> Release:
     )
 
 
-def test_arrow_records_keep_everything_and_gain_their_labels(release: Release) -> None:
-    found = release.label(RECORDS, seed=3)
+def test_arrow_records_keep_what_is_named_and_gain_their_labels(release: Release) -> None:
+    assert release.label(RECORDS, seed=3).column_names == ["job", "age", "sex", "pay"]
+    found = release.label(RECORDS, seed=3, keep=["id"])
     assert isinstance(found, pa.Table)
     assert found.column_names == ["job", "age", "id", "sex", "pay"]
     assert found.select(RECORDS.column_names).equals(RECORDS)
     frame = found.to_pandas()
     assert (frame["sex"] == np.where(frame["job"] == "cook", "M", "F")).mean() > 0.95
     assert frame.groupby("job", observed=True)["pay"].mean().loc[["cook", "clerk", "nurse"]].is_monotonic_increasing
+
+
+def test_no_true_value_passes_beside_the_labels(tmp_path: Path) -> None:
+    """Records of the private table itself, with its sex, a column derived from it, and a copy under another name."""
+    codes = Derived(name="code", formula=Lookup(column="sex", entries={"F": "1", "M": "2"}))
+    schema = Schema(columns=(*SCHEMA.columns, codes), unit=Unit())
+    private = people(500)
+    options = {"private": "sex", "leaf_size": 50}
+    release = synthesize(private, schema, method="rdt", epsilon=0.01, options=options, seed=1)
+    sex = private["sex"].to_pylist()
+    records = private.append_column("code", pa.array(["1" if one == "F" else "2" for one in sex]))
+    records = records.append_column("copy", private["sex"])
+    for frame in (records, records.to_pandas(), pl.from_arrow(records)):
+        found = release.label(frame, seed=2)
+        assert list(found.column_names if isinstance(found, pa.Table) else found.columns) == [
+            "job",
+            "sex",
+            "age",
+            "pay",
+        ]
+    pq.write_table(records, tmp_path / "records.parquet")
+    release.label_to(tmp_path / "out.parquet", tmp_path / "records.parquet", seed=2)
+    assert pq.read_schema(tmp_path / "out.parquet").names == ["job", "sex", "age", "pay"]
+    for wrong, why in (("code", "made from a private column"), ("nobody", "not a column of the records")):
+        with pytest.raises(UsageError, match=why):
+            release.label(records, keep=[wrong])
 
 
 def test_every_kind_of_frame_and_file_gets_the_same_labels(release: Release, tmp_path: Path) -> None:
@@ -83,7 +110,7 @@ def test_every_kind_of_frame_and_file_gets_the_same_labels(release: Release, tmp
     pacsv.write_csv(RECORDS, tmp_path / "records.csv")
     pq.write_table(RECORDS, tmp_path / "records.parquet")
     for source, target in (("records.csv", "out.csv"), ("records.parquet", "out.parquet")):
-        release.label_to(tmp_path / target, tmp_path / source, seed=3)
+        release.label_to(tmp_path / target, tmp_path / source, seed=3, keep=["id"])
     assert pacsv.read_csv(tmp_path / "out.csv").select(["sex", "pay"]).to_pylist() == [
         {"sex": sex, "pay": pay}
         for sex, pay in zip(expected["sex"].to_pylist(), expected["pay"].to_pylist(), strict=True)

@@ -22,6 +22,9 @@ def label(
     seed: Seed = None,
     *,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to use.")] = 1,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="Pass on this column that the schema does not know; repeat it.")
+    ] = None,
     excel_safe: Annotated[
         bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
     ] = False,
@@ -39,7 +42,8 @@ def label(
             raise UsageError("--excel-safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
         loaded = Release.load(release)
         fitted = loaded.fitted(copy)
-        schema, pieces = labelled_file(fitted, records, secrets.randbits(63) if seed is None else seed)
+        chosen = secrets.randbits(63) if seed is None else seed
+        schema, pieces = labelled_file(fitted, records, chosen, keep or ())
         marks = loaded.marks() | label_marks(fitted)
         with place.running(("draw",)) as progress:
             progress.stage("draw", 0.0)

@@ -1,11 +1,14 @@
 """Records with labels: private columns filled by a release's model, given the public columns of each record.
 
-Post-processing: the records are the user's own, the model is public, nothing is charged. Records are taken in chunks of
-a fixed length, each with a generator made of the seed and its number, so a frame and a file of the same rows get the
-same labels. A value outside the schema is read by the schema's rule, as everywhere.
+Post-processing: the model is public, nothing is charged. But records may come from the private table itself, and a
+column that the schema derives from a private one, or does not know, could carry true values into the labelled file. So
+only the public columns of the schema and the drawn ones are written, and of the others those that are named (`keep`).
+
+Records are taken in chunks of a fixed length, each with a generator made of the seed and its number, so a frame and a
+file of the same rows get the same labels. A value outside the schema is read by the schema's rule, as everywhere.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,15 +18,15 @@ from understudy.codec.table_codec import TableCodec
 from understudy.counts.files import file_batches
 from understudy.counts.frame_source import FrameTable, is_frame
 from understudy.counts.header import container_of
-from understudy.errors import InputError, SchemaError, UsageError
+from understudy.errors import InputError, SchemaError, UsageError, nearest
 from understudy.models.labels.label_model import LabelModel
 from understudy.models.streaming import CHUNK_ROWS, chunk_generator
 from understudy.release.frames import Frame, to_frame
 from understudy.release.rows import Fitted
-from understudy.schema import Schema, code_names
+from understudy.schema import Derived, LinearSum, Schema, code_names
 from understudy.schema.part import without_columns
 
-__all__ = ["label_marks", "labelled_file", "labelled_frame", "private_columns"]
+__all__ = ["kept_columns", "label_marks", "labelled_file", "labelled_frame", "private_columns"]
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 _READ_BYTES = 256 << 20
@@ -46,15 +49,48 @@ def private_columns(fitted: Fitted) -> tuple[str, ...]:
     return tuple(names)
 
 
+def kept_columns(fitted: Fitted, present: Sequence[str], keep: Sequence[str]) -> list[str]:
+    """The columns of a labelled table in order: those of the records that may be written, then the drawn ones.
+
+    Raises:
+        UsageError: if a column to keep is not in the records, or is private or derived from a private one.
+    """
+    private = private_columns(fitted)
+    public = {*_public(fitted, private).names}
+    tainted = _derived_from(fitted.codec.schema, private)
+    for name in keep:
+        if name not in present:
+            raise UsageError(f"keep {name!r}", "is not a column of the records.", nearest(name, present))
+        if name in tainted:
+            raise UsageError(f"keep {name!r}", "is made from a private column.", "Compute it from the drawn labels.")
+    written = [name for name in present if name in public or name in private or name in keep]
+    return list(dict.fromkeys([*written, *private]))
+
+
+def _derived_from(schema: Schema, names: Sequence[str]) -> set[str]:
+    """Derived columns that look at one of these columns, directly or through others."""
+    found: set[str] = set()
+    for _ in schema.columns:
+        for column in schema.columns:
+            if isinstance(column, Derived) and {*_sources(column)} & {*names, *found}:
+                found.add(column.name)
+    return found
+
+
+def _sources(column: Derived) -> tuple[str, ...]:
+    formula = column.formula
+    return tuple(formula.weights) if isinstance(formula, LinearSum) else (formula.column,)
+
+
 def label_marks(fitted: Fitted) -> dict[str, str]:
     """What a file of labelled records says about itself, in place of what a file of synthetic rows says."""
     names = ", ".join(private_columns(fitted))
-    notice = f"SYNTHETIC LABELS. Drawn from a model: {names}. All other columns are as they were given."
+    notice = f"SYNTHETIC LABELS. Drawn from a model: {names}. The other columns are as they were given."
     return {"understudy.synthetic": names, "understudy.notice": notice}
 
 
-def labelled_frame(fitted: Fitted, records: object, seed: int) -> Frame:
-    """The frame with its private columns filled, of the same kind; existing ones are replaced, all others stay."""
+def labelled_frame(fitted: Fitted, records: object, seed: int, keep: Sequence[str] = ()) -> Frame:
+    """The public columns with the private ones filled in, of the same kind of frame, and what `keep` names."""
     _check_seed(seed)
     native: Any = records.collect() if type(records).__name__ == "LazyFrame" else records  # type: ignore[attr-defined]
     if not is_frame(native):
@@ -62,12 +98,15 @@ def labelled_frame(fitted: Fitted, records: object, seed: int) -> Frame:
         raise InputError("records", f"must be {kinds}, got {type(records).__name__}.", "For a file, see label_to.")
     table = FrameTable(native, _public(fitted, private_columns(fitted)), memory_bytes=_READ_BYTES)
     public = {name: table.column(name) for name in table.schema.names}
+    written = kept_columns(fitted, _names_of(native), keep)
     drawn = [_labels(fitted, chunk, number, seed) for number, chunk in enumerate(_frame_chunks(public, table.rows))]
     kind = _decoder(fitted).arrow_schema
-    return _filled(native, pa.concat_tables([kind.empty_table(), *drawn]), table.frame_kind)
+    return _filled(native, pa.concat_tables([kind.empty_table(), *drawn]), table.frame_kind, written)
 
 
-def labelled_file(fitted: Fitted, path: str | Path, seed: int) -> tuple[pa.Schema, Iterator[pa.Table]]:
+def labelled_file(
+    fitted: Fitted, path: str | Path, seed: int, keep: Sequence[str] = ()
+) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The columns of a file with labels filled in, and its rows as a stream of tables in that form."""
     _check_seed(seed)
     container = container_of(path)
@@ -76,12 +115,14 @@ def labelled_file(fitted: Fitted, path: str | Path, seed: int) -> tuple[pa.Schem
     problems = _public(fitted, private).header_problems(names)
     if problems:
         raise SchemaError(problems)
+    written = kept_columns(fitted, names, keep)
+    names = [name for name in names if name in written]
     kinds = _decoder(fitted).arrow_schema
     batches = file_batches(container, names, memory_bytes=_READ_BYTES, threads=1)
     pieces = _chunks(pa.table({name: _plain(values) for name, values in batch.items()}) for _, batch in batches)
     first = next(pieces, None)
     given = first.schema if first is not None else pa.schema([(name, pa.string()) for name in names])
-    whole = pa.schema([_field(name, given, kinds) for name in dict.fromkeys([*names, *private])])
+    whole = pa.schema([_field(name, given, kinds) for name in written])
 
     def stream() -> Iterator[pa.Table]:
         piece, number = first, 0
@@ -155,17 +196,22 @@ def _field(name: str, given: pa.Schema, filled: pa.Schema) -> pa.Field:
     return filled.field(name) if name in filled.names else given.field(name)
 
 
-def _filled(native: Any, labels: pa.Table, kind: str) -> Frame:
+def _names_of(native: Any) -> list[str]:
+    """Column names of a frame of any library."""
+    return list(native.schema.names) if isinstance(native, pa.Table | pa.RecordBatch) else list(native.columns)
+
+
+def _filled(native: Any, labels: pa.Table, kind: str, written: list[str]) -> Frame:
     """The caller's frame with these columns; `Any` because the frame belongs to a library of the caller."""
     if kind == "pandas":
         columns: Any = to_frame(labels, "pandas")
-        return native.assign(**{name: columns[name].array for name in labels.column_names})
+        return native.assign(**{name: columns[name].array for name in labels.column_names})[written]
     if kind == "polars":
         columns = to_frame(labels, "polars")
-        return native.with_columns([columns[name] for name in labels.column_names])
+        return native.with_columns([columns[name] for name in labels.column_names]).select(written)
     table = native if isinstance(native, pa.Table) else pa.table(native)
     for name in labels.column_names:
         place = table.schema.get_field_index(name)
         field, values = labels.schema.field(name), labels.column(name)
         table = table.append_column(field, values) if place < 0 else table.set_column(place, field, values)
-    return table
+    return table.select(written)
