@@ -190,9 +190,11 @@ def _add_units(blocks, shared, own, starts, clip, total, scratch, touched):  # t
             for block in range(touched.size):
                 if touched[block]:
                     for at in range(block * width, (block + 1) * width):
-                        norm = min(norm + scratch[at] * scratch[at], limit + 1)
+                        beyond = min(abs(scratch[at]), clip + 1)  # cut above the bound, so that no square wraps
+                        norm = min(norm + beyond * beyond, limit + 1)
             for at in range(tail, tail + behind):
-                norm = min(norm + scratch[at] * scratch[at], limit + 1)
+                beyond = min(abs(scratch[at]), clip + 1)
+                norm = min(norm + beyond * beyond, limit + 1)
             for block in range(touched.size):
                 if touched[block]:
                     touched[block] = False
