@@ -95,12 +95,18 @@ def test_in_rho_gaussian_noise_costs_twice_and_everything_else_four_times() -> N
     grown = Charge(1, "grow x", Cost(rho=whole // 4), Law("laplace", Fraction(1)), unit=1024)
     statement = _statement(budget=budget)
     for charges in ((gaussian,), (grown,)):
-        labelled = replace(statement, currency="concentrated", charges=charges, labels=("sex",))
+        spent = sum((charge.cost for charge in charges), Cost())
+        facts = {"currency": "concentrated", "charges": charges, "labels": ("sex",), "granted": spent}
+        labelled = replace(statement, **facts)
         assert labelled.label_claim is not None
         assert 0.999 < labelled.label_claim[0] <= 1.0
-        both = replace(labelled, charges=charges * 2)
+        both = replace(labelled, charges=charges * 2, granted=spent + spent)
         assert both.label_claim is not None
         assert both.label_claim[0] > 1.3
+        unspent = replace(labelled, granted=spent + spent)  # what was granted and not spent counts as well
+        assert unspent.label_claim is not None
+        assert unspent.label_claim[0] > labelled.label_claim[0]
+        assert replace(unspent, as_planned=True).label_claim == labelled.label_claim
 
 
 def test_labels_survive_the_document() -> None:

@@ -68,9 +68,9 @@ def test_only_resanitized_copies_measure_again(copies: Copies, runs: int) -> Non
     assert copies.runs == runs
 
 
-@pytest.mark.parametrize(("by", "summed"), [("mass", True), ("quantiles", False), ("privtree", False)])
-def test_choices_and_trees_are_not_summed_as_if_they_were_gaussian(by: str, *, summed: bool) -> None:
-    """Bins by mass are a Gaussian histogram, so the exact sum may include them; a draw or a tree is none."""
+@pytest.mark.parametrize(("by", "summed"), [("mass", False), ("quantiles", False), ("privtree", False)])
+def test_nothing_is_summed_by_exact_laws_where_codes_are_settled_first(by: str, *, summed: bool) -> None:
+    """Where codes are settled first, prices of what follows may move with them: nothing is summed by exact laws."""
     schema = Schema((Integer(name="pay", lower=0, upper=999, bins=PrivateBins(4, by)),), Unit())
     design = Design.of(schema, "independent", Budget(1.0, 1e-6))
     assert bool(design.variances) is summed

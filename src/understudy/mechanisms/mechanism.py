@@ -34,6 +34,8 @@ class PublicFacts:
     prepared: tuple[str, ...] = ()
     """Columns whose labels or bins are settled from private rows, and paid for, before the method runs."""
     public: PublicCounts | None = None
+    has_public: bool = False
+    """Whether a public table is given along, even one that lacks columns and so cannot be counted in a plan."""
 
 
 @dataclass(frozen=True, slots=True)

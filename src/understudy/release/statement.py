@@ -88,7 +88,7 @@ class Statement:
     copies: int = 1
     copies_mode: str = "resample"
     as_planned: bool = False
-    """Whether every price, and so every scale, is the one that the plan fixed before any row was read."""
+    """Whether the plan fixed every price, and so every scale, before any row was read, and the run kept to it."""
     left_out: tuple[str, ...] = ()
     refused: str = ""
     labels: tuple[str, ...] = ()
@@ -102,10 +102,14 @@ class Statement:
 
     @property
     def claim(self) -> tuple[float, float] | None:
-        """(ε, δ) that holds for what ran; None when no claim is made."""
+        """(ε, δ) that holds for what ran; None when no claim is made.
+
+        Where prices were not fixed beforehand, what was spent may depend on noisy answers (a method that stopped
+        early). A smaller ε named after the fact is no differential privacy: then the claim is what was granted.
+        """
         if self.refused:
             return None
-        by_price = self.budget.claim(self.spent)
+        by_price = self.budget.claim(self.spent if self.as_planned else self.granted)
         return min(by_price[0], self._by_exact_law(by_price[0])), by_price[1]
 
     def _by_exact_law(self, otherwise: float) -> float:
@@ -127,12 +131,15 @@ class Statement:
 
         One unit leaves and another enters. A histogram moves by 2k in L1 and by √2·k in L2: twice the price in ε and,
         for Gaussian noise, in ρ. Anything else in ρ is a mechanism applied to two neighbours in turn: four times ρ.
+        What was granted and not spent counts as well, at the higher rate, unless prices were fixed beforehand.
         """
         if self.refused or not self.labels or self.spent.delta:
             return None
         times = [2 if _is_gaussian(charge) else 4 for charge in self.charges]
         rho = sum(factor * charge.cost.rho for factor, charge in zip(times, self.charges, strict=True))
-        return self.budget.claim(Cost(2 * self.spent.epsilon, rho))
+        if self.as_planned:
+            return self.budget.claim(Cost(2 * self.spent.epsilon, rho))
+        return self.budget.claim(Cost(2 * self.granted.epsilon, rho + 4 * (self.granted.rho - self.spent.rho)))
 
     @property
     def epsilon(self) -> float | None:

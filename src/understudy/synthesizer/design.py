@@ -98,6 +98,7 @@ class Design:
         recipe = mechanism(method, options)
         currency = currency_for(recipe, budget, schema)
         facts = public_facts(schema, rows_hint, _public_table(public, recipe, schema))
+        facts = replace(facts, has_public=public is not None)
         if isinstance(recipe, Informed):
             recipe = recipe.informed(facts)
 
@@ -128,12 +129,21 @@ class Design:
         return sum(self.preparation.values(), self.share + self.structure)
 
     @property
+    def fixed(self) -> bool:
+        """Whether a run asks just the planned questions at just their prices, whatever the answers.
+
+        Not where codes are settled first: how many there are may move a method's prices.
+        """
+        return self.plan.fixed and not self.preparation and self.structure is None
+
+    @property
     def variances(self) -> tuple[Fraction, ...]:
         """Noise variances of all answers, if all are Gaussian, fixed beforehand and about units of one row."""
         one_row = self.schema.unit.sensitivity == 1
-        if not (self.plan.fixed and one_row and self.granted.rho) or self.granted.delta:
+        if not (self.fixed and one_row and self.granted.rho) or self.granted.delta:
             return ()
-        if any(step.noise_scale is None for step in self.plan.steps):  # choices and trees have no such noise
+        # Choices and trees have no such noise; what a change of labels costs is not known by the exact laws.
+        if self.plan.labels or any(step.noise_scale is None for step in self.plan.steps):
             return ()
         laws = [law_for(step.cost, 1, step.name) for step in self.plan.steps]
         return tuple(sorted([law.parameter for law in laws] * self.runs))

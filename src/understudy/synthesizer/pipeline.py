@@ -229,7 +229,7 @@ def _stated(
         ledger=charged.facts,
         copies=copies.count,
         copies_mode=copies.mode,
-        as_planned=[charge.cost for charge in charges] == design.planned,
+        as_planned=design.fixed and [charge.cost for charge in charges] == design.planned,
         left_out=tuple(tables.private.undeclared),
         labels=design.plan.labels,
         refused="; ".join(filter(None, ["" if environment.randomizer.private else TEST_DOUBLE, design.plan.refused])),

@@ -113,15 +113,15 @@ class Rdt:
             raise UsageError("growth_share", "must be above 0: it pays for trees where no public table is given.")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """All questions of a run without a public table; with one, growing is free and tables get its share."""
-        recipe = self._recipe(facts)
+        """All questions of a run; with a public table growing is free and tables get its share."""
+        recipe, public = self._recipe(facts), facts.has_public
         if self.relation == "label_change" and facts.prepared:
             names = ", ".join(facts.prepared)
             rule = f"label_change cannot be provided for: {names} are settled from private rows before the trees."
             raise UsageError("option relation", rule, "List their labels or bins in the schema.")
         singles = [facts.domain.clique([name]) for name in facts.domain.columns]
         check_linked(facts.domain, singles, facts.forbidden, f"method {self.name}")
-        prices = self._prices(recipe, cost, public=False)
+        prices = self._prices(recipe, cost, public=public)
         steps = [*self._first_steps(recipe, prices, facts), *self._table_steps(recipe, prices, facts)]
         cells = sum(step.cells for step in steps)
         rows = facts.rows_hint if facts.rows_hint is not None else _ROWS_UNKNOWN
@@ -136,6 +136,7 @@ class Rdt:
             seconds_for(facts, cells) + 1e-6 * held * self.trees * len(recipe.private),
             self._notes(recipe, cost, facts),
             asdict(self),
+            fixed=True,
             labels=recipe.private,
         )
 
@@ -177,7 +178,7 @@ class Rdt:
         steps = []
         if prices.total.epsilon or prices.total.rho:
             steps.append(noisy_step("measure total", prices.total, 1, facts.unit_rows))
-        if recipe.grows:
+        if recipe.grows and not facts.has_public:
             # What a node costs follows from the rule of growing; its noise is not that of a count.
             steps += [Step(f"grow tree {number + 1}", prices.tree, 0, None, None) for number in range(self.trees)]
         return steps
