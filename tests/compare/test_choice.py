@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ def test_every_release_and_the_choice_are_charged(tmp_path: Path) -> None:
     assert account.balance("people").spent.epsilon == Budget(12.0).epsilon_units
     assert account.balance("people").releases == 3
     assert account.verify() == []
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["1-independent", "2-laplace"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["1-independent", "2-laplace", "choice.json"]
+    stated = json.loads((tmp_path / "out" / "choice.json").read_text(encoding="utf-8"))
+    assert (stated["chosen"], stated["epsilon"], stated["delta"]) == ("laplace", 12.0, 0.0)
 
 
 def test_a_ledger_that_does_not_cover_everything_is_not_touched(tmp_path: Path) -> None:

@@ -100,3 +100,13 @@ def _first_outcome(place: Path) -> Path:
                 return path
         time.sleep(0.05)
     raise AssertionError(f"no outcome appeared in {os.fspath(place)}")
+
+
+def test_a_run_that_went_past_its_limit_is_tried_again(tmp_path: Path) -> None:
+    asked = {"methods": ["independent"], "epsilons": [1.0], "repeats": 1, "metrics": ["marginals"]}
+    pq.write_table(table(60), tmp_path / "people.parquet")
+    statuses = []
+    for seconds in (0.05, 600.0):
+        found = compare(tmp_path / "people.parquet", SCHEMA, **asked, seconds=seconds, out=tmp_path / "study")
+        statuses.append([run.outcome.status for run in found.study.runs])
+    assert statuses == [["time"], ["done"]]

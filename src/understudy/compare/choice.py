@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.codec.table_codec import TableCodec
+from understudy.compare.job import write_json
 from understudy.compare.settings import Candidate
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import BudgetError, ResourceError, UsageError
+from understudy.evaluate.store import refuse_release_folder
 from understudy.marginals.clique import Clique
 from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.curator import Curator
@@ -48,6 +50,17 @@ class Choice:
     chosen: str
     releases: Mapping[str, Release]
     cost: Budget
+
+    def document(self) -> dict[str, object]:
+        """What must go with any of these releases: their own statements do not know of the choice."""
+        return {
+            "chosen": self.chosen,
+            "candidates": list(self.releases),
+            "epsilon": self.cost.epsilon,
+            "delta": self.cost.delta,
+            "notice": "All candidates and the choice among them together satisfy this (ε, δ); the statement of one "
+            "release covers that release alone. Which one is published depends on all of them.",
+        }
 
     @property
     def release(self) -> Release:
@@ -89,6 +102,8 @@ def choose(
     grants = [(one, one.budget(epsilon, delta)) for one in candidates]
     last = Budget(choice_epsilon)
     _check_covered(account, name, grants, last, schema)
+    if out is not None:
+        refuse_release_folder(Path(out))
     table = open_table(data, schema)
     folder = None if out is None else _new_folder(Path(out))
     releases: dict[str, Release] = {}
@@ -99,7 +114,10 @@ def choose(
     chosen = _drawn(table, releases, (account, name), last, _environment or Environment.real())
     progress.stage("measure", 1.0)
     paid = sum(grant.epsilon for _, grant in grants) + choice_epsilon, sum(grant.delta for _, grant in grants)
-    return Choice(chosen, releases, Budget(*paid))
+    found = Choice(chosen, releases, Budget(*paid))
+    if folder is not None:
+        write_json(folder / "choice.json", found.document())
+    return found
 
 
 def _released(

@@ -113,8 +113,7 @@ def carry_out(
         raise UsageError("limits", f"must be above 0 s and 1 MiB, got {given}.")
     place = Path(tempfile.mkdtemp(prefix="understudy-study-")) if out is None else Path(out)
     confidential = not tables.is_public
-    if confidential:
-        refuse_release_folder(place)
+    refuse_release_folder(place)
     folder = StudyFolder(place)
     try:
         folder.open(settings, schema, tables)

@@ -130,7 +130,7 @@ def run_study(
 ) -> None:
     """Runs what has not ended yet, one process after the other."""
     told = progress or silent
-    waiting = [cell for cell in settings.cells if read_outcome(folder.outcome(cell)) is None]
+    waiting = [cell for cell in settings.cells if not _ended(read_outcome(folder.outcome(cell)))]
     done = len(settings.cells) - len(waiting)
     with _files(tables.data, schema) as (rows, declared):
         for cell in waiting:
@@ -155,6 +155,11 @@ def run_study(
     told.stage("measure", 1.0)
 
 
+def _ended(outcome: Outcome | None) -> bool:
+    """Whether a run need not be tried again: it has scores, or was refused. Limits may be wider, faults gone."""
+    return outcome is not None and outcome.status in ("done", "refused")
+
+
 def _mark(table: object) -> str:
     """What tells one table from another when a study is taken up again: a file's digest, else its name or form.
 
@@ -173,12 +178,13 @@ def _run(job: Job, target: Path, limits: Limits) -> None:
     """One process; if it leaves no outcome, what stopped it is the outcome."""
     with tempfile.TemporaryDirectory() as place:
         described, log = Path(place) / "job.json", Path(place) / "log.txt"
+        target.unlink(missing_ok=True)
         job.write(described)
         ending = watched(["-m", "understudy.compare.worker", str(described), str(target)], limits, log)
     if read_outcome(target) is not None:
         return
     if ending.how == "time":
-        outcome = Outcome("time", f"was still running after {limits.seconds:,.0f} s.", ending.seconds, 0.0, 0)
+        outcome = Outcome("time", f"was still running after {limits.seconds:,.3g} s.", ending.seconds, 0.0, 0)
     elif ending.how == "memory":
         reason = f"went past {limits.bytes / 2**20:,.0f} MiB."
         outcome = Outcome("memory", reason, ending.seconds, 0.0, ending.peak_bytes)

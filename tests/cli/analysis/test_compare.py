@@ -55,6 +55,8 @@ def test_a_choice_is_charged_and_its_release_named(folder: Path) -> None:
         ("--method", "independent", "--epsilon", 1, "--ledger", "ledger.db"),
         ("--method", "independent", "--epsilon", 1, "--choose", 1),
         ("--method", "independent", "--epsilon", 1, "--epsilon", 2, "--choose", 1, "--ledger", "ledger.db"),
+        ("--method", "independent", "--epsilon", 1, "--choose", 1, "--ledger", "ledger.db", "--rows", 7),
+        ("--method", "independent", "--epsilon", 1, "--choose", 1, "--ledger", "ledger.db", "--public-proxy"),
         ("--method", "independant", "--epsilon", 1),
         ("--method", "independent", "--epsilon", 1, "--metric", "marginal"),
         ("--method", "independent", "--epsilon", 1, "--minutes", 0),

@@ -76,6 +76,7 @@ def compare(
     with shell(quiet=quiet, debug=debug) as place:
         _require_agreement(choose, epsilons, ledger)
         if choose is not None and ledger is not None:
+            _refuse_unused(metrics=metrics, rows=rows, public=public, proxy=public_proxy, copies=copies != 1)
             paid = _Paid((epsilons[0], delta), choose, ledger, dataset)
             _choose(place, table, schema, methods, paid, out=out)
             return
@@ -87,8 +88,7 @@ def compare(
             from understudy.schema import Schema
 
             candidates = tuple(Candidate.read(text) for text in methods)
-            scored = tuple(metrics or METRICS)
-            asked = (delta, repeats, copies, copies_mode, scored, rows, seed)
+            asked = (delta, repeats, copies, copies_mode, tuple(metrics or METRICS), rows, seed)
             settings = StudySettings(candidates, tuple(epsilons), *asked)
             tables = Tables(table, None if public is None else str(public), public_proxy)
             limits = Limits(60.0 * minutes, memory_bytes(memory) or 0)
@@ -138,7 +138,15 @@ def _show(place: Shell, found: "Comparison", out: Path) -> None:
 def _show_choice(place: Shell, choice: "Choice", out: Path) -> None:
     place.line(f"Chosen: {choice.chosen} ({choice.release.folder})")
     place.line(f"Paid in all: ε = {choice.cost.epsilon:g}, δ = {choice.cost.delta:g}, charged to the ledger.")
-    place.note(f"Every candidate's release is in {out} and may be published too.")
+    place.note(f"Publish {out / 'choice.json'} with it: the statement of one release does not cover the choice.")
+
+
+def _refuse_unused(**given: object) -> None:
+    """A choice makes one release of each method and takes no options of a study."""
+    for name, value in given.items():
+        if value:
+            rule = f"does not go with --choose, which makes one release of each method ({name})."
+            raise UsageError("compare", rule, "Drop one of the two.")
 
 
 def _require_agreement(choose: float | None, epsilons: list[float], ledger: Path | None) -> None:

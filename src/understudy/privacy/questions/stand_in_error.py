@@ -55,7 +55,8 @@ class StandInError:
     def _distance(self, estimates: Mapping[Clique, npt.NDArray[np.float64]], exact: Mapping[Clique, Ints]) -> int:
         total = 0
         for clique in self.cliques:
-            aims = np.rint(np.clip(estimates[clique], 0, _LARGEST_COUNT) * SCORE_UNIT).astype(np.int64)
+            known = np.nan_to_num(estimates[clique], nan=0.0, posinf=_LARGEST_COUNT)
+            aims = np.rint(np.clip(known, 0, _LARGEST_COUNT) * SCORE_UNIT).astype(np.int64)
             apart = np.abs(np.minimum(exact[clique], _LARGEST_COUNT) * SCORE_UNIT - aims)
             # Two halves, so that the sum of many cells cannot wrap.
             total += int((apart >> 32).sum()) * 2**32 + int((apart & (2**32 - 1)).sum())
