@@ -5,7 +5,7 @@ from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
-from understudy.models.restrict import allowed, check_linked, linked, sub_indices
+from understudy.models.restrict import allowed, check_linked, check_possible, linked, sub_indices
 
 DOMAIN = Domain.of({"a": 2, "one": 1, "b": 3, "c": 4})
 
@@ -61,3 +61,12 @@ def test_rules_that_leave_nothing_are_refused():
     assert check_linked(DOMAIN, cliques, rules[:1], "plan") == 6
     with pytest.raises(UsageError, match=r"plan: rules over a, b: leave no combination"):
         check_linked(DOMAIN, cliques, rules, "plan")
+
+
+def test_rules_that_leave_nothing_possible_are_refused():
+    check_possible(DOMAIN, ())
+    check_possible(DOMAIN, [rule("a", "b")])
+    nothing = Forbidden(Clique(("a",)), np.array([True, False]))
+    check_possible(DOMAIN, [nothing])
+    with pytest.raises(UsageError, match="no combination possible"):
+        check_possible(DOMAIN, [nothing, Forbidden(Clique(("a",)), np.array([False, True]))])

@@ -31,7 +31,6 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from understudy.errors import UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.assisted.public_rounds import Pace, PublicRounds
@@ -42,13 +41,13 @@ from understudy.mechanisms.measured import (
     Purse,
     Round,
     check_model_bytes,
-    check_share,
     check_start,
     live_columns,
     shares_of,
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.options.checks import check_share, check_whole
 from understudy.mechanisms.workload import Workload, check_workload
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import LARGEST_VARIANCE, selection_rate
@@ -94,8 +93,8 @@ class Aim:
         check_share("selection_share", self.selection_share)
         check_model_bytes(self.model_bytes)
         for name, number in (("rounds", self.rounds), ("table_cells", self.table_cells)):
-            if number is not None and (type(number) is not int or not 1 <= number <= 10**9):
-                raise UsageError(name, f"must be a whole number from 1 to 1,000,000,000, got {number!r}.")
+            if number is not None:
+                check_whole(name, number, 1, 10**9)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns and planned rounds; refuses rules that tie more together than `model_bytes` holds."""

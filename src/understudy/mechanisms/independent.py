@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar, get_args
 
-from understudy.errors import UsageError, nearest
 from understudy.marginals.answer import Measurement
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
 from understudy.mechanisms.mechanism import Plan, PublicFacts
+from understudy.mechanisms.options.checks import check_choice
 from understudy.models.blocks import BlockModel
 from understudy.models.nonnegative import Negatives, nonnegative
 from understudy.models.restrict import check_linked
@@ -49,9 +49,7 @@ class Independent:
     )
 
     def __post_init__(self) -> None:
-        if self.negatives not in get_args(Negatives):
-            hint = nearest(str(self.negatives), get_args(Negatives))
-            raise UsageError(f"negatives {self.negatives!r}", "is not a way to remove negative counts.", hint)
+        check_choice("negatives", self.negatives, get_args(Negatives))
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One step per column, at equal cost; refuses rules that tie too much together or leave nothing possible."""

@@ -25,14 +25,15 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import ResourceError, UsageError, nearest
+from understudy.errors import ResourceError, UsageError
 from understudy.marginals.answer import Law
 from understudy.marginals.clique import Clique
 from understudy.mechanisms.forecast import facts_of, noisy_step, pass_probability, seconds_for
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 from understudy.models.blocks import Block, BlockModel
 from understudy.models.nonnegative import Negatives, nonnegative
-from understudy.models.restrict import allowed, check_linked
+from understudy.models.restrict import allowed, check_linked, check_possible
 from understudy.privacy.calibrate import check_sparse, law_for
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
@@ -73,15 +74,13 @@ class Laplace:
     kept_empty: int = field(default=100, metadata={"help": "empty cells of a huge table expected to pass as noise"})
 
     def __post_init__(self) -> None:
-        _check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
-        _check_choice("negatives", self.negatives, get_args(Negatives))
-        _check_whole("dense_cells", self.dense_cells, _MOST_DENSE)
-        _check_whole("kept_empty", self.kept_empty, 10**7)
+        check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
+        check_choice("negatives", self.negatives, get_args(Negatives))
+        check_whole("dense_cells", self.dense_cells, 1, _MOST_DENSE)
+        check_whole("kept_empty", self.kept_empty, 1, 10**7)
         if self.threshold is not None:
-            _check_whole("threshold", self.threshold, _CELL_LIMIT)
-        share = self.total_share
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:
-            raise UsageError("total_share", f"must lie between 0 and 1, both excluded, got {share!r}.")
+            check_whole("threshold", self.threshold, 1, _CELL_LIMIT)
+        check_share("total_share", self.total_share)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The total (if bought) and the table; refuses tables beyond 2⁶² cells and a cost that is not pure ε."""
@@ -99,7 +98,7 @@ class Laplace:
         dense = cells <= self.dense_cells
         notes, held = self._notes(facts, law, cells)
         if dense:
-            _check_possible(facts)
+            check_possible(facts.domain, facts.forbidden)
         else:
             check_sparse(law, cells, self._threshold(law, cells), f"method {self.name}")
             # If no cell passes, all that remains is the uniform model, which must be able to hold the rules.
@@ -195,20 +194,3 @@ def _expected_noise(law: Law, cells: int, threshold: int) -> float:
     """Expected sum of the noise that passes the threshold in `cells` empty cells: each holds τ + q/(1 − q)."""
     rate = 1.0 / law.scale
     return cells * pass_probability(law, threshold) * (threshold + math.exp(-rate) / -math.expm1(-rate))
-
-
-def _check_possible(facts: PublicFacts) -> None:
-    everything = facts.domain.everything()
-    cells = np.arange(facts.domain.cells(everything), dtype=np.int64)
-    if facts.forbidden and not allowed(facts.domain, everything, cells, facts.forbidden).any():
-        raise UsageError("rules", "leave no combination possible.", "Drop or narrow a rule.")
-
-
-def _check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise UsageError(f"{name} {value!r}", "is not a known choice.", nearest(str(value), known))
-
-
-def _check_whole(name: str, value: object, most: int) -> None:
-    if type(value) is not int or not 1 <= value <= most:
-        raise UsageError(name, f"must be a whole number from 1 to {most:,}, got {value!r}.")

@@ -15,6 +15,7 @@ from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.mechanisms.forecast import expected_absolute
+from understudy.mechanisms.options.checks import check_whole
 from understudy.models.graphical.estimate import (
     GraphicalSize,
     Growth,
@@ -39,7 +40,6 @@ __all__ = [
     "Purse",
     "Round",
     "check_model_bytes",
-    "check_share",
     "check_start",
     "live_columns",
     "shares_of",
@@ -230,12 +230,4 @@ def check_start(domain: Domain, forbidden: Sequence[Forbidden], model_bytes: int
 
 def check_model_bytes(model_bytes: object) -> None:
     """Raises UsageError unless this is a sensible number of bytes."""
-    if type(model_bytes) is not int or not 2**10 <= model_bytes <= _MOST_MODEL_BYTES:
-        rule = f"must be a whole number of bytes from 1,024 to {_MOST_MODEL_BYTES:,}, got {model_bytes!r}."
-        raise UsageError("model_bytes", rule)
-
-
-def check_share(name: str, share: object) -> None:
-    """Raises UsageError unless this is a number between 0 and 1, both excluded."""
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:
-        raise UsageError(name, f"must lie between 0 and 1, both excluded, got {share!r}.")
+    check_whole("model_bytes", model_bytes, 2**10, _MOST_MODEL_BYTES)

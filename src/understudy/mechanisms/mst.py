@@ -35,13 +35,13 @@ from understudy.mechanisms.measured import (
     Measured,
     Purse,
     check_model_bytes,
-    check_share,
     check_start,
     live_columns,
     shares_of,
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.options.checks import check_share
 from understudy.mechanisms.workload import COUNTED_CELLS, within
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import law_for, selection_rate

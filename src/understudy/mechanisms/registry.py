@@ -5,9 +5,8 @@ shape of `Mechanism`. A built-in name cannot be taken over: what a steward was t
 """
 
 import dataclasses
-import types
-import typing
 from collections.abc import Mapping
+from fractions import Fraction
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
@@ -27,6 +26,7 @@ from understudy.mechanisms.laplace import Laplace
 from understudy.mechanisms.mechanism import Mechanism, PublicFacts
 from understudy.mechanisms.mst import Mst
 from understudy.mechanisms.mwem import Mwem
+from understudy.mechanisms.options.text import hints_of, read_options, spelled
 from understudy.mechanisms.tree.random_partition import RandomPartition
 from understudy.mechanisms.tree.steps import Steps
 from understudy.mechanisms.tree.universal_histogram import UniversalHistogram
@@ -108,14 +108,7 @@ def mechanism(name: str, options: Mapping[str, object] | None = None) -> Mechani
         UsageError: for an unknown method or option, with the closest known one, or a value that does not fit.
     """
     kind = _kind(name)
-    hints = _hints(kind)
-    given: dict[str, object] = {}
-    for key, value in (options or {}).items():
-        if key not in hints:
-            known = nearest(key, hints) if hints else "It has no options."
-            raise UsageError(f"option {key!r}", f"is not an option of method {name}.", known)
-        given[key] = _read(value, hints[key], key) if isinstance(value, str) else value
-    return kind(**given)
+    return kind(**read_options(f"method {name}", _hints(kind), options or {}))
 
 
 def resolve(method: Mechanism, facts: PublicFacts, cost: Cost) -> Mechanism:
@@ -133,11 +126,16 @@ def spends_delta(method: Mechanism | type[Mechanism]) -> bool:
     return bool(getattr(method, "spends_delta", False))
 
 
+def pure_share(method: Mechanism) -> Fraction:
+    """The share of ε that a run with δ keeps for steps paid in pure ε: the method says so with `pure_share`."""
+    return Fraction(getattr(method, "pure_share", 0))
+
+
 def describe(name: str) -> Description:
     """Guarantee, needs, limits, source and options of a method."""
     kind = _kind(name)
     options = tuple(
-        Option(field.name, _spelled(_hints(kind)[field.name]), field.default, str(field.metadata.get("help", "")))
+        Option(field.name, spelled(_hints(kind)[field.name]), field.default, str(field.metadata.get("help", "")))
         for field in _fields(kind)
     )
     guarantee = " or ".join(_GUARANTEES[currency] for currency in kind.currencies)
@@ -189,42 +187,4 @@ def _fields(kind: type[Mechanism]) -> tuple[dataclasses.Field[object], ...]:
 
 
 def _hints(kind: type[Mechanism]) -> dict[str, object]:
-    hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in _fields(kind)}
-
-
-def _alternatives(hint: object) -> tuple[object, ...]:
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return typing.get_args(hint) if union else (hint,)
-
-
-def _read(text: str, hint: object, key: str) -> object:
-    """The value a text stands for: the first alternative of the type that accepts it."""
-    for kind in _alternatives(hint):
-        if kind is type(None) and text.lower() in ("", "none"):
-            return None
-        if typing.get_origin(kind) is typing.Literal and text in typing.get_args(kind):
-            return text
-        if kind is bool and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        if kind is str:
-            return text
-        if kind in (int, float):
-            try:
-                return int(text) if kind is int else float(text)
-            except ValueError:
-                continue
-    raise UsageError(f"option {key!r}", f"must be {_spelled(hint)}, got {text!r}.")
-
-
-def _spelled(hint: object) -> str:
-    words: dict[object, str] = {
-        int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"
-    }  # fmt: skip
-    parts = []
-    for kind in _alternatives(hint):
-        if typing.get_origin(kind) is typing.Literal:
-            parts += [str(choice) for choice in typing.get_args(kind)]
-        else:
-            parts.append(words.get(kind, str(kind)))
-    return " or ".join(parts)
+    return hints_of(kind, _fields(kind))

@@ -15,7 +15,7 @@ from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 
-__all__ = ["BLOCK_CELLS", "allowed", "check_linked", "linked", "sub_indices"]
+__all__ = ["BLOCK_CELLS", "allowed", "check_linked", "check_possible", "linked", "sub_indices"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -52,6 +52,14 @@ def allowed(
         if set(rule.clique) <= set(clique):
             possible &= ~rule.mask[sub_indices(domain, clique, indices, rule.clique)]
     return possible
+
+
+def check_possible(domain: Domain, forbidden: Sequence[Forbidden]) -> None:
+    """Raises UsageError if the rules leave no combination of all columns possible. Looks at every cell there is."""
+    everything = domain.everything()
+    cells = np.arange(domain.cells(everything) if forbidden else 0, dtype=np.int64)
+    if forbidden and not allowed(domain, everything, cells, forbidden).any():
+        raise UsageError("rules", "leave no combination possible.", "Drop or narrow a rule.")
 
 
 def linked(domain: Domain, cliques: Iterable[Clique], forbidden: Iterable[Forbidden]) -> list[list[Clique]]:

@@ -14,7 +14,7 @@ from understudy.mechanisms.field.groups import (
     Group,
     NoisyGroup,
     block_of,
-    check_cells,
+    check_group,
     check_groups,
     parse_groups,
     tied,
@@ -74,5 +74,5 @@ def test_impossible_cells_and_empty_groups() -> None:
 def test_sizes() -> None:
     huge = Domain.of({"x": 2**31, "y": 2**31})
     with pytest.raises(ResourceError, match="x \\+ y"):
-        check_cells(huge, Group(Clique(("x", "y"))), "pfr")
+        check_group(huge, Group(Clique(("x", "y"))), "pfr")
     assert written_cells(DOMAIN, [Group(Clique(("a", "b"))), Group(Clique(("c",)))], 4) == 6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import UsageError
-from understudy.mechanisms.labels.leaf_interval import leaf_interval, leaf_probabilities, simulated_interval
+from understudy.mechanisms.labels.leaf_interval import _mixture, _probabilities, leaf_interval, simulated_interval
 
 # share, rate, then the interval at 100, 500, 1,000 and 2,000 records, as the specification prints it.
 FIGURE_ONE = [
@@ -61,6 +61,11 @@ def test_figure_two_by_numbers_and_by_draws(share):
     assert abs(other.upper - upper) > 0.001, "draws with twice the noise would pass"
 
 
+def leaf_probabilities(share, rate, records):
+    points, weights, atoms = _mixture(share, rate, records)
+    return _probabilities(np.arange(records + 1), records, (points, weights), atoms)
+
+
 def test_the_law_by_brute_force():
     """Riemann sums on a fine grid, atoms apart: a second way to the same integral."""
     share, rate, records = 0.3, 0.5, 12
@@ -101,7 +106,7 @@ def test_numbers_out_of_range_are_refused(given):
     with pytest.raises(UsageError):
         leaf_interval(*given)
     with pytest.raises(UsageError):
-        leaf_probabilities(*given)
+        simulated_interval(*given, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, float("nan"), True])

@@ -5,7 +5,7 @@ import pytest
 
 from tests.mechanisms.door import door, epsilon, letters, rows_of
 from understudy.audit.replay import Recorder
-from understudy.mechanisms.tree.choosing import ChoiceCosts, Recipe, choose, live_columns
+from understudy.mechanisms.tree.choosing import ChoiceCosts, Recipe, choose, splittable
 from understudy.mechanisms.tree.stopped_paths import stopped
 from understudy.privacy.cost import Cost
 from understudy.privacy.questions.node_aic import node_aic, ordered_splits
@@ -35,7 +35,7 @@ def columns_of(structure, layer):
 
 
 def test_columns_with_one_code_are_never_split():
-    assert live_columns(door(rows_of(some_codes()), SCHEMA, Cost()).domain) == ["a", "b", "c", "d"]
+    assert splittable(door(rows_of(some_codes()), SCHEMA, Cost()).domain) == ["a", "b", "c", "d"]
 
 
 def test_a_sequence_is_followed_for_nothing():

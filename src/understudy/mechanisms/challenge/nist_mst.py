@@ -35,7 +35,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from understudy.errors import ResourceError, UsageError, nearest
+from understudy.errors import ResourceError, UsageError
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
@@ -46,8 +46,9 @@ from understudy.mechanisms.challenge.from_public import counting_bytes, marginal
 from understudy.mechanisms.challenge.marginal_list import ListedTable, MarginalList
 from understudy.mechanisms.challenge.match_three import match3_marginals
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
-from understudy.mechanisms.measured import WORKING_TABLES, check_model_bytes, check_share, live_columns
+from understudy.mechanisms.measured import WORKING_TABLES, check_model_bytes, live_columns
 from understudy.mechanisms.mechanism import Plan, PublicFacts
+from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 from understudy.mechanisms.workload import parse_tables
 from understudy.models.expanded import ExpandedField
 from understudy.models.graphical.elimination import GraphicalSize
@@ -96,15 +97,13 @@ class NistMst:
     def __post_init__(self) -> None:
         check_share("one_way_share", self.one_way_share)
         check_model_bytes(self.model_bytes)
-        for name, value, kinds in (("preset", self.preset, Preset), ("expand", self.expand, Expand)):
-            if value not in get_args(kinds):
-                raise UsageError(f"{name} {value!r}", "is not known.", nearest(str(value), get_args(kinds)))
+        check_choice("preset", self.preset, get_args(Preset))
+        check_choice("expand", self.expand, get_args(Expand))
         threshold = self.threshold
         if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold < math.inf:
             raise UsageError("threshold", f"must be a number of σ, 0 or more, got {threshold!r}.")
         for name, number in (("table_cells", self.table_cells), ("steps", self.steps)):
-            if type(number) is not int or not 1 <= number <= 2**27:
-                raise UsageError(name, f"must be a whole number from 1 to {2**27:,}, got {number!r}.")
+            check_whole(name, number, 1, 2**27)
         if self.marginals.strip() and self.preset != "none":
             raise UsageError("marginals", "and preset cannot both be given.", "Drop one of them.")
         if self.together.strip() and self._has_list:

@@ -42,7 +42,7 @@ from understudy.mechanisms.field.groups import (
     Group,
     NoisyGroup,
     block_of,
-    check_cells,
+    check_group,
     check_groups,
     measured_group,
     parse_groups,
@@ -52,8 +52,9 @@ from understudy.mechanisms.field.groups import (
 from understudy.mechanisms.field.match_three_groups import MATCH_THREE
 from understudy.mechanisms.forecast import expected_absolute, facts_of, noisy_step, seconds_for
 from understudy.mechanisms.laplace import smallest_threshold
-from understudy.mechanisms.measured import Purse, check_share, live_columns
+from understudy.mechanisms.measured import Purse, live_columns
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.options.checks import check_flag, check_share, check_whole
 from understudy.mechanisms.workload import COUNTED_CELLS, within
 from understudy.models.blocks import BlockModel
 from understudy.models.nonnegative import clip_rescale, norm_sub
@@ -102,15 +103,13 @@ class FieldGroups:
         check_share("selection_share", self.selection_share)
         check_share("total_share", self.total_share)
         check_share("selection_share + total_share", self.selection_share + self.total_share)
-        if type(self.published) is not bool:
-            raise UsageError("published", f"must be true or false, got {self.published!r}.")
+        check_flag("published", self.published)
         for name, value, most in (
             ("kept_empty", self.kept_empty, 10**7),
             ("group_cells", self.group_cells, 2**40),
             ("dense_cells", self.dense_cells, 2**28),
         ):
-            if type(value) is not int or not 1 <= value <= most:
-                raise UsageError(name, f"must be a whole number from 1 to {most:,}, got {value!r}.")
+            check_whole(name, value, 1, most)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Total, pairs (if groups are found out), tables; refuses groups beyond 2⁶² cells."""
@@ -173,7 +172,7 @@ class FieldGroups:
     def _check(self, domain: Domain, groups: Sequence[Group], law: Law) -> None:
         """Refuses in advance what cannot be held."""
         for group in groups:
-            check_cells(domain, group, self.name)
+            check_group(domain, group, self.name)
             cells = domain.cells(group.columns)
             if cells > self.dense_cells:
                 check_sparse(law, cells, self._threshold(law, cells), f"method {self.name}")

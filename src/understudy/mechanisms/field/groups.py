@@ -30,7 +30,7 @@ __all__ = [
     "Group",
     "NoisyGroup",
     "block_of",
-    "check_cells",
+    "check_group",
     "check_groups",
     "measured_group",
     "parse_groups",
@@ -106,7 +106,7 @@ def tied(domain: Domain, groups: Iterable[Group], forbidden: Sequence[Forbidden]
     ]
 
 
-def check_cells(domain: Domain, group: Group, method: str) -> None:
+def check_group(domain: Domain, group: Group, method: str) -> None:
     """Refuses a group whose table would be too large even in sparse form."""
     cells = domain.cells(group.columns)
     if cells >= CELL_LIMIT:

@@ -35,7 +35,7 @@ from understudy.marginals.forbidden import Forbidden
 from understudy.mechanisms.field.groups import (
     Group,
     block_of,
-    check_cells,
+    check_group,
     check_groups,
     measured_group,
     parse_groups,
@@ -45,8 +45,9 @@ from understudy.mechanisms.field.groups import (
 )
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
 from understudy.mechanisms.laplace import smallest_threshold
-from understudy.mechanisms.measured import Purse, check_share
+from understudy.mechanisms.measured import Purse
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.options.checks import check_share, check_whole
 from understudy.models.blocks import Block, BlockModel
 from understudy.models.restrict import check_linked
 from understudy.privacy.calibrate import check_sparse, law_for
@@ -87,8 +88,8 @@ class Pfr:
             ("rows", self.rows, 2**40),
             ("dense_cells", self.dense_cells, 2**28),
         ):
-            if value is not None and (type(value) is not int or not 1 <= value <= most):
-                raise UsageError(name, f"must be a whole number from 1 to {most:,}, got {value!r}.")
+            if value is not None:
+                check_whole(name, value, 1, most)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Total (unless public) and tables; refuses groups beyond 2⁶² cells."""
@@ -102,7 +103,7 @@ class Pfr:
         steps = [] if self.rows is not None else [noisy_step("measure total", for_total, 1, facts.unit_rows)]
         left = Cost(epsilon=cost.epsilon) - for_total
         for group, part in zip(groups, left.split(budget_weights(groups)), strict=True):
-            check_cells(domain, group, self.name)
+            check_group(domain, group, self.name)
             cells = domain.cells(group.columns)
             name = f"measure {' × '.join(group.columns)}"
             steps.append(noisy_step(name, part, cells, facts.unit_rows))

@@ -40,15 +40,16 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import ResourceError, UsageError, nearest
+from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.field.network_fit import NetworkFit, Settings
 from understudy.mechanisms.field.parents import COUNTED, STEP_CELLS
 from understudy.mechanisms.field.structure import pairs_of
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
-from understudy.mechanisms.measured import check_share, live_columns, times
+from understudy.mechanisms.measured import live_columns, times
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 from understudy.mechanisms.workload import COUNTED_CELLS
 from understudy.models.network.bayesian import BayesianNetwork
 from understudy.models.restrict import BLOCK_CELLS, check_linked, linked
@@ -99,9 +100,8 @@ class PrivBayes:
     structure_seed: int = field(default=0, metadata={"help": "seed of the first column (public, not of any noise)"})
 
     def __post_init__(self) -> None:
-        for name, value, known in (("preset", self.preset, Preset), ("score", self.score, Score)):
-            if value not in get_args(known):
-                raise UsageError(f"{name} {value!r}", "is not a known choice.", nearest(str(value), get_args(known)))
+        check_choice("preset", self.preset, get_args(Preset))
+        check_choice("score", self.score, get_args(Score))
         if self.structure_share is not None:
             check_share("structure_share", self.structure_share)
             settings = _PRESETS[self.preset]
@@ -109,11 +109,15 @@ class PrivBayes:
         theta = self.theta
         if theta is not None and (isinstance(theta, bool) or not 0.0 < theta < 1e9):
             raise UsageError("theta", f"must be a number above 0, got {theta!r}.")
-        _check_whole("degree", self.degree, 0, 1000)
-        _check_whole("coarsen", self.coarsen, 0, 1000)
-        _check_whole("rows", self.rows, 1, 2**40)
-        _check_whole("most_candidates", self.most_candidates, 1, 10**6)
-        _check_whole("structure_seed", self.structure_seed, 0, 2**63)
+        for name, number, least, most in (
+            ("degree", self.degree, 0, 1000),
+            ("coarsen", self.coarsen, 0, 1000),
+            ("rows", self.rows, 1, 2**40),
+        ):
+            if number is not None:
+                check_whole(name, number, least, most)
+        check_whole("most_candidates", self.most_candidates, 1, 10**6)
+        check_whole("structure_seed", self.structure_seed, 0, 2**63)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns or total, draws, tables; refuses rules that force a table too large to count."""
@@ -213,8 +217,3 @@ def _check_degree(domain: Domain, columns: list[str], degree: int) -> None:
     if cells > COUNTED:
         where = f"method privbayes: {widest} with {degree} parents"
         raise ResourceError(where, 8 * cells, 8 * COUNTED, "Lower the degree or use coarser bins.")
-
-
-def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    if value is not None and (type(value) is not int or not least <= value <= most):
-        raise UsageError(name, f"must be a whole number from {least} to {most:,}, got {value!r}.")

@@ -34,7 +34,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
-from understudy.errors import UsageError
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
@@ -43,8 +42,9 @@ from understudy.mechanisms.field.overlap.coarsening import Coarsening, Rare
 from understudy.mechanisms.field.overlap.making import Making, Update
 from understudy.mechanisms.field.overlap.pair_choice import SplitNoise, chosen_pairs, combined, steadied
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
-from understudy.mechanisms.measured import Purse, check_share, live_columns
+from understudy.mechanisms.measured import Purse, live_columns
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.options.checks import check_number, check_share, check_whole
 from understudy.mechanisms.workload import COUNTED_CELLS, within
 from understudy.models.overlap.records import RecordModel
 from understudy.models.restrict import check_linked
@@ -89,11 +89,9 @@ class PrivSyn:
         check_share("selection_share", self.selection_share)
         check_share("one_way_share + selection_share", self.one_way_share + self.selection_share)
         for name, number in (("threshold", self.threshold), ("penalty", self.penalty)):
-            if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number < 1e9:
-                raise UsageError(name, f"must be a number of 0 or more, got {number!r}.")
+            check_number(name, number, 0.0, 1e9)
         for name, cells in (("clique_cells", self.clique_cells), ("table_cells", self.table_cells)):
-            if type(cells) is not int or not 0 <= cells <= 2**27:
-                raise UsageError(name, f"must be a whole number from 0 to {2**27:,}, got {cells!r}.")
+            check_whole(name, cells, 0, 2**27)
         self._making()
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:

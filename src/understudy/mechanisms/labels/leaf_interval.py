@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import UsageError
+from understudy.mechanisms.options.checks import check_number, check_share, check_whole
 
-__all__ = ["LeafInterval", "check_rate", "check_share", "leaf_interval", "leaf_probabilities", "simulated_interval"]
+__all__ = ["MOST_RECORDS", "LeafInterval", "check_leaf", "leaf_interval", "simulated_interval"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -59,10 +59,9 @@ def leaf_interval(share: float, rate: float, records: int, *, confidence: float 
     >>> round(interval.lower, 4), round(interval.upper, 4)
     (0.2272, 0.2728)
     """
-    check_share(share)
-    check_rate(rate)
-    _check_records(records)
-    _check_confidence(confidence)
+    check_leaf(share, rate)
+    check_whole("records", records, 1, MOST_RECORDS)
+    check_share("confidence", confidence)
     start = math.floor(records * share + 0.5)
     points, weights, atoms = _mixture(share, rate, records)
     nodes = (points, weights)
@@ -84,24 +83,13 @@ def leaf_interval(share: float, rate: float, records: int, *, confidence: float 
     return LeafInterval(0.0, 1.0)
 
 
-def leaf_probabilities(share: float, rate: float, records: int) -> Floats:
-    """P(X = k) for k = 0 … records: how many of them get the label."""
-    check_share(share)
-    check_rate(rate)
-    _check_records(records)
-    points, weights, atoms = _mixture(share, rate, records)
-    blocks = [np.arange(low, min(low + _BLOCK, records + 1)) for low in range(0, records + 1, _BLOCK)]
-    return np.concatenate([_probabilities(block, records, (points, weights), atoms) for block in blocks])
-
-
 def simulated_interval(
     share: float, rate: float, records: int, rng: np.random.Generator, *, draws: int = 10_000, confidence: float = 0.9
 ) -> LeafInterval:
     """The same interval from draws of X instead of their probabilities, as in the source's Figure 2."""
-    check_share(share)
-    check_rate(rate)
-    _check_records(records)
-    _check_confidence(confidence)
+    check_leaf(share, rate)
+    check_whole("records", records, 1, MOST_RECORDS)
+    check_share("confidence", confidence)
     noisy = np.clip(share + rng.laplace(0.0, 1.0 / (records * rate), draws), 0.0, 1.0)
     drawn = rng.binomial(records, noisy)
     start = math.floor(records * share + 0.5)
@@ -166,23 +154,7 @@ def _log_choose(records: int, count: int) -> float:
     return math.lgamma(records + 1) - math.lgamma(count + 1) - math.lgamma(records - count + 1)
 
 
-def check_share(share: float) -> None:
-    """Raises unless the share lies between 0 and 1."""
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
-        raise UsageError("share", f"must be a number from 0 to 1, got {share!r}.")
-
-
-def check_rate(rate: float) -> None:
-    """Raises unless λ is a usable number above 0."""
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 1e-6 <= rate <= 1e6:
-        raise UsageError("rate", f"must be a number from 0.000001 to 1,000,000, got {rate!r}.")
-
-
-def _check_records(records: int) -> None:
-    if type(records) is not int or not 1 <= records <= MOST_RECORDS:
-        raise UsageError("records", f"must be a whole number from 1 to {MOST_RECORDS:,}, got {records!r}.")
-
-
-def _check_confidence(confidence: float) -> None:
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.0 < confidence < 1.0:
-        raise UsageError("confidence", f"must lie between 0 and 1, both excluded, got {confidence!r}.")
+def check_leaf(share: float, rate: float) -> None:
+    """Raises UsageError unless the share lies in [0, 1] and λ is a usable number above 0."""
+    check_number("share", share, 0.0, 1.0)
+    check_number("rate", rate, 1e-6, 1e6)

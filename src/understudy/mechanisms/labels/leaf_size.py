@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from understudy.errors import UsageError, nearest
+from understudy.errors import UsageError
 from understudy.mechanisms.labels.leaf_interval import (
     MOST_RECORDS,
     LeafInterval,
-    check_rate,
-    check_share,
+    check_leaf,
     leaf_interval,
 )
+from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 
 __all__ = ["LeafSize", "Relation", "leaf_rate", "leaf_size"]
 
@@ -47,10 +47,8 @@ def leaf_rate(epsilon: float, *, trees: int = 5, columns: int = 1, relation: Rel
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 < epsilon <= 1e6:
         raise UsageError("epsilon", f"must be a number above 0 and at most 1,000,000, got {epsilon!r}.")
     for name, value in (("trees", trees), ("columns", columns)):
-        if type(value) is not int or not 1 <= value <= 1000:
-            raise UsageError(name, f"must be a whole number from 1 to 1,000, got {value!r}.")
-    if relation not in get_args(Relation):
-        raise UsageError(f"relation {relation!r}", "is not known.", nearest(str(relation), get_args(Relation)))
+        check_whole(name, value, 1, 1000)
+    check_choice("relation", relation, get_args(Relation))
     distance = 2 if relation == "label_change" else 1
     return epsilon / (distance * trees * columns)
 
@@ -83,10 +81,8 @@ def leaf_size(
     if epsilon is not None:
         rate = leaf_rate(epsilon, trees=trees, columns=columns, relation=relation)
     assert rate is not None
-    check_share(share)
-    check_rate(rate)
-    if isinstance(width, bool) or not isinstance(width, int | float) or not 0.0 < width < 1.0:
-        raise UsageError("width", f"must lie between 0 and 1, both excluded, got {width!r}.")
+    check_leaf(share, rate)
+    check_share("width", width)
     records = _smallest(lambda count: leaf_interval(share, rate, count, confidence=confidence).width <= width)
     if records is None:
         rule = f"is not reached with {MOST_RECORDS:,} records at λ = {rate:.6g}."

@@ -40,7 +40,7 @@ by its own.
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Literal, get_args
 
-from understudy.errors import UsageError, nearest
+from understudy.errors import UsageError
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
 from understudy.mechanisms.labels.growth import Limits
 from understudy.mechanisms.labels.leaf_size import Relation
@@ -48,6 +48,7 @@ from understudy.mechanisms.labels.named_numbers import listed_names, named_numbe
 from understudy.mechanisms.labels.recipe import DENSE_CELLS, Prices, Recipe
 from understudy.mechanisms.labels.run import LabelRun, check_dense
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.mechanisms.options.checks import check_choice, check_flag, check_number, check_whole
 from understudy.models.labels.label_model import LabelModel
 from understudy.models.restrict import check_linked
 from understudy.privacy.calibrate import law_for
@@ -96,19 +97,14 @@ class Rdt:
         for name, least, most in (
             ("leaf_size", 0, 2**40), ("trees", 1, 100), ("structure_seed", 0, 2**63 - 1), ("most_leaves", 1, 2**24),
         ):  # fmt: skip
-            _check_whole(name, getattr(self, name), least, most)
+            check_whole(name, getattr(self, name), least, most)
         if self.max_depth is not None:
-            _check_whole("max_depth", self.max_depth, 0, _MOST_DEPTH)
-        for name, known in (("route", get_args(Route)), ("relation", get_args(Relation))):
-            value = getattr(self, name)
-            if value not in known:
-                raise UsageError(f"{name} {value!r}", "is not a known choice.", nearest(str(value), known))
-        if type(self.per_level) is not bool:
-            raise UsageError("per_level", f"must be true or false, got {self.per_level!r}.")
-        for name in ("total_share", "growth_share"):
-            share = getattr(self, name)
-            if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 0.5:
-                raise UsageError(name, f"must be a number from 0 to 0.5, got {share!r}.")
+            check_whole("max_depth", self.max_depth, 0, _MOST_DEPTH)
+        check_choice("route", self.route, get_args(Route))
+        check_choice("relation", self.relation, get_args(Relation))
+        check_flag("per_level", self.per_level)
+        check_number("total_share", self.total_share, 0.0, 0.5)
+        check_number("growth_share", self.growth_share, 0.0, 0.5)
         if not self.growth_share:
             raise UsageError("growth_share", "must be above 0: it pays for trees where no public table is given.")
 
@@ -203,8 +199,3 @@ class Rdt:
         if self.relation == "label_change":
             notes.append("The budget pays for a change of private values; adding or removing a unit costs less.")
         return tuple(notes)
-
-
-def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    if type(value) is not int or not least <= value <= most:
-        raise UsageError(name, f"must be a whole number from {least} to {most:,}, got {value!r}.")

@@ -27,7 +27,7 @@ from understudy.privacy.quality import WithinQuality
 from understudy.privacy.questions.node_aic import GO_ON, AicRange, GroupedAic, NodeAic, ordered_splits
 from understudy.privacy.questions.node_information import NodeInformation
 
-__all__ = ["Choice", "ChoiceCosts", "Recipe", "Scaffold", "Stopping", "choose", "live_columns"]
+__all__ = ["Choice", "ChoiceCosts", "Recipe", "Scaffold", "Stopping", "choose", "splittable"]
 
 Mask = npt.NDArray[np.bool_]
 Choice = Literal["node", "grouped"]
@@ -77,7 +77,7 @@ class Recipe:
     theta: int = 0
 
 
-def live_columns(domain: Domain) -> list[str]:
+def splittable(domain: Domain) -> list[str]:
     """Columns with more than one code: the only ones worth splitting by."""
     return [name for name, size in domain.sizes.items() if size > 1]
 
@@ -88,7 +88,7 @@ def choose(curator: Curator, recipe: Recipe, costs: ChoiceCosts) -> Scaffold:
         return _grouped(curator, recipe, costs)
     structure = _node_by_node(curator, recipe, costs)
     if recipe.stopping == "privtree" and structure.layers:
-        live = [curator.domain.sizes[name] for name in live_columns(curator.domain)]
+        live = [curator.domain.sizes[name] for name in splittable(curator.domain)]
         structure = curator.grow(NodeGrowth.of(structure, float(max(live)), recipe.theta), costs.growth).pruned()
     return Scaffold(structure, tuple(range(1, structure.layers + 1)))
 
@@ -96,7 +96,7 @@ def choose(curator: Curator, recipe: Recipe, costs: ChoiceCosts) -> Scaffold:
 def _node_by_node(curator: Curator, recipe: Recipe, costs: ChoiceCosts) -> Structure:
     """Layer by layer: decide where to stop, then choose a column for every node that goes on."""
     structure = Structure.root(curator.domain)
-    columns = live_columns(curator.domain)
+    columns = splittable(curator.domain)
     places = [curator.domain.columns.index(name) for name in columns]
     going = np.ones(1, dtype=bool)
     for layer in range(recipe.layers):
@@ -127,7 +127,7 @@ def _one_each(unused: Mask, going: Mask) -> Mask:
 
 
 def _score(curator: Curator, recipe: Recipe, layer: int, allowed: Mask) -> WithinQuality[str]:
-    name, columns = f"column of layer {layer + 1}", live_columns(curator.domain)
+    name, columns = f"column of layer {layer + 1}", splittable(curator.domain)
     if recipe.rows_bound is None:
         return NodeAic(name, columns, allowed, published=recipe.published)
     levels = [curator.domain.sizes[column] for column in columns]
@@ -136,7 +136,7 @@ def _score(curator: Curator, recipe: Recipe, layer: int, allowed: Mask) -> Withi
 
 def _grouped(curator: Curator, recipe: Recipe, costs: ChoiceCosts) -> Scaffold:
     """One draw among ordered splits; layer by layer the tree splits by all columns of a group, the last one by none."""
-    columns = live_columns(curator.domain)
+    columns = splittable(curator.domain)
     structure = Structure.root(curator.domain)
     if recipe.layers < 1:
         return Scaffold(structure, ())

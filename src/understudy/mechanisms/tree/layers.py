@@ -22,18 +22,19 @@ from typing import Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import ResourceError, UsageError, nearest
+from understudy.errors import ResourceError, UsageError
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.partition import Partition
 from understudy.mechanisms.forecast import noisy_step
 from understudy.mechanisms.mechanism import PublicFacts, Step
-from understudy.models.restrict import allowed
+from understudy.mechanisms.options.checks import check_choice
+from understudy.models.restrict import allowed, check_possible
 from understudy.models.tree.least_squares import HistogramTree, least_squares
 from understudy.models.tree.projection import TreeNegatives, nonnegative_tree
 from understudy.models.tree.raking import rake
 from understudy.models.tree.structure import Structure
-from understudy.models.tree.tree_model import LEAF_LIMIT, Rounding, TreeModel
+from understudy.models.tree.tree_model import Rounding, TreeModel
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 
@@ -46,9 +47,6 @@ __all__ = [
     "TreeFit",
     "allocation_weights",
     "check_cells",
-    "check_choice",
-    "check_share",
-    "check_whole",
     "fit_tree",
     "model_of_levels",
     "split_exactly",
@@ -215,29 +213,8 @@ def check_cells(facts: PublicFacts, most: int, where: str) -> int:
             most * LEAF_BYTES,
             f"{fix} tables only (mst, aim).",
         )
-    if facts.forbidden:
-        everything = domain.everything()
-        if not allowed(domain, everything, np.arange(cells, dtype=np.int64), facts.forbidden).any():
-            raise UsageError("rules", "leave no combination possible.", "Drop or narrow a rule.")
+    check_possible(domain, facts.forbidden)
     return cells
-
-
-def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
-    """Raises if the value of an option is none of the known ones."""
-    if value not in known:
-        raise UsageError(f"{name} {value!r}", "is not a known choice.", nearest(str(value), known))
-
-
-def check_whole(name: str, value: object, least: int, most: int = LEAF_LIMIT) -> None:
-    """Raises if the value of an option is not a whole number in that range."""
-    if type(value) is not int or not least <= value <= most:
-        raise UsageError(name, f"must be a whole number from {least:,} to {most:,}, got {value!r}.")
-
-
-def check_share(name: str, value: object) -> None:
-    """Raises if the value of an option is not a number between 0 and 1, both excluded."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1.0:
-        raise UsageError(name, f"must lie between 0 and 1, both excluded, got {value!r}.")
 
 
 def _custom(layers: int, shares: str) -> list[Fraction]:

@@ -26,6 +26,7 @@ from understudy.errors import UsageError
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.forecast import facts_of, seconds_for
 from understudy.mechanisms.mechanism import Plan, PublicFacts
+from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 from understudy.mechanisms.tree.layers import (
     LEAF_BYTES,
     Allocation,
@@ -35,14 +36,11 @@ from understudy.mechanisms.tree.layers import (
     TreeFit,
     allocation_weights,
     check_cells,
-    check_choice,
-    check_share,
-    check_whole,
     fit_tree,
 )
 from understudy.models.tree.projection import TreeNegatives
 from understudy.models.tree.structure import Structure
-from understudy.models.tree.tree_model import Rounding, TreeModel
+from understudy.models.tree.tree_model import LEAF_LIMIT, Rounding, TreeModel
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -85,7 +83,7 @@ class RandomPartition:
     rounding: Rounding = field(
         default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
     )
-    most_cells: int = field(default=2**23, metadata={"help": "largest full table (about 130 bytes a cell)"})
+    most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
 
     def __post_init__(self) -> None:
         check_whole("layers", self.layers, 0, _MOST_LAYERS)
@@ -94,7 +92,7 @@ class RandomPartition:
         allocation_weights(self.layers, self.allocation, self.shares)
         check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
         check_share("total_share", self.total_share)
-        check_whole("most_cells", self.most_cells, 1)
+        check_whole("most_cells", self.most_cells, 1, LEAF_LIMIT)
         TreeFit(self.negatives, self.rounding, margins=self.margins)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:

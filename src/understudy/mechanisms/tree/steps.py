@@ -38,6 +38,7 @@ from understudy.errors import UsageError
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.forecast import facts_of, seconds_for
 from understudy.mechanisms.mechanism import Plan, PublicFacts
+from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 from understudy.mechanisms.tree.as_printed import Printed, fit_printed, printed_factor, printed_shares
 from understudy.mechanisms.tree.choosing import Choice, ChoiceCosts, Recipe, Scaffold, Stopping, choose
 from understudy.mechanisms.tree.layers import (
@@ -48,15 +49,12 @@ from understudy.mechanisms.tree.layers import (
     TreeFit,
     allocation_weights,
     check_cells,
-    check_choice,
-    check_share,
-    check_whole,
     fit_tree,
 )
 from understudy.mechanisms.tree.steps_shape import Shape, Wanted, trimmed_shares
 from understudy.mechanisms.tree.stopped_paths import fit_stopped, stopped
 from understudy.models.tree.projection import TreeNegatives
-from understudy.models.tree.tree_model import Rounding, TreeModel
+from understudy.models.tree.tree_model import LEAF_LIMIT, Rounding, TreeModel
 from understudy.privacy.cost import UNIT, Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.questions.node_information import MOST_ROWS, information_sensitivity
@@ -128,7 +126,7 @@ class Steps:
     rounding: Rounding = field(
         default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
     )
-    most_cells: int = field(default=2**23, metadata={"help": "largest full table (about 100 bytes a cell)"})
+    most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
     as_published: Printed = field(default="no", metadata={"help": "no, or the year of a paper: its budgets; no claim"})
 
     def __post_init__(self) -> None:
@@ -139,7 +137,7 @@ class Steps:
         for name in ("choice_share", "stopping_share", "total_share"):
             check_share(name, getattr(self, name))
         check_whole("theta", self.theta, 0, MOST_ROWS)
-        check_whole("most_cells", self.most_cells, 1)
+        check_whole("most_cells", self.most_cells, 1, LEAF_LIMIT)
         for name, known in (
             ("choice", Choice),
             ("utility", Utility),

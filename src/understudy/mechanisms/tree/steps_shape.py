@@ -12,7 +12,7 @@ from fractions import Fraction
 from understudy.errors import ResourceError, UsageError
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.mechanism import PublicFacts, Step
-from understudy.mechanisms.tree.choosing import Choice, ChoiceCosts, Stopping, live_columns
+from understudy.mechanisms.tree.choosing import Choice, ChoiceCosts, Stopping, splittable
 from understudy.privacy.calibrate import growth_rule, selection_rate
 from understudy.privacy.cost import Cost
 from understudy.privacy.questions.node_aic import MOST_SPLITS, split_count
@@ -68,7 +68,7 @@ class Shape:
         """The shape of a tree over that domain; raises for unknown columns in the sequence."""
         names = list(domain.columns) if wanted.sequence == IN_ORDER else named_columns(wanted.sequence)
         domain.clique(names)  # raises for an unknown column, with the closest known one
-        live = live_columns(domain)
+        live = splittable(domain)
         return cls(wanted, domain, tuple(live), tuple(name for name in names if name in live))
 
     @property

@@ -35,22 +35,20 @@ from understudy.errors import UsageError
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.forecast import facts_of, seconds_for
 from understudy.mechanisms.mechanism import Plan, PublicFacts
+from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 from understudy.mechanisms.tree.layers import (
     LEAF_BYTES,
     TotalPolicy,
     TreeCosts,
     TreeFit,
     check_cells,
-    check_choice,
-    check_share,
-    check_whole,
     fit_tree,
     split_exactly,
 )
 from understudy.mechanisms.tree.range_error import average_variance, best_shares, noise_variance, root_above
 from understudy.models.tree.projection import TreeNegatives
 from understudy.models.tree.structure import Structure
-from understudy.models.tree.tree_model import Rounding, TreeModel
+from understudy.models.tree.tree_model import LEAF_LIMIT, Rounding, TreeModel
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -93,17 +91,17 @@ class UniversalHistogram:
     rounding: Rounding = field(
         default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
     )
-    most_cells: int = field(default=2**23, metadata={"help": "largest full table (about 130 bytes a cell)"})
+    most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
 
     def __post_init__(self) -> None:
         if self.branching is not None:
-            check_whole("branching", self.branching, 2)
+            check_whole("branching", self.branching, 2, LEAF_LIMIT)
         if not isinstance(self.first, str):
             raise UsageError("first", f"must be text, columns separated by commas, got {self.first!r}.")
         check_choice("allocation", self.allocation, get_args(LevelBudget))
         check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
         check_share("total_share", self.total_share)
-        check_whole("most_cells", self.most_cells, 1)
+        check_whole("most_cells", self.most_cells, 1, LEAF_LIMIT)
         TreeFit(self.negatives, self.rounding)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:

@@ -14,12 +14,12 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import UsageError, nearest
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.mechanisms.field.overlap.coarsening import Coarsening
+from understudy.mechanisms.options.checks import check_choice, check_whole
 from understudy.models.blocks import BlockModel
 from understudy.models.draw import code_dtype, cumulative
 from understudy.models.graphical.estimate import NoisyTable, estimate_total, towards_independence
@@ -58,17 +58,14 @@ class Making:
     shrink: bool = True
 
     def __post_init__(self) -> None:
-        if self.update not in get_args(Update):
-            hint = nearest(str(self.update), get_args(Update))
-            raise UsageError(f"update {self.update!r}", "is not a way to move records.", hint)
+        check_choice("update", self.update, get_args(Update))
         for name, number, least in (
             ("rounds", self.rounds, 0),
             ("sweeps", self.sweeps, 0),
             ("most_records", self.most_records, 1),
             ("structure_seed", self.structure_seed, 0),
         ):
-            if type(number) is not int or not least <= number <= 2**31:
-                raise UsageError(name, f"must be a whole number from {least} to {2**31:,}, got {number!r}.")
+            check_whole(name, number, least, 2**31)
 
     def bytes(self, domain: Domain, cells: int) -> int:
         """Most memory of making records, the tables having so many cells in all."""
