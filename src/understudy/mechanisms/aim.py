@@ -26,24 +26,25 @@ no candidates. Few steps of mirror descent per round from the model of the last 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.assisted.public_rounds import Pace, PublicRounds
+from understudy.mechanisms.assisted.public_rounds import PublicRounds
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
+    Pace,
     Purse,
-    Round,
     check_model_bytes,
     check_start,
     live_columns,
     shares_of,
+    spend_in_rounds,
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
@@ -143,33 +144,13 @@ class Aim:
         if not schedule.rounds:
             return measured.refit(_LAST_STEPS).with_rounding()
         candidates = Workload.of(self.workload, domain).candidates(domain, self.table_cells)
+        pace = Pace(schedule.select, schedule.measure, self.selection_share, _ROUND_STEPS)
         if curator.has_public:
             assisted = PublicRounds.of(curator, measured, candidates)
-            assisted.run(purse, Pace(schedule.select, schedule.measure, self.selection_share, _ROUND_STEPS))
+            assisted.run(purse, pace)
             return measured.refit(_LAST_STEPS, tables=assisted.tables).with_rounding()
-        self._rounds(curator, measured, purse, schedule, candidates=candidates)
+        spend_in_rounds(purse, pace, self.model_bytes, lambda price, _: measured.next_table(curator, candidates, price))
         return measured.refit(_LAST_STEPS).with_rounding()
-
-    def _rounds(
-        self,
-        curator: Curator,
-        measured: Measured,
-        purse: Purse,
-        schedule: "_Schedule",
-        *,
-        candidates: Mapping[Clique, float],
-    ) -> None:
-        select, measure = schedule.select, schedule.measure
-        while purse.left.rho:
-            left = purse.left
-            if left.rho < 2 * (select + measure).rho:
-                select = left.share(self.selection_share)
-                measure = left - select
-            spent = 1.0 - (left - select - measure).rho / purse.cost.rho
-            price = Round(select, measure, self.model_bytes * spent, _ROUND_STEPS)
-            chosen = measured.next_table(curator, candidates, price)
-            if chosen.moved <= chosen.noise:
-                select, measure = times(select, 4), times(measure, 4)
 
     def _round_steps(
         self, facts: PublicFacts, schedule: "_Schedule", candidates: Iterable[Clique], cost: Cost

@@ -3,8 +3,9 @@
 Post-processing throughout: it sees noisy answers, public rules and public sizes, and nothing else.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +38,14 @@ __all__ = [
     "WORKING_TABLES",
     "Chosen",
     "Measured",
+    "Pace",
     "Purse",
     "Round",
     "check_model_bytes",
     "check_start",
     "live_columns",
     "shares_of",
+    "spend_in_rounds",
     "start_size",
     "times",
 ]
@@ -187,12 +190,55 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """Prices of a planned round, the part of a price that its draw takes, and steps of its fit."""
+
+    select: Cost
+    measure: Cost
+    selection_share: float
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """The table of a round, how far it moved the model there, and how much noise it was expected to hold (L1)."""
 
     clique: Clique
     moved: float
     noise: float
+
+
+def spend_in_rounds(
+    purse: Purse, pace: Pace, model_bytes: int, next_table: Callable[[Round, bool], Chosen | None]
+) -> None:
+    """Round after round until the purse is empty; the model may grow with what is spent.
+
+    A round whose table moved the model by no more than its noise makes later rounds four times as dear. A round that
+    paid for its draw only leaves the price of its table to the rounds after it. The last round takes all that is left.
+
+    Args:
+        purse: what may be spent.
+        pace: prices of the first round.
+        model_bytes: most bytes of the model when all is spent.
+        next_table: does a round, given its prices and whether it is the last; None if no table was measured in it,
+            which must not happen in the last one.
+    """
+    select, measure = pace.select, pace.measure
+    while purse.left.rho:
+        left = purse.left
+        last = left.rho < 2 * (select + measure).rho
+        if last:
+            select = left.share(pace.selection_share)
+            measure = left - select
+        rounds = left.rho // (select + measure).rho
+        spent = 1.0 - (left - select - measure).rho / purse.cost.rho
+        chosen = next_table(Round(select, measure, model_bytes * spent, pace.steps), last)
+        if chosen is None:
+            whole = purse.left.share(Fraction(1, rounds - 1))
+            select = whole.share(pace.selection_share)
+            measure = whole - select
+        elif chosen.moved <= chosen.noise:
+            select, measure = times(select, 4), times(measure, 4)
 
 
 def live_columns(domain: Domain) -> list[str]:

@@ -60,7 +60,7 @@ def test_private_growth_is_asked_before_any_leaf():
 def test_large_tables_are_counted_in_several_passes_at_the_same_price(monkeypatch):
     whole, run = _run()
     model = run.model()
-    monkeypatch.setattr("understudy.mechanisms.labels.run._PASS_CELLS", 1)
+    monkeypatch.setattr("understudy.mechanisms.challenge.asking.BATCH_CELLS", 1)
     pieces, run = _run()
     again = run.model()
     assert whole.charges == pieces.charges

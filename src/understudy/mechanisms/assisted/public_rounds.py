@@ -27,7 +27,6 @@ nothing, as in `aim`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -35,26 +34,15 @@ import numpy.typing as npt
 
 from understudy.marginals.clique import Clique
 from understudy.mechanisms.forecast import expected_absolute
-from understudy.mechanisms.measured import Chosen, Measured, Purse, Round, live_columns, times
+from understudy.mechanisms.measured import Chosen, Measured, Pace, Purse, Round, live_columns, spend_in_rounds
 from understudy.models.graphical.estimate import NoisyTable
 from understudy.privacy.calibrate import law_for
-from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.marginal_error import PublicOrPrivate, Sourced
 
-__all__ = ["Pace", "PublicRounds"]
+__all__ = ["PublicRounds"]
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Prices of a planned round, the part of a price that its draw takes, and steps of its fit."""
-
-    select: Cost
-    measure: Cost
-    selection_share: float
-    steps: int
 
 
 @dataclass(slots=True)
@@ -77,23 +65,8 @@ class PublicRounds:
 
     def run(self, purse: Purse, pace: Pace) -> None:
         """Chooses, measures and takes tables until the purse is empty."""
-        select, measure = pace.select, pace.measure
-        while purse.left.rho:
-            left = purse.left
-            last = left.rho < 2 * (select + measure).rho
-            if last:
-                select = left.share(pace.selection_share)
-                measure = left - select
-            rounds = left.rho // (select + measure).rho
-            spent = 1.0 - (left - select - measure).rho / purse.cost.rho
-            price = Round(select, measure, self.measured.model_bytes * spent, pace.steps)
-            chosen = self.next_table(price, public=not last)
-            if chosen is None:
-                whole = purse.left.share(Fraction(1, rounds - 1))
-                select = whole.share(pace.selection_share)
-                measure = whole - select
-            elif chosen.moved <= chosen.noise:
-                select, measure = times(select, 4), times(measure, 4)
+        most = self.measured.model_bytes
+        spend_in_rounds(purse, pace, most, lambda price, last: self.next_table(price, public=not last))
 
     def next_table(self, price: Round, *, public: bool) -> Chosen | None:
         """One round: draws a candidate and its source, adds its table and refits; None if it was a public one."""

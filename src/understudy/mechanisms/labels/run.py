@@ -4,7 +4,7 @@ The order matters for privacy and is fixed: trees of a column are grown from the
 columns, which are answers already paid for) before the column's leaf tables are counted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from understudy.errors import ResourceError
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.partition import Partition
+from understudy.mechanisms.challenge.asking import at_prices
 from understudy.mechanisms.labels.growth import Reference, TreeGrowth, grow_by_counts
 from understudy.mechanisms.labels.leaves import ChainedPartition, LeafPartition
 from understudy.mechanisms.labels.recipe import DENSE_CELLS, Prices, Recipe
@@ -22,16 +23,12 @@ from understudy.models.labels.ensemble import Ensemble
 from understudy.models.labels.label_model import LabelModel
 from understudy.models.labels.tree import Attributes, DecisionTree
 from understudy.models.restrict import allowed, sub_indices
-from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 
 __all__ = ["LabelRun", "check_dense"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-_PASS_CELLS = 2**21
-"""Most cells of leaf tables counted in one pass over the rows (16 MiB)."""
 
 
 @dataclass(slots=True)
@@ -134,9 +131,7 @@ class LabelRun:
                 ChainedPartition(inner, tuple(self.ensembles), domain.everything(), self.seed) if chained else inner
             )
         (part, *_) = self.prices.ensemble.split([1.0] * self.trees)
-        answers: list[Measurement] = []
-        for batch in _batches(partitions):
-            answers += self.curator.measure(batch, sum((part for _ in batch), Cost()))
+        answers = at_prices(self.curator, partitions, [part] * len(partitions))
         self.answers.append(answers)
         noisy = [answer.values for answer in answers]
         self.ensembles.append(Ensemble.of_counts(label, attributes, trees, noisy))
@@ -172,17 +167,6 @@ class LabelRun:
         weights = [1.0 / answer.values.size for answer in answers]
         sums = [weight * float(answer.values.sum()) for weight, answer in zip(weights, answers, strict=True)]
         return sum(sums) / sum(weights)
-
-
-def _batches(partitions: Sequence[Partition]) -> Iterator[list[Partition]]:
-    """The partitions in order, as many at a time as are counted in one pass over the rows."""
-    batch: list[Partition] = []
-    for partition in partitions:
-        if batch and sum(one.cells for one in batch) + partition.cells > _PASS_CELLS:
-            yield batch
-            batch = []
-        batch.append(partition)
-    yield batch
 
 
 def check_dense(recipe: Recipe) -> None:
