@@ -69,12 +69,9 @@ class Nist:
         for place, copy in enumerate(pair.copies):
             found.append(self._scored(pair.real, copy, kept))
             context.done((place + 1) / (len(pair.copies) + 1))
-        halves = pair.halves
-        lines: list[Outcome]
-        if isinstance(halves, Unavailable):
-            lines = [halves] * len(self.scales)
-        else:
-            lines = self._scored(*halves, self._drawn(halves[0], context)).outcomes
+        lines = pair.between_halves(
+            lambda one, other: self._scored(one, other, self._drawn(one, context)).outcomes, len(self.scales)
+        )
         scores = []
         for place, scale in enumerate(self.scales):
             value = mean_outcome([one.outcomes[place] for one in found])

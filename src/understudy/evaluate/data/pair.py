@@ -5,7 +5,7 @@ the same numbers whichever other metrics run beside it.
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from understudy.codec.table_codec import TableCodec
 from understudy.evaluate.data.rows import Rows
-from understudy.evaluate.score import Outcome, Unavailable, mean_outcome
+from understudy.evaluate.score import Outcome, Unavailable
 from understudy.progress import Progress, silent
 from understudy.schema import Schema
 
@@ -47,13 +47,9 @@ class Pair:
         middle = self.real.count // 2
         return self.real.take(np.sort(order[:middle])), self.real.take(np.sort(order[middle:]))
 
-    def averaged(self, distance: Callable[[Rows, Rows], Outcome]) -> Outcome:
-        """The mean over copies of a distance from the real table."""
-        return mean_outcome([distance(self.real, copy) for copy in self.copies])
-
-    def between_halves(self, distance: Callable[[Rows, Rows], Outcome]) -> Outcome:
-        """The same distance between the halves."""
-        return self.halves if isinstance(self.halves, Unavailable) else distance(*self.halves)
+    def between_halves(self, measured: Callable[[Rows, Rows], Sequence[Outcome]], scores: int) -> Sequence[Outcome]:
+        """What is measured between the halves, one outcome for each score: the yardsticks, or why there are none."""
+        return [self.halves] * scores if isinstance(self.halves, Unavailable) else measured(*self.halves)
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,7 @@ class Specks:
         for place, copy in enumerate(pair.copies):
             found.append(self._distances(pair.real, copy, context))
             context.done((place + 1) / (len(pair.copies) + 2))
-        halves = pair.halves
-        lines = [halves] * 3 if isinstance(halves, Unavailable) else self._distances(*halves, context)
+        lines = pair.between_halves(lambda one, other: self._distances(one, other, context), len(self.scales))
         context.done((len(pair.copies) + 1) / (len(pair.copies) + 2))
         scores = tuple(
             scale.score(mean_outcome([one[place] for one in found]), lines[place])

@@ -39,13 +39,12 @@ class ChiSquare:
     def compare(self, pair: Pair, context: Context) -> Result:
         """The share of pairs with the same verdict, at three levels."""
         found, skipped = _verdicts(pair, pair.real, pair.copies, context)
-        halves = pair.halves
-        lines = [] if isinstance(halves, Unavailable) else _verdicts(pair, halves[0], (halves[1],), context)[0]
-        scores = []
-        for scale in self.scales:
-            level = LEVELS[scale.name]
-            against = halves if isinstance(halves, Unavailable) else _rate(lines, level)
-            scores.append(scale.score(_rate(found, level), against))
+        lines = pair.between_halves(
+            lambda one, other: _rates(_verdicts(pair, one, (other,), context)[0]), len(self.scales)
+        )
+        scores = [
+            scale.score(value, line) for scale, value, line in zip(self.scales, _rates(found), lines, strict=True)
+        ]
         notes = []
         if skipped:
             notes.append(f"{skipped} pairs were left out: a column holds a single value in the real table.")
@@ -92,10 +91,15 @@ def _combined(tested: list[Tested | None], common: int) -> float:
     return pool_chi_squares([0.0 if one is None else one.common for one in tested], common).p_value
 
 
-def _rate(verdicts: list[_Verdict], level: float) -> Outcome:
+def _rates(verdicts: list[_Verdict]) -> list[Outcome]:
+    """The share of equal verdicts at every level, in the order of the scales."""
     if not verdicts:
-        return Unavailable("no pair of columns can be tested: each column holds a single value, or there is one column")
-    return sum((one.real < level) == (one.synthetic < level) for one in verdicts) / len(verdicts)
+        reason = "no pair of columns can be tested: each column holds a single value, or there is one column"
+        return [Unavailable(reason) for _ in LEVELS]
+    return [
+        sum((one.real < level) == (one.synthetic < level) for one in verdicts) / len(verdicts)
+        for level in LEVELS.values()
+    ]
 
 
 def _detail(verdicts: list[_Verdict]) -> Detail:

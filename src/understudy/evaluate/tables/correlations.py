@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from understudy.evaluate.data.pair import Context, Pair
-from understudy.evaluate.score import Outcome, Result, Scale, Unavailable
+from understudy.evaluate.data.rows import Rows
+from understudy.evaluate.score import Outcome, Result, Scale
 from understudy.evaluate.tables.indicators import correlation_table
 from understudy.evaluate.tables.panels import Panel, panel_detail, panel_notes, panel_of
 from understudy.evaluate.tables.slopes import check_columns
@@ -34,15 +35,13 @@ class Correlations:
     def compare(self, pair: Pair, context: Context) -> Result:
         """Differences and agreement of correlations."""
         chosen = self.outcomes or pair.schema.names
-        panel = panel_of(pair, pair.real, pair.copies, correlation_table, outcomes=chosen, both_ways=False)
+
+        def panel_between(real: Rows, *copies: Rows) -> Panel:
+            return panel_of(pair, real, copies, correlation_table, outcomes=chosen, both_ways=False)
+
+        panel = panel_between(pair.real, *pair.copies)
         context.done(0.5)
-        halves = pair.halves
-        lines: list[Outcome]
-        if isinstance(halves, Unavailable):
-            lines = [halves] * len(self.scales)
-        else:
-            other = panel_of(pair, halves[0], (halves[1],), correlation_table, outcomes=chosen, both_ways=False)
-            lines = _outcomes(other)
+        lines = pair.between_halves(lambda one, other: _outcomes(panel_between(one, other)), len(self.scales))
         scores = tuple(
             scale.score(value, line) for scale, value, line in zip(self.scales, _outcomes(panel), lines, strict=True)
         )

@@ -35,15 +35,20 @@ class CrosstabDistance:
     def compare(self, pair: Pair, context: Context) -> Result:
         """Distances of shares and of counts."""
         found = [_distances(pair.real, copy) for copy in pair.copies]
-        halves = pair.halves
-        scores = []
-        for place, scale in enumerate(self.scales):
-            line: Outcome = halves if isinstance(halves, Unavailable) else _distances(*halves)[place]
-            if not isinstance(line, Unavailable) and place > 0 and not isinstance(halves, Unavailable):
-                line *= pair.real.count / halves[0].count
-            scores.append(scale.score(mean_outcome([one[place] for one in found]), line))
+        lines = pair.between_halves(lambda one, other: _scaled_up(pair.real, one, other), len(self.scales))
+        scores = [
+            scale.score(mean_outcome([one[place] for one in found]), lines[place])
+            for place, scale in enumerate(self.scales)
+        ]
         context.done(1.0)
         return Result(self.name, self.question, tuple(scores))
+
+
+def _scaled_up(real: Rows, one: Rows, other: Rows) -> list[Outcome]:
+    """The distances of two halves; those of counts, all but the first, as tables of the real size would have them."""
+    first, *counts = _distances(one, other)
+    factor = real.count / one.count
+    return [first, *(line if isinstance(line, Unavailable) else line * factor for line in counts)]
 
 
 def joint_counts(first: Rows, second: Rows) -> tuple[Ints, Ints]:

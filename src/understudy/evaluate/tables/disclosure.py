@@ -41,13 +41,7 @@ class Disclosure:
         """Shares of matches, and the promise of the release."""
         found = [_matches(pair.real, copy) for copy in pair.copies]
         values = [mean_outcome([one.unique for one in found]), mean_outcome([one.equal for one in found])]
-        halves = pair.halves
-        lines: list[Outcome]
-        if isinstance(halves, Unavailable):
-            lines = [halves, halves]
-        else:
-            between = _matches(*halves)
-            lines = [between.unique, between.equal]
+        lines = pair.between_halves(lambda one, other: _matches(one, other).outcomes, len(self.scales))
         scores = tuple(scale.score(value, line) for scale, value, line in zip(self.scales, values, lines, strict=True))
         notes = (pair.promise or NO_PROMISE, MEANING)
         rows = [[place + 1, *one.counts] for place, one in enumerate(found)]
@@ -65,6 +59,11 @@ class _Matches:
     unique: Outcome
     equal: Outcome
     counts: tuple[int, int, int]
+
+    @property
+    def outcomes(self) -> tuple[Outcome, Outcome]:
+        """In the order of the scales."""
+        return self.unique, self.equal
 
 
 def _matches(real: Rows, synthetic: Rows) -> _Matches:

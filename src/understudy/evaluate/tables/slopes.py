@@ -50,16 +50,14 @@ class Slopes:
         """Differences and agreement of slopes."""
         panel = self._panel(pair, pair.real, pair.copies)
         context.done(0.5)
-        halves = pair.halves
         shares = _joint_shares(pair, self.groups, pair.real, pair.copies)
-        values = [*_outcomes(panel), shares if isinstance(shares, Unavailable) else agreement(shares[1], shares[2])]
-        lines: list[Outcome]
-        if isinstance(halves, Unavailable):
-            lines = [halves] * len(self.scales)
-        else:
-            theirs = _joint_shares(pair, self.groups, halves[0], (halves[1],))
-            line = theirs if isinstance(theirs, Unavailable) else agreement(theirs[1], theirs[2])
-            lines = [*_outcomes(self._panel(pair, halves[0], (halves[1],))), line]
+        values = _outcomes(panel, shares)
+        lines = pair.between_halves(
+            lambda one, other: _outcomes(
+                self._panel(pair, one, (other,)), _joint_shares(pair, self.groups, one, (other,))
+            ),
+            len(self.scales),
+        )
         scores = tuple(scale.score(value, line) for scale, value, line in zip(self.scales, values, lines, strict=True))
         caption = "Slope of level y (first) on level x (second), largest difference first."
         details = [panel_detail(pair, panel, "levels", caption)]
@@ -72,8 +70,9 @@ class Slopes:
         return panel_of(pair, real, copies, slope_table, outcomes=chosen, both_ways=True)
 
 
-def _outcomes(panel: Panel) -> list[Outcome]:
-    return [panel.mean_difference(), panel.largest_difference(), panel.agreement()]
+def _outcomes(panel: Panel, shares: tuple[npt.NDArray[np.int64], Floats, Floats] | Unavailable) -> list[Outcome]:
+    joint = shares if isinstance(shares, Unavailable) else agreement(shares[1], shares[2])
+    return [panel.mean_difference(), panel.largest_difference(), panel.agreement(), joint]
 
 
 def check_columns(metric: str, columns: Sequence[str], schema: Schema) -> None:
