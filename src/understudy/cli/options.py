@@ -15,6 +15,7 @@ __all__ = [
     "Dataset",
     "Delta",
     "Epsilon",
+    "ExcelSafe",
     "Json",
     "LedgerFile",
     "Memory",
@@ -23,6 +24,7 @@ __all__ = [
     "PublicTable",
     "ReleaseFolder",
     "RowCount",
+    "RowsFile",
     "SchemaFile",
     "Seed",
     "Settings",
@@ -52,6 +54,10 @@ CopiesMode = Annotated[
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before anything is read.")]
 Dataset = Annotated[str | None, typer.Option("--dataset", help="Name of the table in the ledger.")]
 PublicTable = Annotated[Path | None, typer.Option("--public", help="A public table of the same form.")]
+RowsFile = Annotated[Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv or .tsv by suffix.")]
+ExcelSafe = Annotated[
+    bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="Same seed, same rows from the model. Noise has no seed.")]
 
 _UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}

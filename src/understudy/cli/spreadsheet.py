@@ -4,12 +4,30 @@ Spreadsheets run cells that start with =, +, -, @, a tab or a line break. Labels
 a released CSV could carry such a cell; an apostrophe in front makes it text. Numbers and dates are left as they are.
 """
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["safe_schema", "safe_table"]
+from understudy.errors import UsageError
+
+__all__ = ["check_safe", "safe_rows", "safe_schema", "safe_table"]
 
 _STARTS = r"^([=+\-@\t\r\n＝＋－＠])"
+
+
+def check_safe(path: Path, *, excel_safe: bool) -> None:
+    """Raises UsageError where `--excel-safe` is given for a file that no spreadsheet takes for text."""
+    if excel_safe and path.suffix.lower() not in (".csv", ".tsv"):
+        raise UsageError("--excel-safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
+
+
+def safe_rows(
+    schema: pa.Schema, pieces: Iterable[pa.Table], *, excel_safe: bool
+) -> tuple[pa.Schema, Iterable[pa.Table]]:
+    """Schema and tables to write: as they are, or with safe names and text if `--excel-safe` is given."""
+    return (safe_schema(schema), map(safe_table, pieces)) if excel_safe else (schema, pieces)
 
 
 def safe_schema(schema: pa.Schema) -> pa.Schema:

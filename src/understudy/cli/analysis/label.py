@@ -1,14 +1,12 @@
 """`understudy label`: private columns for records of your own, from a release that was made for that."""
 
 import secrets
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from understudy.cli.console import Debug, Quiet, shell
-from understudy.cli.options import ReleaseFolder, Seed
-from understudy.errors import UsageError
+from understudy.cli.options import ExcelSafe, ReleaseFolder, RowsFile, Seed
 
 __all__ = ["label"]
 
@@ -18,28 +16,25 @@ def label(
     records: Annotated[
         str, typer.Argument(metavar="RECORDS", help="Records with the public columns; CSV, TSV or Parquet.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv or .tsv by suffix.")],
+    out: RowsFile,
     seed: Seed = None,
     *,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to use.")] = 1,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="Pass on this column that the schema does not know; repeat it.")
     ] = None,
-    excel_safe: Annotated[
-        bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
-    ] = False,
+    excel_safe: ExcelSafe = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Fills in the private columns of public records. Post-processing: costs no budget, reads no private data."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.cli.spreadsheet import safe_schema, safe_table
+        from understudy.cli.spreadsheet import check_safe, safe_rows
         from understudy.release import Release
         from understudy.release.labelling.records import label_marks, labelled_file, private_columns
         from understudy.release.rows import write_rows
 
-        if excel_safe and out.suffix.lower() not in (".csv", ".tsv"):
-            raise UsageError("--excel-safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
+        check_safe(out, excel_safe=excel_safe)
         loaded = Release.load(release)
         fitted = loaded.fitted(copy)
         chosen = secrets.randbits(63) if seed is None else seed
@@ -47,9 +42,6 @@ def label(
         marks = loaded.marks() | label_marks(fitted)
         with place.running(("draw",)) as progress:
             progress.stage("draw", 0.0)
-            if excel_safe:
-                write_rows(out, safe_schema(schema), map(safe_table, pieces), marks)
-            else:
-                write_rows(out, schema, pieces, marks)
+            write_rows(out, *safe_rows(schema, pieces, excel_safe=excel_safe), marks)
             progress.stage("draw", 1.0)
         place.note(f"Wrote {out}; synthetic columns: {', '.join(private_columns(fitted))}.")
