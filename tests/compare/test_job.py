@@ -1,3 +1,5 @@
+import os
+from dataclasses import replace
 from pathlib import Path
 
 from understudy.compare.job import Found, Job, Outcome, read_outcome
@@ -23,5 +25,17 @@ def test_a_torn_or_absent_outcome_is_none(tmp_path: Path) -> None:
 
 def test_a_job_reads_back_as_it_was(tmp_path: Path) -> None:
     job = Job("t.csv", "s.yaml", "aim", {"rounds": "3"}, 1.0, 1e-9, None, 2, "resanitize", ("specks",), 7)
+    job = replace(
+        job, metric_options={"specks": {"terms": "main"}, "slopes": {"outcomes": ("a", "b")}}, formula="a ~ b"
+    )
     job.write(tmp_path / "job.json")
     assert Job.read(tmp_path / "job.json") == job
+
+
+def test_a_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        OUTCOME.write(tmp_path / "run.json")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "run.json").stat().st_mode & 0o777 == 0o600

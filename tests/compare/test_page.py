@@ -1,5 +1,7 @@
 from tests.compare.studies import made_up
 from understudy.compare.page import CONFIDENTIAL, build_page
+from understudy.compare.settings import Candidate, StudySettings
+from understudy.compare.study import Study
 from understudy.report.html import render_page
 from understudy.report.page import Lines
 
@@ -28,3 +30,13 @@ def test_curves_hold_one_series_for_each_method_with_scores() -> None:
 
 def test_a_study_with_nothing_in_it_is_still_a_page() -> None:
     assert "No method finished" in render_page(build_page(made_up({"a": []})))
+
+
+def test_the_page_says_who_had_the_public_table_and_which_options() -> None:
+    candidates = (Candidate.read("aim"), Candidate.read("independent"))
+    settings = StudySettings(candidates, (1.0,), 1e-9, metric_options={"marginals": {"ways": 2}}, formula="age ~ sex")
+    text = render_page(build_page(Study(settings, (), confidential=True, has_public=True)))
+    assert "A public table was given to aim. independent cannot use one and had none." in text
+    assert "marginals.ways=2" in text
+    assert "age ~ sex" in text
+    assert "public table was given" not in render_page(build_page(Study(settings, (), confidential=True)))

@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 from tests.compare.studies import made_up
+from understudy.compare.job import Found
 from understudy.compare.recommend import headlines, recommend
 
 
@@ -30,3 +33,10 @@ def test_one_repeat_is_said_not_to_rule_out_chance() -> None:
 def test_every_metric_has_one_headline() -> None:
     study = made_up({"a": [0.1] * 3}, other={"a": 1.0})
     assert headlines(study) == ("marginals: 2-way", "nist: score")
+
+
+def test_a_score_that_no_run_has_is_no_headline() -> None:
+    study = made_up({"one": [0.1] * 3, "two": [0.2] * 3})
+    empty = Found("marginals", "3-way", None, None, "lower", 0.0, "was not asked for")
+    runs = tuple(replace(run, outcome=replace(run.outcome, scores=(empty, *run.outcome.scores))) for run in study.runs)
+    assert headlines(replace(study, runs=runs)) == ("marginals: 2-way",)

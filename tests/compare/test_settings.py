@@ -1,6 +1,6 @@
 import pytest
 
-from understudy.compare.settings import Candidate, StudySettings
+from understudy.compare.settings import Candidate, StudySettings, plain_options
 from understudy.errors import UsageError
 
 AIM, LAPLACE = Candidate.read("aim"), Candidate.read("laplace")
@@ -24,6 +24,21 @@ def test_text_that_is_no_candidate_is_refused(text: str) -> None:
 def test_a_method_of_pure_epsilon_gets_no_delta() -> None:
     assert LAPLACE.budget(1.0, 1e-9).delta == 0.0
     assert AIM.budget(1.0, 1e-9).delta == 1e-9
+    assert Candidate.read("dpwgan").budget(1.0, 1e-9).delta == 1e-9  # pays in ε and δ by itself
+    assert LAPLACE.budget(1.0, 1e-9, open_labels=True).delta == 1e-9
+
+
+def test_only_some_methods_use_a_public_table() -> None:
+    assert AIM.uses_public
+    assert not LAPLACE.uses_public
+
+
+def test_options_of_metrics_are_values_that_can_be_written_down() -> None:
+    given = {"slopes": {"outcomes": ["age"]}, "pmse": {"draws": 3, "complexity": None}}
+    assert plain_options(given) == {"slopes": {"outcomes": ("age",)}, "pmse": {"draws": 3, "complexity": None}}
+    assert plain_options(None) == {}
+    with pytest.raises(UsageError, match=r"nist\.tests"):
+        plain_options({"nist": {"tests": object()}})
 
 
 def test_every_method_runs_once_before_any_runs_twice() -> None:
@@ -50,6 +65,10 @@ def test_names_that_look_alike_get_files_of_their_own() -> None:
         {"copies": 0},
         {"metrics": ()},
         {"seed": -1},
+        {"rows": 0},
+        {"rows": -1},
+        {"copies_mode": "again"},
+        {"delta": 1.0},
     ],
 )
 def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:

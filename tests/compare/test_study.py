@@ -1,9 +1,11 @@
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +18,8 @@ from understudy.compare.study import MARKER, StudyFolder, Tables
 from understudy.errors import UsageError
 
 SETTINGS = StudySettings((Candidate.read("independent"),), (1.0,))
-PRIVATE = Tables("people.csv")
+PRIVATE = Tables(table(20))
+ONE_RUN: Any = {"methods": ["independent"], "epsilons": [1.0], "repeats": 1, "metrics": ["marginals"]}
 
 
 def test_a_begun_study_goes_on_only_under_its_own_settings(tmp_path: Path) -> None:
@@ -26,7 +29,7 @@ def test_a_begun_study_goes_on_only_under_its_own_settings(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="other settings"):
         folder.open(StudySettings(SETTINGS.candidates, (2.0,)), SCHEMA, PRIVATE)
     with pytest.raises(UsageError, match="other settings"):
-        folder.open(SETTINGS, SCHEMA, Tables("people.csv", is_public=True))
+        folder.open(SETTINGS, SCHEMA, Tables(table(20), is_public=True))
 
 
 def test_a_begun_study_does_not_go_on_with_another_table(tmp_path: Path) -> None:
@@ -40,6 +43,71 @@ def test_a_begun_study_does_not_go_on_with_another_table(tmp_path: Path) -> None
         folder.open(SETTINGS, SCHEMA, Tables(rows))
 
 
+def test_a_frame_is_told_from_another_one_but_not_from_itself(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "study")
+    folder.open(SETTINGS, SCHEMA, Tables(table(20)))
+    folder.open(SETTINGS, SCHEMA, Tables(table(20).to_pandas()))
+    with pytest.raises(UsageError, match="another table"):
+        folder.open(SETTINGS, SCHEMA, Tables(table(21)))
+
+
+def test_another_public_table_is_refused(tmp_path: Path) -> None:
+    public = tmp_path / "public.parquet"
+    pq.write_table(table(30), public)
+    settings = StudySettings((Candidate.read("aim"), Candidate.read("independent")), (1.0,), 1e-9)
+    folder = StudyFolder(tmp_path / "study")
+    folder.open(settings, SCHEMA, Tables(table(20), str(public)))
+    assert json.loads((folder.place / "study.json").read_text())["public used by"] == ["aim"]
+    pq.write_table(table(31), public)
+    with pytest.raises(UsageError, match="another public table"):
+        folder.open(settings, SCHEMA, Tables(table(20), str(public)))
+
+
+def test_what_differs_is_named(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "study")
+    folder.open(SETTINGS, SCHEMA, PRIVATE)
+    other = StudySettings(SETTINGS.candidates, (1.0,), repeats=4, metric_options={"marginals": {"ways": 2}})
+    with pytest.raises(UsageError, match=r"other settings \(repeats, metric options\)"):
+        folder.open(other, SCHEMA, PRIVATE)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"format": "understudy st', "cannot be read"),
+        ("\x00\xff", "cannot be read"),
+        ("[1, 2]", "another program"),
+        ('{"format": "mine"}', "another program"),
+        ('{"format": "understudy study, format 1"}', "another version"),
+    ],
+)
+def test_a_damaged_or_foreign_study_says_what_to_do(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError, match=words) as raised:
+        StudyFolder(tmp_path).open(SETTINGS, SCHEMA, PRIVATE)
+    assert "new folder" in raised.value.problem.fix
+    assert [path.name for path in tmp_path.iterdir()] == ["study.json"]
+
+
+def test_a_study_that_was_killed_while_it_began_can_begin_again(tmp_path: Path) -> None:
+    (tmp_path / ".study.json.part").write_text('{"form')
+    StudyFolder(tmp_path).open(SETTINGS, SCHEMA, PRIVATE)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [MARKER, "runs", "study.json"]
+
+
+def test_two_processes_do_not_work_on_one_study(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "study")
+    folder.open(SETTINGS, SCHEMA, PRIVATE)
+    left = folder.place / ".work-gone"
+    left.mkdir()
+    with folder.held():
+        assert not left.exists()
+        with pytest.raises(UsageError, match="another process"), folder.held():
+            pass
+    with folder.held():
+        pass
+
+
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(UsageError, match="not a study"):
@@ -51,7 +119,35 @@ def test_a_confidential_study_is_marked_and_closed_to_others(tmp_path: Path) -> 
     folder = StudyFolder(tmp_path / "study")
     folder.open(SETTINGS, SCHEMA, PRIVATE)
     assert (folder.place / MARKER).read_text().startswith("NOT FOR RELEASE")
-    assert folder.place.stat().st_mode & 0o077 == 0
+    assert folder.place.stat().st_mode & 0o777 == 0o700
+
+
+def test_no_file_of_a_confidential_study_is_open_to_others(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        compare(table(60), SCHEMA, **ONE_RUN, out=tmp_path / "study")
+    finally:
+        os.umask(before)
+    modes = {
+        path.relative_to(tmp_path).as_posix(): path.stat().st_mode & 0o777
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
+    assert {"study/study.json", "study/results.parquet", "study/index.html", f"study/{MARKER}"} < set(modes)
+    assert len(modes) == 5
+    assert set(modes.values()) == {0o600}
+
+
+def test_the_copy_of_a_frame_is_closed_and_gone_afterwards(tmp_path: Path) -> None:
+    seen = []
+
+    class Watching:
+        def stage(self, name: str, done: float) -> None:
+            seen.extend(path.stat().st_mode & 0o777 for path in (tmp_path / "study").glob(".work-*/table.parquet"))
+
+    compare(table(60), SCHEMA, **ONE_RUN, out=tmp_path / "study", progress=Watching())
+    assert set(seen) == {0o600}
+    assert not list((tmp_path / "study").glob(".work-*"))
 
 
 def test_only_runs_that_ended_are_part_of_the_study(tmp_path: Path) -> None:
@@ -75,8 +171,10 @@ def test_a_study_that_was_killed_goes_on_and_keeps_what_it_had(tmp_path: Path) -
     running.send_signal(signal.SIGKILL)
     running.wait()
     before = {path.name: path.read_bytes() for path in (out / "runs").glob("*.json")}
-    assert kept.name in before
+    assert list(before) == [kept.name]  # the other run was cut off
     assert not (out / "index.html").exists()
+    first = read_outcome(kept)
+    assert first is not None
     found = compare(
         tmp_path / "people.parquet",
         SCHEMA,
@@ -91,6 +189,10 @@ def test_a_study_that_was_killed_goes_on_and_keeps_what_it_had(tmp_path: Path) -
     assert {name: after[name] for name in before} == before
     assert (out / "index.html").is_file()
     assert pq.read_table(out / "results.parquet").equals(found.frame())
+    rows = [row for row in found.frame().to_pylist() if row["candidate"] == "independent"]
+    assert [(row["score"], row["value"], row["seconds"]) for row in rows] == [
+        (one.score, one.value, first.seconds) for one in first.scores
+    ]
 
 
 def _first_outcome(place: Path) -> Path:
@@ -103,10 +205,9 @@ def _first_outcome(place: Path) -> Path:
 
 
 def test_a_run_that_went_past_its_limit_is_tried_again(tmp_path: Path) -> None:
-    asked = {"methods": ["independent"], "epsilons": [1.0], "repeats": 1, "metrics": ["marginals"]}
     pq.write_table(table(60), tmp_path / "people.parquet")
     statuses = []
     for seconds in (0.05, 600.0):
-        found = compare(tmp_path / "people.parquet", SCHEMA, **asked, seconds=seconds, out=tmp_path / "study")
+        found = compare(tmp_path / "people.parquet", SCHEMA, **ONE_RUN, seconds=seconds, out=tmp_path / "study")
         statuses.append([run.outcome.status for run in found.study.runs])
     assert statuses == [["time"], ["done"]]

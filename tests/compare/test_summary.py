@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from tests.compare.studies import made_up
-from understudy.compare.summary import agreements, judging, levels, ranks, tidy
+from understudy.compare.summary import agreements, failures, judging, levels, ranks, tidy
 
 
 def test_means_come_with_the_interval_of_students_t() -> None:
@@ -40,3 +40,11 @@ def test_the_tidy_table_keeps_runs_without_scores() -> None:
     assert {row["status"] for row in rows if row["candidate"] == "slow"} == {"time"}
     assert all(row["value"] is None for row in rows if row["candidate"] == "slow")
     assert math.isclose(sum(row["value"] for row in rows if row["value"] is not None), 0.3)
+
+
+def test_runs_without_scores_are_told_with_their_reason() -> None:
+    study = made_up({"slow": [], "half": [0.1], "fast": [0.1, 0.1, 0.1]})
+    assert failures(study) == (
+        "slow at ε = 1 (3 runs, time): was still running.",
+        "half at ε = 1 (2 runs, time): was still running.",
+    )

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -40,3 +41,10 @@ def test_our_own_refusals_become_outcomes_with_their_reason(tmp_path: Path) -> N
     assert outcome.status == "failed"
     assert "delta" in outcome.reason or "δ" in outcome.reason
     assert outcome.scores == ()
+
+
+def test_options_of_metrics_reach_the_scores(tmp_path: Path) -> None:
+    asked = replace(job(tmp_path, "independent"), metric_options={"marginals": {"ways": 1}})
+    values = {score.score: score.value for score in run_job(asked).scores}
+    assert values["one_way_mean"] is not None
+    assert values["two_way_mean"] is None

@@ -1,6 +1,7 @@
 """The folder of an evaluation: complete, marked, private to its owner, and never in a release."""
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow.csv as pacsv
@@ -9,7 +10,7 @@ import pytest
 from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from understudy.errors import UsageError
 from understudy.evaluate import Evaluation, evaluate
-from understudy.evaluate.store import MARKER, refuse_release_folder
+from understudy.evaluate.store import MARKER, refuse_release_folder, write_closed
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,22 @@ def test_every_number_is_there(found: Evaluation, tmp_path: Path) -> None:
     for name, table in found.tables().items():
         assert pacsv.read_csv(folder / "tables" / f"{name}.csv").num_rows == table.num_rows
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_no_file_is_open_to_others(found: Evaluation, tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        found.save(tmp_path / "folder")
+        found.save(tmp_path / "report.html")
+        write_closed(tmp_path / "one", b"first")
+        write_closed(tmp_path / "one", b"second")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "one").read_bytes() == b"second"
+    below = list(tmp_path.rglob("*"))
+    assert {path.stat().st_mode & 0o777 for path in below if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in below if path.is_dir()} == {0o700}
+    assert (tmp_path / "folder" / "manifest.json").is_file()
 
 
 def test_never_over_something(found: Evaluation, tmp_path: Path) -> None:

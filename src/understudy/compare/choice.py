@@ -8,6 +8,7 @@ the others, and which one was chosen. Comparing without paying (`compare`) is co
 """
 
 import itertools
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.codec.table_codec import TableCodec
-from understudy.compare.job import write_json
 from understudy.compare.settings import Candidate
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
@@ -32,7 +32,7 @@ from understudy.progress import Progress, silent
 from understudy.release.release import Release
 from understudy.release.statement import digest_of
 from understudy.release.wording import charge_note
-from understudy.schema import Schema, Unit
+from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
 from understudy.synthesizer import synthesize
 from understudy.synthesizer.account import unit_words
 from understudy.synthesizer.design import Design
@@ -85,7 +85,7 @@ def choose(
     """Runs every method, then draws the best one privately. Costs (K ε + ε_choice, K δ) for K methods, all charged.
 
     Args:
-        data, schema: the private table, and what it may contain (nothing left open: labels and bins must be given).
+        data, schema: the private table, and what it may contain (no open labels, no private bins).
         methods: candidates, each a name with options as in "steps layers=2".
         epsilon, delta: budget of each candidate's release.
         choice_epsilon: budget of the choice.
@@ -116,7 +116,8 @@ def choose(
     paid = sum(grant.epsilon for _, grant in grants) + choice_epsilon, sum(grant.delta for _, grant in grants)
     found = Choice(chosen, releases, Budget(*paid))
     if folder is not None:
-        write_json(folder / "choice.json", found.document())
+        text = json.dumps(found.document(), indent=1, allow_nan=False)
+        (folder / "choice.json").write_text(text + "\n", encoding="utf-8")
     return found
 
 
@@ -198,11 +199,24 @@ def _free(schema: Schema) -> Schema:
 def _check(candidates: Sequence[Candidate], schema: Schema) -> None:
     if len(candidates) < 2 or len({one.name for one in candidates}) < len(candidates):
         raise UsageError("methods", "must name at least two different methods.")
+    _check_nothing_open(schema)
     codec = TableCodec.of(schema)
     cells = sum(codec.domain.cells(clique) for clique in _pairs(codec))
     if cells > MOST_CELLS:
         fix = "Use coarser bins or fewer columns."
         raise ResourceError("choice: all pairs of columns", 8 * cells * len(candidates), 8 * MOST_CELLS, fix)
+
+
+def _check_nothing_open(schema: Schema) -> None:
+    """Raises if a release would first settle labels or bins: each its own, so that no two could be put side by side."""
+    opened = [column.name for column in schema.modelled if isinstance(column, OpenCategory)]
+    cut = [column.name for column in schema.modelled if isinstance(getattr(column, "bins", None), PrivateBins)]
+    if opened or cut:
+        parts = [("an open list of labels", opened), ("private bins", cut)]
+        named = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
+        rule = f"a private choice needs a schema that leaves nothing to be settled privately, but this one has {named}."
+        fix = "List the labels and give edges or a number of even bins in the schema, or choose on a public table."
+        raise UsageError("schema", rule, fix)
 
 
 def _check_covered(

@@ -2,31 +2,34 @@
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import SupportsFloat, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from understudy.compare.check import check_place, check_study
 from understudy.compare.page import build_page
 from understudy.compare.recommend import Recommendation, recommend
-from understudy.compare.settings import Candidate, StudySettings
+from understudy.compare.settings import Candidate, StudySettings, leaves_labels_open, plain_options
 from understudy.compare.study import Study, StudyFolder, Tables, run_study
-from understudy.compare.summary import tidy
+from understudy.compare.summary import failures, tidy
 from understudy.compare.watch import Limits
 from understudy.errors import UsageError
-from understudy.evaluate.registry import metric as metric_of
-from understudy.evaluate.store import refuse_release_folder
-from understudy.progress import Progress
+from understudy.evaluate.store import write_closed
+from understudy.progress import Progress, silent
 from understudy.report.html import render_page
 from understudy.schema import Schema
 
-__all__ = ["METRICS", "Comparison", "carry_out", "compare"]
+__all__ = ["METRICS", "Comparison", "compare"]
 
 METRICS = ("marginals", "specks")
 SECONDS = 3600.0
 MEMORY = 2**34
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,11 @@ class Comparison:
         """A method for each ε, with its grounds."""
         return recommend(self.study)
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Which runs have no scores, and why, in plain words."""
+        return failures(self.study)
+
 
 def compare(
     data: object,
@@ -57,6 +65,8 @@ def compare(
     copies: int = 1,
     copies_mode: str = "resample",
     metrics: Sequence[str] = METRICS,
+    options: Mapping[str, Mapping[str, object]] | None = None,
+    formula: str | None = None,
     rows: int | None = None,
     seed: int = 0,
     seconds: float = SECONDS,
@@ -75,52 +85,67 @@ def compare(
         data, schema: the table and what it may contain.
         methods: names, each with its options as in "steps layers=2".
         epsilons, delta, repeats, copies, copies_mode, rows: what is run; methods of pure ε are run without δ.
-        metrics, seed: what is scored; seed of drawing rows and of scoring.
+        metrics, options, formula, seed: what is scored, as `evaluate` takes it; seed of drawing rows and of scoring.
         seconds, memory_bytes: limits of one run; a run that goes past them ends as such and the study goes on.
-        public: a public table for methods that use one.
+        public: a public table, given to those methods that use one.
         public_proxy: the table itself is public, so the study is not confidential.
         out: the study's folder. One begun before under the same settings is taken up where it stopped.
     """
+    asked = (delta, repeats, copies, copies_mode, _listed("metrics", metrics), rows, seed)
     settings = StudySettings(
-        tuple(Candidate.read(text) for text in methods),
-        tuple(map(float, epsilons)),
-        delta=delta,
-        repeats=repeats,
-        copies=copies,
-        copies_mode=copies_mode,
-        metrics=tuple(metrics),
-        rows=rows,
-        seed=seed,
+        tuple(Candidate.read(text) for text in _listed("methods", methods)),
+        tuple(_number(epsilon) for epsilon in _listed("epsilons", epsilons)),
+        *asked,
+        plain_options(options),
+        formula,
+        leaves_labels_open(schema),
     )
     tables = Tables(data, None if public is None else str(public), public_proxy)
-    return carry_out(tables, schema, settings, Limits(seconds, memory_bytes), out=out, progress=progress)
+    return _carried_out(tables, schema, settings, Limits(seconds, memory_bytes), out=out, told=progress or silent)
 
 
-def carry_out(
+def _listed(name: str, values: Sequence[Item]) -> tuple[Item, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UsageError(name, f"must be a list, got {values!r}.", f"As in {name}=[{values!r}].")
+    return tuple(values)
+
+
+def _number(epsilon: object) -> float:
+    """ε as one kind of number, so that 1 and 1.0 are the same run."""
+    if isinstance(epsilon, str | bytes | bool) or not isinstance(epsilon, SupportsFloat):
+        raise UsageError("epsilons", f"must be numbers, got {epsilon!r}.")
+    return float(epsilon)
+
+
+def _carried_out(
     tables: Tables,
     schema: Schema,
     settings: StudySettings,
     limits: Limits,
     *,
     out: str | Path | None,
-    progress: Progress | None = None,
+    told: Progress,
 ) -> Comparison:
-    """The study under these settings, begun or taken up again."""
-    for name in settings.metrics:
-        metric_of(name)
-    if not limits.seconds > 0 or limits.bytes < 2**20:
-        given = f"{limits.seconds!r} s and {limits.bytes!r} bytes"
-        raise UsageError("limits", f"must be above 0 s and 1 MiB, got {given}.")
+    """The study under these settings, begun or taken up again; nothing is written before everything was checked."""
+    told.stage("check", 0.0)
+    if out is not None:
+        check_place(Path(out))
+    check_study(tables, schema, settings, limits)
     place = Path(tempfile.mkdtemp(prefix="understudy-study-")) if out is None else Path(out)
-    confidential = not tables.is_public
-    refuse_release_folder(place)
     folder = StudyFolder(place)
     try:
         folder.open(settings, schema, tables)
-        run_study(tables, schema, settings, folder, limits, progress=progress)
-        study = folder.study(settings, confidential=confidential, title=schema.title)
-        if out is not None:
-            _write(study, place)
+        told.stage("check", 1.0)
+        with folder.held():
+            run_study(tables, schema, settings, folder, limits, progress=told)
+            study = folder.study(
+                settings,
+                confidential=not tables.is_public,
+                title=schema.title,
+                has_public=tables.public is not None,
+            )
+            if out is not None:
+                _write(study, place)
     finally:
         if out is None:
             shutil.rmtree(place, ignore_errors=True)
@@ -128,5 +153,12 @@ def carry_out(
 
 
 def _write(study: Study, place: Path) -> None:
-    pq.write_table(tidy(study), place / "results.parquet")
-    (place / "index.html").write_text(render_page(build_page(study)), encoding="utf-8")
+    """The tidy table and the page; of a confidential study, for their owner alone."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(tidy(study), sink)
+    page = render_page(build_page(study)).encode()
+    for name, content in (("results.parquet", sink.getvalue().to_pybytes()), ("index.html", page)):
+        if study.confidential:
+            write_closed(place / name, content)
+        else:
+            (place / name).write_bytes(content)

@@ -1,11 +1,13 @@
 """Job: what one run of a study is told, and what it leaves behind, as JSON files in the study's folder."""
 
 import json
-import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from understudy.compare.settings import Plain, plain_options
+from understudy.evaluate.store import write_closed
 
 __all__ = ["Found", "Job", "Outcome", "read_outcome", "write_json"]
 
@@ -28,6 +30,8 @@ class Job:
     metrics: tuple[str, ...]
     seed: int
     public: str | None = None
+    metric_options: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
+    formula: str | None = None
 
     def write(self, path: Path) -> None:
         """Writes the job for the process that runs it."""
@@ -37,7 +41,8 @@ class Job:
     def read(cls, path: Path) -> "Job":
         """Reads what `write` wrote."""
         document = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**(document | {"metrics": tuple(document["metrics"])}))
+        exact = {"metrics": tuple(document["metrics"]), "metric_options": plain_options(document["metric_options"])}
+        return cls(**(document | exact))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +85,5 @@ def read_outcome(path: Path) -> Outcome | None:
 
 
 def write_json(path: Path, document: object) -> None:
-    """Writes plain values beside the place, syncs them, and renames once."""
-    beside = path.with_name(f".{path.name}.part")
-    with beside.open("w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1, allow_nan=False)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.rename(path)
+    """Writes plain values in one step, for their owner alone."""
+    write_closed(path, json.dumps(document, indent=1, allow_nan=False).encode())

@@ -152,10 +152,25 @@ def _unfinished(study: Study) -> Section:
 
 def _how(study: Study) -> Section:
     settings = study.settings
-    items = (
+    items = [
         f"δ = {settings.delta:g}; methods that give pure ε only were run with δ = 0, a stronger promise.",
         f"{settings.repeats} repeats, each with fresh noise; {settings.copies} copies a run ({settings.copies_mode}).",
         "Each run in a process of its own, under a limit of time and memory.",
         f"Seed of drawing rows and of scoring: {settings.seed}. Noise has no seed, so a new study gives other numbers.",
-    )
-    return Section("How it was done", "What was run?", (Items(items),))
+    ]
+    if study.has_public:
+        items.append(_public(study))
+    given = [f"{name}.{key}={value}" for name, own in settings.metric_options.items() for key, value in own.items()]
+    if given:
+        items.append(f"Options of metrics: {', '.join(given)}.")
+    if settings.formula is not None:
+        items.append(f"Model of regression and ci_overlap: {settings.formula}.")
+    return Section("How it was done", "What was run?", (Items(tuple(items)),))
+
+
+def _public(study: Study) -> str:
+    """Who was given the public table."""
+    names = study.settings.candidates
+    users, others = [one.name for one in names if one.uses_public], [one.name for one in names if not one.uses_public]
+    rest = f" {', '.join(others)} cannot use one and had none." if others else ""
+    return f"A public table was given to {', '.join(users)}.{rest}"

@@ -25,12 +25,13 @@ class Recommendation:
 
 
 def headlines(study: Study) -> tuple[str, ...]:
-    """The first score of every metric that judges, by which methods are ranked together."""
+    """The first score of every metric that judges and has a value, by which methods are ranked together."""
+    scores = [one for run in study.runs for one in run.outcome.scores if one.direction != "none"]
+    known = {(one.metric, one.score) for one in scores if one.value is not None}
     names: dict[str, str] = {}
-    for run in study.runs:
-        for one in run.outcome.scores:
-            if one.direction != "none":
-                names.setdefault(one.metric, f"{one.metric}: {one.score}")
+    for one in scores:
+        if (one.metric, one.score) in known:
+            names.setdefault(one.metric, f"{one.metric}: {one.score}")
     return tuple(names.values())
 
 

@@ -7,14 +7,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Self
 
 from understudy.errors import UsageError
-from understudy.mechanisms.registry import mechanism
+from understudy.mechanisms.registry import mechanism, spends_delta, uses_public
 from understudy.privacy.cost import Budget
+from understudy.schema import OpenCategory, Schema
+from understudy.synthesizer.design import Copies
 
-__all__ = ["Candidate", "Cell", "StudySettings"]
+__all__ = ["Candidate", "Cell", "Plain", "StudySettings", "leaves_labels_open", "plain_options"]
 
-SMALLEST_SECONDS = 1.0
-SMALLEST_BYTES = 2**26
 MOST_CELLS = 100_000
+
+
+Plain = str | int | float | bool | None | tuple[str | int | float | bool, ...]
+"""What an option of a metric may be, so that it can be written down and compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,19 @@ class Candidate:
             options[key] = value
         return cls(" ".join(words), words[0], options)
 
-    def budget(self, epsilon: float, delta: float) -> Budget:
-        """What the method is granted: a method that gives pure ε only is not given a δ it could not use."""
-        kinds = mechanism(self.method, dict(self.options)).currencies
-        return Budget(epsilon, delta if "concentrated" in kinds else 0.0)
+    def budget(self, epsilon: float, delta: float, *, open_labels: bool = False) -> Budget:
+        """What the method is granted: one that gives pure ε only is not given a δ it could not use.
+
+        Labels that the schema leaves open are discovered under δ, whatever the method.
+        """
+        method = mechanism(self.method, dict(self.options))
+        takes = open_labels or spends_delta(method) or "concentrated" in method.currencies
+        return Budget(epsilon, delta if takes else 0.0)
+
+    @property
+    def uses_public(self) -> bool:
+        """Whether the method can use a public table."""
+        return uses_public(mechanism(self.method, dict(self.options)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +93,29 @@ class StudySettings:
     metrics: tuple[str, ...] = ("marginals", "specks")
     rows: int | None = None
     seed: int = 0
+    metric_options: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
+    formula: str | None = None
+    open_labels: bool = False
 
     def __post_init__(self) -> None:
         _check_some("methods", [one.name for one in self.candidates])
         _check_some("epsilons", self.epsilons)
         _check_some("metrics", self.metrics)
-        for name, value, least in (("repeats", self.repeats, 1), ("copies", self.copies, 1), ("seed", self.seed, 0)):
-            if type(value) is not int or value < least:
-                raise UsageError(name, f"must be a whole number from {least}, got {value!r}.")
+        if type(self.repeats) is not int or self.repeats < 1:
+            raise UsageError("repeats", f"must be a whole number from 1, got {self.repeats!r}.")
+        Copies(self.copies, self.copies_mode, self.rows, self.seed)
+        if self.rows == 0:
+            raise UsageError("rows", "must be 1 or more: a table without rows has no scores.")
         if len(self.candidates) * len(self.epsilons) * self.repeats > MOST_CELLS:
             raise UsageError("study", f"has more than {MOST_CELLS:,} runs.", "Compare fewer methods, ε or repeats.")
         for candidate in self.candidates:
             for epsilon in self.epsilons:
-                candidate.budget(epsilon, self.delta)
+                Budget(epsilon, self.delta)
+                self.budget(candidate, epsilon)
+
+    def budget(self, candidate: Candidate, epsilon: float) -> Budget:
+        """What a method is granted in one run at that ε."""
+        return candidate.budget(epsilon, self.delta, open_labels=self.open_labels)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -108,6 +131,32 @@ class StudySettings:
         """The settings as plain values."""
         document: dict[str, object] = json.loads(json.dumps(asdict(self)))
         return document
+
+
+def leaves_labels_open(schema: Schema) -> bool:
+    """Whether labels must be discovered, which takes δ."""
+    return any(isinstance(column, OpenCategory) for column in schema.modelled)
+
+
+def plain_options(options: Mapping[str, Mapping[str, object]] | None) -> dict[str, dict[str, Plain]]:
+    """Options of metrics as values that can be written down: lists become tuples.
+
+    >>> plain_options({"slopes": {"outcomes": ["age", "sex"]}})
+    {'slopes': {'outcomes': ('age', 'sex')}}
+    """
+    return {
+        metric: {option: _plain(value, f"{metric}.{option}") for option, value in given.items()}
+        for metric, given in (options or {}).items()
+    }
+
+
+def _plain(value: object, where: str) -> Plain:
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(one, str | int | float | bool) for one in value):
+        return tuple(value)
+    rule = f"must be text, a number, or a list of those, got {type(value).__name__}."
+    raise UsageError(f"option {where!r}", rule, "A study writes its options down and hands them to its runs.")
 
 
 def _check_some(name: str, values: Sequence[object]) -> None:

@@ -1,37 +1,41 @@
 """Study: every method at every ε, each run in a process of its own, in a folder that survives a kill at any moment.
 
-The folder holds `study.json` (settings and a digest of the schema), `runs/` (one outcome for each finished run),
+The folder holds `study.json` (settings, digests of schema and tables), `runs/` (one outcome for each finished run),
 `results.parquet`, and `index.html`. A run's outcome appears in one step, so what is there is finished, and what is not
 there is run again. Confidential: scores compare with the private table, and noise of all these runs together was not
 paid for. A study on a public table of the same schema (`public_proxy`) costs nothing and may be shown.
 """
 
-import hashlib
+import contextlib
+import fcntl
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from understudy.compare.fingerprint import columns_read, fingerprint
 from understudy.compare.job import Job, Outcome, read_outcome, write_json
-from understudy.compare.settings import Cell, StudySettings
+from understudy.compare.settings import Candidate, Cell, StudySettings
 from understudy.compare.watch import Limits, watched
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
+from understudy.evaluate.store import CLOSED_FILE, CLOSED_FOLDER, MARKER, write_closed
 from understudy.progress import Progress, silent
 from understudy.release.statement import digest_of
 from understudy.schema import Schema
 
 __all__ = ["Finished", "Study", "StudyFolder", "Tables", "run_study"]
 
-FORMAT = "understudy study, format 1"
-MARKER = "NOT-FOR-RELEASE.txt"
+KIND = "understudy study"
+FORMAT = f"{KIND}, format 2"
+WORK = ".work-"
 SEED_STEP = 1_000_003
 
 
@@ -42,6 +46,10 @@ class Tables:
     data: object
     public: str | None = None
     is_public: bool = False
+
+    def public_for(self, candidate: Candidate) -> str | None:
+        """The public table, for a method that uses one."""
+        return self.public if candidate.uses_public else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,8 @@ class Study:
     runs: tuple[Finished, ...]
     confidential: bool
     title: str = ""
+    has_public: bool = False
+    """Whether methods that use a public table were given one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,42 +91,96 @@ class StudyFolder:
         """Begins the study, or goes on with it if it was begun under the same settings, on the same tables.
 
         Raises:
-            UsageError: if the folder holds something else, or a study with other settings or tables.
+            UsageError: if the folder holds something else, a damaged study, or one with other settings or tables.
         """
-        confidential = not tables.is_public
+        users = [one.name for one in settings.candidates if one.uses_public]
         document = {
             "format": FORMAT,
-            "confidential": confidential,
+            "confidential": not tables.is_public,
             "schema": digest_of(schema),
             "settings": settings.to_json(),
-            "table": _mark(tables.data),
-            "public": None if tables.public is None else _mark(tables.public),
+            "table": fingerprint(tables.data, schema),
+            "public": None if tables.public is None else fingerprint(tables.public, schema),
+            "public used by": [] if tables.public is None else users,
         }
         begun = self.place / "study.json"
-        if begun.is_file():
-            if json.loads(begun.read_text(encoding="utf-8")) != document:
-                rule = "holds a study with other settings, another schema or another table."
-                raise UsageError(f"output {str(self.place)!r}", rule, "Give a new folder, or the same as before.")
-            return
-        if self.place.exists() and any(self.place.iterdir()):
+        if begun.exists():
+            _require_same(_read(begun), document, self.place)
+        elif self.place.exists() and any(path.name != ".study.json.part" for path in self.place.iterdir()):
             raise UsageError(f"output {str(self.place)!r}", "exists and is not a study.", "Give a new folder.")
-        self.runs.mkdir(parents=True, exist_ok=True)
-        if confidential:
-            self.place.chmod(0o700)
-            (self.place / MARKER).write_text(_NOTICE, encoding="utf-8")
-        write_json(begun, document)
+        else:
+            self.place.mkdir(parents=True, exist_ok=True)
+            if not tables.is_public:
+                self.place.chmod(CLOSED_FOLDER)
+            write_json(begun, document)
+        self.runs.mkdir(exist_ok=True)
+        if not tables.is_public:
+            self.runs.chmod(CLOSED_FOLDER)
+            write_closed(self.place / MARKER, _NOTICE.encode())
 
-    def study(self, settings: StudySettings, *, confidential: bool, title: str) -> Study:
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps the study to this process until the block ends; a process that is killed lets go of it.
+
+        Raises:
+            UsageError: if another process is running this study.
+        """
+        with (self.place / "study.json").open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                where = f"output {str(self.place)!r}"
+                raise UsageError(where, "is being worked on by another process.", "Wait for it.") from None
+            for left in self.place.glob(f"{WORK}*"):  # of a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            yield
+
+    def study(self, settings: StudySettings, *, confidential: bool, title: str, has_public: bool = False) -> Study:
         """What has ended so far."""
         read = ((cell, read_outcome(self.outcome(cell))) for cell in settings.cells)
         runs = tuple(Finished(cell, outcome) for cell, outcome in read if outcome is not None)
-        return Study(settings, runs, confidential, title)
+        return Study(settings, runs, confidential, title, has_public)
 
 
 _NOTICE = (
     "NOT FOR RELEASE. The scores in this folder were computed from the private table, run after run; no privacy\n"
     "guarantee covers them, and choosing a method by them is not covered either. Keep it where the table is kept.\n"
 )
+
+
+def _read(begun: Path) -> Mapping[str, object]:
+    """What a study was begun with."""
+    where = f"output {str(begun.parent)!r}"
+    try:
+        document = json.loads(begun.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        rule = "holds a study.json that cannot be read, so it is not known what was run there."
+        raise UsageError(where, rule, "Restore that file, or give a new folder.") from None
+    if not isinstance(document, dict) or not str(document.get("format")).startswith(KIND):
+        raise UsageError(where, "holds a study.json of another program.", "Give a new folder.")
+    if document["format"] != FORMAT:
+        rule = "holds a study of another version of understudy."
+        raise UsageError(where, rule, "Go on with that version, or give a new folder.")
+    return document
+
+
+def _require_same(before: Mapping[str, object], now: Mapping[str, object], place: Path) -> None:
+    """Raises if the study was begun with something else, and says with what."""
+    words = {
+        "settings": "other settings",
+        "schema": "another schema",
+        "table": "another table",
+        "public": "another public table",
+    }
+    apart = [words.get(key, words["settings"]) for key in now if before.get(key) != now[key]]
+    if not apart:
+        return
+    found, asked = before.get("settings"), now["settings"]
+    if isinstance(found, dict) and isinstance(asked, dict):
+        names = [key.replace("_", " ") for key in asked if found.get(key) != asked[key]]
+        apart = [f"{one} ({', '.join(names)})" if one == words["settings"] and names else one for one in apart]
+    rule = f"holds a study that was begun with {' and '.join(dict.fromkeys(apart))}."
+    raise UsageError(f"output {str(place)!r}", rule, "Give a new folder, or the same as before.")
 
 
 def run_study(
@@ -132,10 +196,10 @@ def run_study(
     told = progress or silent
     waiting = [cell for cell in settings.cells if not _ended(read_outcome(folder.outcome(cell)))]
     done = len(settings.cells) - len(waiting)
-    with _files(tables.data, schema) as (rows, declared):
+    with _files(tables.data, schema, folder.place) as (rows, declared):
         for cell in waiting:
             told.stage("measure", done / len(settings.cells))
-            budget = cell.candidate.budget(cell.epsilon, settings.delta)
+            budget = settings.budget(cell.candidate, cell.epsilon)
             job = Job(
                 table=rows,
                 schema=declared,
@@ -148,7 +212,9 @@ def run_study(
                 copies_mode=settings.copies_mode,
                 metrics=settings.metrics,
                 seed=settings.seed + SEED_STEP * cell.repeat,
-                public=tables.public,
+                public=tables.public_for(cell.candidate),
+                metric_options=settings.metric_options,
+                formula=settings.formula,
             )
             _run(job, folder.outcome(cell), limits)
             done += 1
@@ -158,20 +224,6 @@ def run_study(
 def _ended(outcome: Outcome | None) -> bool:
     """Whether a run need not be tried again: it has scores, or was refused. Limits may be wider, faults gone."""
     return outcome is not None and outcome.status in ("done", "refused")
-
-
-def _mark(table: object) -> str:
-    """What tells one table from another when a study is taken up again: a file's digest, else its name or form.
-
-    It stays in the study's folder, which is as confidential as the table.
-    """
-    if not isinstance(table, str | os.PathLike):
-        return f"frame of {type(table).__module__.partition('.')[0]}"
-    path = Path(table)
-    if not path.is_file():
-        return os.fspath(table)
-    with path.open("rb") as file:
-        return f"sha256 {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def _run(job: Job, target: Path, limits: Limits) -> None:
@@ -194,24 +246,21 @@ def _run(job: Job, target: Path, limits: Limits) -> None:
     outcome.write(target)
 
 
-@contextmanager
-def _files(table: object, schema: Schema) -> Iterator[tuple[str, str]]:
-    """Table and schema as files for the processes; a frame is written to a private temporary file and removed."""
-    with tempfile.TemporaryDirectory() as place:
-        declared = Path(place) / "schema.yaml"
+@contextlib.contextmanager
+def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, str]]:
+    """Table and schema as files for the processes; a frame is written into the study's folder and removed."""
+    with tempfile.TemporaryDirectory(prefix=WORK, dir=place) as work:
+        declared = Path(work) / "schema.yaml"
         schema.to_yaml(declared)
         if isinstance(table, str | os.PathLike):
             yield os.fspath(table), str(declared)
             return
-        rows = Path(place) / "table.parquet"
+        rows = Path(work) / "table.parquet"
+        rows.touch(CLOSED_FILE)
         pq.write_table(_written(open_table(table, schema), schema), rows)
         yield str(rows), str(declared)
 
 
 def _written(table: PrivateTable, schema: Schema) -> pa.Table:
-    """The columns a run reads: those that are modelled, and who the rows belong to."""
-    names = [column.name for column in schema.modelled]
-    if schema.unit.column is not None and schema.unit.column not in names:
-        names.append(schema.unit.column)
-    parts = [pa.table(dict(batch)) for _, batch in table.batches(names)]
+    parts = [pa.table(dict(batch)) for _, batch in table.batches(columns_read(schema))]
     return pa.concat_tables(parts)

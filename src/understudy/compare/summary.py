@@ -11,7 +11,7 @@ from scipy import stats
 from understudy.compare.settings import Cell
 from understudy.compare.study import Study
 
-__all__ = ["Agreement", "Level", "agreements", "judging", "levels", "ranks", "tidy"]
+__all__ = ["Agreement", "Level", "agreements", "failures", "judging", "levels", "ranks", "tidy"]
 
 CONFIDENCE = 0.95
 
@@ -60,6 +60,20 @@ def tidy(study: Study) -> pa.Table:
             for name, value in zip(_TIDY.names, (*facts, *ends, *row), strict=True):
                 columns[name].append(value)
     return pa.table(columns, schema=_TIDY)
+
+
+def failures(study: Study) -> tuple[str, ...]:
+    """Runs that ended without scores and why, runs of one method with the same reason taken together."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for run in study.runs:
+        if run.outcome.status != "done":
+            key = (run.cell.candidate.name, run.outcome.status, run.outcome.reason)
+            found.setdefault(key, []).append(run.cell.epsilon)
+    return tuple(
+        f"{name} at ε = {', '.join(f'{epsilon:g}' for epsilon in dict.fromkeys(places))} "
+        f"({len(places)} {'run' if len(places) == 1 else 'runs'}, {status}): {reason}"
+        for (name, status, reason), places in found.items()
+    )
 
 
 def levels(study: Study) -> tuple[Level, ...]:
@@ -127,7 +141,7 @@ _TIDY = pa.schema(
 
 
 def _delta(study: Study, cell: Cell) -> float:
-    return cell.candidate.budget(cell.epsilon, study.settings.delta).delta
+    return study.settings.budget(cell.candidate, cell.epsilon).delta
 
 
 def _level(key: tuple[str, str, str, str, float], values: list[float], lines: list[float]) -> Level:

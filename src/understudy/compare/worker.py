@@ -40,7 +40,15 @@ def run_job(job: Job) -> Outcome:
         tables = release.tables
         seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - spent
         peak = _peak_bytes()
-        evaluation = evaluate(job.table, tables, schema, metrics=job.metrics, seed=job.seed)
+        evaluation = evaluate(
+            job.table,
+            tables,
+            schema,
+            metrics=job.metrics,
+            options=job.metric_options,
+            formula=job.formula,
+            seed=job.seed,
+        )
     except ResourceError as error:
         return Outcome("refused", str(error), time.perf_counter() - begun, time.process_time() - spent, _peak_bytes())
     except UnderstudyError as error:

@@ -13,7 +13,17 @@ from understudy.evaluate.page import build_report
 from understudy.release.folder import check_free, published
 from understudy.report.html import render_page
 
-__all__ = ["MARKER", "check_place", "numbers_beside", "refuse_release_folder", "save_evaluation"]
+__all__ = [
+    "CLOSED_FILE",
+    "CLOSED_FOLDER",
+    "MARKER",
+    "check_place",
+    "close_to_others",
+    "numbers_beside",
+    "refuse_release_folder",
+    "save_evaluation",
+    "write_closed",
+]
 
 MARKER = "NOT-FOR-RELEASE.txt"
 EXPLANATION = (
@@ -22,6 +32,7 @@ EXPLANATION = (
 )
 RELEASE_FILE = "statement.json"
 REPORT = "report.html"
+CLOSED_FOLDER, CLOSED_FILE = 0o700, 0o600
 
 
 def refuse_release_folder(folder: Path) -> None:
@@ -62,14 +73,37 @@ def save_evaluation(evaluation: Evaluation, place: Path) -> None:
         _save_folder(evaluation, place, page)
         return
     _save_folder(evaluation, numbers_beside(place), None)
-    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, CLOSED_FILE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(page)
 
 
+def write_closed(path: Path, content: bytes) -> None:
+    """Writes a file that its owner alone can read, whatever the umask; it is there as a whole or not at all."""
+    beside = path.with_name(f".{path.name}.part")
+    beside.unlink(missing_ok=True)
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, CLOSED_FILE), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(path)
+
+
+def close_to_others(folder: Path) -> None:
+    """Lets nobody but the owner see the folder and anything in it."""
+    folder.chmod(CLOSED_FOLDER)
+    for path in folder.rglob("*"):
+        path.chmod(CLOSED_FOLDER if path.is_dir() else CLOSED_FILE)
+
+
 def _save_folder(evaluation: Evaluation, folder: Path, page: str | None) -> None:
+    _publish_folder(evaluation, folder, page)
+    close_to_others(folder)  # the list of files is written last; until now the closed folder alone kept it
+
+
+def _publish_folder(evaluation: Evaluation, folder: Path, page: str | None) -> None:
     with published(folder) as place:
-        place.chmod(0o700)
+        place.chmod(CLOSED_FOLDER)
         (place / MARKER).write_text(EXPLANATION, encoding="utf-8")
         if page is not None:
             (place / REPORT).write_text(page, encoding="utf-8")
@@ -78,6 +112,7 @@ def _save_folder(evaluation: Evaluation, folder: Path, page: str | None) -> None
         (place / "tables").mkdir()
         for name, table in evaluation.tables().items():
             pacsv.write_csv(_writable(table), place / "tables" / f"{name}.csv")
+        close_to_others(place)
 
 
 def _writable(table: pa.Table) -> pa.Table:

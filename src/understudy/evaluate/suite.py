@@ -20,7 +20,7 @@ from understudy.progress import Progress, silent
 from understudy.release.release import Release
 from understudy.schema import Schema
 
-__all__ = ["evaluate"]
+__all__ = ["check_metrics", "chosen_metrics", "evaluate"]
 
 MetricLike = str | Metric
 
@@ -57,8 +57,8 @@ def evaluate(
     if type(seed) is not int or seed < 0:
         raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
     known = _known_schema(given, schema)
-    chosen = _chosen(metrics, options or {}, formula)
-    _check_metrics(chosen, known)
+    chosen = chosen_metrics(metrics, options or {}, formula)
+    check_metrics(chosen, known)
     progress.stage("prepare", 0.0)
     pair, method = _read(real, given, known, seed, progress)
     results, seconds = _all_compared(chosen, pair, progress)
@@ -73,8 +73,8 @@ def _placed(first: object, second: object) -> tuple[object, object]:
     return (second, one) if isinstance(one, Release) and not isinstance(other, Release) else (first, other)
 
 
-def _check_metrics(chosen: Sequence[Metric], schema: Schema) -> None:
-    """Lets every metric that looks at names check them before anything is read."""
+def check_metrics(chosen: Sequence[Metric], schema: Schema) -> None:
+    """Lets every metric that looks at names check them against the schema, before anything is read."""
     for metric in chosen:
         check = getattr(metric, "check", None)
         if check is not None:
@@ -104,9 +104,10 @@ def _compared(metric: Metric, pair: Pair, context: Context) -> Result:
     return metric.compare(pair, context)
 
 
-def _chosen(
+def chosen_metrics(
     metrics: Sequence[MetricLike] | None, options: Mapping[str, Mapping[str, object]], formula: str | None
 ) -> list[Metric]:
+    """The metrics that are asked for, with their options; all of them when none is named."""
     wanted = names() if metrics is None else tuple(metrics)
     if not wanted:
         raise UsageError("metrics", "names none.", "Leave it out for all of them.")

@@ -1,12 +1,14 @@
 """`understudy compare`: which method, at which ε? Every run in its own process, in a folder that can be resumed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.analysis.evaluate import FormulaText, MetricSettings, metric_options
+from understudy.cli.console import Debug, Quiet, Shell, shell, show_error
 from understudy.cli.options import (
     Copies,
     CopiesMode,
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from understudy.compare import Choice, Comparison
 
 __all__ = ["compare"]
+
+REPEATS = 3
+SHORT_OF = ("refused", "memory", "time")
+"""Ends of a run that wider limits or a larger machine may change."""
 
 Methods = Annotated[
     list[str], typer.Option("--method", help='A synthesizer, with options as in "steps layers=2"; repeat the option.')
@@ -53,10 +59,12 @@ def compare(
     out: StudyPlace,
     *,
     delta: Delta = 0.0,
-    repeats: Repeats = 3,
+    repeats: Repeats = REPEATS,
     copies: Copies = 1,
     copies_mode: CopiesMode = "resample",
     metrics: Metrics = None,
+    settings: MetricSettings = None,
+    formula: FormulaText = None,
     rows: RowCount = None,
     public: PublicTable = None,
     public_proxy: Proxy = False,
@@ -74,26 +82,52 @@ def compare(
     With --choose every method is released once and the best is drawn privately; all of it is charged to the ledger.
     """
     with shell(quiet=quiet, debug=debug) as place:
-        _require_agreement(choose, epsilons, ledger)
+        _require_agreement(choose, epsilons, ledger, dataset)
         if choose is not None and ledger is not None:
-            _refuse_unused(metrics=metrics, rows=rows, public=public, proxy=public_proxy, copies=copies != 1)
+            alone = {"--copies": copies != 1, "--copies-mode": copies_mode != "resample", "--seed": seed != 0}
+            alone |= {"--repeats": repeats != REPEATS, "--rows": rows is not None, "--public-proxy": public_proxy}
+            named = {"--metric": metrics, "--set": settings, "--formula": formula, "--public": public}
+            _refuse_unused(alone | {name: value is not None for name, value in named.items()})
             paid = _Paid((epsilons[0], delta), choose, ledger, dataset)
             _choose(place, table, schema, methods, paid, out=out)
             return
-        with place.running() as progress:
-            from understudy.compare.compare import METRICS, carry_out
-            from understudy.compare.settings import Candidate, StudySettings
-            from understudy.compare.study import Tables
-            from understudy.compare.watch import Limits
-            from understudy.schema import Schema
+        asked = _Asked(methods, epsilons, delta, repeats, copies, copies_mode, rows, seed)
+        scored = _Scored(metrics, settings, formula)
+        limits = (60.0 * minutes, memory_bytes(memory) or 0)
+        _study(place, _Read(table, schema, public, public_proxy), asked, scored, limits=limits, out=out)
 
-            candidates = tuple(Candidate.read(text) for text in methods)
-            asked = (delta, repeats, copies, copies_mode, tuple(metrics or METRICS), rows, seed)
-            settings = StudySettings(candidates, tuple(epsilons), *asked)
-            tables = Tables(table, None if public is None else str(public), public_proxy)
-            limits = Limits(60.0 * minutes, memory_bytes(memory) or 0)
-            found = carry_out(tables, Schema.from_yaml(schema), settings, limits, out=out, progress=progress)
-        _show(place, found, out)
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The tables and what they may contain."""
+
+    table: str
+    schema: Path
+    public: Path | None
+    public_proxy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is run, under the names that `compare` gives them."""
+
+    methods: list[str]
+    epsilons: list[float]
+    delta: float
+    repeats: int
+    copies: int
+    copies_mode: str
+    rows: int | None
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """What is scored, as the options were typed."""
+
+    metrics: list[str] | None
+    settings: list[str] | None
+    formula: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +138,36 @@ class _Paid:
     choice: float
     ledger: Path
     dataset: str | None
+
+
+def _study(place: Shell, read: _Read, asked: _Asked, scored: _Scored, *, limits: tuple[float, int], out: Path) -> None:
+    with place.running(("check", "measure")) as progress:
+        from understudy.compare.compare import METRICS
+        from understudy.compare.compare import compare as run_all
+        from understudy.schema import Schema
+
+        found = run_all(
+            read.table,
+            Schema.from_yaml(read.schema),
+            methods=asked.methods,
+            epsilons=asked.epsilons,
+            delta=asked.delta,
+            repeats=asked.repeats,
+            copies=asked.copies,
+            copies_mode=asked.copies_mode,
+            metrics=scored.metrics or METRICS,
+            options=metric_options(scored.settings),
+            formula=scored.formula,
+            rows=asked.rows,
+            seed=asked.seed,
+            seconds=limits[0],
+            memory_bytes=limits[1],
+            public=read.public,
+            public_proxy=read.public_proxy,
+            out=out,
+            progress=progress,
+        )
+    _show(place, found, out)
 
 
 def _choose(place: Shell, table: str, schema: Path, methods: list[str], paid: _Paid, *, out: Path) -> None:
@@ -130,9 +194,22 @@ def _choose(place: Shell, table: str, schema: Path, methods: list[str], paid: _P
 def _show(place: Shell, found: "Comparison", out: Path) -> None:
     if found.study.confidential:
         place.line("NOT FOR RELEASE: this compares with the private table.")
+    _require_scores(found, out)
     for one in found.recommendations:
         place.line(f"ε = {one.epsilon:g}: {one.candidate or 'none'}. {one.grounds}")
+    for failure in found.failures:
+        place.line(f"Without scores: {failure}")
     place.note(f"Open {out / 'index.html'}; every number is in {out / 'results.parquet'}.")
+
+
+def _require_scores(found: "Comparison", out: Path) -> None:
+    """Ends the command with the reasons if no run at all has scores; what there is stays."""
+    ends = {run.outcome.status for run in found.study.runs}
+    if "done" in ends:
+        return
+    kept = f"The study is kept in {out}; the same command tries again, and --minutes and --memory may be wider."
+    show_error("No run finished", [*(f"• {failure}" for failure in found.failures), kept])
+    raise typer.Exit(4 if ends <= set(SHORT_OF) else 1)
 
 
 def _show_choice(place: Shell, choice: "Choice", out: Path) -> None:
@@ -141,18 +218,19 @@ def _show_choice(place: Shell, choice: "Choice", out: Path) -> None:
     place.note(f"Publish {out / 'choice.json'} with it: the statement of one release does not cover the choice.")
 
 
-def _refuse_unused(**given: object) -> None:
+def _refuse_unused(given: Mapping[str, bool]) -> None:
     """A choice makes one release of each method and takes no options of a study."""
-    for name, value in given.items():
-        if value:
-            rule = f"does not go with --choose, which makes one release of each method ({name})."
-            raise UsageError("compare", rule, "Drop one of the two.")
+    for name, is_given in given.items():
+        if is_given:
+            rule = "does not go with --choose, which makes one release of each method."
+            raise UsageError(name, rule, "Drop one of the two.")
 
 
-def _require_agreement(choose: float | None, epsilons: list[float], ledger: Path | None) -> None:
+def _require_agreement(choose: float | None, epsilons: list[float], ledger: Path | None, dataset: str | None) -> None:
     if choose is None:
-        if ledger is not None:
-            raise UsageError("--ledger", "is charged only for a private choice.", "Give --choose, or drop it.")
+        for name, value in (("--ledger", ledger), ("--dataset", dataset)):
+            if value is not None:
+                raise UsageError(name, "is charged only for a private choice.", "Give --choose, or drop it.")
         return
     if ledger is None:
         raise UsageError("--choose", "must be charged to a ledger.", "Give --ledger.")

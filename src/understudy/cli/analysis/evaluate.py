@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from understudy.evaluate import Evaluation
     from understudy.schema import Schema
 
-__all__ = ["evaluate", "show_evaluation"]
+__all__ = ["FormulaText", "MetricSettings", "evaluate", "metric_options", "show_evaluation"]
 
 First = Annotated[str, typer.Argument(metavar="REAL", help="The private table. Real table and release may be swapped.")]
 Second = Annotated[str, typer.Argument(metavar="RELEASE", help="A release folder, or a synthetic table with --schema.")]
@@ -59,7 +59,7 @@ def evaluate(
                 synthetic,
                 _read(schema),
                 metrics=metric,
-                options=_options(settings),
+                options=metric_options(settings),
                 formula=formula,
                 seed=seed,
                 progress=progress,
@@ -76,7 +76,7 @@ def _read(schema: Path | None) -> "Schema | None":
     return None if schema is None else Schema.from_yaml(schema)
 
 
-def _options(settings: list[str] | None) -> dict[str, dict[str, object]]:
+def metric_options(settings: list[str] | None) -> dict[str, dict[str, object]]:
     """Options by metric, from texts such as pmse.null=bootstrap."""
     found: dict[str, dict[str, object]] = {}
     for key, value in pairs("--set", settings).items():
