@@ -10,7 +10,7 @@ import pytest
 
 from tests.statistics.chi_square import gaussian_law, laplace_law, z_score
 from understudy.privacy import cumulative
-from understudy.privacy.cumulative import Table, prefix_distance, table_for, uniform_below
+from understudy.privacy.cumulative import Table, table_for, uniform_below
 from understudy.privacy.exact.gaussian import FoldedGaussian
 from understudy.privacy.exact.geometric import Digit, FoldedLaplace
 
@@ -103,6 +103,20 @@ def test_few_bits_without_the_slow_path_would_be_caught(monkeypatch: pytest.Monk
     monkeypatch.setattr(Table, "_resolve", lambda self, k, prefix: k)
     values = Table(FoldedGaussian(Fraction(9)), 6).draw_signed(100_000)
     assert z_score(values, gaussian_law(9.0)) > 12
+
+
+def prefix_distance(table: Table, cumulative: list[Fraction]) -> Fraction:
+    """Total variation between the table read alone (u ≤ T[k] decides) and a law given by P(X ≤ 0), P(X ≤ 1), ….
+
+    What lies beyond the given list counts in full.
+    """
+    scale = 1 << table.bits
+    distance, before_table, before_law = Fraction(0), Fraction(0), Fraction(0)
+    for k, exact in enumerate(cumulative):
+        here = Fraction(min(int(table.entries[k]) + 1, scale), scale) if k < table.entries.size else Fraction(1)
+        distance += abs((here - before_table) - (exact - before_law))
+        before_table, before_law = here, exact
+    return (distance + (1 - before_law) + (1 - before_table)) / 2
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5), Fraction(40)])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from understudy.marginals.answer import Law
 
-__all__ = ["epsilon_lower", "exact_epsilon", "log_odds_lower", "noise_scale_lower", "rate_bounds"]
+__all__ = ["epsilon_lower", "exact_epsilon", "log_odds_lower", "rate_bounds"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,43 +63,6 @@ def log_odds_lower(hits_without: int, hits_with: int, runs: int, confidence: flo
     if not 0 < low_with < 1 or not 0 < high_without < 1:
         return 0.0
     return math.log(low_with / (1 - low_with)) - math.log(high_without / (1 - high_without))
-
-
-def noise_scale_lower(without: Floats, with_unit: Floats, law: Law, confidence: float, *, shift: int = 1) -> float:
-    """Largest factor s for which "the noise is at least law.scale / s" is refuted; about 1 for correct noise.
-
-    `without` and `with_unit` are repeated noisy values of one cell whose exact count differs by `shift`. Above 1 (at
-    the confidence) the noise is provably smaller than claimed.
-    """
-    threshold = shift / 2
-    half = 1 - (1 - confidence) / 2
-    _, false_positive = rate_bounds(int(np.sum(without > threshold)), without.size, half)
-    _, false_negative = rate_bounds(int(np.sum(with_unit <= threshold)), with_unit.size, half)
-    low, high = 0.05, 20.0
-    if not _refuted(false_positive, false_negative, law, low, shift):
-        return 0.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        if _refuted(false_positive, false_negative, law, middle, shift):
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _refuted(false_positive: float, false_negative: float, law: Law, factor: float, shift: int) -> bool:
-    """Whether errors this small are impossible for noise of scale law.scale / factor."""
-    scale = law.scale / factor
-    reach = int(60 * scale if law.kind == "laplace" else 14 * scale) + 8 + shift
-    points = np.arange(-reach, reach + 1, dtype=np.float64)
-    exponent = -np.abs(points) / scale if law.kind == "laplace" else -(points**2) / (2 * scale * scale)
-    weights = np.exp(exponent)
-    below = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
-    # Deciding "with" when the value is at least c, for every c: the optimal tests, as the likelihood ratio is monotone.
-    error_without = 1 - below
-    error_with = below[np.clip(np.arange(below.size) - shift, 0, None)]
-    least = float(np.interp(false_positive, error_without[::-1], error_with[::-1]))
-    return false_negative < least
 
 
 def exact_epsilon(law: Law, shift: int, delta: Fraction | float) -> float:

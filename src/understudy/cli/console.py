@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from understudy.errors import BudgetError, LedgerError, ReleaseError, ResourceError, SchemaError, UnderstudyError
+from understudy.progress import STAGES
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -36,7 +37,7 @@ Debug = Annotated[
 ]
 
 OFF_TERMINAL_WIDTH = 100
-SHARES = {"check": 0.02, "charge": 0.02, "prepare": 0.11, "measure": 0.45, "draw": 0.25, "write": 0.15}
+SHARES = dict(zip(STAGES, (0.02, 0.02, 0.11, 0.45, 0.25, 0.15), strict=True))
 """How much of a usual run each stage takes; a public guess that only moves the bar."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM)
 REFUSED = (

@@ -25,7 +25,6 @@ Ints = npt.NDArray[np.int64]
 BLOCK_ROWS = 32_768
 INTERLEAVED_CELLS = 512  # tables up to this size are kept four times
 COPIES = 4
-NARROW_CELLS = 1 << 16
 FLUSH_ROWS = (1 << 32) - 1
 MOST_CELLS = 1 << 32
 

@@ -14,8 +14,7 @@ many bits are drawn as the answer needs.
   beyond the end of the table are reached in this way too, because its last entry is the largest u.
 
 So the draw has exactly the law F: total variation 0, not merely 2⁻¹⁰⁰. The only assumption is that the bits of
-`os.urandom` are independent and fair. `prefix_distance` states what the table alone, without the last rule, would
-give (about entries · 2⁻⁶³); it is a check of the table, not a property of the draws.
+`os.urandom` are independent and fair. The table alone, without the last rule, would be about entries · 2⁻⁶³ away.
 
 There is no seed and nothing random is kept between calls, so forked processes cannot share draws.
 """
@@ -33,7 +32,7 @@ from understudy.compiled import compiled
 from understudy.privacy.exact.geometric import PREFIX_BITS
 from understudy.privacy.exact.interval import Interval
 
-__all__ = ["Cumulative", "Table", "prefix_distance", "table_for", "uniform_below"]
+__all__ = ["Cumulative", "Table", "table_for", "uniform_below"]
 
 Ints = npt.NDArray[np.int64]
 _CHUNK = 1 << 15
@@ -149,20 +148,6 @@ def _small_table(law: Cumulative) -> Table:
 @lru_cache(maxsize=2)
 def _large_table(law: Cumulative) -> Table:
     return Table(law)
-
-
-def prefix_distance(table: Table, cumulative: list[Fraction]) -> Fraction:
-    """Total variation between the table read alone (u ≤ T[k] decides) and a law given by P(X ≤ 0), P(X ≤ 1), ….
-
-    What lies beyond the given list counts in full. A check of the table against a computation made elsewhere.
-    """
-    scale = 1 << table.bits
-    distance, before_table, before_law = Fraction(0), Fraction(0), Fraction(0)
-    for k, exact in enumerate(cumulative):
-        here = Fraction(min(int(table.entries[k]) + 1, scale), scale) if k < table.entries.size else Fraction(1)
-        distance += abs((here - before_table) - (exact - before_law))
-        before_table, before_law = here, exact
-    return (distance + (1 - before_law) + (1 - before_table)) / 2
 
 
 def uniform_below(limit: int) -> int:

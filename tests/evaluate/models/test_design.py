@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.evaluate.models.written_out import dense
 from understudy.evaluate.models.design import Design, design_of
 from understudy.evaluate.models.terms import factor, product, slope
 
@@ -17,19 +18,19 @@ def design() -> Design:
 
 def test_products(design: Design) -> None:
     rng = np.random.default_rng(2)
-    dense, weights, vector = design.dense(), rng.random(60), rng.normal(size=design.width)
-    assert dense.shape == (60, design.width)
-    np.testing.assert_allclose(design.predict(vector), dense @ vector)
-    np.testing.assert_allclose(design.collect(weights), dense.T @ weights)
-    np.testing.assert_allclose(design.cross(weights), dense.T @ (weights[:, None] * dense))
+    whole, weights, vector = dense(design), rng.random(60), rng.normal(size=design.width)
+    assert whole.shape == (60, design.width)
+    np.testing.assert_allclose(design.predict(vector), whole @ vector)
+    np.testing.assert_allclose(design.collect(weights), whole.T @ weights)
+    np.testing.assert_allclose(design.cross(weights), whole.T @ (weights[:, None] * whole))
     matrix = rng.normal(size=(design.width, design.width))
-    np.testing.assert_allclose(design.quadratic(matrix), np.einsum("ij,jk,ik->i", dense, matrix, dense))
+    np.testing.assert_allclose(design.quadratic(matrix), np.einsum("ij,jk,ik->i", whole, matrix, whole))
 
 
 def test_take(design: Design) -> None:
     index = np.array([3, 3, 10])
-    np.testing.assert_array_equal(design.take(index).dense(), design.dense()[index])
+    np.testing.assert_array_equal(dense(design.take(index)), dense(design)[index])
 
 
 def test_intercept_alone() -> None:
-    np.testing.assert_array_equal(design_of([], 4).dense(), np.ones((4, 1)))
+    np.testing.assert_array_equal(dense(design_of([], 4)), np.ones((4, 1)))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from tests.evaluate.models.written_out import dense
 from understudy.evaluate.models.design import Design, design_of
 from understudy.evaluate.models.firth import fit_firth, profile_interval
 from understudy.evaluate.models.logistic import fit_logistic
@@ -24,9 +25,9 @@ def test_equals_adding_half_to_each_cell() -> None:
 
 
 def _penalised(design: Design, outcomes: np.ndarray, coefficients: np.ndarray) -> float:
-    dense = design.dense()
-    chance = 1 / (1 + np.exp(-dense @ coefficients))
-    information = dense.T @ ((chance * (1 - chance))[:, None] * dense)
+    whole = dense(design)
+    chance = 1 / (1 + np.exp(-whole @ coefficients))
+    information = whole.T @ ((chance * (1 - chance))[:, None] * whole)
     chosen = np.where(outcomes > 0.5, chance, 1 - chance)
     return float(np.log(chosen).sum() + np.linalg.slogdet(information)[1] / 2)
 

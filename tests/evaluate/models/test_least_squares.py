@@ -3,6 +3,7 @@
 import numpy as np
 import statsmodels.api as sm
 
+from tests.evaluate.models.written_out import dense
 from understudy.evaluate.models.design import design_of
 from understudy.evaluate.models.least_squares import fit_linear
 from understudy.evaluate.models.terms import factor, slope
@@ -12,10 +13,10 @@ def test_equals_statsmodels_also_far_from_zero() -> None:
     rng = np.random.default_rng(1)
     number = rng.normal(1.5e9, 1e7, 400)  # seconds since 1970
     design = design_of([factor(list("abc"), rng.integers(0, 3, 400)), slope("n", number)], 400)
-    outcomes = 1e6 + 3 * design.dense()[:, 1] + number / 1e7 + rng.normal(size=400)
+    outcomes = 1e6 + 3 * dense(design)[:, 1] + number / 1e7 + rng.normal(size=400)
     fit = fit_linear(design, outcomes)
     assert fit is not None
-    centred = design.dense()
+    centred = dense(design)
     centred[:, 3] -= number.mean()
     reference = sm.OLS(outcomes, centred).fit()
     np.testing.assert_allclose(fit.coefficients[1:], reference.params[1:], rtol=1e-6)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+from tests.evaluate.models.written_out import dense
 from understudy.evaluate.models.design import Design, design_of
 from understudy.evaluate.models.logistic import RIDGE, fit_logistic
 from understudy.evaluate.models.terms import factor, product, slope
@@ -14,14 +15,14 @@ def _example(rows: int = 1500) -> tuple[Design, np.ndarray]:
     one, two = rng.integers(0, 4, rows), rng.integers(0, 3, rows)
     first, second, number = factor(list("abcd"), one), factor(list("xyz"), two), slope("n", rng.normal(50, 10, rows))
     design = design_of([first, second, number, product(first, second)], rows)
-    chance = 1 / (1 + np.exp(2 - 0.3 * one + 0.2 * two - 0.02 * design.dense()[:, 6]))
+    chance = 1 / (1 + np.exp(2 - 0.3 * one + 0.2 * two - 0.02 * dense(design)[:, 6]))
     return design, (rng.random(rows) < chance).astype(np.float64)
 
 
 def test_equals_statsmodels() -> None:
     design, outcomes = _example()
     fit = fit_logistic(design, outcomes)
-    reference = sm.Logit(outcomes, design.dense()).fit(disp=0)
+    reference = sm.Logit(outcomes, dense(design)).fit(disp=0)
     np.testing.assert_allclose(fit.coefficients, reference.params, atol=1e-7)
     covariance = fit.covariance(design)
     assert covariance is not None

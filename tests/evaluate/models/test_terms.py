@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests.evaluate.examples import mixed, mixed_frame, rows_of
+from tests.evaluate.models.written_out import dense
 from understudy.evaluate.models.design import design_of
 from understudy.evaluate.models.terms import column_terms, factor, product, propensity_terms, slope
 
@@ -20,11 +21,11 @@ def test_factor_drops_the_reference_and_levels_that_do_not_occur() -> None:
 def test_products_are_products_of_columns() -> None:
     values = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     one, two, number = factor(NAMES, CODES), factor(["x", "y"], np.array([0, 1, 1, 0, 1])), slope("z", values)
-    both = design_of([product(one, two)], 5).dense()[:, 1:]
+    both = dense(design_of([product(one, two)], 5))[:, 1:]
     assert product(one, two).names == ("b:y", "c:y", "e:y")
     assert both.sum() == 3
-    np.testing.assert_allclose(design_of([product(one, number)], 5).dense()[:, 1], [0, 2, 0, 4, 0])
-    np.testing.assert_allclose(design_of([product(number, number)], 5).dense()[:, 1], values**2)
+    np.testing.assert_allclose(dense(design_of([product(one, number)], 5))[:, 1], [0, 2, 0, 4, 0])
+    np.testing.assert_allclose(dense(design_of([product(number, number)], 5))[:, 1], values**2)
 
 
 def test_numbers_get_a_slope_and_indicators_of_their_states() -> None:

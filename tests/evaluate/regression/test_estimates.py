@@ -5,6 +5,7 @@ import pytest
 import statsmodels.api as sm
 
 from tests.evaluate.examples import mixed, mixed_frame, rows_of
+from tests.evaluate.models.written_out import dense
 from understudy.evaluate.regression import estimates as room
 from understudy.evaluate.regression.estimates import Fitted, fit_model
 from understudy.evaluate.regression.formula import parse_formula
@@ -25,7 +26,7 @@ def _data(text: str) -> ModelData:
 def test_equals_statsmodels(text: str, family: str, model: type) -> None:
     data = _data(text)
     found = fit_model(data, family, level=0.9)  # type: ignore[arg-type]
-    reference = model(data.outcomes, data.design.dense()).fit(**({"disp": 0} if family == "logistic" else {}))
+    reference = model(data.outcomes, dense(data.design)).fit(**({"disp": 0} if family == "logistic" else {}))
     assert isinstance(found, Fitted)
     ends = reference.conf_int(0.1)
     for place, estimate in enumerate(found.estimates.values()):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from understudy.models.labels.ensemble import Ensemble, leaf_law
+from understudy.models.labels.ensemble import Ensemble
 from understudy.models.labels.tree import Attributes, DecisionTree
 
 ATTRIBUTES = Attributes.of({"a": np.arange(2)})
@@ -11,7 +11,8 @@ SIZES = {"a": 2, "sex": 2}
 
 
 def test_the_printed_leaf():
-    assert round(float(leaf_law([6 - 1, 4 + 3])[0]), 4) == 0.4167
+    ensemble = Ensemble.of_counts("sex", ATTRIBUTES, [LEAF], [[6 - 1, 4 + 3]])
+    assert round(float(ensemble.tables[0][0, 0]), 4) == 0.4167
 
 
 def test_the_printed_mean_of_two_trees():

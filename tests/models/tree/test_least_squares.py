@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import UsageError
-from understudy.models.tree.least_squares import HistogramTree, estimate_variances, least_squares
+from understudy.models.tree.least_squares import HistogramTree, least_squares
 
 BINARY = HistogramTree((np.array([0, 0]), np.array([0, 0, 1, 1])))
 
@@ -12,6 +12,22 @@ BINARY = HistogramTree((np.array([0, 0]), np.array([0, 0, 1, 1])))
 def check(estimate, expected, tolerance=5e-5):
     for found, level in zip(estimate.values, expected, strict=True):
         np.testing.assert_allclose(found, level, atol=tolerance)
+
+
+def estimate_variances(tree, estimate):
+    """The variance of every estimate, from those of the way up: level by level, infinite where nothing was measured.
+
+    An estimate is z_u − (V_u/T)·S, which does not correlate with the parent's, plus V_u/T of the parent's.
+    """
+    found = [estimate.upward[0]]
+    for number, parents in enumerate(tree.parents):
+        own = estimate.upward[number + 1]
+        total = np.bincount(parents, weights=own, minlength=found[number].size)[parents]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(total > 0.0, own / total, 0.0)
+            level = own - own * share + share**2 * found[number][parents]
+        found.append(np.where(np.isinf(own), np.inf, np.where(np.isinf(total), own, level)))
+    return found
 
 
 def dense(tree, values, variances):

@@ -123,15 +123,6 @@ class Design:
         """The same columns for these rows."""
         return Design(self.names, self.places[index], self.values[index])
 
-    def dense(self) -> Floats:
-        """The matrix written out; for small cases and tests."""
-        out = np.zeros((self.rows, self.width))
-        for term in range(self.places.shape[1]):
-            here = np.flatnonzero(self.places[:, term] >= 0)
-            entries = self.values[here, term] if term < self.values.shape[1] else 1.0
-            out[here, self.places[here, term]] = entries
-        return out
-
 
 def design_of(terms: Sequence[Term], rows: int) -> Design:
     """The matrix with an intercept and the columns of these terms, in their order."""

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from understudy.compiled import compiled
 
-__all__ = ["LEAF", "grow", "leaves_of"]
+__all__ = ["grow", "leaves_of"]
 
-LEAF = -1
 LEAST_GAIN = 1e-9
 
 Bytes = npt.NDArray[np.uint8]

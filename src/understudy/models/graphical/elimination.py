@@ -24,7 +24,6 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _CELL_BYTES = 8
-_WORKING_TABLES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +59,6 @@ class GraphicalSize:
     def bytes(self) -> int:
         """Bytes of the model's tables."""
         return self.cells * _CELL_BYTES
-
-    @property
-    def working_bytes(self) -> int:
-        """Bytes a fit needs at most: tables, messages, measured tables and their indices."""
-        return self.bytes * _WORKING_TABLES
 
 
 class Growth:

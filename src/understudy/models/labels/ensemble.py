@@ -11,21 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.models.labels.tree import Attributes, DecisionTree
-from understudy.models.nonnegative import clip_rescale
 
-__all__ = ["Ensemble", "leaf_law"]
+__all__ = ["Ensemble"]
 
 Floats = npt.NDArray[np.float64]
 _SUM_TOLERANCE = 1e-6
-
-
-def leaf_law(noisy: npt.ArrayLike) -> Floats:
-    """Label probabilities of a leaf from its noisy counts: negatives are 0, nothing positive is uniform.
-
-    >>> leaf_law([6 - 1, 4 + 3]).round(4).tolist()
-    [0.4167, 0.5833]
-    """
-    return clip_rescale(noisy, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +31,7 @@ class Ensemble:
     def of_counts(
         cls, label: str, attributes: Attributes, trees: Sequence[DecisionTree], noisy: Sequence[npt.ArrayLike]
     ) -> "Ensemble":
-        """The ensemble of noisy counts, one flat table (leaf by label) per tree."""
+        """The ensemble of noisy counts, one flat table (leaf by label) a tree. Negatives are 0, nothing is uniform."""
         tables = []
         for tree, counts in zip(trees, noisy, strict=True):
             clipped = np.maximum(np.asarray(counts, dtype=np.float64).reshape(tree.leaves, -1), 0.0)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from understudy.errors import UsageError
 from understudy.models.tree.structure import Structure
 
-__all__ = ["HistogramTree", "TreeEstimate", "estimate_variances", "least_squares"]
+__all__ = ["HistogramTree", "TreeEstimate", "least_squares"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -78,22 +78,6 @@ def least_squares(
         missing = (estimates[number] - sums[number])[parents]
         estimates.append(counts[number + 1] + _share(upward[number + 1], totals[number], parents) * missing)
     return TreeEstimate(tuple(estimates), tuple(upward))
-
-
-def estimate_variances(tree: HistogramTree, estimate: TreeEstimate) -> list[Floats]:
-    """The variance of every estimate, level by level; infinite where neither a node nor what is below was measured.
-
-    An estimate is z_u − (V_u/T)·S, which does not correlate with the parent's, plus V_u/T of the parent's.
-    """
-    found = [estimate.upward[0]]
-    for number, parents in enumerate(tree.parents):
-        own = estimate.upward[number + 1]
-        total = _sums(parents, own, found[number].size)[parents]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(total > 0.0, own / total, 0.0)
-            level = own - own * share + share**2 * found[number][parents]
-        found.append(np.where(np.isinf(own), np.inf, np.where(np.isinf(total), own, level)))
-    return found
 
 
 def _up(

@@ -24,7 +24,7 @@ that n ≤ 2⁶² (see `family.py`). n is the sum of the table itself and never 
 
 A row can raise one score and lower another (a row in line with the others lowers T where it was positive): not
 monotone. Replacing a row is removing one and adding one, so it moves R by less than 4 rows by this proof; the
-published bound for R/n, 3/n + 2/n², is lower (`replaced_dependence`).
+published bound for R/n, 3/n + 2/n², is lower.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ from understudy.marginals.domain import Domain
 from understudy.privacy.quality import SCORE_UNIT
 from understudy.privacy.questions.family import LARGEST_SCORE, Family, FamilyTables, Levels, penalised
 
-__all__ = ["Dependence", "IndependenceGap", "replaced_dependence"]
+__all__ = ["Dependence", "IndependenceGap"]
 
 Words = npt.NDArray[np.uint64]
 
@@ -116,15 +116,6 @@ class IndependenceGap:
         families = (Family(pair[1], (pair[0],)) for pair in self.options)
         found = (_gap(tables.table(family, exact[tables.clique(family)]), 1) for family in families)
         return np.fromiter(found, dtype=np.int64, count=len(self.options))
-
-
-def replaced_dependence(rows: int) -> Fraction:
-    """Most that R/n moves when one of n ≥ 1 rows is replaced and n is public, as published.
-
-    >>> float(replaced_dependence(8))
-    0.40625
-    """
-    return Fraction(3, rows) + Fraction(2, rows**2)
 
 
 def _gap(table: Ints, parts: int) -> int:

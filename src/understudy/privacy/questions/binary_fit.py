@@ -35,7 +35,7 @@ from understudy.marginals.domain import Domain
 from understudy.privacy.quality import SCORE_UNIT
 from understudy.privacy.questions.family import Family, FamilyTables, Levels, penalised
 
-__all__ = ["BinaryFit", "replaced_fit"]
+__all__ = ["BinaryFit"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,11 +77,6 @@ class BinaryFit:
         tables = FamilyTables(self.domain, self.coarser)
         found = (_score(tables.table(family, exact[tables.clique(family)])) for family in self.options)
         return penalised(self.name, found, self.penalties, len(self.options))
-
-
-def replaced_fit(rows: int) -> Fraction:
-    """Most that F moves when one of n ≥ 1 rows is replaced and n is public, as published and checked."""
-    return Fraction(1, rows)
 
 
 def _score(table: Ints) -> int:

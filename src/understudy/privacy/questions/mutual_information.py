@@ -19,7 +19,7 @@ above). Only 0 ≤ G, and that it rises, enter the argument above, so the bound 
 rounding. Sums are exact: in 64 bits while n · G_last < 2⁶², in Python's integers beyond.
 
 Not monotone: a row can raise or lower it. Replacing one of n rows, with n public, moves I by at most the published
-`replaced_information`.
+2/n log₂((n+1)/2) + (n−1)/n log₂((n+1)/(n−1)); we do not use it.
 """
 
 import math
@@ -38,7 +38,7 @@ from understudy.marginals.domain import Domain
 from understudy.privacy.quality import SCORE_UNIT
 from understudy.privacy.questions.family import Family, FamilyTables, Levels, penalised
 
-__all__ = ["Information", "replaced_information"]
+__all__ = ["Information"]
 
 _FINE = 16
 _PIECES = 2 ** (_FINE - 1)
@@ -81,21 +81,6 @@ class Information:
         tables = FamilyTables(self.domain, self.coarser)
         found = (_information(tables.table(family, exact[tables.clique(family)]), self.rows) for family in self.options)
         return penalised(self.name, found, self.penalties, len(self.options))
-
-
-def replaced_information(rows: int, *, binary: bool) -> float:
-    """Most that I (in bits) moves when one of n ≥ 2 rows is replaced and n is public, as published.
-
-    Args:
-        rows: n.
-        binary: whether the child or the combination of parents has two values only.
-
-    >>> round(replaced_information(8, binary=True), 5)
-    0.54356
-    """
-    if binary:
-        return math.log2(rows) / rows + (rows - 1) / rows * math.log2(rows / (rows - 1))
-    return 2 / rows * math.log2((rows + 1) / 2) + (rows - 1) / rows * math.log2((rows + 1) / (rows - 1))
 
 
 @lru_cache(maxsize=4)
