@@ -109,7 +109,9 @@ def test_price_by_currency() -> None:
     gaussian = Request("measure", "b", 1, GAUSSIAN, Fraction(1))
     choice = Request("select", "c", 2, None, Fraction(1), Fraction(1, 2))
     assert price([laplace, choice], concentrated=False) == Cost(epsilon=UNIT // 2 + UNIT)
-    assert price([laplace, gaussian, choice], concentrated=True) == Cost(rho=UNIT // 8 + UNIT // 4 + UNIT // 8)
+    assert price([laplace, gaussian, choice], concentrated=True) == Cost(UNIT // 2, UNIT // 4 + UNIT // 8)
+    label = Request("discover", "d", 1, LAPLACE, Fraction(1))
+    assert price([label], concentrated=True) == Cost(rho=UNIT // 8)
 
 
 def test_the_recorder_passes_answers_on_and_the_replayer_gives_them_back() -> None:

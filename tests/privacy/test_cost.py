@@ -86,12 +86,44 @@ def test_what_a_budget_grants_is_never_claimed_above_it(epsilon: float, delta: f
 def test_claims_are_rounded_up(rho: int, epsilon: int) -> None:
     budget = Budget(1.0, 1e-9)
     claimed, delta = budget.claim(Cost(epsilon=epsilon, rho=rho))
-    together = Fraction(rho, UNIT) + Fraction(epsilon, UNIT) ** 2 / 2
-    exact = epsilon_of_rho(together, Fraction(budget.delta_units, DELTA_UNIT))
+    pure, rest = Fraction(epsilon, UNIT), Fraction(budget.delta_units, DELTA_UNIT)
+    in_rho = epsilon_of_rho(Fraction(rho, UNIT) + pure**2 / 2, rest)
+    exact = min(in_rho, pure + epsilon_of_rho(Fraction(rho, UNIT), rest))
     assert Fraction(repr(claimed)) >= min(exact, Fraction(1))
     if exact > 1:
         assert Fraction(repr(claimed)) >= exact
     assert Fraction(repr(delta)) >= Fraction(budget.delta_units, DELTA_UNIT)
+
+
+@given(st.floats(0.01, 20.0), st.floats(1e-12, 1e-3), st.floats(0.0, 0.99))
+def test_pure_and_concentrated_parts_together_claim_what_was_granted(epsilon: float, delta: float, part: float) -> None:
+    budget = Budget(epsilon, delta)
+    granted = budget.cost("concentrated", pure=math.floor(budget.epsilon_units * part))
+    claimed = budget.claim(granted)
+    assert claimed[0] <= epsilon
+    assert claimed[0] >= granted.epsilon / UNIT or granted.epsilon**2 / (2 * UNIT) < granted.rho
+    assert claimed[1] <= delta
+
+
+@pytest.mark.parametrize("pure", [0.05, 0.5, 1.5])
+@pytest.mark.parametrize("rho", [0.001, 0.1, 1.0])
+def test_the_claim_of_both_holds_for_the_worst_pair(pure: float, rho: float) -> None:
+    """A randomised bit at ε beside one Gaussian answer: the exact δ at the claimed ε is no more than claimed."""
+    budget = Budget(1.0, 1e-6)
+    epsilon, delta = budget.claim(Cost(round(pure * UNIT), round(rho * UNIT)))
+    likely = math.exp(pure) / (1.0 + math.exp(pure))
+    exact = sum(
+        chance * gaussian_delta(rho, epsilon - loss) for chance, loss in ((likely, pure), (1.0 - likely, -pure))
+    )
+    assert exact <= delta
+    assert exact > 1e-3 * delta, "the claim is of the right size"
+
+
+def gaussian_delta(rho: float, epsilon: float) -> float:
+    """δ at ε of a number with Gaussian noise, one unit moving it by √(2ρ) standard deviations."""
+    moved = math.sqrt(2.0 * rho)
+    upper, lower = moved / 2.0 - epsilon / moved, -moved / 2.0 - epsilon / moved
+    return 0.5 * (math.erfc(-upper / math.sqrt(2.0)) - math.exp(epsilon) * math.erfc(-lower / math.sqrt(2.0)))
 
 
 @given(st.integers(1, 10**18), st.integers(0, DELTA_UNIT - 1))

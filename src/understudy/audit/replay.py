@@ -31,6 +31,8 @@ from understudy.privacy.randomizer import Bools, Randomizer, Request
 __all__ = ["Exchange", "Leak", "Pipeline", "Recorder", "Replayer", "check_pair", "price"]
 
 _ROUNDING = 1e-9
+_PAID_IN_EPSILON = ("measure", "sparse")
+"""Questions that get Laplace noise only if they are paid in ε."""
 Exact = Ints | OccupiedCells | LabelCounts
 Reply = TypeVar("Reply")
 Pipeline = Callable[[pa.Table, Randomizer], tuple[bytes, Cost]]
@@ -168,7 +170,8 @@ def check_pair(pipeline: Pipeline, table: pa.Table, neighbour: pa.Table, randomi
 def price(requests: list[Request], *, concentrated: bool) -> Cost:
     """What the requests cost by their own scales and sensitivities, rounded up; of δ only that of trainings is priced.
 
-    In the concentrated currency Laplace noise at ε counts ε²/2 and the exponential mechanism at ε counts ε²/8.
+    In the concentrated currency a histogram with Laplace noise was paid in ε and counts there; other Laplace noise at ε
+    counts ε²/2, and the exponential mechanism at ε counts ε²/8.
     """
     trainings = trainings_price(requests)
     epsilon_units = 0 if concentrated else sum(_up(epsilon) for epsilon, _ in trainings)
@@ -186,7 +189,7 @@ def price(requests: list[Request], *, concentrated: bool) -> Cost:
             epsilon, divisor = _tree_price(request), 2
         else:
             epsilon, divisor = entries * request.sensitivity / request.law.parameter, 2
-        if concentrated:
+        if concentrated and request.kind not in _PAID_IN_EPSILON:
             rho_units += _up(epsilon**2 / divisor)
         else:
             epsilon_units += _up(epsilon)

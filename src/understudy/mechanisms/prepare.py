@@ -9,12 +9,13 @@ ranges that hold many rows: `preparation/private_bins.py`. ε or ρ, no δ.
 
 Rare labels. Those of low noisy count share one code: `preparation/rare.py`. A histogram, ε or ρ, no δ.
 
-Budget. Each such column gets 5 % of ε or ρ, all of them together at most 30 %; the parts add up with what the method
+Budget. Each such column gets 5 % of ρ, or of ε in a pure run, all of them together at most 30 %; the parts add up with what the method
 spends on the rest. δ goes to open categories alone, in equal parts: all of it under pure ε, half under zCDP (where the
 other half pays for the conversion of ρ into ε) and where the method spends δ itself. A schema that leaves nothing open
 spends nothing here.
 """
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -66,13 +67,23 @@ def failure_delta(schema: Schema, budget: Budget, currency: Currency, *, shared:
     return units
 
 
-def granted_cost(schema: Schema, budget: Budget, currency: Currency, *, spends_delta: bool = False) -> Cost:
+def granted_cost(
+    schema: Schema,
+    budget: Budget,
+    currency: Currency,
+    *,
+    spends_delta: bool = False,
+    pure_share: Fraction = Fraction(0),
+) -> Cost:
     """All that a run may spend: the budget in that currency, with the δ that discovery needs set aside.
 
-    For a method that spends δ itself it is all of ε and δ.
+    For a method that spends δ itself it is all of ε and δ. `pure_share` is the share of ε that a concentrated run keeps
+    for steps paid in pure ε.
     """
     delta = failure_delta(schema, budget, currency, shared=spends_delta)
-    return budget.cost(currency, budget.delta_units if spends_delta else delta)
+    if spends_delta:
+        delta = budget.delta_units
+    return budget.cost(currency, delta, pure=math.floor(budget.epsilon_units * pure_share))
 
 
 def preparation_cost(schema: Schema, cost: Cost, *, spends_delta: bool = False) -> tuple[dict[str, Cost], Cost]:
@@ -81,7 +92,8 @@ def preparation_cost(schema: Schema, cost: Cost, *, spends_delta: bool = False) 
     count = len(opened) + len(others)
     if not count:
         return {}, Cost(cost.epsilon, cost.rho, cost.delta if spends_delta else 0)
-    part = cost.share(min(SHARE, MOST_SHARE / count))
+    # A step is paid in one currency: what a concentrated run keeps in pure ε stays with the method.
+    part = (Cost(rho=cost.rho) if cost.rho else cost).share(min(SHARE, MOST_SHARE / count))
     delta = (cost.delta // 2 if spends_delta else cost.delta) // len(opened) if opened else 0
     left = cost.delta - delta * len(opened) if spends_delta else 0
     costs = {column.name: Cost(part.epsilon, part.rho, delta) for column in opened}

@@ -7,6 +7,15 @@ becomes integers, a charge computed from real numbers is rounded up.
 Two currencies. *Pure*: ε of Laplace noise and of the exponential mechanism, adding up (Dwork et al. 2006).
 *Concentrated*: ρ of zero-concentrated DP (Bun and Steinke 2016), adding up over adaptively chosen questions; δ that a
 step fails outright adds on top ("approximate zCDP", ibid. §8), and the rest of δ pays for the conversion to (ε, δ).
+
+Both in one run: steps of ε₁ in all, pure, and steps of ρ in all, asked in any order, each question depending on earlier
+answers. Two bounds hold, and the smaller one is claimed. *In ρ*: an ε-DP step is ε²/2-zCDP (ibid., proposition 1.4), so
+the sum is ρ + Σεᵢ²/2 ≤ ρ + ε₁²/2. *Side by side*: (ε₁ + ε(ρ, δ), δ). Proof: write a transcript's probability as a
+product of conditional ones, p on one table and q on its neighbour. Each pure step has q_i ≥ e^(−εᵢ)·p_i, so in
+δ(ε) = ∫ (p − e^ε·q)₊ those factors of q may be replaced by those of p at the price of e^(−ε₁): δ(ε) is at most
+∫ (p − e^(ε−ε₁)·q')₊, where q' draws pure answers as p does. There they are one and the same kernel on both sides,
+part of how later questions are chosen, and what is left is the adaptive composition of the steps in ρ, at ε − ε₁. The
+same holds if what is left is bounded by summing exact laws of noise whose scales were fixed beforehand.
 """
 
 import math
@@ -104,10 +113,11 @@ class Budget:
         """δ in whole units, rounded down."""
         return math.floor(_as_written(self.delta) * DELTA_UNIT)
 
-    def cost(self, currency: Currency, failure_delta: int = 0) -> Cost:
+    def cost(self, currency: Currency, failure_delta: int = 0, *, pure: int = 0) -> Cost:
         """What may be spent in that currency; `failure_delta` units of δ are set aside for steps that may fail.
 
-        The rest of δ pays for the conversion of ρ into ε. In the pure currency only the failure δ is spent.
+        The rest of δ pays for the conversion of ρ into ε. In the pure currency only the failure δ is spent. Of a
+        concentrated run's ε, `pure` units stay as they are, for steps paid in ε beside those paid in ρ.
         """
         if failure_delta > self.delta_units:
             raise UsageError("delta", "is smaller than the part set aside for steps that may fail.")
@@ -116,8 +126,10 @@ class Budget:
         left = self.delta_units - failure_delta
         if left < 1:
             raise UsageError("delta", "must be above 0 for Gaussian noise.", "Give --delta, for example 1e-9.")
-        rho = rho_of_epsilon(Fraction(self.epsilon_units, UNIT), Fraction(left, DELTA_UNIT))
-        return Cost(rho=math.floor(rho * UNIT), delta=failure_delta)
+        if not 0 <= pure < self.epsilon_units:
+            raise UsageError("epsilon", "is smaller than the part kept for steps paid in pure ε.")
+        rho = rho_of_epsilon(Fraction(self.epsilon_units - pure, UNIT), Fraction(left, DELTA_UNIT))
+        return Cost(pure, math.floor(rho * UNIT), failure_delta)
 
     def claim(self, spent: Cost) -> tuple[float, float]:
         """The (ε, δ) that holds for this spending, rounded up; never above the budget if the spending fits."""
@@ -127,9 +139,11 @@ class Budget:
         if left < 1:
             raise UsageError("delta", "is used up: no part is left to convert ρ into ε.")
         granted, rest = Fraction(self.epsilon_units, UNIT), Fraction(left, DELTA_UNIT)
-        rho = Fraction(spent.rho, UNIT) + Fraction(spent.epsilon, UNIT) ** 2 / 2  # pure ε implies ε²/2-zCDP
-        epsilon = epsilon_of_rho(rho, rest)
-        if rho <= rho_of_epsilon(granted, rest):  # then the granted ε holds too, and may be smaller by rounding
+        pure, rho = Fraction(spent.epsilon, UNIT), Fraction(spent.rho, UNIT)
+        in_rho, beside = rho + pure**2 / 2, granted - pure
+        epsilon = min(epsilon_of_rho(in_rho, rest), pure + epsilon_of_rho(rho, rest))
+        holds = in_rho <= rho_of_epsilon(granted, rest) or (beside > 0 and rho <= rho_of_epsilon(beside, rest))
+        if holds:  # then the granted ε holds too, and may be smaller by rounding
             epsilon = min(epsilon, granted)
         return _float_above(epsilon), _float_above(Fraction(self.delta_units, DELTA_UNIT))
 

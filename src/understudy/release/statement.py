@@ -5,6 +5,7 @@ come from the secure generator gets no claim at all.
 """
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,7 +21,7 @@ from understudy.marginals.answer import (
     Selections,
     Trained,
 )
-from understudy.privacy.cost import DELTA_UNIT, Budget, Cost, Currency
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon
 from understudy.release import wording
 from understudy.schema import Schema, Unit
@@ -113,15 +114,19 @@ class Statement:
         return min(by_price[0], self._by_exact_law(by_price[0])), by_price[1]
 
     def _by_exact_law(self, otherwise: float) -> float:
-        """ε by summing the exact laws, where every answer has Gaussian noise of a scale fixed beforehand."""
-        laws = [charge.law for charge in self.charges]
-        gaussian = [law.parameter for law in laws if law is not None and law.kind == "gaussian"]
-        counted = all(charge.unit == 1 for charge in self.charges)  # the sum is about histograms, not about scores
-        if not self.as_planned or self.unit.rows != 1 or self.spent.delta or len(gaussian) < len(laws) or not counted:
+        """ε by summing the exact laws, where every answer has Gaussian noise of a scale fixed beforehand.
+
+        Answers paid in pure ε count with that ε (proof in `privacy/cost.py`).
+        """
+        in_rho = [charge for charge in self.charges if charge.cost.rho]
+        gaussian = [charge.law.parameter for charge in in_rho if charge.law and charge.law.kind == "gaussian"]
+        counted = all(charge.unit == 1 for charge in in_rho)  # the sum is about histograms, not about scores
+        if not self.as_planned or self.unit.rows != 1 or self.spent.delta or len(gaussian) < len(in_rho) or not counted:
             return otherwise
-        epsilon = tight_epsilon(tuple(sorted(gaussian)), Fraction(self.budget.delta_units, DELTA_UNIT))
-        if epsilon is None:
+        tight = tight_epsilon(tuple(sorted(gaussian)), Fraction(self.budget.delta_units, DELTA_UNIT))
+        if tight is None:
             return otherwise
+        epsilon = math.nextafter(tight + self.spent.epsilon / UNIT, math.inf) if self.spent.epsilon else tight
         granted = self.budget.epsilon
         return granted if 0.99 * granted < epsilon <= granted else epsilon  # rounded up to what was granted
 
@@ -154,7 +159,8 @@ class Statement:
     @property
     def variant(self) -> str:
         """Which definition the claim is made in."""
-        return wording.variant_text(self.currency, self.delta)
+        both = bool(self.granted.epsilon and self.granted.rho)
+        return wording.variant_text(self.currency, self.delta, pure_steps=both)
 
     @property
     def promise(self) -> str:

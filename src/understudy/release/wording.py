@@ -35,10 +35,11 @@ _LEADING = re.compile(r"^(\s*|\s*\d+(?=[.)]))([-+#=.)])")
 _LINK = re.compile(r"(?i)(https?|ftp|mailto|www)([:.])")
 
 
-def variant_text(currency: str, delta: float | None) -> str:
+def variant_text(currency: str, delta: float | None, *, pure_steps: bool = False) -> str:
     """Which definition of differential privacy the claim is made in."""
     if currency == "concentrated":
-        return "(ε, δ)-differential privacy, priced in ρ (zero-concentrated differential privacy)"
+        beside = "; some steps in pure ε, which adds up with the rest" if pure_steps else ""
+        return f"(ε, δ)-differential privacy, priced in ρ (zero-concentrated differential privacy){beside}"
     return "(ε, δ)-differential privacy" if delta else "pure ε-differential privacy"
 
 

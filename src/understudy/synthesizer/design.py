@@ -16,7 +16,7 @@ from understudy.counts.source import PrivateTable
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.mechanisms.mechanism import Informed, Mechanism, Plan, Step
 from understudy.mechanisms.prepare import granted_cost, preparation_cost, preparation_steps, public_facts
-from understudy.mechanisms.registry import currency_for, mechanism, resolve, spends_delta, uses_public
+from understudy.mechanisms.registry import currency_for, mechanism, pure_share, resolve, spends_delta, uses_public
 from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon, tight_factor
@@ -113,7 +113,8 @@ class Design:
             picked = resolve(recipe, facts, rest)
             return cls(schema, picked, currency, budget, granted, share, preparation, rest, whole, runs)
 
-        design = granting(granted_cost(schema, budget, currency, spends_delta=spends_delta(recipe)))
+        kept = pure_share(recipe) if currency == "concentrated" else Fraction(0)
+        design = granting(granted_cost(schema, budget, currency, spends_delta=spends_delta(recipe), pure_share=kept))
         return _tightened(design, granting) if design.variances else design
 
     @property
@@ -138,14 +139,14 @@ class Design:
 
     @property
     def variances(self) -> tuple[Fraction, ...]:
-        """Noise variances of all answers, if all are Gaussian, fixed beforehand and about units of one row."""
+        """Noise variances of all answers not paid in ε, if Gaussian, fixed beforehand and about units of one row."""
         one_row = self.schema.unit.sensitivity == 1
         if not (self.fixed and one_row and self.granted.rho) or self.granted.delta:
             return ()
         # Choices and trees have no such noise; what a change of labels costs is not known by the exact laws.
         if self.plan.labels or any(step.noise_scale is None for step in self.plan.steps):
             return ()
-        laws = [law_for(step.cost, 1, step.name) for step in self.plan.steps]
+        laws = [law_for(step.cost, 1, step.name) for step in self.plan.steps if not step.cost.epsilon]
         return tuple(sorted([law.parameter for law in laws] * self.runs))
 
 
@@ -160,7 +161,7 @@ def _whole_plan(body: Plan, first: Sequence[Step]) -> Plan:
 
 def _tightened(design: Design, granting: Callable[[Cost], Design]) -> Design:
     """The same design with the ρ that the budget buys when the exact laws are summed: no less than ρ alone buys."""
-    epsilon = Fraction(design.budget.epsilon_units, UNIT)
+    epsilon = Fraction(design.budget.epsilon_units - design.granted.epsilon, UNIT)
     delta = Fraction(design.budget.delta_units, DELTA_UNIT)
     factor = tight_factor(design.variances, epsilon, delta)
     for _ in range(3):  # whole units and the grid of the sum move ε by a few millionths; the claim must hold in full

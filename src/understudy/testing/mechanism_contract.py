@@ -196,7 +196,8 @@ def _check_rules(release: Release, rows: pa.Table) -> None:
 
 
 def _part(spent: Cost, granted: Cost) -> float:
-    return spent.rho / granted.rho if granted.rho else spent.epsilon / granted.epsilon
+    parts = ((spent.rho, granted.rho), (spent.epsilon, granted.epsilon))
+    return min(used / whole for used, whole in parts if whole)
 
 
 def _some_pairs(schema: Schema, count: int, *, seed: int) -> Iterator[Pair]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import understudy as us
 from tests.mechanisms.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.mechanisms.field.test_privsyn import CHAIN, chain
 from understudy.errors import ResourceError, UsageError
@@ -12,8 +13,12 @@ from understudy.marginals.domain import Domain
 from understudy.mechanisms.field.dpsyn import DpSyn
 from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mechanism import PublicFacts
-from understudy.privacy.cost import UNIT, Cost
+from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.release.verify import verify_release
+from understudy.synthesizer.design import Design
+from understudy.testing import tables
 from understudy.testing.doubles import NoNoise
+from understudy.testing.mechanism_contract import MechanismChecks
 
 
 def answers(curator):
@@ -44,6 +49,70 @@ def test_pure_reserved_parts_are_laplace_as_in_the_source():
     DpSyn(marginals="a×b, b×c", reserve="a×b:0.25").run(curator, epsilon(1.0))
     law = answers(curator)["a", "b"].law
     assert (law.kind, law.scale) == ("laplace", pytest.approx(4.0))
+
+
+def test_reserved_parts_are_laplace_beside_gaussian_others():
+    mixed = Cost(epsilon=3 * UNIT // 10, rho=UNIT)
+    curator = door(rows_of(chain(500)), CHAIN, mixed)
+    DpSyn(marginals="a×b, b×c", reserve="a×b:0.25, d:0.05").run(curator, mixed)
+    laws = {columns: answer.law for columns, answer in answers(curator).items()}
+    assert (laws["a", "b"].kind, laws["a", "b"].scale) == ("laplace", pytest.approx(4.0))
+    assert (laws[("d",)].kind, laws[("d",)].scale) == ("laplace", pytest.approx(20.0))
+    others = [law for columns, law in laws.items() if columns not in (("a", "b"), ("d",))]
+    assert [(law.kind, law.variance) for law in others] == [("gaussian", pytest.approx(2.0))] * 4
+    assert (curator.left.epsilon, curator.left.rho) <= (10, 10)
+
+
+def test_a_release_with_reserved_parts_claims_what_was_granted(tmp_path):
+    budget = Budget(1.0, 1e-6)
+    options = {"marginals": "registered×voted, voted×age", "reserve": "registered×voted:0.25, age:0.05"}
+    design = Design.of(tables.small(), "dpsyn", budget, options=options)
+    assert design.granted.epsilon == pytest.approx(0.3 * UNIT)
+    by_rho_alone = budget.cost("concentrated", pure=design.granted.epsilon).rho
+    assert by_rho_alone < design.granted.rho < 1.5 * by_rho_alone, "exact laws are summed beside the pure part"
+    release = us.synthesize(
+        tables.some_rows(tables.small(), 200, seed=1),
+        schema=tables.small(),
+        method="dpsyn",
+        epsilon=1.0,
+        delta=1e-6,
+        options=options,
+        out=tmp_path / "release",
+    )
+    kinds = [charge.law.kind for charge in release.statement.charges]
+    assert kinds.count("laplace") == 2
+    assert kinds.count("gaussian") == 3
+    assert 0.99 < release.statement.claim[0] <= 1.0
+    assert verify_release(tmp_path / "release") == []
+
+
+def test_shares_of_rho_can_be_reserved_instead():
+    options = {"marginals": "registered×voted, voted×age", "reserve": "age:0.05", "reserve_noise": "gaussian"}
+    design = Design.of(tables.small(), "dpsyn", Budget(1.0, 1e-6), options=options)
+    assert design.granted.epsilon == 0
+
+
+class _Reserved(MechanismChecks):
+    def schemas(self):
+        yield tables.small()
+        yield tables.several_rows()
+
+
+@pytest.mark.parametrize("check", ["budget_is_kept", "replays_on_neighbours", "improves_with_the_budget"])
+def test_reserved_parts_keep_the_contract(check):
+    options = {"marginals": "pairs", "reserve": "registered×voted:0.25, age:0.1", "most_records": 500, "sweeps": 2}
+    checks = _Reserved("dpsyn", [Budget(1.0), Budget(1.0, 1e-6)], [["registered", "voted"]], options, pairs=40)
+    getattr(checks, check)()
+
+
+def test_open_columns_are_paid_in_rho_beside_reserved_parts():
+    schema = tables.open_labels()
+    options = {"marginals": "sex×job", "reserve": "sex:0.1"}
+    design = Design.of(schema, "dpsyn", Budget(1.0, 1e-6), options=options)
+    (prepared,) = design.preparation.values()
+    assert prepared.epsilon == 0
+    assert prepared.rho > 0
+    assert design.rest.epsilon == design.granted.epsilon
 
 
 def test_weights_and_a_share_for_columns():
@@ -170,6 +239,7 @@ def test_columns_that_may_not_be_merged_must_fit():
         {"table_cells": 0},
         {"reserve": "a:0.5, b:0.5"},
         {"update": "none"},
+        {"reserve_noise": "none"},
     ],
 )
 def test_options_are_checked(options):

@@ -107,7 +107,13 @@ def test_claim_must_follow_from_the_cost() -> None:
     with pytest.raises(UsageError, match="does not give the claimed"):
         require_claim(most + Cost(rho=1), budget)
     with pytest.raises(UsageError, match="does not give the claimed"):
-        require_claim(most + Cost(epsilon=1), budget)  # mixed: the pure part counts ε²/2, rounded up
+        require_claim(most + Cost(epsilon=UNIT // 1000), budget)
+    some = budget.cost("concentrated", pure=UNIT // 10)
+    require_claim(some, budget)  # ε of 0.1 beside the ρ of 0.4
+    with pytest.raises(UsageError, match="does not give the claimed"):
+        require_claim(some + Cost(epsilon=UNIT // 1000), budget)
+    with pytest.raises(UsageError, match="does not give the claimed"):
+        require_claim(Cost(epsilon=UNIT // 2, rho=1), budget)
     with pytest.raises(UsageError, match="must cost something"):
         require_claim(Cost(), budget)
 

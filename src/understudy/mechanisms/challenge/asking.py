@@ -21,9 +21,9 @@ def alone(columns: Sequence[str]) -> list[Clique]:
 
 
 def at_prices(curator: Curator, questions: Sequence[Clique | Partition], prices: Sequence[Cost]) -> list[Measurement]:
-    """Noisy answers to all questions, each at exactly its price."""
+    """Noisy answers to all questions, each at exactly its price, in ε or in ρ."""
     answers: list[Measurement] = []
-    for low, high in _batches([_cells(question, curator.domain) for question in questions]):
+    for low, high in _batches([_cells(question, curator.domain) for question in questions], prices):
         part = prices[low:high]
         # Whole numbers as weights: their shares of the sum are whole again, so each question costs its price exactly.
         weights = [price.rho or price.epsilon for price in part]
@@ -31,10 +31,11 @@ def at_prices(curator: Curator, questions: Sequence[Clique | Partition], prices:
     return answers
 
 
-def _batches(cells: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _batches(cells: Sequence[int], prices: Sequence[Cost]) -> Iterator[tuple[int, int]]:
+    """Questions that follow each other, fit together and are paid in the same currency."""
     start, room = 0, BATCH_CELLS
     for place, size in enumerate(cells):
-        if size > room and place > start:
+        if place > start and (size > room or bool(prices[place].rho) != bool(prices[start].rho)):
             yield start, place
             start, room = place, BATCH_CELLS
         room -= size

@@ -20,7 +20,7 @@ from typing import cast
 from understudy.privacy.conversion import epsilon_of_rho
 from understudy.privacy.cost import UNIT, Cost
 
-__all__ = ["BlockPreset", "match3_blocks", "programmed_noise"]
+__all__ = ["BlockPreset", "match3_blocks", "programmed_noise", "reserved_shares"]
 
 Groups = Sequence[Sequence[str]]
 
@@ -42,10 +42,7 @@ def match3_blocks(cost: Cost) -> BlockPreset:
     epsilon = _epsilon(cost, cast(int, facts["records"]))
     little = _level(epsilon)
     listed = cast(Mapping[str, Mapping[str, object]], facts["blocks"])
-    reserved = {
-        tuple(cast(list[str], entry["columns"])): 1.0 / cast(int, entry["parts"])
-        for entry in cast(list[Mapping[str, object]], facts["reserved"])
-    }
+    reserved = reserved_shares()
     blocks = []
     for name, block in listed.items():
         tables = _tables(block)
@@ -62,6 +59,14 @@ def match3_blocks(cost: Cost) -> BlockPreset:
     starts = {"INCWAGE.size": tuple(incomes), "AGE": tuple(cast(list[int], facts["age_starts"]))}
     most = 14 + math.floor(5.0 * epsilon)
     return BlockPreset(tuple(blocks), reserved, starts, float(cast(int, facts["least_count"])), most)
+
+
+def reserved_shares() -> dict[tuple[str, ...], float]:
+    """The tables that the team paid for with Laplace noise, and their shares of ε."""
+    return {
+        tuple(cast(list[str], entry["columns"])): 1.0 / cast(int, entry["parts"])
+        for entry in cast(list[Mapping[str, object]], _facts()["reserved"])
+    }
 
 
 def programmed_noise(epsilon: float) -> float:
@@ -85,7 +90,8 @@ def _epsilon(cost: Cost, records: int) -> float:
     if not cost.rho:
         return cost.epsilon / UNIT
     # Rounding in the price must not take an ε of 1 for a little less.
-    return round(float(epsilon_of_rho(Fraction(cost.rho, UNIT), Fraction(1, records**2))), 6)
+    in_rho = float(epsilon_of_rho(Fraction(cost.rho, UNIT), Fraction(1, records**2)))
+    return round(cost.epsilon / UNIT + in_rho, 6)
 
 
 def _tables(block: Mapping[str, object]) -> list[tuple[str, ...]]:

@@ -12,13 +12,16 @@ Privacy. Neighbours differ by the rows of one unit, at most k. A row falls in on
 a table moves by at most k in L1 and in L2: Gaussian noise with σ² = k²/(2ρ_i) costs ρ_i, Laplace noise of scale k/ε_i
 costs ε_i, and the parts add up. Tables in `reserve` get the stated share of the whole cost; columns and tables share
 the rest so that all have the same noise (tables by their weights; `one_way_share` gives columns a share of their own).
+With δ > 0 the reserved shares are shares of ε and pay Laplace noise, ε₁ in all, as in the source; ρ(ε − ε₁, δ) pays
+Gaussian noise for all others, and (ε, δ) holds for both together (`privacy/cost.py` has the proof).
+`reserve_noise=gaussian` takes the same shares of ρ instead. With δ = 0 everything is Laplace.
 Which values are merged depends on noisy answers alone. Questions depend on answers, prices do not.
 
-Differs from the source. The source pays for reserved parts with Laplace noise of ε/24, ε/24 and ε/4, and for all others
-with Gaussian noise of (2ε/3, δ), adding up ε. Here a run has one currency. With δ > 0 everything is Gaussian and the
-same fractions are taken of ρ: at equal price Gaussian noise has half the variance of Laplace noise there, and a
-Laplace part of ε/4 alone would cost ε²/32, more than all of ρ at ε = 1. With δ = 0 everything is Laplace, reserved
-parts as in the source. Noise is discrete. A column product is a table of its columns. Tables are also drawn towards
+Which is better depends on what is reserved. Pure ε adds up, ρ adds up too but is worth √ρ: a few tables are cheaper in
+ε (at ε = 1, δ = 10⁻⁹ a quarter of ε gives noise of 5.7 rows, a quarter of ρ 13), and ρ(2ε/3) is 4/9 of ρ(ε), so that
+all others have 1.5 times the noise instead of 1.2 times. A ledger that adds up in ρ counts ε₁ as ε₁²/2, which is much.
+
+Differs from the source. Noise is discrete. A column product is a table of its columns. Tables are also drawn towards
 independence, and records moved by column sweeps; `update=gradual` is the source's update. Where merged tables exceed
 `table_cells` more values are merged. The leaks of the source (code lists of places read from rows; the true size of a
 dissolved remainder) are not here: code lists are the schema's, and no remainder is dissolved.
@@ -28,6 +31,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
 from understudy.errors import ResourceError, UsageError, nearest
@@ -38,7 +42,7 @@ from understudy.marginals.forbidden import Forbidden
 from understudy.mechanisms.challenge.asking import alone, at_prices
 from understudy.mechanisms.challenge.compression import smallest
 from understudy.mechanisms.challenge.marginal_list import ListedTable, MarginalList
-from understudy.mechanisms.challenge.match_three_blocks import match3_blocks
+from understudy.mechanisms.challenge.match_three_blocks import match3_blocks, reserved_shares
 from understudy.mechanisms.field.overlap.coarsening import Coarsening, Rare
 from understudy.mechanisms.field.overlap.making import Making, Update
 from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
@@ -53,6 +57,7 @@ from understudy.privacy.curator import Curator
 __all__ = ["DpSyn"]
 
 Preset = Literal["none", "match3"]
+ReserveNoise = Literal["laplace", "gaussian"]
 
 _BLOCKS = re.compile(r'((?:[^;"]|"(?:[^"]|"")*")*)(?:;|$)')
 _ROWS_UNKNOWN = 10**6
@@ -74,6 +79,9 @@ class DpSyn:
     marginals: str = field(default="", metadata={"help": "tables to measure: a×b:2, b×c; blocks apart by semicolons"})
     preset: Preset = field(default="none", metadata={"help": "match3: the team's tables of Match 3, instead of a list"})
     reserve: str = field(default="", metadata={"help": "tables with a share of the cost of their own: income:0.05"})
+    reserve_noise: ReserveNoise = field(
+        default="laplace", metadata={"help": "laplace: reserved shares are shares of ε; gaussian: of ρ (where δ > 0)"}
+    )
     one_way_share: float = field(default=0.0, metadata={"help": "share of the columns; 0: the same noise for all"})
     threshold: float = field(default=4.5, metadata={"help": "values with fewer noisy rows than this many σ are merged"})
     least_count: float = field(default=0.0, metadata={"help": "values with fewer noisy rows than this are merged, too"})
@@ -89,6 +97,9 @@ class DpSyn:
     def __post_init__(self) -> None:
         if self.preset not in get_args(Preset):
             raise UsageError(f"preset {self.preset!r}", "is not known.", nearest(str(self.preset), get_args(Preset)))
+        if self.reserve_noise not in get_args(ReserveNoise):
+            known = nearest(str(self.reserve_noise), get_args(ReserveNoise))
+            raise UsageError(f"reserve_noise {self.reserve_noise!r}", "is not known.", known)
         if self.marginals.strip() and self.preset != "none":
             raise UsageError("marginals", "and preset cannot both be given.", "Drop one of them.")
         for name, number, most in (
@@ -104,6 +115,16 @@ class DpSyn:
         if self.reserve.strip() and sum(share for _, share in parse_tables(self.reserve)) >= 1.0:
             raise UsageError("reserve", "the shares must add up to less than 1.", "Write them after colons.")
         self._making()
+
+    @property
+    def pure_share(self) -> Fraction:
+        """The share of ε that reserved tables take as it is, in a run with δ."""
+        if self.reserve_noise == "gaussian":
+            return Fraction(0)
+        if self.preset == "match3":
+            return sum(map(Fraction, reserved_shares().values()), Fraction(0))
+        named = parse_tables(self.reserve) if self.reserve.strip() else []
+        return sum((Fraction(share) for _, share in named), Fraction(0))
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns, then listed tables; refuses what cannot fit however much is merged."""
@@ -174,7 +195,8 @@ class DpSyn:
             kept |= set(domain.clique(names))
         for name in tied & set(starts):
             raise UsageError(f"groups of column {name!r}", "cannot be used: a rule looks at its codes.", "Drop them.")
-        prices = self._prices(whole, [weights.get(name, 1.0) for name in columns], list(tables.values()))
+        shared = Cost(rho=cost.rho) if cost.rho else whole
+        prices = self._prices(shared, [weights.get(name, 1.0) for name in columns], list(tables.values()))
         column_prices, table_prices = prices
         if reserved:
             column_prices, table_prices = _with_reserved(whole, columns, list(tables), reserved, prices)
@@ -253,16 +275,20 @@ def _with_reserved(
     for clique in reserved:
         if clique not in names:
             raise UsageError(f"reserve {' × '.join(clique)}", "is not a listed table.", "List it among the marginals.")
-    left = whole.share(1.0 - math.fsum(reserved.values()))
+    if whole.epsilon and whole.rho:  # ε is there for the reserved tables alone
+        left, kept = (
+            Cost(rho=whole.rho),
+            dict(zip(reserved, Cost(whole.epsilon).split([*reserved.values()]), strict=True)),
+        )
+    else:
+        left = whole.share(1.0 - math.fsum(reserved.values()))
+        kept = {clique: whole.share(share) for clique, share in reserved.items()}
     weights = [
         0 if clique in reserved else price.rho or price.epsilon
         for clique, price in zip(names, [*prices[0], *prices[1]], strict=True)
     ]
     shared = left.split(weights) if any(weights) else [Cost()] * len(names)
-    found = [
-        whole.share(reserved[clique]) if clique in reserved else part
-        for clique, part in zip(names, shared, strict=True)
-    ]
+    found = [kept[clique] if clique in reserved else part for clique, part in zip(names, shared, strict=True)]
     return found[: len(columns)], found[len(columns) :]
 
 

@@ -110,15 +110,16 @@ class Balance:
         if not cost.rho:
             epsilon = math.isqrt(2 * UNIT * left.rho)
         else:
-            epsilon = _largest_epsilon(left.rho, budget.delta_units - failure, budget.epsilon_units)
+            pure = Fraction(cost.epsilon, budget.epsilon_units)
+            epsilon = _largest_epsilon(left.rho, budget.delta_units - failure, budget.epsilon_units, pure)
         return Cost(epsilon=min(epsilon, budget.epsilon_units), delta=budget.delta_units) if epsilon else None
 
 
 def require_claim(cost: Cost, budget: Budget, variances: tuple[Fraction, ...] = ()) -> None:
     """Refuses a cost that does not imply the claimed (ε, δ).
 
-    `variances` are those of all answers of a run whose answers all have Gaussian noise of scales fixed beforehand, on
-    histograms of one row per unit; then the claim may also rest on the sum of their exact laws.
+    `variances` are those of all answers that are not paid in ε, if they all have Gaussian noise of scales fixed
+    beforehand, on histograms of one row per unit; then the claim may also rest on the sum of their exact laws.
     """
     if cost == Cost():
         raise UsageError("charge", "must cost something.", "A run that reads nothing needs no charge.")
@@ -127,15 +128,26 @@ def require_claim(cost: Cost, budget: Budget, variances: tuple[Fraction, ...] = 
     if not cost.rho:
         holds = cost.epsilon <= budget.epsilon_units
     else:
-        holds = _rho_units(cost) <= budget.cost("concentrated", cost.delta).rho or _holds_exactly(budget, variances)
+        holds = (
+            _rho_units(cost) <= budget.cost("concentrated", cost.delta).rho
+            or _holds_beside(cost, budget)
+            or _holds_exactly(cost, budget, variances)
+        )
     if not holds:
         claimed = in_full(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))
         raise UsageError("charge", f"a cost of {in_full(cost)} does not give the claimed {claimed}.")
 
 
-def _holds_exactly(budget: Budget, variances: tuple[Fraction, ...]) -> bool:
+def _holds_beside(cost: Cost, budget: Budget) -> bool:
+    """Whether pure ε and the ε of ρ add up to the claim (proof in `cost.py`)."""
+    if cost.epsilon >= budget.epsilon_units:
+        return False
+    return cost.rho <= budget.cost("concentrated", cost.delta, pure=cost.epsilon).rho
+
+
+def _holds_exactly(cost: Cost, budget: Budget, variances: tuple[Fraction, ...]) -> bool:
     found = tight_epsilon(variances, Fraction(budget.delta_units, DELTA_UNIT)) if variances else None
-    return found is not None and Fraction(found) <= Fraction(budget.epsilon_units, UNIT)
+    return found is not None and Fraction(found) <= Fraction(budget.epsilon_units - cost.epsilon, UNIT)
 
 
 def in_full(cost: Cost) -> str:
@@ -158,13 +170,17 @@ def _rho_units(cost: Cost) -> int:
     return cost.rho + math.ceil(Fraction(cost.epsilon**2, 2 * UNIT))
 
 
-def _largest_epsilon(rho: int, delta: int, below: int) -> int:
-    """Largest ε units, under `below`, that cost at most `rho` units of ρ at `delta` units of δ; 0 if none does."""
+def _largest_epsilon(rho: int, delta: int, below: int, pure: Fraction) -> int:
+    """Largest ε units, under `below`, that cost at most `rho` units of ρ at `delta` units of δ; 0 if none does.
+
+    A share `pure` of ε is spent as it is.
+    """
     if delta < 1:
         return 0
     low, high = 0, below
     while high - low > 1:
         middle = (low + high) // 2
-        needed = math.floor(rho_of_epsilon(Fraction(middle, UNIT), Fraction(delta, DELTA_UNIT)) * UNIT)
-        low, high = (middle, high) if needed <= rho else (low, middle)
+        kept = math.floor(middle * pure)
+        needed = math.floor(rho_of_epsilon(Fraction(middle - kept, UNIT), Fraction(delta, DELTA_UNIT)) * UNIT)
+        low, high = (middle, high) if _rho_units(Cost(kept, needed)) <= rho else (low, middle)
     return low
