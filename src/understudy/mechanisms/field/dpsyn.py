@@ -18,8 +18,9 @@ Gaussian noise for all others, and (ε, δ) holds for both together (`privacy/co
 Which values are merged depends on noisy answers alone. Questions depend on answers, prices do not.
 
 Which is better depends on what is reserved. Pure ε adds up, ρ adds up too but is worth √ρ: a few tables are cheaper in
-ε (at ε = 1, δ = 10⁻⁹ a quarter of ε gives noise of 5.7 rows, a quarter of ρ 13), and ρ(2ε/3) is 4/9 of ρ(ε), so that
-all others have 1.5 times the noise instead of 1.2 times. A ledger that adds up in ρ counts ε₁ as ε₁²/2, which is much.
+ε (at ε = 1, δ = 10⁻⁹ a quarter of ε gives noise of 5.7 rows, a quarter of ρ 11.6), and ρ(2ε/3) is 0.46 of ρ(ε), so
+that all others have 1.48 times the noise instead of 1.22 times. A ledger that adds up in ρ counts ε₁ as ε₁²/2, which
+is much.
 
 Differs from the source. Noise is discrete. A column product is a table of its columns. Tables are also drawn towards
 independence, and records moved by column sweeps; `update=gradual` is the source's update. Where merged tables exceed
