@@ -23,6 +23,7 @@ __all__ = [
     "NewFolder",
     "PublicTable",
     "ReleaseFolder",
+    "Resume",
     "RowCount",
     "RowsFile",
     "SchemaFile",
@@ -57,6 +58,9 @@ PublicTable = Annotated[Path | None, typer.Option("--public", help="A public tab
 RowsFile = Annotated[Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv or .tsv by suffix.")]
 ExcelSafe = Annotated[
     bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue the interrupted run of --out: same settings, nothing is charged.")
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Same seed, same rows from the model. Noise has no seed.")]
 

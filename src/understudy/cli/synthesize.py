@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import understudy
 from understudy.cli.console import Debug, Quiet, Shell, shell
 from understudy.cli.options import (
     Copies,
@@ -15,6 +16,7 @@ from understudy.cli.options import (
     Method,
     NewFolder,
     PublicTable,
+    Resume,
     RowCount,
     SchemaFile,
     Seed,
@@ -49,6 +51,7 @@ def synthesize(
     settings: Settings = None,
     seed: Seed = None,
     memory: Memory = None,
+    resume: Resume = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -59,11 +62,9 @@ def synthesize(
     with shell(quiet=quiet, debug=debug) as place:
         _require_agreement(ledger, dataset)
         with place.running() as progress:  # from the first second, so before the heavy imports
-            from understudy.synthesizer import synthesize as run_all
-
             known, options = _read(schema), pairs("--set", settings)
             progress.expect(_expected(place, known, method, (epsilon, delta), options=options, public=public))
-            release = run_all(
+            release = understudy.synthesize(
                 table,
                 known,
                 method=method,
@@ -79,6 +80,7 @@ def synthesize(
                 options=options,
                 memory_bytes=memory_bytes(memory),
                 public=public,
+                resume=resume,
                 progress=progress,
             )
         show_release(place, release, out)

@@ -39,6 +39,7 @@ __all__ = [
     "Option",
     "currency_for",
     "describe",
+    "keeps_checkpoints",
     "mechanism",
     "names",
     "resolve",
@@ -124,6 +125,14 @@ def uses_public(method: Mechanism) -> bool:
 def spends_delta(method: Mechanism | type[Mechanism]) -> bool:
     """Whether the method pays in ε and δ by itself (training does): its class says so with `spends_delta = True`."""
     return bool(getattr(method, "spends_delta", False))
+
+
+def keeps_checkpoints(method: Mechanism) -> bool:
+    """Whether an interrupted run of the method can be continued: its class says so with `keeps_checkpoints = True`.
+
+    Only for methods whose one question is a training: answers to other questions are not kept.
+    """
+    return bool(getattr(method, "keeps_checkpoints", False))
 
 
 def pure_share(method: Mechanism) -> Fraction:

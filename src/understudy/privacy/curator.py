@@ -73,6 +73,7 @@ from understudy.privacy.questions.growth import (
 from understudy.privacy.questions.within import counts_within
 from understudy.privacy.randomizer import Bools, Randomizer, Request
 from understudy.privacy.training.accountant import training_laws
+from understudy.privacy.training.checkpoint import Keeper
 from understudy.privacy.training.train import Trainer, train
 from understudy.progress import Progress, silent
 
@@ -98,6 +99,7 @@ class Curator:
         *,
         public: PrivateTable | None = None,
         progress: Progress = silent,
+        keeper: Keeper | None = None,
     ) -> None:
         self._table = table
         self._public_table = public
@@ -106,6 +108,7 @@ class Curator:
         self._codec: TableCodec | None = None
         self._randomizer = randomizer
         self._progress = progress
+        self._keeper = keeper
         self._left = granted
         self._unit_rows = table.schema.unit.sensitivity
         self._kept: dict[Clique, Ints] = {}
@@ -298,13 +301,18 @@ class Curator:
         return growth
 
     def train(self, trainer: Trainer, cost: Cost) -> Trained:
-        """Puts the trainer through its whole course on sampled units, for `cost` in all, paid in ε and δ."""
+        """Puts the trainer through its whole course on sampled units, for `cost` in all, paid in ε and δ.
+
+        Under a keeper the first training keeps checkpoints, or goes on from one: its price was charged before.
+        """
         step = f"train {trainer.name}"
         laws = training_laws(cost, trainer.course, step)
         source = self._bound()
         self._spend([(step, cost)])
         told = self._progress  # of steps done: their number is public
-        answer = train(trainer, source.records(), laws, self._randomizer, delta=cost.delta, progress=told)
+        kept, self._keeper = self._keeper, None
+        records = source.records()
+        answer = train(trainer, records, laws, self._randomizer, delta=cost.delta, progress=told, keeper=kept)
         self.transcript.append(answer)
         return answer
 

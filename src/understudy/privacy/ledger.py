@@ -11,8 +11,12 @@ forked ledger, and the caps of the two add up. Each release prints the hash of i
 those hashes are still in the chain, which uncovers a fork or a return to an old copy. Nothing here stops somebody who
 rewrites the file on purpose.
 
-Nothing in a ledger comes from rows: names, prices and times are fixed before they are read. The end of a run is noted
-with its date alone, and stays out of the extracts that go into releases.
+A run that was interrupted may be continued under its charge while nothing was released from it: by one process at a
+time, and from the newest state that it kept (`bookkeeping/hold.py`). Continuing is a line of its own, free of charge.
+
+Nothing in a ledger comes from rows: names, prices and times are fixed before they are read. How a run went on and ended
+is noted with the date alone (and the digest of a state, made of noisy answers), and stays out of the extracts that go
+into releases.
 """
 
 import os
@@ -26,11 +30,20 @@ from typing import Literal, get_args
 from understudy.errors import BudgetError, LedgerError, Problem, UsageError, nearest
 from understudy.privacy.bookkeeping.balance import FAILURE_SHARE, Balance, Composition, in_full, require_claim
 from understudy.privacy.bookkeeping.chain import balance_after, check_chain, check_extract
-from understudy.privacy.bookkeeping.entry import NOTHING_BEFORE, Entry
+from understudy.privacy.bookkeeping.entry import NOTHING_BEFORE, Entry, Kind
+from understudy.privacy.bookkeeping.hold import (
+    BEGINNING,
+    Mark,
+    check_newest,
+    check_open,
+    check_rising,
+    holder_of,
+    newest_mark,
+)
 from understudy.privacy.bookkeeping.store import Store, create_file, reading, writing
 from understudy.privacy.cost import Budget, Cost
 
-__all__ = ["Balance", "Composition", "Entry", "Ledger", "Outcome", "Receipt", "verify_extract"]
+__all__ = ["Balance", "Composition", "Entry", "Ledger", "Mark", "Outcome", "Receipt", "verify_extract"]
 
 Outcome = Literal["released", "failed"]
 WAIT_SECONDS = 60.0
@@ -42,7 +55,8 @@ MOST_NOTE = 2000
 class Receipt:
     """Proof that a run's charge is on disk: only its holder may read private rows.
 
-    `cost` is what the run may spend inside, `price` what it took from the dataset's limit, `balance` what is left now.
+    `cost` is what the run may spend inside, `price` what it took from the dataset's limit, `balance` what is left.
+    `holder` is the hash of the line by which the run is held: that of its charge, or of its last continuation.
     """
 
     sequence: int
@@ -54,6 +68,7 @@ class Receipt:
     cost: Cost
     price: Cost
     balance: Balance
+    holder: str
 
 
 class Ledger:
@@ -147,18 +162,52 @@ class Ledger:
                 store.append(entry)
         if not granted:
             raise _refusal(dataset, run, before, cost, budget)
-        return Receipt(entry.sequence, entry.hash, entry.previous, dataset, run, entry.made, cost, price, after)
+        return _receipt(entry, price, after, entry.hash)
 
-    def finish(self, run: str, outcome: Outcome) -> None:
-        """Notes, with the date alone, how a charged run ended. Changes no total: nothing is ever paid back."""
+    def finish(self, run: str, outcome: Outcome, *, holder: str | None = None) -> None:
+        """Notes, with the date alone, how a charged run ended. Changes no total: nothing is ever paid back.
+
+        `holder` must be given for a run that was continued: only whoever holds it may end it, and it ends once.
+        """
         if outcome not in get_args(Outcome):
             raise UsageError("outcome", f"must be released or failed, got {outcome!r}.")
         with writing(self.path, self._wait) as store:
             charge = _charge_of(store, run)
-            if store.of_run("finish", run):
-                raise LedgerError(f"run {run!r}", "is finished already.", "A run ends once.")
-            entry = Entry(sequence=0, kind="finish", dataset=charge.dataset, made=_now()[:10], run=run, outcome=outcome)
-            store.append(_tied(entry, store, NOTHING_BEFORE))
+            check_open(store, charge, holder)
+            store.append(_tied(_line("finish", charge, outcome=outcome), store, NOTHING_BEFORE))
+
+    def checkpoint(self, run: str, mark: Mark, *, holder: str | None = None) -> None:
+        """Notes that a state of the run was kept; it must lie behind all earlier ones, and come from the holder."""
+        with writing(self.path, self._wait) as store:
+            charge = _charge_of(store, run)
+            check_open(store, charge, holder)
+            check_rising(store, run, mark)
+            store.append(_tied(_line("checkpoint", charge, note=mark.note), store, holder or charge.hash))
+
+    def newest(self, run: str) -> Mark | None:
+        """The newest state that a charged run has kept; None if it kept none."""
+        with reading(self.path, self._wait) as store:
+            return newest_mark(store, _charge_of(store, run).run)
+
+    def take_up(self, run: str, mark: Mark | None) -> Receipt:
+        """The receipt of an interrupted run's charge, held by the caller from now on. Nothing is charged.
+
+        `mark` is the state that the caller goes on from. Raises LedgerError unless it is the newest one (None: no
+        state was kept), and if the run has ended: one charge yields one release. Whoever held the run before can
+        neither keep states nor end it any more.
+        """
+        with writing(self.path, self._wait) as store:
+            charge = _charge_of(store, run)
+            before = holder_of(store, charge)
+            check_open(store, charge, before)
+            check_newest(store, run, mark)
+            opening, _ = _dataset(store, charge.dataset)
+            after = balance_after(opening, charge)
+            line = _line("continue", charge, note=mark.note if mark else BEGINNING)
+            line = _tied(line, store, before)
+            store.append(line)
+        price = after.price(charge.cost, budget_epsilon=charge.budget_epsilon, budget_delta=charge.budget_delta)
+        return _receipt(charge, price, after, line.hash)
 
     def datasets(self) -> list[str]:
         """Names of the datasets, in the order they were opened."""
@@ -275,6 +324,17 @@ def _priced(entry: Entry, cost: Cost, balance: Balance) -> Entry:
 def _tied(entry: Entry, store: Store, earlier: str) -> Entry:
     head = store.head()
     return replace(entry, sequence=head.sequence + 1, previous=head.hash, earlier=earlier).sealed()
+
+
+def _line(kind: Kind, charge: Entry, *, note: str = "", outcome: str = "") -> Entry:
+    """A line about a charged run that changes no total."""
+    day = _now()[:10]
+    return Entry(sequence=0, kind=kind, dataset=charge.dataset, made=day, run=charge.run, note=note, outcome=outcome)
+
+
+def _receipt(charge: Entry, price: Cost, after: Balance, holder: str) -> Receipt:
+    told = (charge.sequence, charge.hash, charge.previous, charge.dataset, charge.run, charge.made, charge.cost)
+    return Receipt(*told, price, after, holder)
 
 
 def _dataset(store: Store, dataset: str) -> tuple[Entry, Entry]:

@@ -2,6 +2,9 @@
 
 A process that is killed leaves the target absent; the unfinished sibling (its name starts with a dot and ends in
 `.partial`) can be deleted. Names are fixed, links are refused, an existing target is never touched.
+
+What must be on record before anybody can see the target (`completing`) is called when the sibling is complete, just
+before the rename. After that call the sibling stays whatever happens: it is the finished folder, to be renamed by hand.
 """
 
 import hashlib
@@ -9,7 +12,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,8 +37,11 @@ def check_free(target: Path) -> None:
 
 
 @contextmanager
-def published(target: Path) -> Iterator[Path]:
-    """An empty folder beside the target; when the block ends well it is listed, synced and renamed to the target."""
+def published(target: Path, completing: Callable[[], None] = lambda: None) -> Iterator[Path]:
+    """An empty folder beside the target; when the block ends well it is listed, synced and renamed to the target.
+
+    `completing` is called in between; if it raises, nothing is published.
+    """
     check_free(target)
     final = target.absolute()
     staging = final.parent / f".{final.name}.{secrets.token_hex(6)}.partial"
@@ -45,11 +51,16 @@ def published(target: Path) -> Iterator[Path]:
         _write_manifest(staging)
         sync_folder(staging)
         check_free(target)
-        os.rename(staging, final)
-        _sync(final.parent)
+        completing()
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
+    try:
+        os.rename(staging, final)
+        _sync(final.parent)
+    except OSError as error:
+        rule = f"cannot be put in place, but is complete in {str(staging)!r}."
+        raise InputError(f"output {str(target)!r}", rule, "Rename that folder by hand.") from error
 
 
 def listed_files(folder: Path) -> list[str]:

@@ -4,6 +4,7 @@ Nothing is written that was not already in the release, no clock is read, nothin
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,9 +59,11 @@ def codec_name(run: int) -> str:
     return f"model/codec-{run}.json"
 
 
-def save_release(release: Release, target: Path, progress: Progress) -> None:
-    """Writes every file of the folder and publishes it in one rename."""
-    with published(target) as folder:
+def save_release(
+    release: Release, target: Path, progress: Progress, completing: Callable[[], None] = lambda: None
+) -> None:
+    """Writes every file of the folder and publishes it in one rename; `completing` is called just before that."""
+    with published(target, completing) as folder:
         progress.stage("draw", 0.0)
         for copy in range(1, release.config.copies + 1):
             _write_data(release, copy, folder)

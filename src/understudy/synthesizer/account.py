@@ -1,4 +1,9 @@
-"""Account: where a run is charged. A lasting ledger, or one made for this run alone; on disk in either case."""
+"""Account: where a run is charged. A lasting ledger, or one made for this run alone; on disk in either case.
+
+A run that keeps checkpoints is charged once as well. If it is interrupted its charge stays open, and it may be taken up
+again under it. That its release is complete is recorded before the release can be seen, by whoever holds the run by
+then, and once: so a charge yields one release at most.
+"""
 
 import json
 import os
@@ -11,10 +16,12 @@ from pathlib import Path
 from understudy.errors import UnderstudyError, UsageError
 from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import Ledger, Outcome, Receipt
+from understudy.privacy.training.keeper import FolderKeeper
 from understudy.release.statement import LedgerFacts, digest_of
 from understudy.release.wording import charge_note
 from understudy.schema import Unit
 from understudy.synthesizer.design import Design
+from understudy.synthesizer.working import Begun, Working
 
 __all__ = ["Account", "Place", "unit_words"]
 
@@ -63,15 +70,43 @@ class Account:
             raise
         return Charged(receipt, ledger, None, folder)
 
+    def begin(self, design: Design, begun: Begun, working: Working) -> "Charged":
+        """The whole cost of a run that keeps checkpoints, on disk; its folder goes again if the charge is refused."""
+        working.begin(begun)
+        try:
+            ledger = self.ledger or Ledger.single_use(working.ledger_path, design.budget)
+            receipt = _charge(ledger, self.dataset or ledger.datasets()[0], design, begun.run)
+        except BaseException:
+            working.discard()
+            raise
+        keeper = FolderKeeper(working.path, ledger, begun.run, begun.configuration)
+        keeper.begun(receipt)
+        return Charged(receipt, ledger, self.dataset, None, working, keeper)
+
+    def take_up(self, begun: Begun, working: Working) -> "Charged":
+        """The charge of an interrupted run, taken up again. Nothing is charged.
+
+        Raises:
+            UsageError, LedgerError: if it was never charged, has ended, or its newest checkpoint is not at hand.
+        """
+        if self.ledger is None and not working.ledger_path.is_file():
+            fix = f"Delete {str(working.path)!r} and run without --resume."
+            raise UsageError("resume", "the run was interrupted before it was charged.", fix)
+        ledger = self.ledger or Ledger.open(working.ledger_path)
+        keeper = FolderKeeper(working.path, ledger, begun.run, begun.configuration)
+        return Charged(keeper.take_up(), ledger, self.dataset, None, working, keeper)
+
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """A charge on disk. It is never taken back."""
+    """A charge on disk. It is never taken back. A run that keeps checkpoints has a folder to work in, and a keeper."""
 
     receipt: Receipt
     ledger: Ledger
     dataset: str | None
     folder: Path | None
+    working: Working | None = None
+    keeper: FolderKeeper | None = None
 
     @property
     def facts(self) -> LedgerFacts:
@@ -85,8 +120,25 @@ class Charged:
         entries = self.ledger.extract(run=self.receipt.run)
         return tuple(json.dumps(entry, sort_keys=True, ensure_ascii=True, separators=(",", ":")) for entry in entries)
 
+    def complete(self) -> None:
+        """Records the release of a run that could be continued, before anybody can see it.
+
+        Raises:
+            LedgerError: if a release was completed before, or another process holds the run; nothing may be published.
+        """
+        if self.working is not None:
+            self.ledger.finish(self.receipt.run, "released", holder=self.receipt.holder)
+
     def close(self, outcome: Outcome) -> None:
-        """Notes how the run ended. A ledger of its own goes with the release and stays behind when there is none."""
+        """Notes how the run ended. A ledger of its own goes with the release and stays behind when there is none.
+
+        A run with checkpoints that failed stays open.
+        """
+        if self.working is not None:
+            if outcome == "released":
+                self.working.discard()
+            self.working.let_go()
+            return
         with suppress(UnderstudyError):  # the note is for the owner's reading; the charge stands without it
             self.ledger.finish(self.receipt.run, outcome)
         if self.folder is not None and outcome == "released":

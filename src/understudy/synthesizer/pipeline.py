@@ -6,6 +6,10 @@
 4. Rows are drawn from the fitted model with a seed; that costs nothing and can be repeated.
 
 Whatever fails before step 2 costs nothing. After it, the charge stays, and nothing in a row's content can stop the run.
+
+A method that trains keeps checkpoints beside the output. An interrupted run of it can be taken up again with the same
+settings: step 2 then finds its charge and charges nothing, and step 3 goes on from the newest checkpoint. The ledger
+notes that the release is complete before it can be seen, so a charge yields one release.
 """
 
 import secrets
@@ -28,12 +32,14 @@ from understudy.release.folder import check_free
 from understudy.release.release import Release
 from understudy.release.rows import Fitted
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
+from understudy.release.store import save_release
 from understudy.release.wording import TEST_DOUBLE
 from understudy.schema import Schema
 from understudy.synthesizer.account import Account, Charged, Place
 from understudy.synthesizer.design import Copies, Design, Options, check_disk, check_memory, check_uses_public
 from understudy.synthesizer.environment import Environment
 from understudy.synthesizer.public_schema import check_without_public, public_schema
+from understudy.synthesizer.working import Begun, Working, check_continuable, configuration_digest, is_continuable
 
 __all__ = ["MOST_ROWS", "synthesize"]
 
@@ -58,6 +64,7 @@ def synthesize(
     out: Place | None = None,
     memory_bytes: int | None = None,
     public: object | None = None,
+    resume: bool = False,
     progress: Progress | None = None,
     _environment: Environment | None = None,
 ) -> Release:
@@ -67,14 +74,14 @@ def synthesize(
 
     Args:
         data, schema: a frame, a path (CSV, TSV, Parquet, glob, DuckDB file) or an opened table; what it may contain.
-        method, options: name and options of a synthesizer, see `understudy methods`.
-        epsilon, delta: the budget; δ = 0 asks for a pure guarantee.
+        method, options, epsilon, delta: a synthesizer, see `understudy methods`; the budget, pure if δ = 0.
         rows, copies, copies_mode: rows of a copy (none: the noisy total); "resample" one model or "resanitize" each.
         ledger, dataset: a lasting ledger to charge; without one the statement says that other runs are not counted.
         seed: of drawing rows, never of noise; from the operating system when not given, and recorded.
         out, progress: a new folder to save the release in; told which stage is running.
         memory_bytes: refuse plans that need more; most of the machine's memory when not given.
         public: a table with the same columns that protects nobody, for methods that use one; free of charge.
+        resume: continue the interrupted run of `out`, under its charge and the same settings; nothing is charged.
 
     Raises:
         UsageError, SchemaError, ResourceError: before anything is charged or read.
@@ -86,9 +93,44 @@ def synthesize(
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
     target = _checked_target(design, out, memory_bytes)
     tables = _Tables(_opened(data, schema, memory_bytes), _opened_public(public, design, memory_bytes))
-    account = Account.of(ledger, dataset, target)
+    places = _Places(Account.of(ledger, dataset, target), target)
+    places, wanted = _found(tables, design, wanted, places, seed=seed) if resume else (_fresh(design, places), wanted)
     told.stage("check", 1.0)
-    return _paid(tables, design, wanted, (account, target), environment=_environment or Environment.real(), told=told)
+    return _paid(tables, design, wanted, places, environment=_environment or Environment.real(), told=told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a run is charged, where its release goes, and where a run that can be continued keeps its state."""
+
+    account: Account
+    target: Path | None
+    working: Working | None = None
+
+
+def _fresh(design: Design, places: _Places) -> _Places:
+    """The same places, with one for checkpoints where the run can be continued; raises if one is waiting there."""
+    if places.target is None or not is_continuable(design):
+        return places
+    return replace(places, working=Working.unused(places.target))
+
+
+def _found(
+    tables: "_Tables", design: Design, wanted: Copies, places: _Places, *, seed: int | None
+) -> tuple[_Places, Copies]:
+    """The interrupted run of the target, locked, and the seed it had; raises unless it can be continued."""
+    check_continuable(design)
+    if places.target is None:
+        raise UsageError("resume", "needs the output of the run that was interrupted.", "Name its folder.")
+    same = _begun("", tables, design, wanted, places)
+    working = Working.interrupted(places.target, same, seed=seed)
+    assert working.begun is not None
+    return replace(places, working=working), replace(wanted, seed=working.begun.seed)
+
+
+def _begun(run: str, tables: "_Tables", design: Design, wanted: Copies, places: _Places) -> Begun:
+    configuration = configuration_digest(design, wanted, tables.private.undeclared)
+    return Begun(run, configuration, places.account.dataset, wanted.seed)
 
 
 def _checked_target(design: Design, out: Place | None, memory_bytes: int | None) -> Path | None:
@@ -128,28 +170,36 @@ def _opened_public(public: object | None, design: Design, memory_bytes: int | No
 
 
 def _paid(
-    tables: _Tables,
-    design: Design,
-    wanted: Copies,
-    places: tuple[Account, Path | None],
-    *,
-    environment: Environment,
-    told: Progress,
+    tables: _Tables, design: Design, wanted: Copies, places: _Places, *, environment: Environment, told: Progress
 ) -> Release:
     """Charges, and only then runs. From here on the charge stands, whatever happens."""
-    account, target = places
-    charged = account.charge(design, environment.run())
+    charged = _charged(tables, design, wanted, places, environment=environment)
     told.stage("charge", 1.0)
     try:
         release = _release(tables, design, wanted, charged, environment=environment, told=told)
-        if target is not None:
-            release.save(target, progress=told)
-            release = replace(release, folder=target.absolute())
+        if places.target is not None:
+            save_release(release, places.target, told, charged.complete)
+            release = replace(release, folder=places.target.absolute())
     except BaseException:
         charged.close("failed")
         raise
     charged.close("released")
     return release
+
+
+def _charged(tables: _Tables, design: Design, wanted: Copies, places: _Places, *, environment: Environment) -> Charged:
+    """The charge of the run: a new one, or that of the interrupted run it continues."""
+    working = places.working
+    if working is None:
+        return places.account.charge(design, environment.run())
+    if working.begun is None:
+        begun = _begun(environment.run(), tables, design, wanted, places)
+        return places.account.begin(design, begun, working)
+    try:
+        return places.account.take_up(working.begun, working)
+    except BaseException:
+        working.let_go()
+        raise
 
 
 def _release(
@@ -168,7 +218,12 @@ def _release(
     for run in range(1, copies.runs + 1):
         part = _Part(told, run - 1, copies.runs)
         curator = Curator(
-            tables.private, design.granted_in(run), environment.randomizer, public=tables.public, progress=part
+            tables.private,
+            design.granted_in(run),
+            environment.randomizer,
+            public=tables.public,
+            progress=part,
+            keeper=charged.keeper,
         )
         told.stage("prepare", (run - 1) / copies.runs)
         settled = _settle(curator, design, settled)

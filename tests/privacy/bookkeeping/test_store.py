@@ -98,7 +98,7 @@ def _other_database(path: Path) -> None:
 
 
 def _newer(path: Path) -> None:
-    _execute(path, "PRAGMA user_version = 2")
+    _execute(path, "PRAGMA user_version = 3")
 
 
 def _unguarded(path: Path) -> None:
@@ -132,7 +132,7 @@ def _execute(path: Path, statement: str) -> None:
         (_empty, "cut short"),
         (_text, "is not a ledger"),
         (_other_database, "is not a ledger"),
-        (_newer, "has format 2"),
+        (_newer, "has format 3"),
         (_unguarded, "altered tables"),
         (_trapped, "altered tables"),
         (_second_name, "two names"),

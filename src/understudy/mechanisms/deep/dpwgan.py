@@ -11,7 +11,8 @@ Privacy. One question at the door (`train`), one price (ε, δ) for all of it: n
 contributions are bounded in L2 norm, moments of both directions add up over the first look and the steps
 (`privacy/training/accountant.py`). Whole numbers from the gradient to the noisy sum: no caveat about floats. The noise
 is calibrated to (ε, δ) before the first row is read, and a batch is divided by its expected size, from the noisy number
-of rows. Everything after a noisy sum is post-processing, on a processor or on a GPU.
+of rows. Everything after a noisy sum is post-processing, on a processor or on a GPU. All that is asked is that one
+question, so a run can be interrupted and continued from a checkpoint (`privacy/training/checkpoint.py`).
 
 Differs from the source. Rows are sampled by coins (the source walked through shuffled batches and accounted for
 coins). One joint clip for all weights. The whole budget is used: the source left most of it. Columns get a share of the
@@ -67,6 +68,7 @@ class DpWgan:
     limits: ClassVar[str] = "All rows are held in memory as codes. What it learns of a relationship has no error bar."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
     spends_delta: ClassVar[bool] = True
+    keeps_checkpoints: ClassVar[bool] = True
 
     steps: int = field(default=500, metadata={"help": "steps of the critic, each on sampled rows"})
     rate: float = field(default=0.02, metadata={"help": "probability with which a row takes part in a step"})

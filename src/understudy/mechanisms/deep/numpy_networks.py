@@ -9,6 +9,17 @@ from understudy.mechanisms.deep.critic import Critic, average_gradient, effects
 from understudy.mechanisms.deep.encoding import Encoding
 from understudy.mechanisms.deep.generator import Generator, draw_blocks
 from understudy.mechanisms.deep.optimiser import Adam
+from understudy.mechanisms.deep.state import (
+    Arrays,
+    array_of,
+    filed,
+    floats_of,
+    listed,
+    structure_draws,
+    structure_state,
+    taken,
+)
+from understudy.privacy.training.checkpoint import State
 
 __all__ = ["NumpyNetworks", "Settings"]
 
@@ -88,6 +99,33 @@ class NumpyNetworks:
         """The averaged generator's distributions at inputs that follow from the seed alone."""
         rng = np.random.default_rng(np.random.SeedSequence(self.settings.seed, spawn_key=(2,)))
         return self.averaged.chances(rng.normal(size=(inputs, self.settings.latent)))
+
+    def state(self) -> Arrays:
+        """Weights, averages, optimisers, the drawn records of the moment, and where the public seed stands."""
+        drawn: Arrays = {"latent": self._latent, "chances": self._chances, "blocks": self._blocks}
+        return {
+            **filed("critic", listed(self.critic)),
+            **filed("generator", listed(self.generator.parts)),
+            **filed("averaged", listed(self.averaged.parts)),
+            **filed("critic moves", self._critic_moves.state()),
+            **filed("generator moves", self._generator_moves.state()),
+            **filed("drawn", drawn),
+            "steps": np.array(self._steps),
+            "structure": structure_state(self._rng),
+        }
+
+    def restore(self, state: State) -> None:
+        """Goes on from a state; the networks must have been started on the same columns."""
+        self.critic = Critic(*floats_of(state, "critic"))
+        self.generator.parts = floats_of(state, "generator")
+        self.averaged.parts = floats_of(state, "averaged")
+        self._critic_moves.restore(taken("critic moves", state))
+        self._generator_moves.restore(taken("generator moves", state))
+        self._latent = np.asarray(array_of(state, "drawn.latent"), dtype=np.float64)
+        self._chances = np.asarray(array_of(state, "drawn.chances"), dtype=np.float64)
+        self._blocks = np.asarray(array_of(state, "drawn.blocks"), dtype=np.int32)
+        self._steps = int(array_of(state, "steps"))
+        self._rng = structure_draws(array_of(state, "structure"))
 
     def _draw(self) -> None:
         """Fresh records from the generator as it now is."""

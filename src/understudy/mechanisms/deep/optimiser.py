@@ -5,6 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from understudy.mechanisms.deep.state import Arrays, array_of, filed, floats_of, listed
+from understudy.privacy.training.checkpoint import State
+
 __all__ = ["Adam"]
 
 Floats = npt.NDArray[np.float64]
@@ -33,3 +36,13 @@ class Adam:
             spread = np.sqrt(second / (1 - self._memory**self._count))
             out.append(self._rate * mean / (spread + 1e-12))
         return out
+
+    def state(self) -> Arrays:
+        """The running means and the number of steps so far."""
+        means = filed("first", listed(self._first)) | filed("second", listed(self._second))
+        return {**means, "count": np.array(self._count)}
+
+    def restore(self, state: State) -> None:
+        """Goes on from a state."""
+        self._first, self._second = floats_of(state, "first"), floats_of(state, "second")
+        self._count = int(array_of(state, "count"))

@@ -7,7 +7,7 @@ what is protected.
 
 import importlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from understudy.mechanisms.deep.critic import SLOPE, Critic
 from understudy.mechanisms.deep.encoding import Encoding
 from understudy.mechanisms.deep.generator import Generator
 from understudy.mechanisms.deep.numpy_networks import Settings
+from understudy.mechanisms.deep.state import Arrays, array_of, filed, floats_of, listed, taken
+from understudy.privacy.training.checkpoint import State
 
 __all__ = ["TorchNetworks"]
 
@@ -78,6 +80,37 @@ class TorchNetworks:
         rng = np.random.default_rng(np.random.SeedSequence(self.settings.seed, spawn_key=(2,)))
         latent = rng.normal(size=(inputs, self.settings.latent))
         return Generator([self._array(part) for part in self._averaged], self._bounds).chances(latent)
+
+    def state(self) -> Arrays:
+        """Weights, averages, optimisers, the drawn records of the moment, and where the public seed stands."""
+        drawn = (self._latent, self._before, self._active, self._chances, self._blocks)
+        return {
+            **filed("critic", listed(self._arrays([self._weights, self._output]))),
+            **filed("generator", listed(self._arrays(self._parts))),
+            **filed("averaged", listed(self._arrays(self._averaged))),
+            **filed("critic moves", self._critic_moves.state()),
+            **filed("generator moves", self._generator_moves.state()),
+            **filed("drawn", listed(self._arrays(drawn))),
+            "steps": np.array(self._steps),
+            "structure": self._rng.get_state().cpu().numpy(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Goes on from a state; the networks must have been started on the same columns."""
+        self._weights, self._output = map(self._tensor, floats_of(state, "critic"))
+        self._parts = [self._tensor(part) for part in floats_of(state, "generator")]
+        self._averaged = [self._tensor(part) for part in floats_of(state, "averaged")]
+        self._critic_moves.restore(taken("critic moves", state), self._tensor)
+        self._generator_moves.restore(taken("generator moves", state), self._tensor)
+        drawn = floats_of(state, "drawn")
+        self._latent, self._before, self._active, self._chances = map(self._tensor, drawn[:4])
+        self._blocks = self._torch.tensor(drawn[4].astype(np.int64), device=self._device)
+        self._steps = int(array_of(state, "steps"))
+        self._rng.set_state(self._torch.tensor(array_of(state, "structure").astype(np.uint8)))
+        self.critic = Critic(self._array(self._weights), self._array(self._output))
+
+    def _arrays(self, tensors: Sequence[Any]) -> list[Floats]:
+        return [self._array(tensor) for tensor in tensors]
 
     def _tensor(self, array: Floats) -> Any:
         return self._torch.tensor(array, dtype=self._torch.float32, device=self._device)
@@ -162,3 +195,15 @@ class _Adam:
             mean = first / (1 - self._momentum**self._count)
             out.append(self._rate * mean / ((second / (1 - self._memory**self._count)).sqrt() + 1e-12))
         return out
+
+    def state(self) -> Arrays:
+        """The running means and the number of steps so far."""
+        first = filed("first", listed([pair[0].cpu().numpy() for pair in self._means]))
+        second = filed("second", listed([pair[1].cpu().numpy() for pair in self._means]))
+        return {**first, **second, "count": np.array(self._count)}
+
+    def restore(self, state: State, tensor: Callable[[Floats], Any]) -> None:
+        """Goes on from a state."""
+        pairs = zip(floats_of(state, "first"), floats_of(state, "second"), strict=True)
+        self._means = [(tensor(first), tensor(second)) for first, second in pairs]
+        self._count = int(array_of(state, "count"))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from understudy.marginals.answer import Course, Law
 from understudy.mechanisms.deep.critic import Critic, contributions
 from understudy.mechanisms.deep.encoding import Encoding, one_hot_blocks
+from understudy.privacy.training.checkpoint import State
 from understudy.privacy.training.train import Contributions
 
 __all__ = ["Networks", "WganTrainer", "column_counts"]
@@ -50,6 +51,14 @@ class Networks(Protocol):
 
     def chances(self, inputs: int) -> Floats:
         """The generator's distributions at a fixed list of that many inputs."""
+        ...
+
+    def state(self) -> State:
+        """All of it as arrays, made of noisy averages, settings and the public seed."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Goes on from a state, once started on the same columns."""
         ...
 
 
@@ -107,6 +116,14 @@ class WganTrainer:
         split = self.networks.critic.weights.size
         shape = self.networks.critic.weights.shape
         self.networks.improve(Critic(np.asarray(mean[:split].reshape(shape)), np.asarray(mean[split:])))
+
+    def state(self) -> State:
+        """The networks; what the first look told is kept beside them."""
+        return self.networks.state()
+
+    def restore(self, state: State) -> None:
+        """Puts the networks back, after the first look was told."""
+        self.networks.restore(state)
 
     def _radius(self) -> float:
         """The norm on the integer grid to which a row's gradient is cut, with room for rounding."""

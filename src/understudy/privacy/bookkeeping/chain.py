@@ -1,9 +1,10 @@
 """The check of a chain: does every line say what was written, in the order it was written, and add up?
 
 It reads lines only, no data and no file, so it serves a whole ledger and the extract in a release alike. It finds any
-change to a line (its hash), a line left out, added or moved (the two chains), and totals that do not follow from the
-charges. It cannot find that the last lines were cut off, or that all hashes were made anew: for that, hold the hash
-printed in an earlier release against the chain.
+change to a line (its hash), a line left out, added or moved (the two chains), totals that do not follow from the
+charges, and runs that were continued by somebody who did not hold them or from a state that was not the newest. It
+cannot find that the last lines were cut off, or that all hashes were made anew: for that, hold the hash printed in an
+earlier release against the chain.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import get_args
 from understudy.errors import Problem, UnderstudyError
 from understudy.privacy.bookkeeping.balance import Balance, Composition
 from understudy.privacy.bookkeeping.entry import NOTHING_BEFORE, Entry
+from understudy.privacy.bookkeeping.hold import BEGINNING, mark_of
 from understudy.privacy.conversion import rho_of_epsilon
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 
@@ -41,6 +43,9 @@ class _Reader:
     datasets: dict[str, _Dataset] = field(default_factory=dict)
     charged: dict[str, str] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
+    holders: dict[str, str] = field(default_factory=dict)
+    newest: dict[str, str] = field(default_factory=dict)
+    """The words of the newest checkpoint of a run."""
 
     def faults(self, entry: Entry) -> Iterator[str]:
         """What is wrong with the next line; the state moves on, so that one fault is told once."""
@@ -52,6 +57,8 @@ class _Reader:
             yield from self._opening_faults(entry)
         elif entry.kind == "charge":
             yield from self._charge_faults(entry)
+        elif entry.kind in ("checkpoint", "continue"):
+            yield from self._held_faults(entry)
         else:
             yield from self._finish_faults(entry)
 
@@ -85,6 +92,7 @@ class _Reader:
         if entry.run in self.charged:
             yield "charges a run a second time."
         self.charged[entry.run] = entry.dataset
+        self.holders[entry.run] = entry.hash
         if dataset is None:
             yield "charges a dataset that was not opened before."
             return
@@ -101,6 +109,28 @@ class _Reader:
         if entry.composition != after.composition:
             yield "names another composition than its dataset."
         self.datasets[entry.dataset] = _Dataset(after, entry.hash, entry.unit)
+
+    def _held_faults(self, entry: Entry) -> Iterator[str]:
+        """Faults of a checkpoint or of a continuation."""
+        if not self.whole:
+            yield "does not belong in an extract."
+        if self.charged.get(entry.run) != entry.dataset:
+            yield "belongs to a run that was not charged before."
+        if entry.run in self.finished:
+            yield "comes after the end of its run."
+        if entry.earlier != self.holders.get(entry.run):
+            yield "does not come from the process that held its run."
+        if entry.cost != Cost() or entry.total != Cost() or entry.budget_epsilon or entry.budget_delta:
+            yield "carries amounts."
+        mark, newest = mark_of(entry.note), mark_of(self.newest.get(entry.run, BEGINNING))
+        if entry.kind == "continue":
+            if mark != newest:
+                yield "goes on from another checkpoint than the newest."
+            self.holders[entry.run] = entry.hash
+            return
+        if mark is None or (newest is not None and mark.step <= newest.step):
+            yield "does not lie behind the checkpoint before it."
+        self.newest[entry.run] = entry.note
 
     def _finish_faults(self, entry: Entry) -> Iterator[str]:
         if not self.whole:

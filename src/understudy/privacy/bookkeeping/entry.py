@@ -1,12 +1,14 @@
 """Entry: one line of the ledger, sealed by a hash that ties it to the lines before.
 
-Three kinds. `dataset` opens a dataset: its budget columns hold the cap, its cost columns the limit that charges add up
-to. `charge` is one run: the (ε, δ) it claims, what it spends, and the totals of its dataset after it. `finish` says how
-a run ended; it never changes a total.
+Five kinds. `dataset` opens a dataset: its budget columns hold the cap, its cost columns the limit that charges add up
+to. `charge` is one run: the (ε, δ) it claims, what it spends, and the totals of its dataset after it. `checkpoint`,
+`continue` and `finish` tell how far a charged run has come, who goes on with it, and how it ended (`hold.py`); they
+never change a total.
 
 Two chains run through the entries. `previous` is the hash of the line before, whatever its dataset; `earlier` is the
-hash of the line before in the same dataset, leaving `finish` lines aside. So the lines of one dataset can be handed out
-and checked alone, and all they say was fixed before private rows were read.
+hash of the opening or charge before in the same dataset. So the lines of one dataset can be handed out and checked
+alone, and all they say was fixed before private rows were read. In a `checkpoint` or `continue` line `earlier` is the
+hash of the line by which its run was held until then.
 
 All amounts are whole units (see `cost.py`) below 2⁶³, the most a column of SQLite holds.
 """
@@ -22,7 +24,7 @@ from understudy.privacy.cost import Cost
 
 __all__ = ["FIELDS", "MOST_UNITS", "NOTHING_BEFORE", "Entry", "Kind"]
 
-Kind = Literal["dataset", "charge", "finish"]
+Kind = Literal["dataset", "charge", "finish", "checkpoint", "continue"]
 MOST_UNITS = 2**63 - 1
 NOTHING_BEFORE = "0" * 64
 
@@ -95,7 +97,7 @@ class Entry:
             if isinstance(given, int) and not 0 <= given <= MOST_UNITS:
                 raise ValueError(f"field {name!r} is out of range")
         if fields["kind"] not in get_args(Kind):
-            raise ValueError("field 'kind' is not one of dataset, charge, finish")
+            raise ValueError(f"field 'kind' is not one of {', '.join(get_args(Kind))}")
         return cls(**cast(dict[str, Any], dict(fields)))
 
 

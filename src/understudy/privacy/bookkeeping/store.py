@@ -13,7 +13,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from understudy.privacy.bookkeeping.entry import FIELDS, Entry, Kind
 __all__ = ["Store", "create_file", "reading", "writing"]
 
 APPLICATION = 0x75E57D01
-FORMAT = 1
+FORMAT = 2
 POLL_SECONDS = 0.001
 OLDEST_ENGINE = (3, 37, 0)  # the first with STRICT tables
 COLUMNS = ", ".join(FIELDS)
@@ -32,22 +32,37 @@ _DEFINED = ",\n  ".join(
     f"{name} {_TYPES[kind]} NOT NULL" + (" CHECK (sequence > 0) PRIMARY KEY" if name == "sequence" else "")
     for name, kind in FIELDS.items()
 )
-# REPLACE deletes rows without firing delete triggers, so the insert trigger looks for whatever it could displace.
+ONCE = "('charge', 'finish')"
+"""Kinds of which a run has one line at most."""
+PRICED = "('dataset', 'charge')"
+"""Kinds that carry the totals of a dataset."""
+
+
+def _tables(kinds: str, once: str, priced: str) -> dict[str, str]:
+    # REPLACE deletes rows without firing delete triggers, so the insert trigger looks for whatever it could displace.
+    return {
+        "entry": f"CREATE TABLE entry (\n  {_DEFINED},\n  CHECK (kind IN ({kinds}))\n) STRICT",
+        "entry_opening": "CREATE UNIQUE INDEX entry_opening ON entry (dataset) WHERE kind = 'dataset'",
+        "entry_run": f"CREATE UNIQUE INDEX entry_run ON entry (run, kind) WHERE {once}",
+        "entry_dataset": f"CREATE INDEX entry_dataset ON entry (dataset, sequence) WHERE {priced}",
+        "entry_never_changes": "CREATE TRIGGER entry_never_changes BEFORE UPDATE ON entry\n"
+        "BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END",
+        "entry_never_leaves": "CREATE TRIGGER entry_never_leaves BEFORE DELETE ON entry\n"
+        "BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END",
+        "entry_comes_last": "CREATE TRIGGER entry_comes_last BEFORE INSERT ON entry\n"
+        "WHEN new.sequence <> coalesce((SELECT max(sequence) FROM entry), 0) + 1\n"
+        f"OR EXISTS (SELECT 1 FROM entry WHERE kind = new.kind AND {once} AND run = new.run)\n"
+        "OR EXISTS (SELECT 1 FROM entry WHERE kind = new.kind AND kind = 'dataset' AND dataset = new.dataset)\n"
+        "BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END",
+    }
+
+
 TABLES = {
-    "entry": f"CREATE TABLE entry (\n  {_DEFINED},\n  CHECK (kind IN ('dataset', 'charge', 'finish'))\n) STRICT",
-    "entry_opening": "CREATE UNIQUE INDEX entry_opening ON entry (dataset) WHERE kind = 'dataset'",
-    "entry_run": "CREATE UNIQUE INDEX entry_run ON entry (run, kind) WHERE kind <> 'dataset'",
-    "entry_dataset": "CREATE INDEX entry_dataset ON entry (dataset, sequence) WHERE kind <> 'finish'",
-    "entry_never_changes": "CREATE TRIGGER entry_never_changes BEFORE UPDATE ON entry\n"
-    "BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END",
-    "entry_never_leaves": "CREATE TRIGGER entry_never_leaves BEFORE DELETE ON entry\n"
-    "BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END",
-    "entry_comes_last": "CREATE TRIGGER entry_comes_last BEFORE INSERT ON entry\n"
-    "WHEN new.sequence <> coalesce((SELECT max(sequence) FROM entry), 0) + 1\n"
-    "OR EXISTS (SELECT 1 FROM entry WHERE kind = new.kind AND kind <> 'dataset' AND run = new.run)\n"
-    "OR EXISTS (SELECT 1 FROM entry WHERE kind = new.kind AND kind = 'dataset' AND dataset = new.dataset)\n"
-    "BEGIN SELECT raise(ABORT, 'the ledger is append-only'); END",
+    **_tables("'dataset', 'charge', 'finish', 'checkpoint', 'continue'", f"kind IN {ONCE}", f"kind IN {PRICED}"),
+    "entry_held": "CREATE INDEX entry_held ON entry (run, sequence) WHERE kind IN ('checkpoint', 'continue')",
 }
+LAYOUTS = {1: _tables("'dataset', 'charge', 'finish'", "kind <> 'dataset'", "kind <> 'finish'"), FORMAT: TABLES}
+"""Tables and guards of every format; the first knew no checkpoints, and is brought up to date at the first one."""
 UNREAD = "Nothing private was read."
 _REFUSALS = {
     "SQLITE_BUSY": ("is in use by another process.", f"{UNREAD} Try again when that run has charged."),
@@ -77,15 +92,19 @@ class Store:
 
     def latest(self, dataset: str) -> Entry:
         """The last opening or charge of an opened dataset."""
-        return self._found("kind <> 'finish' AND dataset = ? ORDER BY sequence DESC LIMIT 1", dataset)[0]
+        return self._found(f"kind IN {PRICED} AND dataset = ? ORDER BY sequence DESC LIMIT 1", dataset)[0]
 
     def of_run(self, kind: Kind, run: str) -> Entry | None:
         """The charge or finish line of a run."""
-        return next(iter(self._found("kind = ? AND kind <> 'dataset' AND run = ?", kind, run)), None)
+        return next(iter(self._found(f"kind = ? AND kind IN {ONCE} AND run = ?", kind, run)), None)
+
+    def held(self, run: str) -> list[Entry]:
+        """The checkpoints and continuations of a run, in order."""
+        return self._found("kind IN ('checkpoint', 'continue') AND run = ? ORDER BY sequence", run)
 
     def of_dataset(self, dataset: str, up_to: int) -> list[Entry]:
         """Opening and charges of a dataset up to a sequence number."""
-        return self._found("kind <> 'finish' AND dataset = ? AND sequence <= ? ORDER BY sequence", dataset, up_to)
+        return self._found(f"kind IN {PRICED} AND dataset = ? AND sequence <= ? ORDER BY sequence", dataset, up_to)
 
     def all(self) -> list[Entry]:
         """Every line in order."""
@@ -93,8 +112,13 @@ class Store:
 
     def append(self, entry: Entry) -> None:
         """Adds a line behind the last one."""
+        if entry.kind in ("checkpoint", "continue") and self._form() < FORMAT:
+            self._bring_up_to_date()
+        self._insert(tuple(entry.to_json().values()))
+
+    def _insert(self, contents: Sequence[object]) -> None:
         marks = ", ".join("?" * len(FIELDS))
-        self._connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({marks})", tuple(entry.to_json().values()))
+        self._connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({marks})", contents)
 
     def lines(self) -> Iterator[dict[str, object]]:
         """Every stored line as it stands, believed or not."""
@@ -104,14 +128,15 @@ class Store:
     def structure_faults(self) -> list[str]:
         """What is wrong with the tables, the append-only guards and the pages of the file."""
         stored = dict(self._connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
-        faults = [f"{name!r} was changed or removed." for name in sorted(TABLES) if stored.get(name) != TABLES[name]]
-        faults += [f"{name!r} does not belong in a ledger." for name in sorted(set(stored) - set(TABLES))]
+        tables = LAYOUTS.get(self._form(), TABLES)
+        faults = [f"{name!r} was changed or removed." for name in sorted(tables) if stored.get(name) != tables[name]]
+        faults += [f"{name!r} does not belong in a ledger." for name in sorted(set(stored) - set(tables))]
         return faults + [f"the file is damaged: {told}." for told in self._page_faults()]
 
     def check_format(self, *, guards: bool) -> None:
         """Refuses a file that is no ledger or of a newer format, and one with altered guards where asked."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
-        (form,) = self._connection.execute("PRAGMA user_version").fetchone()
+        form = self._form()
         if not os.path.getsize(self._path):
             raise LedgerError(str(self._path), "is empty: its making was cut short.", "Delete it and make it again.")
         if application != APPLICATION:
@@ -121,7 +146,7 @@ class Store:
             raise LedgerError(str(self._path), rule, "Upgrade understudy.")
         if guards:
             stored = dict(self._connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
-            if stored != TABLES:
+            if stored != LAYOUTS.get(form):
                 fix = "Run `understudy ledger verify` and restore the file from a trusted copy."
                 raise LedgerError(str(self._path), "has altered tables or append-only guards.", fix)
 
@@ -136,6 +161,18 @@ class Store:
             self._connection.execute(statement)
         self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
         self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def _form(self) -> int:
+        (form,) = self._connection.execute("PRAGMA user_version").fetchone()
+        return int(form)
+
+    def _bring_up_to_date(self) -> None:
+        """Lays the same lines out anew, within the transaction that is open: not a byte of an entry changes."""
+        lines = self._connection.execute(f"SELECT {COLUMNS} FROM entry ORDER BY sequence").fetchall()
+        self._connection.execute("DROP TABLE entry")
+        self.define()
+        for line in lines:
+            self._insert(line)
 
     def _page_faults(self) -> list[str]:
         pages = [str(told) for (told,) in self._connection.execute("PRAGMA integrity_check(5)")]

@@ -12,7 +12,8 @@ unit could change what others contribute; so contributions are computed row by r
 floating point, and replay on neighbouring tables looks at the exact sums.
 
 The number of steps, the coins' probability and the noise are settled before the first row is read. Nothing here ends
-early, and no message depends on a row.
+early, and no message depends on a row. A course that was interrupted goes on from its newest checkpoint, with fresh
+coins and noise for every step that is left: `checkpoint.py` says what that holds and proves that it costs nothing.
 """
 
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from understudy.counts.source import Ints, Records
 from understudy.errors import UsageError
 from understudy.marginals.answer import Course, Law, Trained
 from understudy.privacy.randomizer import Randomizer, Request
+from understudy.privacy.training.checkpoint import Checkpoint, Keeper, Resumable, is_due
 from understudy.progress import Progress, silent
 
 __all__ = ["Contributions", "Trainer", "bounded_sum", "train"]
@@ -99,25 +101,45 @@ def train(
     *,
     delta: int,
     progress: Progress = silent,
+    keeper: Keeper | None = None,
 ) -> Trained:
-    """Runs the whole course. The price must have been paid before the records were read."""
+    """Runs the whole course, or what is left of it. The price must have been paid before the records were read."""
     first_law, law = laws
     course, sensitivity = trainer.course, Fraction(trainer.course.clip)
-    values = np.zeros(0, dtype=np.int64)
+    saved = None if keeper is None else keeper.newest()
+    values = np.zeros(0, dtype=np.int64) if saved is None else saved.first
     if first_law is not None:
-        request = Request("train", trainer.name, trainer.first_cells, first_law, sensitivity, delta=delta)
-        values = randomizer.add_noise(request, _sum_over_all(trainer, records))
+        if saved is None:
+            request = Request("train", trainer.name, trainer.first_cells, first_law, sensitivity, delta=delta)
+            values = randomizer.add_noise(request, _sum_over_all(trainer, records))
         trainer.looked(values.copy(), first_law)
-    for number in range(1, course.steps + 1):
+    if saved is not None:
+        _resumable(trainer).restore(saved.state)
+    else:
+        _keep(keeper, trainer, 0, values)
+    for number in range(1 if saved is None else saved.step + 1, course.steps + 1):
         request = Request(
             "train", trainer.name, trainer.cells, law, sensitivity, 1 / course.gap, layer=number, delta=delta
         )
         sampled = _gathered(records, randomizer.sample(request, records))
         exact = bounded_sum(trainer.contribute(sampled.codes), sampled.starts, course.clip, trainer.cells)
         trainer.step(randomizer.add_noise(request, exact))
+        _keep(keeper, trainer, number, values)
         if number % max(1, course.steps // _REPORTS) == 0:
             progress.stage("measure", number / course.steps)
     return Trained(trainer.name, course, values, first_law, law)
+
+
+def _keep(keeper: Keeper | None, trainer: Trainer, number: int, values: Ints) -> None:
+    """Keeps a checkpoint where the plan wants one; of noisy sums and what was made of them alone."""
+    if keeper is not None and is_due(number, trainer.course):
+        keeper.keep(Checkpoint(number, values, _resumable(trainer).state()))
+
+
+def _resumable(trainer: Trainer) -> Resumable:
+    if not isinstance(trainer, Resumable):
+        raise UsageError(f"train {trainer.name}", "this trainer cannot be put back where it was.")
+    return trainer
 
 
 def bounded_sum(given: Contributions, starts: Ints, clip: int, cells: int) -> Ints:
