@@ -3,6 +3,7 @@
     python -m benchmarks.field FOLDER                     # NAME.csv of codes and NAME-domain.json, or data.parquet
     python -m benchmarks.field FOLDER --methods privbayes --repeats 5
     python -m benchmarks.field FOLDER --peers --cache FOLDER --minutes 60     # with the packages beside ours
+    python -m benchmarks.field FOLDER --peers --parents 2 --most-codes 16     # on coarser columns, for slow packages
 
 Timed is `synthesize` on a frame in memory, as in `benchmarks.graphical`; the first repeat, which loads compiled
 kernels, is shown apart. Errors are mean total variations between the synthetic and the real table over all pairs and
@@ -17,6 +18,8 @@ import multiprocessing
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from benchmarks.peers.compare import Entry, entry
@@ -47,9 +50,22 @@ def measure(folder: Path, name: str, epsilon: float, repeats: int) -> graphical.
     return graphical.measure(folder, name, epsilon, repeats)
 
 
-def job(folder: Path, target: Path, epsilon: float, delta: float, options: dict[str, int]) -> Path:
+def coarser(
+    domain: dict[str, int], codes: dict[str, npt.NDArray[np.int64]], most: int
+) -> tuple[dict[str, int], dict[str, npt.NDArray[np.int64]]]:
+    """Columns of more than `most` codes in that many even ranges of codes."""
+    widths = {name: -(-size // most) for name, size in domain.items()}
+    sizes = {name: -(-size // widths[name]) for name, size in domain.items()}
+    return sizes, {name: column // widths[name] for name, column in codes.items()}
+
+
+def job(
+    folder: Path, target: Path, epsilon: float, delta: float, *, options: dict[str, int], most_codes: int | None
+) -> Path:
     """The input folder of the contract for one comparison."""
     domain, codes = graphical.read(folder)
+    if most_codes is not None:
+        domain, codes = coarser(domain, codes, most_codes)
     target.mkdir(parents=True)
     pq.write_table(pa.table(codes), target / TABLE)
     (target / DOMAIN).write_text(json.dumps(domain), encoding="utf-8")
@@ -67,13 +83,16 @@ def verdict(ours: Entry, theirs: Entry) -> str:
     return "met" if closer and TIMES * one["seconds_cpu"] <= other["seconds_cpu"] else "MISSED"
 
 
-def compare(folder: Path, epsilon: float, cache: Path | None, limits: Limits, parents: int) -> None:
+def compare(
+    folder: Path, epsilon: float, cache: Path | None, limits: Limits, *, parents: int, most_codes: int | None
+) -> None:
     """Ours beside each package, at the privacy that the package claims."""
     with tempfile.TemporaryDirectory() as place:
         for peer, delta in PEERS.items():
             inner = Path(place) / peer
-            source = job(folder, inner / "in", epsilon, delta, {})
-            theirs = job(folder, inner / "in theirs", epsilon, delta, {"parents": parents} if delta == 0.0 else {})
+            source = job(folder, inner / "in", epsilon, delta, options={}, most_codes=most_codes)
+            degree = {"parents": parents} if delta == 0.0 else {}
+            theirs = job(folder, inner / "in theirs", epsilon, delta, options=degree, most_codes=most_codes)
             outputs = [inner / side for side in ("ours", "theirs")]
             run_ours(source, outputs[0], limits=limits)
             try:
@@ -99,6 +118,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=None)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--parents", type=int, default=2, help="degree of DataSynthesizer's network")
+    parser.add_argument("--most-codes", type=int, default=None, help="coarser columns for the packages and for ours")
     given = parser.parse_args()
     print("times: CPU s of the first repeat, mean CPU s and wall s of the others; peak of the process")
     print(
@@ -109,7 +129,9 @@ def main() -> None:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 print(pool.apply(measure, (given.folder, name, epsilon, given.repeats)).line(), flush=True)
         if given.peers:
-            compare(given.folder, epsilon, given.cache, Limits(seconds=60.0 * given.minutes), given.parents)
+            limits = Limits(seconds=60.0 * given.minutes)
+            options = {"parents": given.parents, "most_codes": given.most_codes}
+            compare(given.folder, epsilon, given.cache, limits, **options)
 
 
 if __name__ == "__main__":
