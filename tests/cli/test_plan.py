@@ -64,3 +64,26 @@ def test_plan_with_a_public_table_lists_what_it_suggests(schema: Path) -> None:
     assert run(*words, "--method", "nist_mst").status == 2
     refused = run(*words, "--method", "mst", "--public", public)
     assert (refused.status, "does not use a public table" in refused.words) == (2, True)
+
+
+def test_plan_says_that_no_claim_can_be_made_and_why(schema: Path) -> None:
+    words = ("plan", "--schema", schema, "--method", "steps", "--epsilon", 1, "--set", "layers=2")
+    shown = run(*words, "--set", "as_published=2020")
+    assert shown.status == 0
+    assert "No privacy claim:" in shown.words
+    assert json.loads(run(*words, "--set", "as_published=2020", "--json").out)["refused"]
+    assert "No privacy claim:" not in run(*words).words
+    assert json.loads(run(*words, "--json").out)["refused"] == ""
+
+
+def test_plan_says_which_codes_are_counted_at_their_most(schema: Path) -> None:
+    text = schema.read_text(encoding="utf-8")
+    words = ("plan", "--schema", schema, "--method", "independent", "--epsilon", 1, "--json")
+    assert not any("settled" in note for note in json.loads(run(*words).out)["notes"])
+    rare = text.replace("labels: [north, south, east, west]", "labels: [north, south, east, west]\n    rare: private")
+    assert rare != text
+    schema.write_text(rare, encoding="utf-8")
+    notes = json.loads(run(*words).out)["notes"]
+    assert [note for note in notes if "settled" in note] == [
+        "Codes of region are settled by noisy answers first; this plan counts as many as there can be."
+    ]

@@ -85,6 +85,8 @@ def _show(place: Shell, plan: "Plan") -> None:
         place.line(f"… and {len(plan.steps) - MOST_STEPS:,} more steps; --json lists them all.")
     for note in plan.notes:
         place.line(f"Note: {note}")
+    if plan.refused:
+        place.line(f"No privacy claim: {plan.refused}")
 
 
 def _document(plan: "Plan") -> dict[str, object]:
@@ -111,6 +113,7 @@ def _document(plan: "Plan") -> dict[str, object]:
         "seconds": plan.seconds,
         "steps": steps,
         "notes": list(plan.notes),
+        "refused": plan.refused,
         "options": dict(plan.options),
     }
 

@@ -198,7 +198,9 @@ def plan(
     design = Design.of(schema, method, budget, options=options, rows_hint=rows_hint, public=public)
     if public is not None:
         check_uses_public(design.method)
-    return design.plan
+    settled = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first; this plan counts as many as"
+    notes = (f"{settled} there can be.",) if design.preparation else ()
+    return replace(design.plan, notes=(*design.plan.notes, *notes))
 
 
 def check_uses_public(method: Mechanism) -> None:
