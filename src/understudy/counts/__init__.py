@@ -1,1 +1,1 @@
-"""Exact counting: the only room that touches rows. What it returns is private and goes to the curator only."""
+"""Exact counting: no other room touches rows for a release. What it returns is private and goes to the curator only."""

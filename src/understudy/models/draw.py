@@ -1,4 +1,4 @@
-"""Rows out of a table of probabilities: the only sampler of this room.
+"""Rows out of a table of probabilities: independent draws of its cells.
 
 Records are independent draws (a multinomial law), one uniform number each, found in the cumulative probabilities.
 No rounding of expected counts in cell order: that makes tables drawn from the same rows rise together. The generator
