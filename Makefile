@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 JOBS ?= 2
-STUDIES := steps_simulation youth_voters rdt_panels nist_field
+STUDIES := rdt_panels steps_simulation nist_field youth_voters
+KEEP ?= .studies-cache
 
 .PHONY: help setup demo test test-slow studies lint types layers clean
 
@@ -45,9 +46,13 @@ test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow
 
 studies: $(STAMP)
+	@test -n "$(DATA)" || { echo "make studies DATA=FOLDER: the studies need the folder with the real tables."; exit 1; }
+	@began=$$(date +%s); \
 	for study in $(STUDIES); do \
-	  test ! -e studies/$$study.py || $(BIN)/python -m studies.$$study $(if $(DATA),--data $(DATA)) || exit 1; \
-	done
+	  $(BIN)/python -m studies.$$study --data $(DATA) --jobs $(JOBS) --keep $(KEEP) || exit 1; \
+	done; \
+	$(BIN)/python -m studies.choosing --data $(DATA) --jobs $(JOBS) --keep $(KEEP) --out docs || exit 1; \
+	echo "All studies: $$(( ($$(date +%s) - began) / 60 )) minutes in this sitting; finished runs are in $(KEEP)"
 
 clean:
 	rm -rf $(VENV) demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

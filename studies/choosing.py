@@ -1,22 +1,20 @@
 """Which method for which table: a grid of tables, ε and methods, and the chooser page written from it.
 
-    python -m studies.choosing --data FOLDER --out docs       # writes docs/choosing.md
-    python -m studies.choosing --smoke --out FOLDER           # simulated tables only
-
-Finished runs are kept in `choosing-runs.jsonl` beside the page until the page is written.
+python -m studies.choosing --data FOLDER --out docs       # writes docs/choosing.md
+python -m studies.choosing --smoke --out FOLDER           # simulated tables only
 """
 
 import functools
 import itertools
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from studies.chooser import measuring, tables
 from studies.chooser.measuring import Ruler
 from studies.chooser.tables import REAL, SIMULATED, Case, case
 from studies.chooser.words import Grid, write
-from studies.runs import Record, carry_out
+from studies.runs import Record, carry_out, kept_file
 from studies.writing import Form, run_as_script
 from understudy import synthesize
 from understudy.errors import ResourceError
@@ -24,9 +22,8 @@ from understudy.errors import ResourceError
 __all__ = ["METHODS", "study"]
 
 DELTA = 1e-9
-EPSILONS = (0.1, 1.0, 10.0)
-REPEATS = 2
-PROCESSES = 2
+EPSILONS = (0.1, 1.0, 3.0, 10.0)
+REPEATS = 3
 METHODS = {
     DELTA: ("aim", "mst", "privsyn", "privbayes", "independent"),
     0.0: ("laplace", "mwem", "privsyn", "privbayes", "independent"),
@@ -112,12 +109,9 @@ def study(form: Form) -> Path:
     names = SIMULATED[:1] if form.smoke else REAL
     epsilons = EPSILONS[1:2] if form.smoke else EPSILONS
     grid = runs(names, data, form.pick(1, REPEATS), epsilons)
-    kept = None if form.smoke else form.out / "choosing-runs.jsonl"
-    records = carry_out(grid, one, kept, 0 if form.smoke else min(PROCESSES, os.cpu_count() or 1))
-    target = write(form, Grid(tuple(records), {name: setting(name, data)[0] for name in names}))
-    if kept is not None:
-        kept.unlink()
-    return target
+    kept = kept_file(form.keep, "choosing", (__file__, measuring.__file__, tables.__file__))
+    records = carry_out(grid, one, kept, form.jobs)
+    return write(form, Grid(tuple(records), {name: setting(name, data)[0] for name in names}))
 
 
 if __name__ == "__main__":

@@ -7,30 +7,28 @@ print in their Tables 4 to 6.
     python -m studies.nist_field --data FOLDER            # the full form needs the real tables
     python -m studies.nist_field --smoke                  # the packaged demonstration table
 
-Finished runs are kept in `nist_field-runs.jsonl` until the page is written; a stopped study goes on from there.
 """
 
 import functools
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from studies.field import entrants, scoring, tables
 from studies.field.entrants import Entrant, Knowledge, knowledge, present
 from studies.field.judge import judge
 from studies.field.results import Results
 from studies.field.scoring import Scorer
 from studies.field.show import describe, show
 from studies.field.tables import READERS, Bench, voters
-from studies.runs import Record, carry_out
+from studies.runs import Record, carry_out, kept_file, spent_on
 from studies.writing import Form, StudyPage, run_as_script
 from understudy import synthesize
 
 __all__ = ["study"]
 
-REPEATS = 4
+REPEATS = 12
 SAMPLED = 8_000
-PROCESSES = 2
 
 
 @dataclass(frozen=True)
@@ -91,19 +89,16 @@ def study(form: Form) -> Path:
         for name, bench in benches.items()
         for epsilon in bench.epsilons
         for entrant in present()
-        if repeat <= entrant.most
     ]
-    kept = None if form.smoke else form.out / "nist_field-runs.jsonl"
-    records = carry_out(entries, run, kept, 0 if form.smoke else min(PROCESSES, os.cpu_count() or 1))
+    kept = kept_file(form.keep, page.name, (__file__, entrants.__file__, scoring.__file__, tables.__file__))
+    records = carry_out(entries, run, kept, form.jobs)
+    page.spent = spent_on(records)
     results = Results.of(records)
     describe(page, benches, repeats, results)
     for name, bench in benches.items():
         show(page, bench, setting(name, data)[1], results, setting(name, data)[2].yardstick(0))
     judge(page, results, smoke=form.smoke)
-    target = page.write()
-    if kept is not None:
-        kept.unlink()
-    return target
+    return page.write()
 
 
 if __name__ == "__main__":

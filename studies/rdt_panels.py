@@ -6,16 +6,16 @@ columns (simulated voters without a data folder).
 """
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 
+from studies.duke import benches, panels
 from studies.duke.benches import Bench, few_voters, workers
 from studies.duke.intervals import show_intervals
-from studies.duke.panels import BASE, SETTINGS, Labelled, labelled
-from studies.verdicts import Answer, above, alike, count_of, verdict
+from studies.duke.panels import BASE, SETTINGS, Labelled, as_record, labelled, read_record
+from studies.runs import Record, carry_out, kept_file, spent_on
+from studies.verdicts import RULE, Comparison, above, alike, count_of, range_of, verdict
 from studies.writing import Form, StudyPage, estimate, run_as_script, table
 from understudy.report.page import Points
 
@@ -24,7 +24,7 @@ __all__ = ["Job", "jobs", "study", "work", "write_page"]
 Found = Mapping[str, Sequence[Labelled]]
 SHOWN = ("slopes industry", "slopes occupation", "slope agreement", "correlation agreement",
          "joint shares with agency", "coefficients agency", "coefficients occupation", "coefficients both")  # fmt: skip
-WORKERS = 2
+REPEATS = 24
 VISIBLE = 0.2
 """A difference is called visible when it is more than this share of the base's own error."""
 
@@ -37,6 +37,10 @@ class Job:
     repeat: int
     form: Form
 
+    @property
+    def key(self) -> str:
+        return f"{self.setting}/{self.repeat}"
+
 
 @cache
 def _bench(form: Form) -> Bench:
@@ -45,31 +49,30 @@ def _bench(form: Form) -> Bench:
     return few_voters(form.pick(1500, 20_000))
 
 
-def work(job: Job) -> Labelled:
-    """The release of a job, compared."""
-    return labelled(_bench(job.form), SETTINGS[job.setting], job.repeat)
+def work(job: Job) -> Record:
+    """The release of a job, compared; panels show the first repeat."""
+    return as_record(labelled(_bench(job.form), SETTINGS[job.setting], job.repeat), points=job.repeat == 0)
 
 
 def jobs(form: Form) -> list[Job]:
     """Every release of the study."""
-    return [Job(name, repeat, form) for repeat in range(form.pick(2, 6)) for name in SETTINGS]
+    return [Job(name, repeat, form) for repeat in range(form.pick(2, REPEATS)) for name in SETTINGS]
 
 
 def study(form: Form) -> Path:
     """Computes the intervals, labels records under every setting, and writes the page."""
     page = StudyPage("rdt_panels", "Random decision trees: private labels for public records", form)
     todo = jobs(form)
-    if form.smoke:
-        return write_page(page, todo, [work(job) for job in todo])
-    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        return write_page(page, todo, list(pool.map(work, todo)))
+    kept = kept_file(form.keep, page.name, (benches.__file__, panels.__file__))
+    return write_page(page, todo, carry_out(todo, work, kept, form.jobs))
 
 
-def write_page(page: StudyPage, todo: Sequence[Job], made: Sequence[Labelled]) -> Path:
+def write_page(page: StudyPage, todo: Sequence[Job], records: Sequence[Record]) -> Path:
     """The page from all results."""
+    page.spent = spent_on(records)
     found: dict[str, list[Labelled]] = {name: [] for name in SETTINGS}
-    for job, one in zip(todo, made, strict=True):
-        found[job.setting].append(one)
+    for job, record in zip(todo, records, strict=True):
+        found[job.setting].append(read_record(record))
     bench = _bench(page.form)
     show_intervals(page)
     _describe(page, bench, found)
@@ -81,20 +84,18 @@ def write_page(page: StudyPage, todo: Sequence[Job], made: Sequence[Labelled]) -
 
 def _describe(page: StudyPage, bench: Bench, found: Found) -> None:
     repeats = len(found[BASE])
-    seconds = sum(one.seconds for runs in found.values() for one in runs)
     page.say(
         f"## Figures 3 to 14: labelled records ({bench.title})\n\n"
         f"{bench.private.num_rows:,} private records are labelled, another {bench.public.num_rows:,} public ones limit "
         f"the growth of trees. {bench.agency} plays Agency, {bench.occupation} plays Occupation; {bench.outcome} is "
         f"drawn first, {bench.second} second. The source shows one picture for each setting; here every setting is run "
         f"{repeats} times with new trees and new noise. A repeat draws its trees from the same seed under every "
-        "setting, so settings are compared repeat by repeat (95 % intervals of differences; pairing was chosen after a "
-        "first run with other noise, whose unpaired intervals had left Figures 5 and 8 to 11 open). Collapsing: codes "
+        "setting, so settings are compared repeat by repeat. Collapsing: codes "
         f"with fewer than {bench.sizes[0]} ({bench.agency}) or {bench.sizes[1]} ({bench.occupation}) public records "
         "are pooled "
         "and amounts are coarse; numbers are taken over the frequent levels in either case. Base: collapsed, five "
-        f"trees, equal weights, λ = 0.1, n_B = 1,000. “No visible difference” means: apart by less than "
-        f"{VISIBLE:.0%} of the base's own error, for sure. All releases together: {seconds:.0f} CPU seconds."
+        f"trees, equal weights, λ = 0.1, n_B = 1,000.\n\n{RULE} The margin, and what “no visible difference” means: "
+        f"{VISIBLE:.0%} of the error of the setting compared with."
     )
 
 
@@ -143,17 +144,23 @@ def _values(found: Found, setting: str, measure: str) -> list[float]:
     return [one.numbers[measure] for one in found[setting]]
 
 
-def _better(found: Found, setting: str, other: str, measures: Sequence[str]) -> list[Answer]:
-    """Whether the first setting has the smaller error, measure by measure."""
-    return [above(_values(found, other, name), _values(found, setting, name), paired=True) for name in measures]
+def _better(found: Found, setting: str, other: str, measures: Sequence[str]) -> list[Comparison]:
+    """Whether the first setting has the smaller error, measure by measure, as a share of the other's error."""
+    return [above(theirs, ours, VISIBLE) for ours, theirs in _relative(found, setting, other, measures)]
 
 
-def _same(found: Found, setting: str, other: str, measures: Sequence[str]) -> list[Answer]:
-    answers: list[Answer] = []
+def _same(found: Found, setting: str, other: str, measures: Sequence[str]) -> list[Comparison]:
+    return [alike(ours, theirs, VISIBLE) for ours, theirs in _relative(found, setting, other, measures)]
+
+
+def _relative(found: Found, setting: str, other: str, measures: Sequence[str]) -> list[tuple[list[float], list[float]]]:
+    """Errors of both settings over the mean error of the other one."""
+    pairs = []
     for name in measures:
         theirs = _values(found, other, name)
-        answers.append(alike(_values(found, setting, name), theirs, VISIBLE * sum(theirs) / len(theirs), paired=True))
-    return answers
+        unit = sum(theirs) / len(theirs)
+        pairs.append(([one / unit for one in _values(found, setting, name)], [one / unit for one in theirs]))
+    return pairs
 
 
 def _judge(page: StudyPage, bench: Bench, found: Found) -> None:
@@ -162,7 +169,7 @@ def _judge(page: StudyPage, bench: Bench, found: Found) -> None:
     related = (agency, f"correlations {bench.agency}")
     errors = (*both, f"correlations {bench.agency}", f"correlations {bench.occupation}")
     alone = ("coefficients agency",)
-    rows: list[tuple[str, list[Answer], tuple[str, str, Sequence[str]]]] = []
+    rows: list[tuple[str, list[Comparison], tuple[str, str, Sequence[str]]]] = []
 
     def better(printed: str, setting: str, other: str, measures: Sequence[str]) -> None:
         rows.append((printed, _better(found, setting, other, measures), (setting, other, measures)))
@@ -189,7 +196,8 @@ def _judge(page: StudyPage, bench: Bench, found: Found) -> None:
             f"{name}: {_mean(found, setting, name)} ({setting}), {_mean(found, other, name)} ({other})"
             for name in measures
         )
-        page.find(printed, f"{count_of(answers)}: {shown}", verdict(answers))
+        text = f"{count_of(answers)} ({range_of(answers)}, as shares of the error of “{other}”): {shown}"
+        page.find(printed, text, verdict(answers))
 
 
 def _other_rows(page: StudyPage, found: Found) -> None:

@@ -1,14 +1,22 @@
 """Runs of a study: in processes of their own, each kept on disk when it ends, so that a stopped study can go on."""
 
+import hashlib
 import json
 import multiprocessing
-from collections.abc import Callable, Sequence
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-__all__ = ["Record", "Task", "carry_out"]
+import understudy
+
+__all__ = ["Record", "Spent", "Task", "carry_out", "kept_file", "spent_on"]
 
 Record = dict[str, object]
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Every process works alone: libraries are told not to share its work out."""
 
 
 class Task(Protocol):
@@ -21,33 +29,73 @@ class Task(Protocol):
 AnyTask = TypeVar("AnyTask", bound=Task)
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What runs took: how many, minutes during which any of them was at work, and minutes of processors."""
+
+    runs: int
+    elapsed: float
+    processor: float
+
+
+def kept_file(keep: Path | None, study: str, made_by: Iterable[str]) -> Path | None:
+    """The file in the folder `keep` for the runs of a study as this code makes them.
+
+    Its name changes with every source file of the package and with the files named in `made_by`, so that runs of other
+    code are never taken for runs of this one.
+    """
+    if keep is None:
+        return None
+    digest = hashlib.sha256()
+    package = sorted(Path(understudy.__file__).parent.rglob("*.py"))
+    for file in (*package, *sorted(map(Path, made_by))):
+        digest.update(file.name.encode() + file.read_bytes())
+    return keep / f"{study}-{digest.hexdigest()[:12]}.jsonl"
+
+
 def carry_out(
     tasks: Sequence[AnyTask], work: Callable[[AnyTask], Record], kept: Path | None, processes: int
 ) -> list[Record]:
     """The records of all tasks in their order; those in the file `kept` are not run again.
 
-    With `processes` of 0 everything runs here. Delete the file to start anew.
+    With `processes` of 0 everything runs here. Delete the file to start anew. Every record tells when its run began and
+    ended, and what it took of a processor.
     """
     done = _read(kept)
     missing = [task for task in tasks if task.key not in done]
     if processes and missing:
+        for name in THREADS:
+            os.environ.setdefault(name, "1")
         with multiprocessing.get_context("spawn").Pool(processes) as pool:
-            for record in pool.imap_unordered(_Keyed(work), missing):
+            for record in pool.imap_unordered(_Timed(work), missing):
                 _keep(record, done, kept)
     else:
         for task in missing:
-            _keep(_Keyed(work)(task), done, kept)
+            _keep(_Timed(work)(task), done, kept)
     return [done[task.key] for task in tasks]
 
 
-class _Keyed:
-    """The work with the name of its task on the record; a function that travels to other processes."""
+def spent_on(records: Sequence[Record]) -> Spent:
+    """The time of runs, over all sittings."""
+    spans = sorted((float(str(one["began"])), float(str(one["ended"]))) for one in records)
+    elapsed, until = 0.0, 0.0
+    for began, ended in spans:
+        elapsed += max(0.0, ended - max(began, until))
+        until = max(until, ended)
+    return Spent(len(records), elapsed / 60, sum(float(str(one["processor"])) for one in records) / 60)
+
+
+class _Timed:
+    """The work with the name of its task and its times on the record; a function that travels to other processes."""
 
     def __init__(self, work: Callable[[AnyTask], Record]) -> None:
         self.work = work
 
     def __call__(self, task: Task) -> Record:
-        return self.work(task) | {"key": task.key}
+        began, before = time.time(), time.process_time()
+        record = self.work(task)
+        times = {"began": began, "ended": time.time(), "processor": time.process_time() - before}
+        return record | times | {"key": task.key}
 
 
 def _keep(record: Record, done: dict[str, Record], kept: Path | None) -> None:
@@ -55,12 +103,22 @@ def _keep(record: Record, done: dict[str, Record], kept: Path | None) -> None:
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with kept.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, allow_nan=False) + "\n")
+            file.write(json.dumps(record) + "\n")
 
 
 def _read(kept: Path | None) -> dict[str, Record]:
+    """Finished runs; a line that a kill cut short is left out."""
+    found: dict[str, Record] = {}
     if kept is None or not kept.exists():
-        return {}
-    lines = kept.read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines if line.endswith("}")]
-    return {str(record["key"]): record for record in records}
+        return found
+    text = kept.read_text(encoding="utf-8")
+    if text and not text.endswith("\n"):
+        with kept.open("a", encoding="utf-8") as file:
+            file.write("\n")
+    for line in text.splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        found[str(record["key"])] = record
+    return found

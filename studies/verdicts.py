@@ -3,23 +3,42 @@
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from scipy import stats
 
 from studies.writing import Estimate, estimate
 
-__all__ = ["Answer", "above", "alike", "count_of", "difference", "verdict"]
+__all__ = ["RULE", "Answer", "Comparison", "above", "against", "alike", "count_of", "difference", "range_of", "verdict"]
 
-Answer = Literal["yes", "no", "open"]
+Answer = Literal["yes", "no", "same", "open"]
 CHANCE = 0.025
+RULE = (
+    "A comparison is decided by a 95 % interval of the difference, repeat by repeat, since repeats share what varies "
+    "(structure seeds, noise streams, samples). It agrees or contradicts when the interval lies on one side of 0; there "
+    "is “no difference” when it does not and lies within a margin fixed beforehand. A statement about all settings is "
+    "*refuted* when more of them contradict it than chance gives in 5 % of all studies (binomial) and *mixed* when at "
+    "least half agree nevertheless; it is *confirmed* when all agree, *confirmed in part* when more than half agree, or "
+    "at least as many agree as show no difference and both together are more than half; *no difference* when most "
+    "show none. A statement about most settings needs more than half of them. What is left is *not decided*."
+)
 
 
-def difference(first: Sequence[float], second: Sequence[float], *, paired: bool = False) -> Estimate:
+@dataclass(frozen=True)
+class Comparison:
+    """A difference with its interval, and what it says about a statement; a lead above 0 agrees with it."""
+
+    gap: Estimate
+    answer: Answer
+    margin: float = 0.0
+    lead: bool = True
+
+
+def difference(first: Sequence[float], second: Sequence[float], *, paired: bool = True) -> Estimate:
     """Mean of the first less mean of the second with its 95 % interval.
 
-    Independent repeats by Welch's rule; `paired` where repeats of both share what varies (the same random trees), by
-    the differences repeat by repeat.
+    By the differences repeat by repeat; repeats that are not `paired` by Welch's rule.
     """
     if paired:
         return estimate([one - other for one, other in zip(first, second, strict=True)])
@@ -34,34 +53,64 @@ def difference(first: Sequence[float], second: Sequence[float], *, paired: bool 
     return Estimate(gap, float(stats.t.ppf(0.975, freedom)) * math.sqrt(sum(parts)), min(len(first), len(second)))
 
 
-def above(first: Sequence[float], second: Sequence[float], *, paired: bool = False) -> Answer:
-    """Whether the first is clearly larger than the second, clearly smaller, or neither."""
+def above(first: Sequence[float], second: Sequence[float], margin: float = 0.0, *, paired: bool = True) -> Comparison:
+    """Whether the first is larger than the second, smaller, apart by less than the margin, or none of it for sure."""
     gap = difference(first, second, paired=paired)
-    return "yes" if gap.low > 0 else "no" if gap.high < 0 else "open"
+    if gap.low > 0 or gap.high < 0:
+        return Comparison(gap, "yes" if gap.low > 0 else "no", margin)
+    return Comparison(gap, "same" if -margin < gap.low and gap.high < margin else "open", margin)
 
 
-def alike(first: Sequence[float], second: Sequence[float], margin: float, *, paired: bool = False) -> Answer:
+def alike(first: Sequence[float], second: Sequence[float], margin: float, *, paired: bool = True) -> Comparison:
     """Whether the two are within the margin for sure, apart by more for sure, or neither."""
     gap = difference(first, second, paired=paired)
     if -margin < gap.low and gap.high < margin:
-        return "yes"
-    return "no" if gap.low > margin or gap.high < -margin else "open"
+        return Comparison(gap, "yes", margin, lead=False)
+    return Comparison(gap, "no" if gap.low > margin or gap.high < -margin else "open", margin, lead=False)
 
 
-def verdict(answers: Sequence[Answer], *, most: bool = False) -> str:
-    """What the settings say together; `most` for statements that claim to hold in most cases only.
+def against(values: Sequence[float], level: float, *, at_least: bool = True) -> Comparison:
+    """Whether the mean lies above a level (below it otherwise) for sure."""
+    sign = 1.0 if at_least else -1.0
+    return above([sign * (value - level) for value in values], [0.0] * len(values))
 
-    An interval contradicts a true statement by chance in 2.5 % of all cases. A statement about all settings is refuted
-    by more contradictions than chance gives in 5 % of all studies, and confirmed if every setting clearly agrees.
-    """
-    yes, no = answers.count("yes"), answers.count("no")
+
+def verdict(comparisons: Sequence[Comparison], *, most: bool = False) -> str:
+    """What the comparisons say together, by RULE; `most` for statements that claim to hold in most cases only."""
+    answers = [one.answer for one in comparisons]
+    yes, no, same, half = answers.count("yes"), answers.count("no"), answers.count("same"), len(answers) / 2
     if most:
-        return "confirmed" if yes > len(answers) / 2 else "refuted" if no >= len(answers) / 2 else "not decided"
+        if yes > half:
+            return "confirmed"
+        return "not decided" if no + same < half else "refuted" if no >= same else _none(comparisons)
     if no and float(stats.binom.sf(no - 1, len(answers), CHANCE)) < 0.05:
-        return "refuted"
-    return "confirmed" if yes == len(answers) else "confirmed in part" if yes > len(answers) / 2 else "not decided"
+        return "mixed" if yes >= half else "refuted"
+    if yes == len(answers):
+        return "confirmed"
+    if yes > half or (yes + same > half and yes >= same):
+        return "confirmed in part"
+    return _none(comparisons) if same >= half or yes + same > half else "not decided"
 
 
-def count_of(answers: Sequence[Answer]) -> str:
+def _none(comparisons: Sequence[Comparison]) -> str:
+    margins = sorted({one.margin for one in comparisons if one.answer == "same"})
+    return f"no difference larger than {' or '.join(f'{one:.3g}' for one in margins)}"
+
+
+def count_of(comparisons: Sequence[Comparison]) -> str:
     """The answers in words."""
-    return f"clearly so in {answers.count('yes')} of {len(answers)} comparisons, clearly not in {answers.count('no')}"
+    answers = [one.answer for one in comparisons]
+    if len(answers) == 1:
+        words = {"yes": "clearly so", "no": "clearly not", "same": "no difference", "open": "open"}
+        return words[answers[0]]
+    parts = [f"clearly so in {answers.count('yes')} of {len(answers)}", f"clearly not in {answers.count('no')}"]
+    return ", ".join([*parts, f"no difference in {answers.count('same')}"] if "same" in answers else parts)
+
+
+def range_of(comparisons: Sequence[Comparison]) -> str:
+    """The smallest and the largest difference, each with its interval; leads above 0 agree with the statement."""
+    word = "lead" if comparisons[0].lead else "difference"
+    ends = sorted((one.gap for one in comparisons), key=lambda gap: gap.mean)
+    if len(ends) == 1:
+        return f"{word} {ends[0]}"
+    return f"{word}s {ends[0]} to {ends[-1]}"

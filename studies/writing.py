@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from scipy import stats
 
+from studies.runs import Spent
 from understudy.report.html import render_picture
 from understudy.report.page import Lines, Points
 
@@ -25,6 +27,10 @@ class Form:
     smoke: bool
     out: Path
     data: Path | None
+    jobs: int = 0
+    """Processes at work at the same time; 0: all in this one."""
+    keep: Path | None = None
+    """Folder for finished runs, from which a stopped study goes on."""
 
     def pick(self, smoke: int, full: int) -> int:
         return smoke if self.smoke else full
@@ -82,6 +88,7 @@ class StudyPage:
     form: Form
     parts: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    spent: Spent | None = None
     begun: float = field(default_factory=time.monotonic)
 
     def say(self, text: str) -> None:
@@ -106,11 +113,18 @@ class StudyPage:
             head.append("**Smoke form: far too few repeats to decide anything.**")
         rows = [(finding.printed, finding.ours, finding.verdict) for finding in self.findings]
         last = ["## Statement by statement", table(("printed", "ours", "verdict"), rows)] if rows else []
-        minutes = (time.monotonic() - self.begun) / 60
-        tail = [f"This run took {minutes:.1f} minutes."]
+        tail = [self._time()] if self.spent else []
         target = self.form.out / f"{self.name}.md"
         target.write_text("\n\n".join([*head, *self.parts, *last, *tail]) + "\n", encoding="utf-8")
         return target
+
+    def _time(self) -> str:
+        assert self.spent is not None
+        at_once = f"{self.form.jobs} at a time" if self.form.jobs else "one after another"
+        return (
+            f"The {self.spent.runs:,} runs took {self.spent.elapsed:.1f} minutes, {at_once}, and "
+            f"{self.spent.processor:.1f} processor minutes."
+        )
 
 
 def run_as_script(study: Callable[[Form], Path], description: str) -> None:
@@ -119,5 +133,16 @@ def run_as_script(study: Callable[[Form], Path], description: str) -> None:
     parser.add_argument("--smoke", action="store_true", help="a few runs, to see that it works")
     parser.add_argument("--out", type=Path, default=DOCS, help="where the page and its figures go")
     parser.add_argument("--data", type=Path, default=None, help="folder with the real tables, where a study uses one")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at the same time (0: all in this one)")
+    parser.add_argument("--keep", type=Path, default=None, help="folder for finished runs: a stopped study goes on")
     given = parser.parse_args()
-    print(study(Form(given.smoke, given.out, given.data)))
+    form = Form(given.smoke, given.out, given.data, 0 if given.smoke else given.jobs, given.keep)
+    began, before = time.monotonic(), _processor()
+    target = study(form)
+    minutes, processor = (time.monotonic() - began) / 60, (_processor() - before) / 60
+    print(f"{target}: {minutes:.1f} minutes, {processor:.1f} processor minutes in this sitting", flush=True)
+
+
+def _processor() -> float:
+    """Seconds of processors by this process and those it started and waited for."""
+    return sum(os.times()[:4])

@@ -11,18 +11,18 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
-from studies.verdicts import count_of, verdict
+from studies.runs import Record, carry_out, kept_file, spent_on
+from studies.verdicts import RULE, count_of, range_of, verdict
+from studies.voters import measures, tables
 from studies.voters.claims import claims
-from studies.voters.judge import Found, Judge, powers
-from studies.voters.measures import EPSILONS, SYSTEMS, Measured, Truth, measure, truth_of
+from studies.voters.judge import MARGINS, SLIGHT, Claim, Found, Judge, powers
+from studies.voters.measures import EPSILONS, SYSTEMS, Measured, Truth, as_record, measure, read_record, truth_of
 from studies.voters.pictures import show
 from studies.voters.tables import cps_voters, narrow_voters, simulated_voters
 from studies.writing import Form, StudyPage, run_as_script, table
@@ -32,8 +32,7 @@ from understudy.privacy.questions.node_aic import AIC_UNIT, node_aic
 
 __all__ = ["Job", "jobs", "study", "work", "write_page"]
 
-WORKERS = 2
-REPEATS = {"simulated": 4, "cps": 4}
+REPEATS = {"simulated": 24, "cps": 24}
 HOUR = 3600
 
 
@@ -47,6 +46,10 @@ class Job:
     epsilon: float
     repeat: int
 
+    @property
+    def key(self) -> str:
+        return f"{self.table}/{self.system}/{powers(self.epsilon)}/{self.repeat}"
+
 
 @cache
 def _truth(name: str, data: Path | None) -> Truth:
@@ -56,11 +59,9 @@ def _truth(name: str, data: Path | None) -> Truth:
     return truth_of(simulated_voters() if name == "simulated" else narrow_voters())
 
 
-def work(job: Job) -> tuple[Job, Measured, float]:
-    """The release of a job, measured, and the CPU seconds of all of it."""
-    began = time.process_time()
-    found = measure(_truth(job.table, job.data), job.system, job.epsilon, job.repeat)
-    return job, found, time.process_time() - began
+def work(job: Job) -> Record:
+    """The release of a job, measured."""
+    return as_record(measure(_truth(job.table, job.data), job.system, job.epsilon, job.repeat))
 
 
 def jobs(form: Form) -> list[Job]:
@@ -80,43 +81,45 @@ def jobs(form: Form) -> list[Job]:
 def study(form: Form) -> Path:
     """Makes every release, measures it, and writes the page."""
     page = StudyPage("youth_voters", "Young voters: trees, flat noise and a network", form)
+    kept = kept_file(form.keep, page.name, (measures.__file__, tables.__file__))
     todo = jobs(form)
-    if form.smoke:
-        return write_page(page, [work(job) for job in todo])
-    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        return write_page(page, list(pool.map(work, todo, chunksize=4)))
+    return write_page(page, todo, carry_out(todo, work, kept, form.jobs))
 
 
-def write_page(page: StudyPage, results: Sequence[tuple[Job, Measured, float]]) -> Path:
+def write_page(page: StudyPage, todo: Sequence[Job], records: Sequence[Record]) -> Path:
     """The page from all results."""
+    page.spent = spent_on(records)
+    truths = {name: _truth(name, page.form.data) for name in dict.fromkeys(job.table for job in todo)}
     found: dict[tuple[str, str, float], list[Measured]] = {}
-    for job, one, _ in results:
+    for job, record in zip(todo, records, strict=True):
+        one = read_record(record, truths[job.table])
         found.setdefault((job.table, job.system, job.epsilon), []).append(one)
-    names = list(dict.fromkeys(job.table for job, _, _ in results))
-    truths = {name: _truth(name, page.form.data) for name in names}
-    page.say(_design(truths, found, sum(seconds for _, _, seconds in results)))
+    page.say(_design(truths, found))
     for name, truth in truths.items():
         show(page, Judge(found, name, truth.rows.count), truth)
     judges = [(truth.table.title, Judge(found, name, truth.rows.count)) for name, truth in truths.items()]
     _data_rows(page, truths)
-    tally: list[list[str]] = []
-    for claim in claims():
-        answers = {title: claim.answers(judge) for title, judge in judges}
-        verdicts = {title: verdict(one, most=claim.most) for title, one in answers.items()}
-        ours = "; ".join(
-            f"{title}: {count_of(answers[title])}" + (f" ({claim.shown(judge)})" if claim.shown else "")
-            for title, judge in judges
-        )
-        tally.append(list(verdicts.values()))
-        said = set(verdicts.values())
-        words = said.pop() if len(said) == 1 else "; ".join(f"{title}: {one}" for title, one in verdicts.items())
-        page.find(f"[{claim.source}] {claim.printed}", ours, words)
+    tally = [_claim_row(page, claim, judges) for claim in claims()]
     _other_rows(page, truths, found)
     page.say(_reading(tally, truths, judges))
     return page.write()
 
 
-def _design(truths: dict[str, Truth], found: Found, seconds: float) -> str:
+def _claim_row(page: StudyPage, claim: Claim, judges: Sequence[tuple[str, Judge]]) -> list[str]:
+    """Writes the row of a statement and gives its verdicts, table by table."""
+    verdicts, ours = {}, []
+    for title, judge in judges:
+        answers = claim.answers(judge)
+        verdicts[title] = verdict(answers, most=claim.most)
+        more = f"; {claim.shown(judge)}" if claim.shown else ""
+        ours.append(f"{title}: {count_of(answers)} ({range_of(answers)}{more})")
+    said = set(verdicts.values())
+    words = said.pop() if len(said) == 1 else "; ".join(f"{title}: {one}" for title, one in verdicts.items())
+    page.find(f"[{claim.source}] {claim.printed}", "; ".join(ours), words)
+    return list(verdicts.values())
+
+
+def _design(truths: dict[str, Truth], found: Found) -> str:
     parts = []
     sets = next(iter(truths.values())).table.sets
     for name, truth in truths.items():
@@ -129,13 +132,13 @@ def _design(truths: dict[str, Truth], found: Found, seconds: float) -> str:
         )
     return "\n".join(
         [
-            f"Every system makes {sets} sets at ε/{sets} each, ε = e⁻², e⁻¹, 1, e, e². Differences are judged by 95 % "
-            "intervals over repeats (Welch); fewer repeats than printed were run, and where they do not decide, the "
-            "verdict says so. A statement about many comparisons is refuted when more of them clearly contradict it "
-            "than chance would give (5 %, binomial), and confirmed when all of them clearly agree. “Similar” means: "
-            "apart by less than 0.03 in SPECKS, 0.05 in rates and overlaps, 1 % of the rows in l1, for sure. These "
-            "margins and all thresholds marked “we say” are ours, some of them set after trial runs; the "
-            "sources give none.",
+            f"Every system makes {sets} sets at ε/{sets} each, ε = e⁻², e⁻¹, 1, e, e².",
+            "",
+            f"{RULE} Margins, and what “similar” means: {MARGINS['SPECKS']:g} in SPECKS, {MARGINS['chi2']:g} in rates "
+            f"and overlaps, 1 % of the rows in l1, {SLIGHT:.0%} of the coefficients in numbers of them. Margins and all "
+            "thresholds marked “we say” are ours (those for similar methods were set after trial runs of 4 repeats, "
+            "before these); the sources give none. “Overall”, “in general” and “on average over ε” are judged by means "
+            "over ε, repeat by repeat.",
             "",
             *parts,
             "",
@@ -150,7 +153,6 @@ def _design(truths: dict[str, Truth], found: Found, seconds: float) -> str:
             "published script computes. l1 is half the sum of absolute differences, the reading under which the "
             "printed numbers can arise at all. Firth's regression, Wald intervals pooled by Liu's rule, overlap cut "
             "at 0. P-values pooled by the rule of Li, Meng, Raghunathan and Rubin.",
-            f"* All releases and measures together: {seconds / 60:.1f} CPU minutes.",
         ]
     )
 

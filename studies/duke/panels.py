@@ -4,19 +4,21 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from studies.duke.benches import Bench, Ints
+from studies.runs import Record
 from understudy import synthesize
 from understudy.evaluate.models.design import design_of
 from understudy.evaluate.models.logistic import fit_logistic
 from understudy.evaluate.models.terms import factor
 from understudy.evaluate.tables.indicators import correlation_table, slope_table
 
-__all__ = ["BASE", "SETTINGS", "Labelled", "Setting", "labelled"]
+__all__ = ["BASE", "SETTINGS", "Labelled", "Setting", "as_record", "labelled", "read_record"]
 
 Floats = npt.NDArray[np.float64]
 Pairs = tuple[tuple[float, float], ...]
@@ -60,6 +62,18 @@ class Labelled:
     points: Mapping[str, Pairs]
     epsilon: float
     seconds: float
+
+
+def as_record(found: Labelled, *, points: bool) -> Record:
+    """What is kept of a release; points only where they are wanted."""
+    kept = {name: list(map(list, pairs)) for name, pairs in found.points.items()} if points else {}
+    return {"numbers": dict(found.numbers), "points": kept, "epsilon": found.epsilon, "seconds": found.seconds}
+
+
+def read_record(record: Mapping[str, Any]) -> Labelled:
+    """A release as it was kept."""
+    points = {name: tuple((one, other) for one, other in pairs) for name, pairs in record["points"].items()}
+    return Labelled(record["numbers"], points, record["epsilon"], record["seconds"])
 
 
 def labelled(bench: Bench, setting: Setting, repeat: int) -> Labelled:

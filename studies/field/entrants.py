@@ -29,8 +29,6 @@ class Entrant:
     name: str
     method: str
     team: str = ""
-    most: int = 100
-    """Most repeats: training takes far longer than counting."""
 
     @property
     def takes_delta(self) -> bool:
@@ -43,7 +41,7 @@ ENTRANTS = (
     Entrant("privbayes nist", "privbayes", "PrivBayes"),
     Entrant("fieldgroups", "fieldgroups", "Gardn999"),
     Entrant("pfr", "pfr", "pfr"),
-    Entrant("dpwgan", "dpwgan", "UCLANESL", most=2),
+    Entrant("dpwgan", "dpwgan", "UCLANESL"),
     Entrant("mst", "mst"),
     Entrant("aim", "aim"),
     Entrant("privsyn", "privsyn"),

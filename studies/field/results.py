@@ -3,13 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from scipy import stats
 
 from studies.runs import Record
+from studies.verdicts import Comparison, above
 from studies.writing import Estimate, estimate
 
-__all__ = ["MEASURES", "Measure", "Results"]
+__all__ = ["MARGINS", "MEASURES", "Measure", "Results", "compared", "margin"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,22 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
+MARGINS = {"match": 10_000.0, "ratio": 0.1, "specks": 0.03}
+"""Differences that count as none: of scores (0 to 1,000,000), of logarithms of ratios, of SPECKS."""
+
+
+def margin(measure: str) -> float:
+    """The difference that counts as none."""
+    return next(value for name, value in MARGINS.items() if name in measure)
+
+
+def compared(first: Mapping[int, float], second: Mapping[int, float], measure: str) -> Comparison:
+    """Whether the first is better than the second, by common repeats."""
+    common = [repeat for repeat in first if repeat in second]
+    one, other = ([values[repeat] for repeat in common] for values in (first, second))
+    return above(one, other, margin(measure)) if MEASURES[measure].higher else above(other, one, margin(measure))
+
+
 @dataclass(frozen=True)
 class Results:
     """All records of a study."""
@@ -55,9 +73,13 @@ class Results:
     def of(cls, records: Sequence[Record]) -> "Results":
         return cls(tuple(records))
 
-    @property
-    def processor_seconds(self) -> float:
-        return math.fsum(float(str(one["seconds"])) + float(str(one["scored"])) for one in self.records)
+    @cached_property
+    def by_cell(self) -> Mapping[tuple[str, str, float], Sequence[Record]]:
+        """The records of every method on every table at every ε."""
+        found: dict[tuple[str, str, float], list[Record]] = {}
+        for one in self.records:
+            found.setdefault((str(one["bench"]), str(one["entrant"]), float(str(one["epsilon"]))), []).append(one)
+        return found
 
     def methods(self, bench: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(str(one["entrant"]) for one in self.records if one["bench"] == bench))
@@ -65,20 +87,37 @@ class Results:
     def epsilons(self, bench: str) -> tuple[float, ...]:
         return tuple(dict.fromkeys(float(str(one["epsilon"])) for one in self.records if one["bench"] == bench))
 
+    def at(self, bench: str, measure: str, method: str, epsilon: float) -> dict[int, float]:
+        """The measure by repeat, where it is defined."""
+        found = {}
+        for one in self.by_cell[bench, method, epsilon]:
+            value = MEASURES[measure].value(one)
+            if value is not None:
+                found[int(str(one["repeat"]))] = value
+        return found
+
     def values(self, bench: str, measure: str, method: str, epsilon: float) -> list[float]:
         """The measure in every repeat that defines it."""
-        found = [
-            MEASURES[measure].value(one)
-            for one in self.records
-            if (one["bench"], one["entrant"], one["epsilon"]) == (bench, method, epsilon)
-        ]
-        return [value for value in found if value is not None]
+        return list(self.at(bench, measure, method, epsilon).values())
+
+    def by_repeat(self, bench: str, measure: str, method: str) -> dict[int, float]:
+        """The mean over all ε, repeat by repeat: how a match was decided."""
+        columns = [self.at(bench, measure, method, epsilon) for epsilon in self.epsilons(bench)]
+        common = [repeat for repeat in columns[0] if all(repeat in column for column in columns)]
+        return {repeat: math.fsum(column[repeat] for column in columns) / len(columns) for repeat in common}
 
     def over_epsilons(self, bench: str, measure: str, method: str) -> list[float]:
-        """The mean over all ε, repeat by repeat: how a match was decided."""
-        columns = [self.values(bench, measure, method, epsilon) for epsilon in self.epsilons(bench)]
-        length = min(map(len, columns))
-        return [math.fsum(column[place] for column in columns) / len(columns) for place in range(length)]
+        return list(self.by_repeat(bench, measure, method).values())
+
+    def against(self, bench: str, measure: str, first: str, second: str) -> Comparison:
+        """Whether the first method is better than the second in the mean over ε, by common repeats."""
+        one, other = (self.by_repeat(bench, measure, name) for name in (first, second))
+        return compared(one, other, measure)
+
+    def change(self, bench: str, measure: str, method: str) -> Comparison:
+        """Whether the method is better at the largest ε than at the smallest."""
+        ends = self.epsilons(bench)[-1], self.epsilons(bench)[0]
+        return compared(*(self.at(bench, measure, method, epsilon) for epsilon in ends), measure)
 
     def level(self, bench: str, measure: str, method: str, epsilon: float) -> Estimate:
         return estimate(self.values(bench, measure, method, epsilon))
@@ -98,6 +137,26 @@ class Results:
         """Kendall's τ of two orders."""
         one, other = self.ranks(bench, first, methods), self.ranks(bench, second, methods)
         return float(stats.kendalltau([one[name] for name in one], [other[name] for name in one]).statistic)
+
+    def agreements(self, bench: str, first: str, second: str, methods: Sequence[str] | None = None) -> list[float]:
+        """Kendall's τ of two orders, repeat by repeat."""
+        names = list(methods if methods is not None else self.methods(bench))
+        found = []
+        for repeat in self.repeats(bench):
+            orders = [self.scores_of(bench, measure, repeat, names) for measure in (first, second)]
+            if all(order is not None for order in orders):
+                found.append(float(stats.kendalltau(*orders).statistic))
+        return found
+
+    def scores_of(self, bench: str, measure: str, repeat: int, methods: Sequence[str]) -> list[float] | None:
+        """The measure of several methods in one repeat, lower is better; None where one of them has none."""
+        columns = [self.by_repeat(bench, measure, name) for name in methods]
+        if not all(repeat in column for column in columns):
+            return None
+        return [(-1 if MEASURES[measure].higher else 1) * column[repeat] for column in columns]
+
+    def repeats(self, bench: str) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(int(str(one["repeat"])) for one in self.records if one["bench"] == bench))
 
     def seconds(self, bench: str, method: str) -> float:
         """Mean processor seconds of making one table."""

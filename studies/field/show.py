@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from studies.field.entrants import ENTRANTS, Knowledge
-from studies.field.results import MEASURES, Results
+from studies.field.results import MARGINS, MEASURES, Results
 from studies.field.tables import Bench
+from studies.verdicts import RULE
 from studies.writing import Estimate, StudyPage, table
 from understudy.evaluate.challenge.three_way import MOST
 from understudy.report.page import Lines, Series
@@ -54,11 +55,11 @@ def describe(page: StudyPage, benches: Mapping[str, Bench], repeats: int, result
     for one in ENTRANTS:
         if one.name not in ran:
             page.say(f"Not among these runs: `{one.method}`, the method of team {one.team}, younger than they are.")
-        elif one.most < repeats:
-            page.say(f"`{one.name}`: {one.most} tables only, because it takes much longer than the others.")
     page.say(
-        f"All runs and their scoring took {results.processor_seconds / 60:.0f} processor minutes. Finished runs are "
-        "kept, so the time at the end of this page is that of its last sitting."
+        f"{RULE} Margins: {MARGINS['match']:,.0f} in scores of the challenge (0 to 1,000,000), {MARGINS['ratio']:g} in "
+        f"logarithms of pMSE-ratios, {MARGINS['specks']:g} in SPECKS. A rank: a method that is clearly beaten by b "
+        "others and clearly beats w has a rank between 1 + b and n − w; confirmed if only the printed rank is left, "
+        "refuted if it is not among them, a tie if what keeps several ranks open are differences within the margin."
     )
 
 

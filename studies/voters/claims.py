@@ -2,10 +2,12 @@
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
-from studies.verdicts import Answer, above, alike, count_of
+from studies.verdicts import Comparison, above, against, alike, count_of
 from studies.voters.judge import Claim, Judge, powers, shorter
 from studies.voters.measures import EPSILONS
+from studies.writing import estimate
 
 __all__ = ["claims"]
 
@@ -24,7 +26,9 @@ def claims() -> list[Claim]:
     return [*_specks(), *_tests(), *_model(), *_earlier_specks(), *_earlier_tables(), *_earlier_model()]
 
 
-def _rates(judge: Judge, kind: str, first: Sequence[str], second: Sequence[str], at: Sequence[float]) -> list[Answer]:
+def _rates(
+    judge: Judge, kind: str, first: Sequence[str], second: Sequence[str], at: Sequence[float]
+) -> list[Comparison]:
     compare = judge.more if kind == "more" else judge.similar
     return [answer for rate in RATES for answer in compare(first, second, rate, at)]
 
@@ -35,13 +39,8 @@ def _specks() -> list[Claim]:
         Claim(
             LATER,
             "the standard deviation of SPECKS over repeats is two orders below its mean (we say: less than 3 %)",
-            lambda judge: [
-                "yes" if _spread(judge, system, epsilon) < 0.03 else "no" for system in FIRST for epsilon in EPSILONS
-            ],
-            shown=lambda judge: (
-                "largest ratio "
-                + f"{max(_spread(judge, system, epsilon) for system in FIRST for epsilon in EPSILONS):.2g}"
-            ),
+            lambda judge: [judge.spread(system, epsilon, 0.03) for system in FIRST for epsilon in EPSILONS],
+            shown=lambda judge: "by system, largest: " + ", ".join(f"{one} {_widest(judge, one):.1%}" for one in FIRST),
         ),
         Claim(
             LATER,
@@ -61,14 +60,9 @@ def _specks() -> list[Claim]:
         Claim(
             LATER,
             "… and no longer at log ε = 2",
-            lambda judge: [
-                _no_better(pair)
-                for pair in zip(
-                    judge.less(STEPS, ("Laplace",), "SPECKS", (TOP,)),
-                    judge.similar(STEPS, ("Laplace",), "SPECKS", (TOP,)),
-                    strict=True,
-                )
-            ],
+            lambda judge: _no_better(
+                judge.less(STEPS, ("Laplace",), "SPECKS", (TOP,)), judge.similar(STEPS, ("Laplace",), "SPECKS", (TOP,))
+            ),
         ),
         Claim(LATER, "STEPS outperforms UH modified in SPECKS", lambda judge: judge.less(STEPS, UH, "SPECKS")),
         Claim(
@@ -79,17 +73,30 @@ def _specks() -> list[Claim]:
     ]
 
 
-def _spread(judge: Judge, system: str, epsilon: float) -> float:
-    values = judge.values(system, epsilon, "SPECKS")
-    return statistics.stdev(values) / statistics.fmean(values) if len(values) > 1 else 0.0
+def _widest(judge: Judge, system: str) -> float:
+    return max(0.03 - judge.spread(system, epsilon, 0.03).gap.mean for epsilon in EPSILONS)
 
 
-def _no_better(pair: tuple[Answer, Answer]) -> Answer:
-    """From "clearly better" and "similar": worse or similar is yes, better and not similar is no."""
-    better, similar = pair
-    if better == "no" or similar == "yes":
-        return "yes"
-    return "no" if better == "yes" else "open"
+def _no_better(better: Sequence[Comparison], similar: Sequence[Comparison]) -> list[Comparison]:
+    """Worse or similar agrees, better and not similar contradicts."""
+    found = []
+    for one, other in zip(better, similar, strict=True):
+        if one.answer == "no" or other.answer == "yes":
+            found.append(replace(other, answer="yes"))
+        else:
+            found.append(replace(other, answer="no" if one.answer == "yes" else "open"))
+    return found
+
+
+def _better_or_similar(better: Sequence[Comparison], similar: Sequence[Comparison]) -> list[Comparison]:
+    """Better or similar agrees, worse by more than the margin contradicts."""
+    found = []
+    for one, other in zip(better, similar, strict=True):
+        if "yes" in (one.answer, other.answer):
+            found.append(replace(other, answer="yes"))
+        else:
+            found.append(replace(other, answer="no" if one.answer == other.answer == "no" else "open"))
+    return found
 
 
 def _tests() -> list[Claim]:
@@ -108,14 +115,10 @@ def _tests() -> list[Claim]:
         Claim(
             LATER,
             "chi-square consistency at log ε = 2: STEPS better than Laplace or similar",
-            lambda judge: [
-                "yes" if "yes" in pair else "no" if set(pair) == {"no"} else "open"
-                for pair in zip(
-                    _rates(judge, "more", STEPS, ("Laplace",), (TOP,)),
-                    _rates(judge, "similar", STEPS, ("Laplace",), (TOP,)),
-                    strict=True,
-                )
-            ],
+            lambda judge: _better_or_similar(
+                _rates(judge, "more", STEPS, ("Laplace",), (TOP,)),
+                _rates(judge, "similar", STEPS, ("Laplace",), (TOP,)),
+            ),
         ),
         Claim(
             LATER,
@@ -135,12 +138,12 @@ def _model() -> list[Claim]:
         Claim(
             LATER,
             "interval overlap, mean of all coefficients: poor (we say: below 0.5) for all methods at all ε",
-            lambda judge: [_swapped(one) for one in judge.at_least(FIRST, "overlap", 0.5)],
+            lambda judge: judge.level(FIRST, "overlap", 0.5, at_least=False),
         ),
         Claim(
             LATER,
             "… because a big part of the coefficients has an overlap close to 0 (we say: a quarter below 0.05)",
-            lambda judge: judge.at_least(FIRST, "overlap near 0", 0.25),
+            lambda judge: judge.level(FIRST, "overlap near 0", 0.25),
             most=True,
         ),
         Claim(
@@ -178,26 +181,40 @@ def _model() -> list[Claim]:
         ),
         Claim(
             LATER,
-            "STEPS has slightly higher overlaps than Laplace",
-            lambda judge: judge.more(STEPS, ("Laplace",), "overlap"),
-            most=True,
+            "STEPS has slightly higher overlaps than Laplace (mean over ε; of all coefficients, of those of interest)",
+            lambda judge: [
+                *judge.more_overall(STEPS, ("Laplace",), "overlap"),
+                *judge.more_overall(STEPS, ("Laplace",), *INTEREST),
+            ],
         ),
         Claim(
             LATER,
-            "UH modified has slightly smaller overlaps than STEPS and Laplace in general",
-            lambda judge: judge.less(UH, ("Laplace", *STEPS), "overlap"),
+            "UH modified has slightly smaller overlaps than STEPS and Laplace in general (means as before)",
+            lambda judge: [
+                *judge.less_overall(UH, ("Laplace", *STEPS), "overlap"),
+                *judge.less_overall(UH, ("Laplace", *STEPS), *INTEREST),
+            ],
+        ),
+        Claim(
+            LATER,
+            "conclusions: STEPS outperformed the modified universal histogram in general (mean over ε: SPECKS, "
+            "consistency, overlap; as many layers)",
+            lambda judge: [
+                one
+                for ours, theirs in zip(STEPS, UH, strict=True)
+                for one in (
+                    *judge.less_overall((ours,), (theirs,), "SPECKS"),
+                    *judge.more_overall((ours,), (theirs,), *RATES),
+                    *judge.more_overall((ours,), (theirs,), "overlap"),
+                )
+            ],
             most=True,
         ),
     ]
 
 
-def _interest(judge: Judge, level: float) -> list[Answer]:
-    return [one for measure in INTEREST for one in judge.at_least(FIRST, measure, level)]
-
-
-def _swapped(answer: Answer) -> Answer:
-    swapped: dict[Answer, Answer] = {"yes": "no", "no": "yes", "open": "open"}
-    return swapped[answer]
+def _interest(judge: Judge, level: float) -> list[Comparison]:
+    return [one for measure in INTEREST for one in judge.level(FIRST, measure, level)]
 
 
 def _earlier_specks() -> list[Claim]:
@@ -219,9 +236,13 @@ def _earlier_specks() -> list[Claim]:
         ),
         Claim(
             EARLIER,
-            "STEPS by AIC outperforms Laplace and Random Partition-2 in SPECKS overall",
-            lambda judge: judge.less(AIC, ("Laplace", "RP-2"), "SPECKS"),
-            most=True,
+            "STEPS by AIC outperforms Laplace and Random Partition-2 in SPECKS overall (mean over ε)",
+            lambda judge: judge.less_overall(AIC, ("Laplace", "RP-2"), "SPECKS"),
+        ),
+        Claim(
+            EARLIER,
+            "conclusions: STEPS by AIC has a smaller SPECKS than Laplace across the examined range of ε",
+            lambda judge: judge.less(AIC, ("Laplace",), "SPECKS"),
         ),
         Claim(
             EARLIER,
@@ -239,8 +260,18 @@ def _earlier_specks() -> list[Claim]:
             _largest_lead,
             shown=lambda judge: (
                 "lead of STEPS-2 over Laplace: "
-                + ", ".join(f"{powers(epsilon)} {_lead(judge, epsilon):.3f}" for epsilon in EPSILONS)
+                + ", ".join(f"{powers(epsilon)} {estimate(_lead(judge, epsilon))}" for epsilon in EPSILONS)
             ),
+        ),
+        Claim(
+            EARLIER,
+            "SPECKS of STEPS-2 and the others differ more at ε = 1/e and e than at the other ε",
+            lambda judge: [
+                one
+                for other in ("Laplace", "RP-2")
+                for high in (LOW, HIGH)
+                for one in _larger_lead(judge, other, high, (EPSILONS[0], EPSILONS[2], TOP))
+            ],
         ),
         Claim(
             EARLIER,
@@ -255,27 +286,21 @@ def _earlier_specks() -> list[Claim]:
     ]
 
 
-def _lead(judge: Judge, epsilon: float, other: str = "Laplace") -> float:
-    return statistics.fmean(judge.values(other, epsilon, "SPECKS")) - statistics.fmean(
-        judge.values("AIC-2", epsilon, "SPECKS")
-    )
+def _lead(judge: Judge, epsilon: float, other: str = "Laplace") -> list[float]:
+    """How far SPECKS of STEPS-2 lies below that of another, repeat by repeat."""
+    pairs = zip(judge.values(other, epsilon, "SPECKS"), judge.values("AIC-2", epsilon, "SPECKS"), strict=True)
+    return [theirs - ours for theirs, ours in pairs]
 
 
-def _largest_lead(judge: Judge) -> list[Answer]:
-    """Leads repeat by repeat, at e against every other ε."""
-    answers: list[Answer] = []
-    for other in ("Laplace", "RP-2"):
-        leads = {
-            epsilon: [
-                theirs - ours
-                for theirs, ours in zip(
-                    judge.values(other, epsilon, "SPECKS"), judge.values("AIC-2", epsilon, "SPECKS"), strict=True
-                )
-            ]
-            for epsilon in EPSILONS
-        }
-        answers += [above(leads[HIGH], leads[epsilon]) for epsilon in EPSILONS if epsilon != HIGH]
-    return answers
+def _larger_lead(judge: Judge, other: str, at: float, elsewhere: Sequence[float]) -> list[Comparison]:
+    """Whether the lead over another is larger at one ε than at each of others."""
+    here = _lead(judge, at, other)
+    return [above(here, _lead(judge, epsilon, other), judge.margin("SPECKS")) for epsilon in elsewhere]
+
+
+def _largest_lead(judge: Judge) -> list[Comparison]:
+    elsewhere = [epsilon for epsilon in EPSILONS if epsilon != HIGH]
+    return [one for other in ("Laplace", "RP-2") for one in _larger_lead(judge, other, HIGH, elsewhere)]
 
 
 def _earlier_tables() -> list[Claim]:
@@ -335,10 +360,7 @@ def _earlier_model() -> list[Claim]:
         Claim(
             EARLIER,
             "both have more of the same sign at e than at 1/e",
-            lambda judge: [
-                above(judge.values(name, HIGH, "same sign"), judge.values(name, LOW, "same sign"))
-                for name in ("AIC-2", "Laplace")
-            ],
+            lambda judge: [_more_at(judge, name, "same sign", HIGH, LOW) for name in ("AIC-2", "Laplace")],
         ),
         Claim(
             EARLIER,
@@ -350,8 +372,8 @@ def _earlier_model() -> list[Claim]:
             EARLIER,
             "… and at ε = e: Laplace 25, STEPS-2 21: Laplace gains with ε, STEPS-2 loses",
             lambda judge: [
-                above(judge.values("Laplace", HIGH, "covered"), judge.values("Laplace", LOW, "covered")),
-                above(judge.values("AIC-2", LOW, "covered"), judge.values("AIC-2", HIGH, "covered")),
+                _more_at(judge, "Laplace", "covered", HIGH, LOW),
+                _more_at(judge, "AIC-2", "covered", LOW, HIGH),
             ],
             shown=lambda judge: _both(judge, HIGH, "covered", ".1f"),
         ),
@@ -382,6 +404,12 @@ def _earlier_model() -> list[Claim]:
     ]
 
 
-def _half_covered(judge: Judge) -> list[Answer]:
-    half = len(judge.found[judge.table, "Laplace", LOW][0].coefficients) / 2
-    return [above(judge.values(name, at, "covered"), [half] * 2) for name in ("AIC-2", "Laplace") for at in (LOW, HIGH)]
+def _more_at(judge: Judge, system: str, measure: str, first: float, second: float) -> Comparison:
+    """Whether a system has more of a measure at one ε than at another."""
+    values = judge.values(system, first, measure), judge.values(system, second, measure)
+    return above(*values, judge.margin(measure))
+
+
+def _half_covered(judge: Judge) -> list[Comparison]:
+    half = judge.coefficients / 2
+    return [against(judge.values(name, at, "covered"), half) for name in ("AIC-2", "Laplace") for at in (LOW, HIGH)]

@@ -5,9 +5,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+from studies.runs import Record
 from studies.voters.tables import VoterTable
 from understudy import synthesize
 from understudy.codec.table_codec import TableCodec
@@ -25,7 +27,7 @@ from understudy.evaluate.tables.chi_square import ChiSquare
 from understudy.evaluate.tables.crosstab import joint_counts
 from understudy.models.tree.tree_model import TreeModel
 
-__all__ = ["EPSILONS", "SYSTEMS", "Measured", "System", "Truth", "measure", "truth_of"]
+__all__ = ["EPSILONS", "SYSTEMS", "Measured", "System", "Truth", "as_record", "measure", "read_record", "truth_of"]
 
 EPSILONS = tuple(math.exp(power) for power in (-2, -1, 0, 1, 2))
 
@@ -89,6 +91,26 @@ class Measured:
     seconds: float = 0.0
     chosen: tuple[str, ...] = field(default=())
     """Columns of the first layer, where they were chosen."""
+
+
+def as_record(found: Measured) -> Record:
+    """What is kept of a release: all but the real coefficients."""
+    made = {
+        one.name: None
+        if one.synthetic is None
+        else [one.synthetic.value, one.synthetic.error, one.synthetic.low, one.synthetic.high]
+        for one in found.coefficients
+    }
+    return {"numbers": dict(found.numbers), "made": made, "seconds": found.seconds, "chosen": list(found.chosen)}
+
+
+def read_record(record: Mapping[str, Any], truth: Truth) -> Measured:
+    """A release as it was kept, beside the real coefficients."""
+    found = tuple(
+        Compared(name, truth.estimates[name], None if made is None else Estimate(*made))
+        for name, made in record["made"].items()
+    )
+    return Measured(record["numbers"], found, record["seconds"], tuple(record["chosen"]))
 
 
 @cache

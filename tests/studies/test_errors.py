@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import norm
-from studies.steps_simulation import EPSILONS, SIZES, truths
+from studies.steps.design import EPSILONS, SIZES, truths
 
 from understudy.demo.voters import LEVELS, ROWS
 from understudy.evaluate.propensity.distance import kolmogorov_smirnov

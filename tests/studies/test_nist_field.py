@@ -21,7 +21,8 @@ def test_smoke_form_writes_a_page_with_a_row_for_every_printed_rank(tmp_path: Pa
         for place, team in enumerate(order.teams)
     )
     verdicts = {line.rstrip(" |").rpartition("| ")[2] for line in rows.splitlines() if line.startswith("| Table ")}
-    assert verdicts <= {"confirmed", "refuted", "not decided", "cannot be compared"}
+    kinds = {one.split(":")[0] for one in verdicts}
+    assert kinds <= {"confirmed", "refuted", "not decided", "cannot be compared", "a tie"}
     assert all(one.name in page for one in present())
     assert all(file.name in page for file in tmp_path.glob("*.svg"))
     assert (tmp_path / "nist_field-voters-ranks.svg").is_file()
@@ -45,7 +46,7 @@ def results() -> Results:
 
 @pytest.mark.parametrize(("method", "ranks"), [("good", (1, 1)), ("fair", (2, 3)), ("alike", (2, 3))])
 def test_ranks_that_intervals_leave_open(results: Results, method: str, ranks: tuple[int, int]) -> None:
-    assert rank_between(results, "fire", "match1", ["good", "fair", "alike"], method) == ranks
+    assert rank_between(results, "fire", "match1", ["good", "fair", "alike"], method)[:2] == ranks
 
 
 def test_order_by_means(results: Results) -> None:

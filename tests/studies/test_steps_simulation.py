@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.steps_simulation import fit, study, truths
+from studies.steps.design import fit, truths
+from studies.steps_simulation import study
 from studies.writing import Form
 
 
@@ -12,9 +13,9 @@ def test_smoke_form_writes_a_page_with_a_row_for_every_statement(tmp_path: Path)
     page = study(Form(smoke=True, out=tmp_path, data=None)).read_text(encoding="utf-8")
     assert "Smoke form" in page
     statements = page.split("## Statement by statement")[1]
-    assert statements.count("\n| model ") == 15
+    assert statements.count("\n| model ") == 25
     assert "coverage of PrivBayes" in statements
-    assert len(list(tmp_path.glob("*.svg"))) == 8
+    assert len(list(tmp_path.glob("*.svg"))) == 16
 
 
 def test_least_squares_and_ridge_find_the_coefficients() -> None:
