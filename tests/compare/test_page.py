@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 from tests.compare.studies import made_up
+from understudy.compare.job import Found, Outcome
 from understudy.compare.page import CONFIDENTIAL, build_page
 from understudy.compare.settings import Candidate, StudySettings
-from understudy.compare.study import Study
+from understudy.compare.study import Finished, Study
 from understudy.report.html import render_page
 from understudy.report.page import Lines
 
@@ -40,3 +43,25 @@ def test_the_page_says_who_had_the_public_table_and_which_options() -> None:
     assert "marginals.ways=2" in text
     assert "age ~ sex" in text
     assert "public table was given" not in render_page(build_page(Study(settings, (), confidential=True)))
+
+
+def test_intervals_at_one_epsilon_do_not_cover_one_another() -> None:
+    names = ("independent", "laplace", "mwem")
+    settings = StudySettings(tuple(map(Candidate.read, names)), (0.5, 2.0), repeats=2)
+    scores = (Found("marginals", "2-way", 0.1, 0.01, "lower", 0.0, ""),)
+    outcome = Outcome("done", "", 1.0, 2.0, 2**20, scores)
+    study = Study(settings, tuple(Finished(cell, outcome) for cell in settings.cells), confidential=True)
+    (lines,) = [block for section in build_page(study).sections for block in section.blocks if isinstance(block, Lines)]
+    places = [series.places for series in lines.series]
+    assert places[1] == (0.5, 2.0)
+    assert len({first for first, _ in places}) == 3
+    assert all(abs(first / 0.5 - 1) < 0.05 and abs(last / 2.0 - 1) < 0.05 for first, last in places)
+
+
+def test_the_page_says_who_had_which_delta() -> None:
+    both = StudySettings((Candidate.read("aim"), Candidate.read("laplace")), (1.0,), 1e-9, repeats=1)
+    text = render_page(build_page(Study(both, (), confidential=True)))
+    assert "δ = 1e-09; laplace had δ = 0" in text
+    assert "1 repeat, each with fresh noise; 1 copy a run" in text
+    every = render_page(build_page(Study(replace(both, open_labels=True), (), confidential=True)))
+    assert "δ = 1e-09 for every method." in every

@@ -67,7 +67,7 @@ def test_what_differs_is_named(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "study")
     folder.open(SETTINGS, SCHEMA, PRIVATE)
     other = StudySettings(SETTINGS.candidates, (1.0,), repeats=4, metric_options={"marginals": {"ways": 2}})
-    with pytest.raises(UsageError, match=r"other settings \(repeats, metric options\)"):
+    with pytest.raises(UsageError, match=r"other settings \(repeats, options of metrics\)"):
         folder.open(other, SCHEMA, PRIVATE)
 
 

@@ -1,9 +1,11 @@
 """The page of a study: which method at which ε, every score over ε with its interval, ranks and where they disagree."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
 from understudy.compare.recommend import headlines, recommend
+from understudy.compare.settings import StudySettings
 from understudy.compare.study import Study
 from understudy.compare.summary import Level, agreements, judging, levels, ranks
 from understudy.report.page import Block, Items, Lines, Page, Paragraph, Section, Series, Table
@@ -12,6 +14,8 @@ __all__ = ["build_page"]
 
 CONFIDENTIAL = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."
 PUBLIC = "Computed from a public table of the same schema: no private row was read and no budget was spent."
+SIDE_STEP = 0.015
+"""How far apart methods are drawn at one ε, as a share of the axis."""
 _BETTER = {"lower": "lower is better", "higher": "higher is better", "none": "describes, does not judge"}
 
 
@@ -62,16 +66,27 @@ def _metric(study: Study, found: Sequence[Level], metric: str) -> Section:
 
 def _curves(study: Study, rows: Sequence[Level]) -> tuple[Series, ...]:
     curves = []
-    for candidate in study.settings.candidates:
+    for number, candidate in enumerate(study.settings.candidates):
         own = sorted((level for level in rows if level.candidate == candidate.name), key=lambda level: level.epsilon)
         if not own:
             continue
         known = all(level.low is not None for level in own)
         lows = tuple(level.low for level in own if level.low is not None) if known else ()
         highs = tuple(level.high for level in own if level.high is not None) if known else ()
-        places, values = tuple(level.epsilon for level in own), tuple(level.mean for level in own)
+        beside = _beside(study.settings, number)
+        places, values = tuple(level.epsilon * beside for level in own), tuple(level.mean for level in own)
         curves.append(Series(candidate.name, places, values, lows, highs))
     return tuple(curves)
+
+
+def _beside(settings: StudySettings, number: int) -> float:
+    """What moves a method's points a little to the side, so that intervals at one ε do not cover one another."""
+    order = sorted(math.log(epsilon) for epsilon in settings.epsilons)
+    if len(order) < 2:
+        return 1.0
+    gap = min(after - before for before, after in itertools.pairwise(order))
+    step = min(SIDE_STEP * (order[-1] - order[0]), gap / (3 * len(settings.candidates)))
+    return math.exp(step * (number - (len(settings.candidates) - 1) / 2))
 
 
 def _numbers(study: Study, rows: Sequence[Level]) -> Table:
@@ -144,7 +159,8 @@ def _unfinished(study: Study) -> Section:
         if run.outcome.status != "done"
     )
     missing = len(study.settings.cells) - len(study.runs)
-    blocks: list[Block] = [Paragraph(f"{missing} runs have not ended yet." if missing else "Every run has ended.")]
+    ended = "Every run has ended." if rows else "Every run has ended and has scores."
+    blocks: list[Block] = [Paragraph(f"{missing} runs have not ended yet." if missing else ended)]
     if rows:
         blocks.append(Table(("Method", "ε", "Repeat", "Ended", "Why"), rows))
     return Section("Runs without scores", "What did not finish, and why?", tuple(blocks))
@@ -153,9 +169,11 @@ def _unfinished(study: Study) -> Section:
 def _how(study: Study) -> Section:
     settings = study.settings
     items = [
-        f"δ = {settings.delta:g}; methods that give pure ε only were run with δ = 0, a stronger promise.",
-        f"{settings.repeats} repeats, each with fresh noise; {settings.copies} copies a run ({settings.copies_mode}).",
+        _delta(settings),
+        f"{_counted(settings.repeats, 'repeat', 'repeats')}, each with fresh noise; "
+        f"{_counted(settings.copies, 'copy', 'copies')} a run ({settings.copies_mode}).",
         "Each run in a process of its own, under a limit of time and memory.",
+        "In pictures, methods at one ε stand a little beside one another, so that every interval can be seen.",
         f"Seed of drawing rows and of scoring: {settings.seed}. Noise has no seed, so a new study gives other numbers.",
     ]
     if study.has_public:
@@ -166,6 +184,19 @@ def _how(study: Study) -> Section:
     if settings.formula is not None:
         items.append(f"Model of regression and ci_overlap: {settings.formula}.")
     return Section("How it was done", "What was run?", (Items(tuple(items)),))
+
+
+def _delta(settings: StudySettings) -> str:
+    """Which δ the methods had."""
+    least = min(settings.epsilons)
+    pure = [one.name for one in settings.candidates if not settings.budget(one, least).delta]
+    if settings.delta and pure:
+        return f"δ = {settings.delta:g}; {', '.join(pure)} had δ = 0, a stronger promise, for want of a use for more."
+    return f"δ = {settings.delta:g} for every method."
+
+
+def _counted(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
 
 
 def _public(study: Study) -> str:

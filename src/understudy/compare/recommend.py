@@ -49,7 +49,8 @@ def _at(study: Study, found: Sequence[Level], epsilon: float) -> Recommendation:
     order = sorted(means, key=lambda one: (means[one], _seconds(study, one, epsilon)))
     best = order[0]
     wins = [name for name in names if ranks(found, name, epsilon).get(best) == 1.0]
-    text = f"Mean rank {means[best]:.2f} over {len(names)} metrics; best by {', '.join(wins) or 'none of them alone'}."
+    metrics = "1 metric" if len(names) == 1 else f"{len(names)} metrics"
+    text = f"Mean rank {means[best]:.2f} over {metrics}; best by {', '.join(wins) or 'none of them alone'}."
     if len(order) > 1:
         text += " " + _against(found, names, best, order[1], epsilon)
     text += f" It took {_seconds(study, best, epsilon):.3g} s on average."

@@ -164,6 +164,9 @@ def _read(begun: Path) -> Mapping[str, object]:
     return document
 
 
+_NAMES = {"candidates": "methods", "copies_mode": "copies mode", "metric_options": "options of metrics"}
+
+
 def _require_same(before: Mapping[str, object], now: Mapping[str, object], place: Path) -> None:
     """Raises if the study was begun with something else, and says with what."""
     words = {
@@ -177,7 +180,7 @@ def _require_same(before: Mapping[str, object], now: Mapping[str, object], place
         return
     found, asked = before.get("settings"), now["settings"]
     if isinstance(found, dict) and isinstance(asked, dict):
-        names = [key.replace("_", " ") for key in asked if found.get(key) != asked[key]]
+        names = [_NAMES.get(str(key), str(key)) for key in asked if found.get(key) != asked[key]]
         apart = [f"{one} ({', '.join(names)})" if one == words["settings"] and names else one for one in apart]
     rule = f"holds a study that was begun with {' and '.join(dict.fromkeys(apart))}."
     raise UsageError(f"output {str(place)!r}", rule, "Give a new folder, or the same as before.")

@@ -132,14 +132,14 @@ def test_options_of_metrics_are_those_of_evaluate_and_part_of_the_study(folder: 
     asked = ("--method", "independent", "--epsilon", 1, "--repeats", 1, "--metric", "marginals")
     shown = run(*_words(folder, *asked, "--set", "marginals.ways=1"))
     assert shown.status == 0, shown.words
-    assert "ε = 1: independent. Mean rank 1.00 over 1 metrics; best by marginals: one_way_mean." in shown.words
+    assert "ε = 1: independent. Mean rank 1.00 over 1 metric; best by marginals: one_way_mean." in shown.words
     rows = pq.read_table(folder / "study" / "results.parquet").to_pylist()
     assert {row["score"]: row["value"] for row in rows}["two_way_mean"] is None
     settings = json.loads((folder / "study" / "study.json").read_text())["settings"]
     assert settings["metric_options"] == {"marginals": {"ways": "1"}}
     refused = run(*_words(folder, *asked, "--set", "marginals.ways=2"))
     assert refused.status == 2
-    assert "other settings (metric options)" in refused.words
+    assert "other settings (options of metrics)" in refused.words
 
 
 def test_a_public_table_goes_only_to_methods_that_use_one(folder: Path) -> None:
