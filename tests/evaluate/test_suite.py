@@ -11,6 +11,9 @@ from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from tests.release.people import everything, people, simple
 from understudy.errors import SchemaError, UsageError
 from understudy.evaluate.propensity.specks import Specks
+from understudy.evaluate.regression.ci_overlap import IntervalOverlap
+from understudy.evaluate.regression.regression import Regression
+from understudy.evaluate.suite import FITTED, chosen_metrics
 from understudy.release.release import Release
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
 
@@ -91,12 +94,30 @@ def test_mistakes_come_first() -> None:
         us.evaluate(nothing, nothing, mixed(), metrics=["rules"], options={"pmse": {}})
     with pytest.raises(UsageError, match="is not a column"):
         us.evaluate(nothing, nothing, mixed(), formula="wage ~ age")
+    for given in ({"metrics": ["rules"]}, {"options": {name: {"formula": "age ~ sex"} for name in FITTED}}):
+        with pytest.raises(UsageError, match="formula: is for regression and ci_overlap"):
+            us.evaluate(nothing, nothing, mixed(), formula="age ~ sex", **given)
     with pytest.raises(UsageError, match="modelled column"):
         us.evaluate(nothing, nothing, mixed(), metrics=["slopes"], options={"slopes": {"outcomes": ("wage",)}})
     with pytest.raises(UsageError, match="seed"):
         us.evaluate(nothing, nothing, mixed(), seed=-1)
     with pytest.raises(SchemaError, match="declared in the schema"):
         us.evaluate(mixed_frame(50), mixed_frame(50).drop(columns="sex"), mixed())
+
+
+def test_a_formula_goes_to_the_metrics_that_fit_models_unless_they_have_one() -> None:
+    options = {"regression": {"formula": "age ~ sex"}}
+    chosen = {one.name: one for one in chosen_metrics(["regression", "ci_overlap", "rules"], options, "sex ~ age")}
+    assert chosen["regression"] == Regression(formula="age ~ sex")
+    assert chosen["ci_overlap"] == IntervalOverlap(formula="sex ~ age")
+
+
+def test_an_empty_real_table_is_refused() -> None:
+    frame = mixed_frame(50)
+    with pytest.raises(UsageError, match="real table: has no rows"):
+        us.evaluate(frame[:0], frame, mixed(), metrics=["rules"])
+    found = us.evaluate(frame, frame[:0], mixed(), metrics=["rules"])
+    assert "no rows" in found["rules"].why_not
 
 
 def test_schema_of_a_release_is_its_own(plain_release: Release) -> None:

@@ -22,8 +22,13 @@ WIDTHS = (1280, 390)
 WIDER = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, figure'))
   .filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + ' ' + e.className).slice(0, 5)"""
 EMPTY = "[...document.querySelectorAll('svg')].filter(e => !e.querySelector('.bar, .mark, .point')).length"
-SMALL = """[...document.querySelectorAll('p, td, th, li')]
-  .filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length"""
+CHARTS_OF = {"report": 1, "study": 2, "card": 3}
+CHARTS = "document.querySelectorAll('svg').length"
+SIZES = """[...document.querySelectorAll('p, td, th, li, svg text')].map(e => {
+  const shown = e.ownerSVGElement ? e.getScreenCTM() : {a: 1, b: 0};
+  return parseFloat(getComputedStyle(e).fontSize) * Math.hypot(shown.a, shown.b); })"""
+SMALLEST = 11.99
+"""Pixels on the screen; 12 but for the rounding of scaled charts."""
 
 
 @pytest.fixture(scope="module")
@@ -47,22 +52,24 @@ def pages(tmp_path_factory: pytest.TempPathFactory, plain_folder: Path) -> dict[
 @pytest.mark.parametrize("name", ["report", "study", "card"])
 def test_a_page_fits_its_window(browser: Browser, pages: dict[str, Path], name: str, width: int) -> None:
     browser.open(pages[name], width)
-    _check(browser)
+    _check(browser, charts=CHARTS_OF[name])
 
 
 def test_a_page_that_does_not_fit_is_noticed(browser: Browser, tmp_path: Path) -> None:
     wide = '<!DOCTYPE html><meta name="viewport" content="width=device-width"><p style="width:2000px">x</p><svg></svg>'
-    (tmp_path / "wide.html").write_text(wide, encoding="utf-8")
+    small = '<svg viewBox="0 0 300 90" width="150"><text y="40" font-size="16">read me</text></svg>'
+    (tmp_path / "wide.html").write_text(wide + small, encoding="utf-8")
     browser.open(tmp_path / "wide.html", 390)
     assert browser.value(WIDER)
-    assert browser.value(EMPTY) == 1
+    assert (browser.value(CHARTS), browser.value(EMPTY)) == (2, 2)
+    assert min(browser.value(SIZES)) == pytest.approx(8), "text in a chart counts as large as it is shown"
 
 
 @pytest.mark.skipif(not CENSUS.is_file(), reason="the real tables are not on this machine")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_report_of_a_real_table_fits_its_window(browser: Browser, census_report: Path, width: int) -> None:
     browser.open(census_report, width)
-    _check(browser)
+    _check(browser, charts=1)
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +83,12 @@ def census_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def _check(browser: Browser) -> None:
+def _check(browser: Browser, *, charts: int) -> None:
     assert browser.value("document.documentElement.scrollWidth <= innerWidth + 1"), browser.value(WIDER)
     assert browser.value(WIDER) == []
+    assert browser.value(CHARTS) == charts
     assert browser.value(EMPTY) == 0
-    assert browser.value(SMALL) == 0
+    sizes = browser.value(SIZES)
+    assert len(sizes) > 10
+    assert min(sizes) >= SMALLEST
     assert browser.value("document.querySelectorAll('script').length") == 0

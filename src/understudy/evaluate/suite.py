@@ -23,6 +23,8 @@ from understudy.schema import Schema
 __all__ = ["check_metrics", "chosen_metrics", "evaluate"]
 
 MetricLike = str | Metric
+FITTED = ("regression", "ci_overlap")
+"""Metrics that fit a model, and so take a formula."""
 
 
 def evaluate(
@@ -50,7 +52,7 @@ def evaluate(
         progress: is told how far the comparison is.
 
     Raises:
-        UsageError: a metric, option or formula is wrong, or there is no schema.
+        UsageError: a metric, option or formula is wrong, there is no schema, or the real table is empty.
         SchemaError: a table does not have the schema's columns.
     """
     real, given = _placed(real, synthetic)
@@ -97,8 +99,6 @@ def _all_compared(
 
 
 def _compared(metric: Metric, pair: Pair, context: Context) -> Result:
-    if pair.real.count == 0:
-        return refused(metric, "the real table has no rows")
     if any(copy.count == 0 for copy in pair.copies):
         return refused(metric, "the synthetic table has no rows")
     return metric.compare(pair, context)
@@ -115,15 +115,17 @@ def chosen_metrics(
     for name in options:
         if name not in called:
             raise UsageError(f"options of metric {name!r}", "are given, but it is not asked for by name.")
+    fitted = [name for name in called if name in FITTED and "formula" not in options.get(name, {})]
+    if formula is not None and not fitted:
+        rule = f"is for {' and '.join(FITTED)}, and none of them asks for one."
+        raise UsageError("formula", rule, "Ask for one of them by name, or drop the formula.")
     found: list[Metric] = []
     for one in wanted:
         if not isinstance(one, str):
             found.append(one)
             continue
-        given = dict(options.get(one, {}))
-        if formula is not None and one in ("regression", "ci_overlap"):
-            given.setdefault("formula", formula)
-        found.append(metric_of(one, given))
+        model = {"formula": formula} if formula is not None and one in fitted else {}
+        found.append(metric_of(one, {**options.get(one, {}), **model}))
     repeated = sorted({one.name for one in found if sum(other.name == one.name for other in found) > 1})
     if repeated:
         raise UsageError("metrics", f"names {repeated[0]!r} twice.", "Evaluate twice to compare options.")
@@ -172,4 +174,6 @@ def _rows(
     for place, table in enumerate([real, *copies]):
         found.append(read_rows(table, codec))
         progress.stage("prepare", (place + 1) / (1 + len(copies)))
+    if not found[0].count:
+        raise UsageError("real table", "has no rows, so there is nothing to compare with.", "Check the path.")
     return found[0], tuple(found[1:])

@@ -37,7 +37,7 @@ def check_metric(
     if can_be_worse:
         _check_worse(same[metric.name], apart[metric.name])
     _check_order(metric, table, schema, apart)
-    for broken in (table.slice(0, 0), table.slice(0, 1), _constant(table), _missing(table, schema)):
+    for broken in (table.slice(0, 1), _constant(table), _missing(table, schema)):
         for real, synthetic in ((table, broken), (broken, table)):
             _check_reasons(metric, _run(metric, real, [synthetic], schema))
     nothing = _run(metric, table, [table.slice(0, 0)], schema)[metric.name]

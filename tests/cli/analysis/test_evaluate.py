@@ -69,6 +69,7 @@ def test_nothing_is_written_into_a_release(place: Workspace) -> None:
         (("--formula", "wage ~ age"), "is not a column"),
         (("--metric", "rules", "--set", "pmse.draws=3"), "not asked for"),
         (("--seed", "-1"), "seed"),
+        (("--metric", "rules", "--formula", "income ~ age"), "is for regression and ci_overlap"),
     ],
 )
 def test_bad_options(place: Workspace, tmp_path: Path, more: tuple[str, ...], words: str) -> None:
@@ -84,3 +85,12 @@ def test_options_reach_the_metric(place: Workspace, tmp_path: Path) -> None:
     found = run("evaluate", place.table, place.release, "-o", tmp_path / "out", *options)
     assert found.status == 0, found.err
     assert "The null is bootstrap." in (tmp_path / "out" / "evaluation.json").read_text(encoding="utf-8")
+
+
+def test_an_empty_real_table_is_an_error(place: Workspace, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text(place.table.read_text(encoding="utf-8").splitlines()[0] + "\n", encoding="utf-8")
+    found = run("evaluate", empty, place.release, "-o", tmp_path / "out", "--metric", "rules")
+    assert (found.status, found.panels) == (2, 1)
+    assert "has no rows" in found.words
+    assert not (tmp_path / "out").exists()
