@@ -64,9 +64,9 @@ def _describe(page: StudyPage, repeats: int) -> None:
         "independent and uniform; Y is clamped to 15 equal bins on [−7, 7], values uniform inside a bin: the paper "
         "leaves these open. STEPS is the grouped variant with a tenth of the budget for its choice, the modified "
         "universal histogram has four layers of random order, PrivBayes has degree 2 and half of the budget for its "
-        "structure. Trees sum their columns up, as in the paper (no raking). A repeat has the same data for all methods "
-        "and ε. Bias and RMSE: over repeats, coefficient by coefficient, then the mean over coefficients; intervals of "
-        "95 % by the jackknife over repeats."
+        "structure. Trees sum their columns up, as in the paper (no raking). A repeat has the same data for all "
+        "methods and ε. Bias and RMSE: over repeats, coefficient by coefficient, then the mean over coefficients; "
+        "intervals of 95 % by the jackknife over repeats."
     )
     margins = ", ".join(f"{MARGINS[measure]:g} in {measure}" for measure in MEASURES)
     page.say(f"{RULE} Margins: {margins} (of its distance from {NOMINAL:.0%}).")

@@ -15,13 +15,14 @@ __all__ = ["RULE", "Answer", "Comparison", "above", "against", "alike", "count_o
 Answer = Literal["yes", "no", "same", "open"]
 CHANCE = 0.025
 RULE = (
-    "A comparison is decided by a 95 % interval of the difference, repeat by repeat, since repeats share what varies "
-    "(structure seeds, noise streams, samples). It agrees or contradicts when the interval lies on one side of 0; there "
-    "is “no difference” when it does not and lies within a margin fixed beforehand. A statement about all settings is "
-    "*refuted* when more of them contradict it than chance gives in 5 % of all studies (binomial) and *mixed* when at "
-    "least half agree nevertheless; it is *confirmed* when all agree, *confirmed in part* when more than half agree, or "
-    "at least as many agree as show no difference and both together are more than half; *no difference* when most "
-    "show none. A statement about most settings needs more than half of them. What is left is *not decided*."
+    "A comparison is decided by the 95 % interval of a difference, repeat by repeat, since repeats share what varies "
+    "(structure seeds, noise streams, samples). It agrees or contradicts when the interval lies on one side of 0; "
+    "there is “no difference” when it does not and lies within a margin that the code fixes beforehand. A statement "
+    "about all settings is *refuted* when more of them contradict it than chance gives in 5 % of all studies "
+    "(binomial), and *mixed* if at least half agree nevertheless; it is *confirmed* when all agree, *confirmed in "
+    "part* when more than half agree, or when at least as many agree as show no difference and both together are more "
+    "than half; there is *no difference* when most show none. A statement about most settings needs more than half of "
+    "them. What is left is *not decided*."
 )
 
 

@@ -135,8 +135,8 @@ def _design(truths: dict[str, Truth], found: Found) -> str:
             f"Every system makes {sets} sets at ε/{sets} each, ε = e⁻², e⁻¹, 1, e, e².",
             "",
             f"{RULE} Margins, and what “similar” means: {MARGINS['SPECKS']:g} in SPECKS, {MARGINS['chi2']:g} in rates "
-            f"and overlaps, 1 % of the rows in l1, {SLIGHT:.0%} of the coefficients in numbers of them. Margins and all "
-            "thresholds marked “we say” are ours (those for similar methods were set after trial runs of 4 repeats, "
+            f"and overlaps, 1 % of the rows in l1, {SLIGHT:.0%} of the coefficients in numbers of them. Margins and "
+            "all thresholds marked “we say” are ours (those for similar methods were set after trial runs of 4 repeats, "
             "before these); the sources give none. “Overall”, “in general” and “on average over ε” are judged by means "
             "over ε, repeat by repeat.",
             "",

@@ -117,7 +117,8 @@ class Results:
     def change(self, bench: str, measure: str, method: str) -> Comparison:
         """Whether the method is better at the largest ε than at the smallest."""
         ends = self.epsilons(bench)[-1], self.epsilons(bench)[0]
-        return compared(*(self.at(bench, measure, method, epsilon) for epsilon in ends), measure)
+        most, least = (self.at(bench, measure, method, epsilon) for epsilon in ends)
+        return compared(most, least, measure)
 
     def level(self, bench: str, measure: str, method: str, epsilon: float) -> Estimate:
         return estimate(self.values(bench, measure, method, epsilon))

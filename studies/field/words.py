@@ -8,7 +8,7 @@ from scipy import stats
 
 from studies.field.entrants import TEAMS
 from studies.field.results import MEASURES, Results
-from studies.verdicts import Comparison, above, against, alike, count_of, range_of, verdict
+from studies.verdicts import Answer, Comparison, above, against, alike, count_of, range_of, verdict
 from studies.writing import StudyPage, estimate
 
 __all__ = ["say_words"]
@@ -55,16 +55,12 @@ def _flat(page: StudyPage, results: Results, bench: str) -> None:
             continue
         limit = next(value for name, value in FLAT.items() if name in measure)
         ends = results.epsilons(bench)[-1], results.epsilons(bench)[0]
-        answers = [
-            alike(*(results.values(bench, measure, method, epsilon) for epsilon in ends), limit)
-            for method in _teams_here(results, bench)
-        ]
-        name = "the challenge's scores" if measure == "match2" else MEASURES[measure].name
-        _row(
-            page,
-            f"Match 2: {name} are fairly flat over ε (we say: the largest and the smallest within {limit:,g})",
-            answers,
-        )
+        answers = []
+        for method in _teams_here(results, bench):
+            most, least = (results.values(bench, measure, method, epsilon) for epsilon in ends)
+            answers.append(alike(most, least, limit))
+        name = "scores of the challenge" if measure == "match2" else MEASURES[measure].name
+        _row(page, f"Match 2: {name} fairly flat over ε (we say: at its two ends within {limit:,g})", answers)
 
 
 def _rising(page: StudyPage, results: Results, bench: str, measure: str) -> None:
@@ -102,7 +98,7 @@ def _separated(page: StudyPage, results: Results, bench: str) -> None:
     answers = []
     for first, second in itertools.combinations([name for name in names if name in results.methods(bench)], 2):
         one = results.against(bench, "cart_ratio", first, second)
-        apart = "yes" if one.answer in ("yes", "no") else "no" if one.answer == "same" else "open"
+        apart: Answer = "yes" if one.answer in ("yes", "no") else "no" if one.answer == "same" else "open"
         answers.append(Comparison(one.gap, apart, one.margin, lead=False))
     _row(page, "Match 2: CART pMSE-ratio clearly separated the remaining teams", answers)
 
@@ -110,25 +106,18 @@ def _separated(page: StudyPage, results: Results, bench: str) -> None:
 def _prediction(page: StudyPage, results: Results, where: tuple[str, int, str], first: str, second: str) -> None:
     """Whether one classifier's orders are nearer to the challenge's than the other's, repeat by repeat."""
     bench, match, measure = where
-    teams = _teams_here(results, bench)
-    forms = [
-        one for one in ("ratio", "specks") if all(results.defined(bench, f"{kind}_{one}") for kind in (first, second))
-    ]
-    found = {
-        kind: [
-            statistics.fmean(taus)
-            for taus in zip(
-                *(results.agreements(bench, measure, f"{kind}_{form}", teams) for form in forms), strict=True
-            )
-        ]
-        for kind in (first, second)
-    }
+    teams, kinds = _teams_here(results, bench), (first, second)
+    forms = [one for one in ("ratio", "specks") if all(results.defined(bench, f"{kind}_{one}") for kind in kinds)]
+    found = {}
+    for kind in kinds:
+        taus = [results.agreements(bench, measure, f"{kind}_{form}", teams) for form in forms]
+        found[kind] = [statistics.fmean(row) for row in zip(*taus, strict=True)]
+    shown = ", ".join(f"{_kind(kind)} {estimate(taus)}" for kind, taus in found.items())
     _row(
         page,
         f"Match {match}: {_kind(first)} predicts the challenge's order better than {_kind(second)}",
         [above(found[first], found[second], TAU)],
-        "Kendall's τ with our match score: "
-        + ", ".join(f"{_kind(one)} {estimate(taus)}" for one, taus in found.items()),
+        f"Kendall's τ with our match score: {shown}",
     )
 
 
@@ -162,9 +151,7 @@ def _by_chance(page: StudyPage, results: Results, scored: Sequence[tuple[str, st
         expected = [results.ranks(bench, measure, teams)[name] for name in teams]
         orders = [results.scores_of(bench, measure, repeat, teams) for repeat in results.repeats(bench)]
         different = sum(order is not None and list(stats.rankdata(order)) != expected for order in orders)
-        parts.append(
-            f"{bench}: {different} of {len(orders)} repeats order the entries in another way than the mean does"
-        )
+        parts.append(f"{bench}: {different} of {len(orders)} repeats put the entries in another order than the mean")
         other += different
     page.find(
         "many entries are close: slight changes or even randomness could lead to a difference in ranking",
@@ -175,9 +162,8 @@ def _by_chance(page: StudyPage, results: Results, scored: Sequence[tuple[str, st
 
 def _recommended(page: StudyPage, results: Results, scored: Sequence[tuple[str, str]]) -> None:
     """Mean rank over the three matches, repeat by repeat."""
-    teams = [
-        one for one in _teams_here(results, scored[0][0]) if all(one in results.methods(bench) for bench, _ in scored)
-    ]
+    everywhere = [set(results.methods(bench)) for bench, _ in scored]
+    teams = [one for one in _teams_here(results, scored[0][0]) if all(one in here for here in everywhere)]
     ranks: dict[str, list[float]] = {team: [] for team in teams}
     for repeat in results.repeats(scored[0][0]):
         orders = [results.scores_of(bench, measure, repeat, teams) for bench, measure in scored]
@@ -191,10 +177,9 @@ def _recommended(page: StudyPage, results: Results, scored: Sequence[tuple[str, 
 
 
 def _demanding(page: StudyPage, results: Results, benches: Sequence[str]) -> None:
-    teams = _teams_here(results, benches[0])
-    seconds = {
-        team: statistics.fmean(results.seconds(bench, team) for bench in dict.fromkeys(benches)) for team in teams
-    }
+    where = list(dict.fromkeys(benches))
+    teams = _teams_here(results, where[0])
+    seconds = {team: statistics.fmean(results.seconds(bench, team) for bench in where) for team in teams}
     ours = max(seconds[TEAMS["DPSyn"]], seconds[TEAMS["RMcKenna"]])
     dearer = [team for team in teams if seconds[team] > ours]
     page.find(
