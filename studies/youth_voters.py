@@ -136,7 +136,7 @@ def _design(truths: dict[str, Truth], found: Found) -> str:
             "",
             f"{RULE} Margins, and what “similar” means: {MARGINS['SPECKS']:g} in SPECKS, {MARGINS['chi2']:g} in rates "
             f"and overlaps, 1 % of the rows in l1, {SLIGHT:.0%} of the coefficients in numbers of them. Margins and "
-            "all thresholds marked “we say” are ours (those for similar methods were set after trial runs of 4 repeats, "
+            "all thresholds marked “we say” are ours (those for similar methods set after trial runs of 4 repeats, "
             "before these); the sources give none. “Overall”, “in general” and “on average over ε” are judged by means "
             "over ε, repeat by repeat.",
             "",

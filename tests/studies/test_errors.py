@@ -10,10 +10,16 @@ import pytest
 from scipy.stats import norm
 from studies.steps.design import EPSILONS, SIZES, truths
 
+from tests.mechanisms.door import door, epsilon, letters, rows_of
+from understudy.audit.replay import Exchange, Recorder
 from understudy.demo.voters import LEVELS, ROWS
 from understudy.evaluate.propensity.distance import kolmogorov_smirnov
 from understudy.mechanisms.labels.leaf_interval import leaf_interval
+from understudy.mechanisms.tree.choosing import ChoiceCosts, Recipe, choose
+from understudy.privacy.calibrate import law_for
+from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.questions.node_aic import AIC_UNIT, node_aic
+from understudy.testing.doubles import NoNoise
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTER = ROOT / "docs" / "studies" / "errors.md"
@@ -23,49 +29,88 @@ def aic(*counts: int) -> float:
     return float(node_aic(np.array(counts, np.int64))) / AIC_UNIT
 
 
-def test_item_7_an_unpaid_choice_can_be_changed_for_sure_by_one_row() -> None:
-    """Two columns of the same rows: before a row leaves, the first has the smaller AIC, afterwards the second."""
+RULER = letters({"first": 2, "second": 3})
+
+
+def chosen(codes: dict[str, list[int]], paid: Cost) -> tuple[str, Exchange]:
+    """The column that our choice takes without noise, and what it asked the randomizer."""
+    recorder = Recorder(NoNoise())
+    curator = door(rows_of(codes), RULER, paid, recorder)
+    tree = choose(curator, Recipe(1), ChoiceCosts(paid, paid, paid))
+    return str(tree.structure.nodes(1)[0].column), recorder.log[0]
+
+
+def law(exchange: Exchange) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Probabilities of the options: ∝ e^(rate · score)."""
+    exponents = float(exchange.request.rate) * np.asarray(exchange.exact, np.float64)
+    weights = np.exp(exponents - exponents.max())
+    return weights / weights.sum()
+
+
+def as_printed(exchange: Exchange, rate: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Probabilities with the rate in front of the exponential instead of inside."""
+    scores = np.asarray(exchange.exact, np.float64) / AIC_UNIT
+    weights = rate * np.exp(scores - scores.max())
+    return weights / weights.sum()
+
+
+def flipping_rows() -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """Twelve rows of two columns, and the same less one: before it leaves, the first has the smaller AIC."""
     rows = 12
-    flips = [
+    first, second = next(
         (first, second)
-        for first, second in itertools.product(range(rows), repeat=2)
+        for first, second in itertools.product(range(rows), range(1, rows))
         if aic(rows - first, first) < aic(rows - second, second, 0)
-        and second > 0
         and aic(rows - first - 1, first) > aic(rows - second, second - 1, 0)
-    ]
-    assert flips
+    )
+    whole = {"first": [0] * (rows - first) + [1] * first, "second": [1] * second + [0] * (rows - second)}
+    return whole, {name: column[1:] for name, column in whole.items()}
+
+
+def test_item_7_an_unpaid_choice_can_be_changed_for_sure_by_one_row() -> None:
+    """Without noise our choice takes another column when a row leaves; paid for, it moves by no more than its ε."""
+    found = [chosen(codes, epsilon(0.5)) for codes in flipping_rows()]
+    assert [column for column, _ in found] == ["first", "second"]
+    before, after = (law(exchange) for _, exchange in found)
+    assert np.abs(np.log(before / after)).max() <= 0.5 + 1e-12
 
 
 def test_item_9_with_the_rate_outside_the_exponential_epsilon_has_no_effect() -> None:
-    """exp(u) times a constant is normalised to the same law for every ε, and one row moves it by more than 0.1."""
-
-    def chance(scores: tuple[float, float], rate: float) -> float:
-        weights = [rate * math.exp(score) for score in scores]
-        return weights[0] / sum(weights)
-
-    before, after = (-aic(99, 1), -aic(50, 50)), (-aic(99, 0), -aic(49, 50))
-    assert chance(before, 0.1 / 4) == pytest.approx(chance(before, 10.0 / 4))
-    assert abs(math.log((1 - chance(after, 0.025)) / (1 - chance(before, 0.025)))) > 0.1
+    """As printed, every ε gives the same law, and a row moves it by more than ε = 0.1; ours follows ε."""
+    whole = {"first": [0] * 99 + [1], "second": [0] * 50 + [1] * 50}
+    less = {name: column[:-1] for name, column in whole.items()}
+    (_, before), (_, after) = (chosen(codes, epsilon(0.1)) for codes in (whole, less))
+    for rate in (0.1 / 4, 10.0 / 4):
+        assert as_printed(before, rate) == pytest.approx(as_printed(before, 1.0))
+        assert np.abs(np.log(as_printed(before, rate) / as_printed(after, rate))).max() > 0.1
+    assert 0 < np.abs(np.log(law(before) / law(after))).max() <= 0.1
+    louder = law(chosen(whole, epsilon(10))[1])
+    assert not np.allclose(louder, law(before), atol=0.01)
 
 
 def test_item_16_a_replaced_row_moves_a_histogram_by_two() -> None:
-    """With noise of scale 1/ε a replaced row loses 2ε, not ε: exact likelihoods at an outcome between the tables."""
-    epsilon = 0.5
+    """Noise that our code takes for ε = 0.5 and one row loses 2ε when a row is replaced; for two rows it loses ε."""
 
-    def likelihood(counts: tuple[int, int], seen: tuple[int, int]) -> float:
-        return sum(-epsilon * abs(one - other) for one, other in zip(counts, seen, strict=True))
+    def lost(sensitivity: int, table: tuple[int, int], other: tuple[int, int]) -> float:
+        noise = law_for(epsilon(0.5), sensitivity, "histogram")
+        outcomes = itertools.product(range(-5, 9), repeat=2)
+        losses = [
+            sum(abs(two - answer) - abs(one - answer) for one, two, answer in zip(table, other, seen, strict=True))
+            for seen in outcomes
+        ]
+        return max(losses) / float(noise.parameter)
 
-    lost = max(
-        abs(likelihood((3, 0), seen) - likelihood((2, 1), seen)) for seen in itertools.product(range(-5, 9), repeat=2)
-    )
-    assert lost == pytest.approx(2 * epsilon)
+    assert lost(1, (3, 0), (2, 0)) == pytest.approx(0.5)
+    assert lost(1, (3, 0), (2, 1)) == pytest.approx(1.0)
+    assert lost(2, (3, 0), (2, 1)) == pytest.approx(0.5)
 
 
 def test_item_17_the_simulation_has_sixteen_scenarios() -> None:
     assert len(truths()) * len(SIZES) * len(EPSILONS) == 16
 
 
-def test_item_18_printed_shares_that_do_not_add_up() -> None:
+def test_item_18_the_papers_own_shares_recomputed_do_not_add_up() -> None:
+    """The printed pairs; the shares of our voters do add up."""
     printed = {"voted": (34.7, 63.3), "female": (50.7, 40.3), "white": (69.3, 31.7), "registered": (52.4, 47.8)}
     assert [round(sum(pair), 1) for pair in printed.values()] == [98.0, 91.0, 101.0, 100.2]
     assert all(sum(level.share for level in LEVELS[name]) == pytest.approx(100.0) for name in printed)
@@ -85,15 +130,22 @@ def exact_delta(epsilon: float, sigma: float) -> float:
     return float(norm.cdf(side - epsilon * sigma) - math.exp(epsilon) * norm.cdf(-side - epsilon * sigma))
 
 
-def test_item_35_the_classical_gaussian_scale_is_too_small_at_the_largest_budget_of_match_3() -> None:
-    delta = 0.001
+def classical_scale(epsilon: float) -> float:
+    return math.sqrt(2 * math.log(1.25 / 0.001)) / epsilon
 
-    def scale(epsilon: float) -> float:
-        return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
-    assert exact_delta(0.3, scale(0.3)) < delta
-    assert exact_delta(8.0, scale(8.0)) == pytest.approx(0.001313, rel=1e-3)
-    assert exact_delta(8.0, scale(8.0)) > delta
+def test_item_35_the_papers_own_gaussian_scale_recomputed_is_too_small_at_its_largest_budget() -> None:
+    assert exact_delta(0.3, classical_scale(0.3)) < 0.001
+    assert exact_delta(8.0, classical_scale(8.0)) == pytest.approx(0.001313, rel=1e-3)
+
+
+@pytest.mark.parametrize(("claimed", "more"), [(0.3, False), (1.0, False), (8.0, True)])
+def test_item_35_our_noise_holds_where_the_classical_scale_does_not(claimed: float, more: bool) -> None:
+    """What our code takes for (ε, 0.001): within the claim everywhere, above the classical scale where that fails."""
+    noise = law_for(Budget(claimed, 0.001).cost("concentrated"), 1, "answer")
+    sigma = math.sqrt(float(noise.parameter))
+    assert exact_delta(claimed, sigma) <= 0.001
+    assert (sigma > classical_scale(claimed)) == more
 
 
 def test_item_39_family_income_has_the_largest_aic_by_the_printed_shares() -> None:
