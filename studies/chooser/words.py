@@ -1,15 +1,17 @@
 """The chooser page: the rule of `auto`, the best method for every table by what matters, and all numbers."""
 
+import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from studies.chooser.measuring import MEASURES
 from studies.chooser.rule import CASES, HEADER
 from studies.chooser.tables import Case
-from studies.runs import Record
-from studies.writing import Form, table
+from studies.runs import Record, spent_on
+from studies.writing import Form, estimate, table
 from understudy import plan
 
 __all__ = ["Grid", "write"]
@@ -48,10 +50,16 @@ class Grid:
         means = {method: statistics.fmean(values) for method, values in found.items()}
         return dict(sorted(means.items(), key=lambda item: item[1]))
 
+    @cached_property
+    def picks(self) -> Mapping[Corner, str]:
+        """What `auto` picks, from the schema and the budget."""
+        return {
+            (name, epsilon, delta): plan(self.cases[name].schema, method="auto", epsilon=epsilon, delta=delta).method
+            for name, epsilon, delta in self.corners
+        }
+
     def picked(self, corner: Corner) -> str:
-        """What `auto` picks there, from the schema and the budget."""
-        name, epsilon, delta = corner
-        return plan(self.cases[name].schema, method="auto", epsilon=epsilon, delta=delta).method
+        return self.picks[corner]
 
 
 def _number(record: Record, name: str) -> float:
@@ -66,7 +74,7 @@ def write(form: Form, grid: Grid) -> Path:
     ]
     if form.smoke:
         parts.append("**Smoke form: one run of each, far too few to decide anything.**")
-    parts += [*_rule(), *_chooser(grid), *_standing(grid), *_numbers(grid)]
+    parts += [*_rule(), *_chooser(grid), *_standing(grid), *_rivals(grid), *_numbers(grid)]
     form.out.mkdir(parents=True, exist_ok=True)
     target = form.out / "choosing.md"
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -158,6 +166,37 @@ def _standing(grid: Grid) -> list[str]:
     return ["## What leaving the choice to `auto` costs", "\n".join(lines)]
 
 
+def _rivals(grid: Grid) -> list[str]:
+    """Each method's distance over that of auto's pick, by δ and ε, as a mean over tables."""
+    body = []
+    for delta, epsilon in sorted({(corner[2], corner[1]) for corner in grid.corners}, reverse=True):
+        here = [corner for corner in grid.corners if (corner[2], corner[1]) == (delta, epsilon)]
+        for method in sorted({method for corner in here for method in grid.means(corner, "pairs")}):
+            cells = [_ratio(grid, here, method, measure) for measure in MEASURES]
+            body.append(["pure" if not delta else f"δ = {delta:g}", f"{epsilon:g}", method, *cells])
+    header = ("privacy", "ε", "method", *(MATTERS[measure] for measure in MEASURES))
+    return [
+        "## If `auto` had picked another method",
+        "Distance of a method over that of the method that `auto` picks: geometric mean over the tables where both ran "
+        "and the pick is another one, with its 95 % interval over tables (Student's t of logarithms), and the number "
+        "of tables. Below 1 the other method would have been better.",
+        table(header, body),
+    ]
+
+
+def _ratio(grid: Grid, corners: Sequence[Corner], method: str, measure: str) -> str:
+    logs = []
+    for corner in corners:
+        means, picked = grid.means(corner, measure), grid.picked(corner)
+        if method in means and picked in means and method != picked and min(means[method], means[picked]) > 0:
+            logs.append(math.log(means[method] / means[picked]))
+    if not logs:
+        return "—"
+    found = estimate(logs)
+    between = f" ({math.exp(found.low):.2f}–{math.exp(found.high):.2f})" if len(logs) > 1 else ""
+    return f"{math.exp(found.mean):.2f}{between}, {len(logs)}"
+
+
 def _numbers(grid: Grid) -> list[str]:
     body = []
     for corner in grid.corners:
@@ -169,14 +208,15 @@ def _numbers(grid: Grid) -> list[str]:
             privacy = "pure" if not delta else f"δ = {delta:g}"
             body.append([name, privacy, f"{epsilon:g}", method, *values, len(mine), f"{spent:.1f}"])
     header = ("table", "privacy", "ε", "method", *(MATTERS[measure] for measure in MEASURES), "releases", "CPU s")
-    total = sum(_number(one, "seconds") for one in grid.records) / 60
+    making, spent = sum(_number(one, "seconds") for one in grid.records) / 60, spent_on(grid.records)
     return [
         "## All numbers",
         "Means over so many releases of each, all options at their defaults. `stroke` is the whole table, looked at "
         "with methods that do not fit round after round; `laplace` is tried up to ten million cells. The code lists of "
         "some tables were published with a benchmark whose author may have looked at the data: good enough to compare "
-        f"methods, not for a privacy claim. Making all {len(grid.records)} releases took {total:.1f} processor "
-        "minutes, without measuring them.",
+        f"methods, not for a privacy claim. Making all {len(grid.records)} releases took {making:.1f} processor "
+        f"minutes; with measuring them it was {spent.processor:.1f} processor minutes, {spent.elapsed:.1f} minutes in "
+        f"all.",
         table(header, body),
     ]
 
