@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from understudy.errors import BudgetError, UnderstudyError
+from understudy.errors import BudgetError, LedgerError, UnderstudyError
 from understudy.privacy.cost import Budget, Cost
-from understudy.privacy.ledger import Ledger
+from understudy.privacy.ledger import Ledger, Mark
 
 PRICE = Budget(0.25)
 COST = Cost(epsilon=PRICE.epsilon_units)
@@ -43,6 +43,35 @@ def race(path: str, processes: str, attempts: str) -> dict[str, int]:
     os.close(writer)
     with os.fdopen(reader) as told:
         return {"granted": sum(map(int, told.read().split())), "failed": sum(status != 0 for status in exits)}
+
+
+def continue_all(path: str, processes: str, attempts: str) -> dict[str, int]:
+    """How often racing processes took one run up, and how often they finished it."""
+    reader, writer = os.pipe()
+    for process in range(int(processes)):
+        if os.fork() == 0:
+            ledger, taken, finished = Ledger.open(path), 0, 0
+            for attempt in range(int(attempts)):
+                try:
+                    receipt = ledger.take_up("run", ledger.newest("run"))
+                    taken += 1
+                    mark = Mark(100 * attempt + process + 1, f"{process}" * 64)
+                    ledger.checkpoint("run", mark, holder=receipt.holder)
+                    ledger.finish("run", "released", holder=receipt.holder)
+                    finished += 1
+                except LedgerError:
+                    pass
+            os.write(writer, f"{taken} {finished}\n".encode())
+            os._exit(0)
+    exits = [os.wait()[1] for _ in range(int(processes))]
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        counts = [list(map(int, line.split())) for line in told]
+    return {
+        "taken": sum(count[0] for count in counts),
+        "finished": sum(count[1] for count in counts),
+        "failed": sum(status != 0 for status in exits),
+    }
 
 
 def kill(path: str, marks: str, kills: str, order: str) -> dict[str, int]:
@@ -129,5 +158,12 @@ def _limit(most_bytes: int) -> None:
 
 
 if __name__ == "__main__":
-    commands = {"race": race, "kill": kill, "fill": fill, "create": create, "unprivileged": unprivileged}
+    commands = {
+        "race": race,
+        "continue": continue_all,
+        "kill": kill,
+        "fill": fill,
+        "create": create,
+        "unprivileged": unprivileged,
+    }
     print(json.dumps(commands[sys.argv[1]](*sys.argv[2:])))

@@ -45,6 +45,16 @@ def test_eight_racing_processes_get_exactly_what_the_cap_covers(tmp_path: Path) 
     assert ledger.verify() == []
 
 
+def test_racing_processes_finish_a_continued_run_once(tmp_path: Path) -> None:
+    ledger = _ledger(tmp_path)
+    ledger_worker.charge(ledger, "run")
+    told = _work("continue", ledger.path, 8, 20)
+    assert (told["finished"], told["failed"]) == (1, 0)
+    assert told["taken"] == sum(entry.kind == "continue" for entry in ledger.entries())
+    assert ledger.balance("people").releases == 1
+    assert ledger.verify() == []
+
+
 def test_two_hundred_kills_leave_no_uncharged_read(tmp_path: Path) -> None:
     ledger, marks = _ledger(tmp_path), tmp_path / "marks"
     assert _work("kill", ledger.path, marks, 200, "charge-first") == {"kills": 200}

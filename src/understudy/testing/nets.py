@@ -11,6 +11,7 @@
 `training`    coins that are independent, and how much a noisy step tells about one row
 `accounting`  claims against direct sums of the exact integer law
 `ledger`      charge before read, no free retry, no refund
+`resume`      an interrupted run is continued at no charge, and yields one release
 
 Statistical nets use a fixed level (z < 6 or 99.9999 % confidence) and enough runs that the planted bugs are far
 outside it.
@@ -49,6 +50,7 @@ from understudy.testing import tables
 from understudy.testing.chooser import Chooser
 from understudy.testing.doubles import SeededRandomizer
 from understudy.testing.grower import Chains, Grower
+from understudy.testing.interrupted import Interrupted
 from understudy.testing.pipeline import Case
 from understudy.testing.trainee import Trainee
 
@@ -288,6 +290,13 @@ def _retry(ledger: Ledger) -> None:
     assert ledger.balance("people").releases == before + 2, "a retry was not charged"
 
 
+def resume_net() -> None:
+    """A run that is interrupted twice is continued under its one charge; a second release of it is refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger.create(Path(folder) / "ledger.db", "people", Budget(10.0, 1e-3))
+        Interrupted(ledger, Path(folder) / "release").check()
+
+
 NETS: dict[str, Callable[[], None]] = {
     "replay": replay_net,
     "tree replay": tree_replay_net,
@@ -300,4 +309,5 @@ NETS: dict[str, Callable[[], None]] = {
     "training": training_net,
     "accounting": accounting_net,
     "ledger": ledger_net,
+    "resume": resume_net,
 }

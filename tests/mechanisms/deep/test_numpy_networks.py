@@ -57,3 +57,17 @@ def test_the_critic_prefers_what_it_is_shown() -> None:
         networks.improve(average_gradient(networks.critic, TWINS, networks.most_norm))
     crossed = np.array([[0, 3, 4], [1, 2, 4]], dtype=np.int32)
     assert scores(networks.critic, TWINS).mean() > scores(networks.critic, crossed).mean()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 6])
+def test_networks_go_on_from_a_state_as_if_nothing_had_happened(steps) -> None:
+    whole, part = _trained(11), _trained(steps)
+    state = {name: array.copy() for name, array in part.state().items()}
+    part.improve(Critic(np.ones((5, 16)), np.ones(16)))  # what was lost leaves no trace
+    again = NumpyNetworks(SETTINGS)
+    again.start(ENCODING)
+    again.restore(state)
+    for _ in range(11 - steps):
+        again.improve(average_gradient(again.critic, TWINS, again.most_norm))
+    one, other = whole.state(), again.state()
+    assert all(np.array_equal(one[name], other[name]) for name in one.keys() | other.keys())

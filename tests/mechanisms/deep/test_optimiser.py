@@ -24,3 +24,15 @@ def test_it_climbs() -> None:
     for _ in range(400):
         place += moves.steps([-2 * (place - np.array([1.0, 2.0]))])[0]
     assert place.tolist() == pytest.approx([1.0, 2.0], abs=0.05)
+
+
+def test_steps_go_on_from_a_state() -> None:
+    gradients = [[np.array([1.0, -2.0]), np.array([[0.5]])], [np.array([0.3, 4.0]), np.array([[-1.0]])]]
+    one, other = Adam(0.1), Adam(0.1)
+    one.steps(gradients[0])
+    other.restore(one.state())
+    for left, right in zip(one.steps(gradients[1]), other.steps(gradients[1]), strict=True):
+        assert np.array_equal(left, right)
+    fresh = Adam(0.1)
+    fresh.restore(Adam(0.1).state())
+    assert np.array_equal(fresh.steps(gradients[0])[0], Adam(0.1).steps(gradients[0])[0])

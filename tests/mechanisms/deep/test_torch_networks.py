@@ -73,3 +73,20 @@ def test_it_moves_within_bounds() -> None:
         networks.improve(real)
     assert np.abs(networks.critic.weights).max() <= 1.0
     assert not np.allclose(before, networks.chances(10))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+def test_networks_go_on_from_a_state_as_if_nothing_had_happened(steps) -> None:
+    real = Critic(np.full((10, 8), 0.3), np.full(8, 0.1))
+    whole, part, again = _started(), _started(), _started()
+    for _ in range(7):
+        whole.improve(real)
+    for _ in range(steps):
+        part.improve(real)
+    again.improve(real)
+    again.restore(part.state())
+    for _ in range(7 - steps):
+        again.improve(real)
+    one, other = whole.state(), again.state()
+    assert all(np.array_equal(one[name], other[name]) for name in one.keys() | other.keys())
+    assert np.array_equal(whole.chances(9), again.chances(9))

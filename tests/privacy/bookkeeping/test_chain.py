@@ -11,7 +11,7 @@ from understudy.privacy.bookkeeping.chain import check_chain
 from understudy.privacy.bookkeeping.entry import FIELDS, Entry
 from understudy.privacy.bookkeeping.store import TABLES
 from understudy.privacy.cost import UNIT, Budget
-from understudy.privacy.ledger import Ledger, verify_extract
+from understudy.privacy.ledger import Ledger, Mark, verify_extract
 
 GUARDS = ("entry_never_changes", "entry_never_leaves", "entry_comes_last")
 Lines = list[dict[str, str | int]]
@@ -28,6 +28,17 @@ def ledger(tmp_path: Path) -> Ledger:
         ledger.charge("visits", run=f"v{number}", method="mst", cost=cost, budget=gaussian, unit="one row", note="é")
     ledger.finish("p0", "released")
     return ledger
+
+
+@pytest.fixture
+def held(ledger: Ledger) -> Lines:
+    """The lines of a ledger with a run that was interrupted and continued, from the seventh (counted from 0) on."""
+    ledger.checkpoint("p1", Mark(10, "a" * 64))
+    ledger.checkpoint("p1", Mark(20, "b" * 64))
+    receipt = ledger.take_up("p1", Mark(20, "b" * 64))
+    ledger.checkpoint("p1", Mark(30, "c" * 64), holder=receipt.holder)
+    ledger.finish("p1", "released", holder=receipt.holder)
+    return [entry.to_json() for entry in ledger.entries()]
 
 
 def _changes(stored: str | int) -> list[bytes | int]:
@@ -156,3 +167,35 @@ def test_finish_of_an_uncharged_run_is_found(ledger: Ledger) -> None:
     lines = [entry.to_json() for entry in ledger.entries()]
     rules = {problem.rule for problem in check_chain(_resealed(6, run="ghost")(lines), "ledger")}
     assert "finishes a run that was not charged before." in rules
+
+
+HELD: dict[str, tuple[Callable[[Lines], Lines], str]] = {
+    "uncharged run": (_resealed(7, run="ghost"), "belongs to a run that was not charged before."),
+    "other dataset": (_resealed(7, dataset="visits"), "belongs to a run that was not charged before."),
+    "after the end": (_resealed(7, run="p0"), "comes after the end of its run."),
+    "not the holder": (_resealed(10, earlier="0" * 64), "does not come from the process that held its run."),
+    "amounts": (_resealed(9, cost_epsilon=UNIT), "carries amounts."),
+    "step back": (_resealed(8, note=Mark(10, "b" * 64).note), "does not lie behind the checkpoint before it."),
+    "older branch": (_resealed(9, note=Mark(10, "a" * 64).note), "goes on from another checkpoint than the newest."),
+    "other state": (_resealed(9, note=Mark(20, "d" * 64).note), "goes on from another checkpoint than the newest."),
+    "no state": (_resealed(9, note="from the beginning"), "goes on from another checkpoint than the newest."),
+    "no words": (_resealed(9, note="somewhere"), "cannot be read: does not name a checkpoint."),
+    "second end": (lambda lines: [*lines, lines[-1]], "finishes a run a second time."),
+}
+
+
+@pytest.mark.parametrize("forgery", HELD)
+def test_a_run_continued_the_wrong_way_is_found(held: Lines, forgery: str) -> None:
+    assert check_chain(held, "ledger") == []
+    forge, rule = HELD[forgery]
+    assert rule in {problem.rule for problem in check_chain(forge(held), "ledger")}
+
+
+def test_any_changed_byte_of_a_continued_run_is_found(held: Lines) -> None:
+    for number in (7, 9):
+        for name, stored in held[number].items():
+            for change in _changes(stored):
+                changed = change.decode(errors="replace") if isinstance(change, bytes) else change
+                forged: list[dict[str, object]] = [dict(line) for line in held]
+                forged[number][name] = changed
+                assert check_chain(forged, "ledger"), (number, name, change)

@@ -6,7 +6,7 @@ checkpoint is a function of the noisy sums so far and of public facts: no exact 
 coin, no noise by itself, nothing of the secure generator, which has no state. Replay on neighbouring tables compares
 checkpoints byte by byte.
 
-When. After the first look, after every twentieth of the steps, and after the last one: by the plan, not by the data and
+When. After the first look, after every tenth of the steps, and after the last one: by the plan, not by the data and
 not by the clock.
 
 Why continuing costs nothing. Steps since the newest recorded checkpoint are lost with the process. The run goes on from
@@ -21,7 +21,7 @@ schema and the recorded seed of drawing rows, so an interruption while it is wri
 
 The proviso is about working memory. A checkpoint is written to a temporary file, made durable, renamed, and only then
 recorded: for that moment, and in the memory of the process, there are steps that may be lost. Somebody who reads them,
-interrupts and reads again sees steps that were not paid for, at most a twentieth of the course (and before the first
+interrupts and reads again sees steps that were not paid for, at most a tenth of the course (and before the first
 checkpoint the first look) for each interruption; the ledger counts the interruptions. Whoever can do that can read the
 private table too. Files of a run are confidential until its release is complete, and for their owner only.
 
@@ -52,7 +52,7 @@ __all__ = ["Checkpoint", "Keeper", "Resumable", "State", "from_bytes", "is_due",
 State = Mapping[str, npt.NDArray[np.generic]]
 
 FORMAT = "understudy checkpoint, format 1"
-PARTS = 20
+PARTS = 10
 _ABOUT, _FIRST = "about", "first"
 
 
@@ -95,7 +95,7 @@ def is_due(step: int, course: Course) -> bool:
 
     >>> from fractions import Fraction
     >>> [step for step in range(1, 101) if is_due(step, Course(64, 100, Fraction(2)))][:3]
-    [5, 10, 15]
+    [10, 20, 30]
     """
     if step == 0:
         return course.first_share > 0
@@ -111,7 +111,7 @@ def to_bytes(checkpoint: Checkpoint, about: Mapping[str, str]) -> bytes:
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as part:  # with a date that never changes
-                np.lib.format.write_array(part, np.ascontiguousarray(array), allow_pickle=False)
+                np.lib.format.write_array(part, np.array(array, order="C"), allow_pickle=False)
     return stream.getvalue()
 
 

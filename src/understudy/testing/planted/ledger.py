@@ -1,4 +1,4 @@
-"""Planted blunders with the ledger: reading first, refunding, and free second tries."""
+"""Planted blunders with the ledger: reading first, refunding, free second tries, and runs continued the wrong way."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -10,12 +10,17 @@ from understudy.codec.table_codec import TableCodec
 from understudy.counts.open import open_table
 from understudy.errors import LedgerError
 from understudy.marginals.clique import Clique
-from understudy.privacy.ledger import Ledger
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget
+from understudy.privacy.ledger import Ledger, Mark, Receipt
 from understudy.schema import Schema
 from understudy.synthesizer import account, pipeline
-from understudy.testing.planted.bug import PlantedBug
+from understudy.testing.planted.bug import PlantedBug, patched
 
 __all__ = ["UNPAID"]
+
+
+def _nothing(*_: object) -> None:
+    """What a step that was forgotten does."""
 
 
 @contextmanager
@@ -61,8 +66,25 @@ def _read_first() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _charged_again() -> Iterator[None]:
+    take_up = Ledger.take_up
+
+    def charging(self: Ledger, run: str, mark: Mark | None) -> Receipt:
+        (line,) = (entry for entry in self.entries() if entry.kind == "charge" and entry.run == run)
+        budget = Budget(line.budget_epsilon / UNIT, line.budget_delta / DELTA_UNIT)
+        said = {"method": line.method, "cost": line.cost, "budget": budget, "unit": line.unit}
+        self.charge(line.dataset, run=f"{run} again {len(self.entries())}", **said)  # type: ignore[arg-type]
+        return take_up(self, run, mark)
+
+    with mock.patch.object(Ledger, "take_up", charging):
+        yield
+
+
 UNPAID: tuple[PlantedBug, ...] = (
     PlantedBug("retry not charged", "ledger", _free_retry),
     PlantedBug("refund on crash", "ledger", _refund),
     PlantedBug("rows read before the charge", "ledger", _read_first),
+    PlantedBug("continued run charged again", "resume", _charged_again),
+    PlantedBug("release not recorded before it is seen", "resume", patched(account.Charged, "complete", _nothing)),
 )
