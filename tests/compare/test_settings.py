@@ -34,7 +34,7 @@ def test_only_some_methods_use_a_public_table() -> None:
 
 
 def test_options_of_metrics_are_values_that_can_be_written_down() -> None:
-    given = {"slopes": {"outcomes": ["age"]}, "pmse": {"draws": 3, "complexity": None}}
+    given: dict[str, dict[str, object]] = {"slopes": {"outcomes": ["age"]}, "pmse": {"draws": 3, "complexity": None}}
     assert plain_options(given) == {"slopes": {"outcomes": ("age",)}, "pmse": {"draws": 3, "complexity": None}}
     assert plain_options(None) == {}
     with pytest.raises(UsageError, match=r"nist\.tests"):

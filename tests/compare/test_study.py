@@ -14,8 +14,9 @@ from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
 from understudy.compare.job import Outcome, read_outcome
 from understudy.compare.settings import Candidate, StudySettings
-from understudy.compare.study import MARKER, StudyFolder, Tables
+from understudy.compare.study import StudyFolder, Tables
 from understudy.errors import UsageError
+from understudy.evaluate.store import MARKER
 
 SETTINGS = StudySettings((Candidate.read("independent"),), (1.0,))
 PRIVATE = Tables(table(20))
@@ -139,7 +140,7 @@ def test_no_file_of_a_confidential_study_is_open_to_others(tmp_path: Path) -> No
 
 
 def test_the_copy_of_a_frame_is_closed_and_gone_afterwards(tmp_path: Path) -> None:
-    seen = []
+    seen: list[int] = []
 
     class Watching:
         def stage(self, name: str, done: float) -> None:

@@ -62,6 +62,10 @@ class Choice:
             "release covers that release alone. Which one is published depends on all of them.",
         }
 
+    def write(self, path: Path) -> None:
+        """Writes the document, which may be published, as a file."""
+        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
     @property
     def release(self) -> Release:
         """The release of the chosen method."""
@@ -116,8 +120,7 @@ def choose(
     paid = sum(grant.epsilon for _, grant in grants) + choice_epsilon, sum(grant.delta for _, grant in grants)
     found = Choice(chosen, releases, Budget(*paid))
     if folder is not None:
-        text = json.dumps(found.document(), indent=1, allow_nan=False)
-        (folder / "choice.json").write_text(text + "\n", encoding="utf-8")
+        found.write(folder / "choice.json")
     return found
 
 
