@@ -14,6 +14,7 @@ from studies.duke import benches, panels
 from studies.duke.benches import Bench, few_voters, workers
 from studies.duke.intervals import show_intervals
 from studies.duke.panels import BASE, SETTINGS, Labelled, as_record, labelled, read_record
+from studies.duke.reading import reading
 from studies.runs import Record, carry_out, kept_file, spent_on
 from studies.verdicts import RULE, Comparison, above, alike, count_of, range_of, verdict
 from studies.writing import Form, StudyPage, estimate, run_as_script, table
@@ -79,6 +80,7 @@ def write_page(page: StudyPage, todo: Sequence[Job], records: Sequence[Record]) 
     _show(page, bench, found)
     _judge(page, bench, found)
     _other_rows(page, found)
+    page.say(reading(page, bench, found))
     return page.write()
 
 

@@ -10,10 +10,13 @@ from scipy import stats
 
 from studies.writing import Estimate, estimate
 
-__all__ = ["RULE", "Answer", "Comparison", "above", "against", "alike", "count_of", "difference", "range_of", "verdict"]
+__all__ = ["RULE", "Answer", "Comparison", "above", "against", "alike", "count_of", "difference", "kind_of",
+           "range_of", "verdict"]  # fmt: skip
 
 Answer = Literal["yes", "no", "same", "open"]
 CHANCE = 0.025
+KINDS = ("confirmed in part", "confirmed", "refuted", "mixed", "no difference", "a tie", "not decided",
+         "cannot be checked", "cannot be compared", "a design choice")  # fmt: skip
 RULE = (
     "A comparison is decided by the 95 % interval of a difference, repeat by repeat, since repeats share what varies "
     "(structure seeds, noise streams, samples). It agrees or contradicts when the interval lies on one side of 0; "
@@ -96,6 +99,18 @@ def verdict(comparisons: Sequence[Comparison], *, most: bool = False) -> str:
 def _none(comparisons: Sequence[Comparison]) -> str:
     margins = sorted({one.margin for one in comparisons if one.answer == "same"})
     return f"no difference larger than {' or '.join(f'{one:.3g}' for one in margins)}"
+
+
+def kind_of(words: str) -> str:
+    """The kind of a verdict, whatever is said behind it.
+
+    >>> kind_of("no difference larger than 0.03"), kind_of("refuted: true of a single tree only")
+    ('no difference', 'refuted')
+    """
+    for kind in KINDS:
+        if words.startswith(kind):
+            return kind
+    return "tables differ"
 
 
 def count_of(comparisons: Sequence[Comparison]) -> str:

@@ -14,5 +14,5 @@ def test_smoke_form_writes_a_page_with_intervals_panels_and_verdicts(tmp_path: P
     assert "Figures 10, 11" in rows
     assert "Figures 12, 13" in rows
     figures = sorted(tmp_path.glob("*.svg"))
-    assert len(figures) == 15
+    assert len(figures) == 16
     assert all(file.name in page for file in figures)
