@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.report.axis import Axis
@@ -16,6 +16,9 @@ def test_every_number_lies_between_the_ends_of_its_axis(found: list[float]) -> N
 
 
 @given(numbers)
+@example([0.0, 5e-324])
+@example([1e9, math.nextafter(1e9, 2e9)])
+@example([1e9, 1e9 + 1.0])
 def test_ticks_are_few_and_in_order(found: list[float]) -> None:
     axis = Axis.around(found, 0.0, 100.0)
     places = [tick.place for tick in axis.ticks()]

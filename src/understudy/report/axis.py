@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 __all__ = ["Axis", "Tick"]
 
+_APART = 1e-9
+"""Numbers nearer to each other than this, relative to their size, get no ticks between them: floats are too coarse."""
+_LEAST = 1e-290
+
 
 @dataclass(frozen=True, slots=True)
 class Tick:
@@ -27,10 +31,10 @@ class Axis:
 
     @classmethod
     def around(cls, numbers: Sequence[float], start: float, end: float, *, logarithmic: bool = False) -> "Axis":
-        """An axis that holds all of these (finite) numbers, with some room if they are all equal."""
+        """An axis that holds all of these (finite) numbers, with some room if they are (nearly) equal."""
         kept = [number for number in numbers if math.isfinite(number) and (number > 0 or not logarithmic)]
         low, high = min(kept, default=1.0), max(kept, default=1.0)
-        if low == high:
+        if high - low <= _APART * max(abs(low), abs(high), _LEAST):
             low, high = (low / 2, high * 2) if logarithmic else (low - 0.5, high + 0.5)
         return cls(low, high, start, end, logarithmic)
 
