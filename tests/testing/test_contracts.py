@@ -6,19 +6,29 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from understudy.audit.replay import Leak
 from understudy.counts.chunked_source import ChunkedSource
 from understudy.counts.open import open_table
+from understudy.errors import UsageError
+from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms import registry
 from understudy.mechanisms.independent import Independent
 from understudy.models.blocks import BlockModel
+from understudy.privacy import secure
 from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.curator import Curator
+from understudy.privacy.noise import discrete_laplace
+from understudy.release.rows import Fitted
+from understudy.synthesizer import pipeline
+from understudy.synthesizer.design import Design
 from understudy.testing import check_model, check_source
 from understudy.testing.chooser import Chooser
 from understudy.testing.grower import Grower
-from understudy.testing.mechanism_contract import MechanismChecks, check_mechanism
+from understudy.testing.mechanism_contract import PLACES, MechanismChecks, check_mechanism
+from understudy.testing.planted.bug import patched
 from understudy.testing.planted.leaks import LEAKS
+from understudy.testing.planted.noise import BLUNDERS
 
 DOMAIN = Domain.of({"a": 2, "b": 3})
 
@@ -125,8 +135,46 @@ def test_mechanism_contract_rejects_a_leak() -> None:
         replace(CHECKS, method="independent").replays_on_neighbours()
 
 
+def test_mechanism_contract_rejects_a_leak_of_copies_measured_anew_however_few_pairs_there_are() -> None:
+    fit = pipeline._fit
+
+    def leaking(curator: Curator, design: Design, settled: pipeline._Settled) -> Fitted:
+        fitted = fit(curator, design, settled)
+        if design.runs == 1:
+            return fitted
+        rows = float(curator._bound().counts([Clique()])[Clique()][0])
+        return replace(fitted, model=replace(fitted.model, total=rows))
+
+    with mock.patch.object(pipeline, "_fit", leaking), pytest.raises(AssertionError, match="released bytes differ"):
+        replace(CHECKS, method="independent", pairs=1).replays_on_neighbours()
+
+
+def test_mechanism_contract_rejects_runs_that_are_refused() -> None:
+    refused = mock.patch.object(Independent, "run", side_effect=UsageError("run", "is refused."))
+    with refused, pytest.raises(AssertionError, match="the run was refused"):
+        replace(CHECKS, method="independent").replays_on_neighbours()
+
+
 def test_mechanism_contract_rejects_a_source_that_changes_the_answer() -> None:
     checks = replace(CHECKS, method="independent")
     path = "understudy.counts.duckdb_source.DuckDBTable.bind"
     with mock.patch(path, side_effect=AssertionError("files are read")), pytest.raises(AssertionError):
         checks.agrees_through_every_source()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_mechanism_contract_opens_every_place(place: str) -> None:
+    """Of each place in turn half of the rows are lost, and that place is named."""
+    lossy = {**PLACES, place: lambda table, folder: PLACES[place](table.slice(30), folder)}
+    checks = replace(CHECKS, method="independent", budgets=[Budget(1.0)], places=lossy)
+    with pytest.raises(AssertionError, match=f"{place}: the source changed the release"):
+        checks.agrees_through_every_source()
+
+
+@pytest.mark.parametrize("bug", ["noise reused", "half of what was asked for"])
+def test_mechanism_contract_rejects_noise_that_is_not_what_was_asked_for(bug: str) -> None:
+    checks = replace(CHECKS, method="independent", budgets=[Budget(1.0)])
+    halved = patched(secure, "_noisy", lambda law, exact: exact + discrete_laplace(exact.size, law.parameter / 2))
+    plant = next((known.plant for known in BLUNDERS if known.name == bug), halved)
+    with plant(), pytest.raises(Leak, match="the noise"):
+        checks.noise_follows_its_law()

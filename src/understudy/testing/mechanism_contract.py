@@ -2,7 +2,8 @@
 
 One call runs everything: budget, replay on designed and random neighbours, recovery at a huge budget, improvement with
 the budget, edge shapes, rules, validity of the output, the same answer through every source, the model's file form,
-and a statistical audit of the noise it really asked for.
+and a statistical audit of the noise it really got: all answers of whole runs with the secure randomizer, held against
+the laws that were asked for. That these laws are the ones its price allows is what the replay checks.
 """
 
 import tempfile
@@ -12,10 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 
 from understudy.audit.neighbours import Pair, designed_pairs, random_pairs, to_table
-from understudy.audit.replay import Recorder, check_pair, price
+from understudy.audit.noise_law import check_noise, draws_of
+from understudy.audit.replay import Exchange, Pipeline, Recorder, check_pair, price
 from understudy.codec.table_codec import TableCodec
 from understudy.models.store import load_model, save_model
 from understudy.privacy.cost import Budget, Cost
@@ -30,6 +33,43 @@ from understudy.testing.pipeline import Case, released_bytes
 __all__ = ["MechanismChecks", "check_mechanism"]
 
 HUGE = 1e5
+FEWEST_DRAWS, WANTED_DRAWS = 512, 700
+"""Draws of noise below which the audit of a method's noise would have no power, and how many are aimed at."""
+
+Put = Callable[[pa.Table, Path], object]
+"""Puts a table of text columns somewhere (a folder for files comes along); returns what is then opened."""
+
+
+def _halves(table: pa.Table, folder: Path) -> str:
+    """Two Parquet files, as a pattern."""
+    half = table.num_rows // 2
+    for name, part in (("first", table.slice(0, half)), ("second", table.slice(half))):
+        pyarrow.parquet.write_table(part, folder / f"half-{name}.parquet")
+    return str(folder / "half-*.parquet")
+
+
+def _parquet(table: pa.Table, folder: Path) -> Path:
+    pyarrow.parquet.write_table(table, folder / "table.parquet", row_group_size=7)
+    return folder / "table.parquet"
+
+
+def _delimited(suffix: str, delimiter: str) -> Put:
+    def put(table: pa.Table, folder: Path) -> str:
+        path = str(folder / f"table{suffix}")
+        pyarrow.csv.write_csv(table, path, pyarrow.csv.WriteOptions(delimiter=delimiter))
+        return path
+
+    return put
+
+
+PLACES: Mapping[str, Put] = {
+    "pandas": lambda table, _: table.to_pandas(),
+    "csv": _delimited(".csv", ","),
+    "tsv": _delimited(".tsv", "\t"),
+    "parquet": _parquet,
+    "pattern of Parquet files": _halves,
+}
+"""Where a table can lie beside an Arrow table, as far as no other package is needed to put it there."""
 
 
 def check_mechanism(checks: "MechanismChecks") -> None:
@@ -42,6 +82,7 @@ def check_mechanism(checks: "MechanismChecks") -> None:
     checks.honours_rules_and_schema()
     checks.agrees_through_every_source()
     checks.model_survives_its_files()
+    checks.noise_follows_its_law()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +99,8 @@ class MechanismChecks:
     pairs: int = 500
     public: Callable[[Schema], pa.Table | None] = lambda _: None
     """The public table to give along under a schema, if any."""
+    places: Mapping[str, Put] = field(default_factory=lambda: PLACES)
+    """The ways in beside an Arrow table through which the release must be the same."""
 
     def schemas(self) -> Iterator[Schema]:
         """Row level, unit level, every column kind, and a column modelled as two."""
@@ -90,17 +133,19 @@ class MechanismChecks:
             assert claimed[1] <= case.budget.delta
 
     def replays_on_neighbours(self) -> None:
-        """No leak on `pairs` designed and random neighbours; some of them with the release folder, copies and files."""
+        """No leak on `pairs` designed and random neighbours; some of them with the release folder, copies and files.
+
+        Both modes of copies come first, so that every method meets them however few pairs it gets.
+        """
         case_list = list(self.cases())
-        per_case = max(1, self.pairs // len(case_list))
+        per_case = max(2, self.pairs // len(case_list))
         for number, case in enumerate(case_list):
             for index, pair in enumerate(_some_pairs(case.schema, per_case, seed=number)):
                 variant = case
-                if index % 25 == 0:
-                    variant = replace(
-                        case, with_folder=True, copies=2, copies_mode=("resample", "resanitize")[index % 2]
-                    )
-                check_pair(variant.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
+                if index % 25 < 2:
+                    mode = ("resample", "resanitize")[index % 25]
+                    variant = replace(case, with_folder=True, copies=2, copies_mode=mode)
+                check_pair(_answered(variant.pipeline()), pair.table, pair.neighbour, SeededRandomizer(index))
 
     def recovers_at_a_huge_budget(self) -> None:
         """At a huge ε the columns in `keeps` come back as they were."""
@@ -160,14 +205,19 @@ class MechanismChecks:
                 assert numbers <= set(allowed)
 
     def agrees_through_every_source(self) -> None:
-        """Frames and files give the same release, given the same noise."""
-        for case in self.cases():
-            table = tables.some_rows(case.schema, 60, seed=6)
+        """Frames and files give the same release, given the same noise.
+
+        What each source counts is the contract of sources; here every place is opened once and every case meets one at
+        least, so that a method that asks in a way of its own is noticed.
+        """
+        cases, places = list(self.cases()), list(self.places.items())
+        rows = [tables.some_rows(case.schema, 60, seed=6) for case in cases]
+        wanted = [_left(case, table) for case, table in zip(cases, rows, strict=True)]
+        for number in range(max(len(cases), len(places))):
+            at, (place, put) = number % len(cases), places[number % len(places)]
             with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "table.parquet"
-                pyarrow.parquet.write_table(table, path)
-                released = {released_bytes(case.release(data, SeededRandomizer(1))) for data in (table, str(path))}
-            assert len(released) == 1, "the source changed the release"
+                left = _left(cases[at], put(rows[at], Path(folder)))
+            assert left == wanted[at], f"{place}: the source changed the release"
 
     def model_survives_its_files(self) -> None:
         """Saved and loaded, the model draws the same rows; its files hold no private row."""
@@ -180,9 +230,42 @@ class MechanismChecks:
         second = again.draw(200, np.random.default_rng(1))
         assert all(np.array_equal(first[name], second[name]) for name in release.model.domain.columns)
 
+    def noise_follows_its_law(self) -> None:
+        """Every answer of whole runs with the secure randomizer follows the law of its request, drawn afresh.
+
+        How many runs make enough draws is found with a double of the noise, so that it does not depend on the noise.
+        """
+        cases = [(case, tables.some_rows(case.schema, 40, seed=8)) for case in self.cases()]
+
+        def log(case: Case, table: pa.Table, randomizer: Randomizer) -> list[Exchange]:
+            recorder = Recorder(randomizer)
+            case.release(table, recorder)
+            return recorder.log
+
+        drawn = sum(draws_of(exchange) for case, table in cases for exchange in log(case, table, SeededRandomizer(0)))
+        repeats = max(2, -(-WANTED_DRAWS // max(1, drawn)))
+        runs = [log(case, table, SecureRandomizer()) for case, table in cases for _ in range(repeats)]
+        check_noise(runs, fewest=FEWEST_DRAWS)
+
     def _released(self, schema: Schema, table: pa.Table, budget: Budget, randomizer: Randomizer) -> Release:
         case = Case(schema, self.method, budget, self.options, public=self.public(schema))
         return case.release(table, randomizer)
+
+
+def _answered(pipeline: Pipeline) -> Pipeline:
+    """The same pipeline, which must not be refused: two equal refusals would replay without a difference."""
+
+    def run(table: pa.Table, randomizer: Randomizer) -> tuple[bytes, Cost]:
+        left, granted = pipeline(table, randomizer)
+        assert granted != Cost(), f"the run was refused: {left.decode(errors='replace')}"
+        return left, granted
+
+    return run
+
+
+def _left(case: Case, data: object) -> bytes:
+    """All that leaves, with rows as Arrow tables: the kind of frame that comes back follows the kind that went in."""
+    return released_bytes(replace(case.release(data, SeededRandomizer(1)), frame_kind="arrow"))
 
 
 def _check_rules(release: Release, rows: pa.Table) -> None:
