@@ -21,7 +21,6 @@ from understudy.synthesizer.public_schema import check_without_public, public_sc
 
 __all__ = ["check_place", "check_study"]
 
-MODELS = ("regression", "ci_overlap")
 LEAST_BYTES = 2**20
 
 
@@ -58,9 +57,6 @@ def check_place(place: Path) -> None:
 
 
 def _check_metrics(settings: StudySettings, schema: Schema) -> None:
-    if settings.formula is not None and not set(settings.metrics) & set(MODELS):
-        fix = "Ask for one of them, or drop the formula."
-        raise UsageError("formula", f"is for {' and '.join(MODELS)}, which this study does not score.", fix)
     check_metrics(chosen_metrics(settings.metrics, settings.metric_options, settings.formula), schema)
 
 
