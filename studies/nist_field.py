@@ -9,69 +9,22 @@ print in their Tables 4 to 6.
 
 """
 
-import functools
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from studies.field import entrants, scoring, tables
-from studies.field.entrants import Entrant, Knowledge, knowledge, present
+from studies.field import entrants, entry, scoring, tables
+from studies.field.entrants import present
+from studies.field.entry import Entry, run, setting
 from studies.field.judge import judge
+from studies.field.reading import reading
 from studies.field.results import Results
-from studies.field.scoring import Scorer
 from studies.field.show import describe, show
-from studies.field.tables import READERS, Bench, voters
-from studies.runs import Record, carry_out, kept_file, spent_on
+from studies.field.tables import READERS
+from studies.runs import carry_out, kept_file, spent_on
 from studies.writing import Form, StudyPage, run_as_script
-from understudy import synthesize
 
 __all__ = ["study"]
 
 REPEATS = 12
-SAMPLED = 8_000
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One synthetic table: which method, on which table, at which ε of the challenge."""
-
-    bench: str
-    data: Path | None
-    entrant: Entrant
-    epsilon: float
-    repeat: int
-
-    @property
-    def key(self) -> str:
-        return f"{self.bench}/{self.entrant.name}/{self.epsilon:g}/{self.repeat}"
-
-
-@functools.cache
-def setting(name: str, data: Path | None) -> tuple[Bench, Knowledge, Scorer]:
-    """The table, what its public part tells, and its tests: made once in every process."""
-    bench = voters() if data is None else READERS[name](data)
-    return bench, knowledge(bench), Scorer(bench, SAMPLED if data is not None else 400)
-
-
-def run(entry: Entry) -> Record:
-    """One synthetic table at its share of ε, scored."""
-    bench, told, scorer = setting(entry.bench, entry.data)
-    begun = time.process_time()
-    release = synthesize(
-        bench.private,
-        bench.schema,
-        method=entry.entrant.method,
-        options=dict(told.options(entry.entrant, bench)),
-        epsilon=entry.epsilon / bench.sets,
-        delta=bench.delta if entry.entrant.takes_delta else 0.0,
-        rows=bench.private.num_rows,
-        seed=entry.repeat,
-    )
-    made = release.tables[0]
-    seconds = time.process_time() - begun
-    scores = scorer.scores(made, entry.repeat)
-    facts = {"bench": entry.bench, "entrant": entry.entrant.name, "epsilon": entry.epsilon, "repeat": entry.repeat}
-    return facts | {"seconds": seconds, "scored": time.process_time() - begun - seconds} | scores
 
 
 def study(form: Form) -> Path:
@@ -90,7 +43,7 @@ def study(form: Form) -> Path:
         for epsilon in bench.epsilons
         for entrant in present()
     ]
-    kept = kept_file(form.keep, page.name, (__file__, entrants.__file__, scoring.__file__, tables.__file__))
+    kept = kept_file(form.keep, page.name, (entry.__file__, entrants.__file__, scoring.__file__, tables.__file__))
     records = carry_out(entries, run, kept, form.jobs)
     page.spent = spent_on(records)
     results = Results.of(records)
@@ -98,6 +51,7 @@ def study(form: Form) -> Path:
     for name, bench in benches.items():
         show(page, bench, setting(name, data)[1], results, setting(name, data)[2].yardstick(0))
     judge(page, results, smoke=form.smoke)
+    page.say(reading(page, results, names[0], names[-1]))
     return page.write()
 
 

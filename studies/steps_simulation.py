@@ -5,6 +5,7 @@ makes four sets at ε/4 each; the true model is fitted to each set and pooled by
 absolute bias and RMSE of the coefficients, coverage of their 95 % intervals, RMSE of predictions for 100 new records.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from studies.steps import design
 from studies.steps.claims import Judge, judge
 from studies.steps.design import BINNED, EPSILONS, METHODS, SETS, SIZES, Run, carried, truths
 from studies.steps.measures import MARGINS, MEASURES, NOMINAL, Corner, Found, collected
-from studies.verdicts import RULE
+from studies.steps.reading import remarks
+from studies.verdicts import RULE, kind_of
 from studies.writing import Form, StudyPage, run_as_script, table
 from understudy.report.page import Lines, Series
 
@@ -103,9 +105,9 @@ def _show(page: StudyPage, found: Found, model: int, rows: int, epsilons: Sequen
 
 
 def _reading(page: StudyPage, given: Judge) -> str:
-    verdicts = [finding.verdict.split(":")[0].split(" larger")[0] for finding in page.findings]
-    tally = ", ".join(f"{verdicts.count(kind)} {kind}" for kind in dict.fromkeys(sorted(verdicts)))
-    return f"## Reading\n\nOf {len(verdicts)} statements: {tally}."
+    kinds = Counter(kind_of(finding.verdict) for finding in page.findings)
+    tally = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    return "\n".join(["## Reading", "", f"Of {len(page.findings)} statements: {tally}.", "", *remarks(given)])
 
 
 if __name__ == "__main__":

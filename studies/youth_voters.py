@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from studies.runs import Record, carry_out, kept_file, spent_on
-from studies.verdicts import RULE, count_of, range_of, verdict
+from studies.verdicts import RULE, count_of, kind_of, range_of, verdict
 from studies.voters import measures, tables
 from studies.voters.claims import claims
 from studies.voters.judge import MARGINS, SLIGHT, Claim, Found, Judge, powers
@@ -159,13 +159,14 @@ def _design(truths: dict[str, Truth], found: Found) -> str:
 
 def _reading(tally: Sequence[Sequence[str]], truths: dict[str, Truth], judges: Sequence[tuple[str, Judge]]) -> str:
     """What the numbers have in common, with the numbers that say so."""
-    kinds = [{one.split(" in part")[0] for one in verdicts} for verdicts in tally]
-    same = Counter(kind.pop() if len(kind) == 1 else "different" for kind in kinds)
+    kinds = [{kind_of(one) for one in verdicts} for verdicts in tally]
+    same = Counter(kind.pop() if len(kind) == 1 else "not the same on both tables" for kind in kinds)
+    counts = Counter(kind_of(one) for verdicts in tally for one in verdicts)
     lines = [
         "## Reading",
-        f"Of {len(tally)} statements about methods {same['confirmed']} are confirmed, wholly or in part, on every "
-        f"table, {same['refuted']} are refuted on every table, {same['not decided']} are decided on none, and on "
-        f"{same['different']} the tables differ.",
+        f"Of {len(tally)} statements about methods, by table: "
+        + ", ".join(f"{count} {kind}" for kind, count in same.most_common())
+        + f". Of all {sum(counts.values())} verdicts {counts['not decided']} are left open.",
     ]
     small = EPSILONS[0]
     for (title, judge), truth in zip(judges, truths.values(), strict=True):
