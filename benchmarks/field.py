@@ -14,7 +14,6 @@ errors no worse than either package's, CPU seconds no more than a tenth.
 
 import argparse
 import json
-import multiprocessing
 import tempfile
 from pathlib import Path
 
@@ -22,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from benchmarks.alone import alone
 from benchmarks.peers.compare import Entry, entry
 from benchmarks.peers.contract import DOMAIN, RESULT, SETTINGS, TABLE
 from benchmarks.peers.environment import EnvironmentUnavailable
@@ -126,8 +126,7 @@ def main() -> None:
     )
     for epsilon in given.epsilon:
         for name in given.methods:
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                print(pool.apply(measure, (given.folder, name, epsilon, given.repeats)).line(), flush=True)
+            print(alone(measure, given.folder, name, epsilon, given.repeats).line(), flush=True)
         if given.peers:
             limits = Limits(seconds=60.0 * given.minutes)
             options = {"parents": given.parents, "most_codes": given.most_codes}

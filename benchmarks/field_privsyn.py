@@ -9,7 +9,6 @@ worse than it on Adult at ε = 1, δ = 1e-9.
 """
 
 import argparse
-import multiprocessing
 import resource
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.alone import alone
 from benchmarks.graphical import DELTA, Outcome, read, schema_of
 from benchmarks.peers.measure import mean_total_variation
 
@@ -69,9 +69,7 @@ def main() -> None:
         print(f"{folder.resolve().name}, δ = {DELTA:g}; CPU s of the first repeat, mean CPU s and wall s of the others")
         for epsilon in given.epsilon:
             for name in given.variants:
-                with multiprocessing.get_context("spawn").Pool(1) as pool:
-                    asked = (folder, name, epsilon, given.repeats, given.triples)
-                    print(pool.apply(measure, asked).line(), flush=True)
+                print(alone(measure, folder, name, epsilon, given.repeats, given.triples).line(), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,12 @@ random_partition draws another tree for each. Intervals are 95 % (t) of means ov
 repeat by repeat. "Top" tables are those within the columns of the sequence, "rest" all others. A random tree spends its
 layers on columns of the rest, and is better there for that alone; "free" tables have no column of either tree.
 `leaf_heavy` gives 90 % of the budget to the full table, and the layers share the other 10 %. By default every method
-runs as a user gets it: steps rakes its columns, the baselines sum them up as the papers do. `--margins summed` (or
-raked) treats both kinds of trees alike, to tell what the tree does from what raking does.
+runs as a user gets it: steps rakes its columns, the baselines sum them up as the papers do. A second part, `summed`,
+treats both kinds of trees alike, to tell what the tree does from what raking does; `--margins` picks the parts.
 """
 
 import argparse
 import itertools
-import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks.alone import alone
 from benchmarks.peers.measure import total_variation
 from scipy import stats
 
@@ -58,12 +58,6 @@ def schema_and_codec() -> tuple[object, TableCodec]:
 def peak_bytes() -> int:
     """The most memory this process ever held."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def alone(work: Callable[..., object], *given: object) -> object:
-    """The result of `work` in a fresh process."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(work, given)
 
 
 def _by_sequence(domain: Domain, columns: Sequence[str]) -> Structure:
@@ -183,32 +177,62 @@ def tables_of(columns: Iterable[str]) -> list[tuple[str, ...]]:
     return [*itertools.combinations(names, 1), *itertools.combinations(names, 2)]
 
 
-def compare(epsilon: float, repeats: int, allocation: str, margins: str | None) -> None:
-    """Prints errors of every method and the verdicts for STEPS-2 and STEPS-3."""
+def runs_of(allocation: str, margins: str) -> dict[str, Run]:
+    """The methods to compare, by the name of their lines."""
     runs: dict[str, Run] = {"laplace": ("laplace", {})}
     for depth in (2, 3):
         tree: dict[str, object] = {"allocation": allocation, "layers": depth}
         if allocation == "leaf_heavy":
             upper = [str((1 - LEAF_HEAVY) / depth)] * depth
             tree = {"allocation": "custom", "shares": ",".join([*upper, str(LEAF_HEAVY)]), "layers": depth}
-        if margins is not None:
+        if margins != "default":
             tree["margins"] = margins
         runs[f"steps-{depth}"] = ("steps", {**tree, "sequence": ",".join(SEQUENCE[:depth])})
         runs[f"random_partition-{depth}"] = ("random_partition", tree)
-    columns = f"columns {margins}" if margins is not None else "columns by default (steps raked, others summed)"
-    print(f"ε = {epsilon:g}, {COPIES} copies made anew, allocation {allocation}, {columns}, {repeats} repeats")
-    found = {name: alone(repeats_of, run, epsilon, repeats) for name, run in runs.items()}
-    for depth in (2, 3):
-        print(f"\ntop columns: {', '.join(SEQUENCE[:depth])}")
-        print(f"{'method':<22}" + "".join(f"{kind:>20}" for kind in KINDS[:4]))
-        ours = found[f"steps-{depth}"]
-        for name in ("laplace", f"random_partition-{depth}", f"steps-{depth}"):
-            parts = [_means(some.errors, _groups(SEQUENCE[:depth], frozenset()))[:4] for some in found[name]]
-            intervals = [_interval(np.array(values)) for values in zip(*parts, strict=True)]
-            print(f"{name:<22}" + "".join(f"{mean:>11.4f} ± {half:.4f}" for mean, half in intervals))
-        for rival in ("laplace", f"random_partition-{depth}"):
-            for line in _verdicts(ours, found[rival], depth, f"steps-{depth} − {rival}"):
-                print(line)
+    return runs
+
+
+def compare(epsilon: float, repeats: int, allocation: str, ways: Sequence[str]) -> None:
+    """Prints errors of every method, each as soon as it has run, and then the verdicts for STEPS-2 and STEPS-3."""
+    done: dict[str, list[Repeat]] = {}
+    for margins in ways:
+        columns = "by default (steps raked, others summed)" if margins == "default" else margins
+        print(
+            f"\nε = {epsilon:g}, {COPIES} copies made anew, allocation {allocation}, columns {columns}, "
+            f"{repeats} repeats",
+            flush=True,
+        )
+        found = {}
+        for name, (method, options) in runs_of(allocation, margins).items():
+            key = f"{method} {sorted(options.items())}"
+            if key not in done:  # laplace has no margins to choose, and a default may be asked for by its name
+                done[key] = alone(repeats_of, (method, options), epsilon, repeats)
+            found[name] = done[key]
+            print(f"{name:<22}{_overall(found[name])}", flush=True)
+        for depth in (2, 3):
+            verdicts(found, depth)
+
+
+def _overall(some: Sequence[Repeat]) -> str:
+    """The mean over all one-way and all two-way tables."""
+    width = np.array([len(clique) for clique in tables_of(voter_table(0).column_names)])
+    intervals = [_interval(np.array([one.errors[width == degree].mean() for one in some])) for degree in (1, 2)]
+    return "".join(
+        f"  all {degree}-way {mean:.4f} ± {half:.4f}" for degree, (mean, half) in enumerate(intervals, start=1)
+    )
+
+
+def verdicts(found: Mapping[str, Sequence[Repeat]], depth: int) -> None:
+    """Prints errors by kind of table and whether steps with that many layers is better where it should be."""
+    print(f"\ntop columns: {', '.join(SEQUENCE[:depth])}")
+    print(f"{'method':<22}" + "".join(f"{kind:>20}" for kind in KINDS[:4]))
+    for name in ("laplace", f"random_partition-{depth}", f"steps-{depth}"):
+        parts = [_means(some.errors, _groups(SEQUENCE[:depth], frozenset()))[:4] for some in found[name]]
+        intervals = [_interval(np.array(values)) for values in zip(*parts, strict=True)]
+        print(f"{name:<22}" + "".join(f"{mean:>11.4f} ± {half:.4f}" for mean, half in intervals))
+    for rival in ("laplace", f"random_partition-{depth}"):
+        for line in _verdicts(found[f"steps-{depth}"], found[rival], depth, f"steps-{depth} − {rival}"):
+            print(line, flush=True)
 
 
 def _groups(top: Sequence[str], split: frozenset[str]) -> list[npt.NDArray[np.bool_]]:
@@ -290,7 +314,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--allocation", default="half_leaf", choices=["half_leaf", "equal", "leaf_heavy"])
-    parser.add_argument("--margins", default=None, choices=["summed", "raked"])
+    parser.add_argument("--margins", nargs="+", default=["default", "summed"], choices=["default", "summed", "raked"])
     given = parser.parse_args()
     if given.part == "size":
         size()
