@@ -18,9 +18,10 @@ CHANCE = 0.025
 KINDS = ("confirmed in part", "confirmed", "refuted", "mixed", "no difference", "a tie", "not decided",
          "cannot be checked", "cannot be compared", "a design choice")  # fmt: skip
 RULE = (
-    "A comparison is decided by the 95 % interval of a difference, repeat by repeat, since repeats share what varies "
-    "(structure seeds, noise streams, samples). It agrees or contradicts when the interval lies on one side of 0; "
-    "there is “no difference” when it does not and lies within a margin that the code fixes beforehand. A statement "
+    "A comparison is decided by the 95 % interval of a difference, repeat by repeat: repeats share what varies beside "
+    "the noise (data, random trees, samples of rows), and noise is always new. It agrees or contradicts when the "
+    "interval lies on one side of 0; there is “no difference” when it does not and lies within a margin that the code "
+    "fixes beforehand. A statement "
     "about all settings is *refuted* when more of them contradict it than chance gives in 5 % of all studies "
     "(binomial), and *mixed* if at least half agree nevertheless; it is *confirmed* when all agree, *confirmed in "
     "part* when more than half agree, or when at least as many agree as show no difference and both together are more "

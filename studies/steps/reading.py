@@ -35,7 +35,8 @@ def remarks(given: Judge) -> list[str]:
         "many rows only, where intervals are short and a bias tells. Binning Y is not the cause: with binned Y and "
         f"nothing else intervals cover {covered(1, 0.0, BINNED)}.",
         f"* At ε = {least:g} intervals of all methods cover too little in model 1 ({covered(1, least, 'STEPS')} by "
-        "STEPS): errors that all sets share, as from cutting noisy counts at 0, do not show in the spread between sets.",
+        "STEPS): errors that all sets share, as from cutting noisy counts at 0, do not show in the spread between "
+        "sets.",
     ]
 
 
