@@ -107,8 +107,8 @@ class StudyPage:
         self.form.out.mkdir(parents=True, exist_ok=True)
         head = [
             f"# {self.title}",
-            f"Made by `make studies DATA=FOLDER`, or alone by `python -m studies.{self.name} --data FOLDER`; the numbers "
-            "change a little with the noise.",
+            f"Made by `make studies DATA=FOLDER`, or alone by `python -m studies.{self.name} --data FOLDER`; the "
+            "numbers change a little with the noise.",
         ]
         if self.form.smoke:
             head.append("**Smoke form: far too few repeats to decide anything.**")
