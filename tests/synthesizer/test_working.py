@@ -10,6 +10,7 @@ import pytest
 from tests.release.people import everything, simple
 from understudy.errors import UsageError
 from understudy.privacy.cost import Budget
+from understudy.synthesizer import working as room
 from understudy.synthesizer.design import Copies, Design
 from understudy.synthesizer.working import (
     Begun,
@@ -121,3 +122,13 @@ def test_the_digest_tells_settings_apart() -> None:
     ]
     assert len(set(found)) == len(found)
     assert configuration_digest(_design(), replace(copies, seed=6), ()) == found[0]
+
+
+def test_a_folder_that_cannot_be_made_whole_is_removed(target: Path, monkeypatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(room, "write_durably", full)
+    with pytest.raises(OSError, match="No space"):
+        Working.unused(target).begin(BEGUN)
+    assert list(target.parent.iterdir()) == []

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from understudy.errors import UnderstudyError, UsageError
+from understudy.errors import LedgerError, UnderstudyError, UsageError
 from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import Ledger, Outcome, Receipt
 from understudy.privacy.training.keeper import FolderKeeper
@@ -126,8 +126,13 @@ class Charged:
         Raises:
             LedgerError: if a release was completed before, or another process holds the run; nothing may be published.
         """
-        if self.working is not None:
+        if self.working is None:
+            return
+        try:
             self.ledger.finish(self.receipt.run, "released", holder=self.receipt.holder)
+        except LedgerError as error:
+            where, rule = error.problem.where, error.problem.rule
+            raise LedgerError(where, rule, "Nothing was released; the charge stands.") from error
 
     def close(self, outcome: Outcome) -> None:
         """Notes how the run ended. A ledger of its own goes with the release and stays behind when there is none.

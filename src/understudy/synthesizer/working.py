@@ -107,7 +107,7 @@ class Working:
             UsageError: if there is none, another process works in it, or it was begun under other settings.
         """
         path = working_place(target)
-        if not (path / _NOTES).is_file():
+        if path.is_symlink() or not (path / _NOTES).is_file():
             fix = "Run without --resume, or name the output of the run that was interrupted."
             raise UsageError(f"output {str(target)!r}", "has no interrupted run beside it.", fix)
         found = cls(path, None, _locked(path))
@@ -131,9 +131,13 @@ class Working:
         except FileExistsError as error:
             fix = "Wait for it, or continue it with --resume."
             raise UsageError(f"folder {str(self.path)!r}", "belongs to another run.", fix) from error
-        self._lock, self.begun = _locked(self.path), begun
-        content = json.dumps({"format": FORMAT, **asdict(begun)}, indent=1, ensure_ascii=True)
-        write_durably(self.path / _NOTES, content.encode() + b"\n")
+        try:
+            self._lock, self.begun = _locked(self.path), begun
+            content = json.dumps({"format": FORMAT, **asdict(begun)}, indent=1, ensure_ascii=True)
+            write_durably(self.path / _NOTES, content.encode() + b"\n")
+        except BaseException:
+            self.discard()
+            raise
 
     def let_go(self) -> None:
         """Lets another process continue the run."""
