@@ -122,7 +122,7 @@ def main() -> None:
     given = parser.parse_args()
     print("times: CPU s of the first repeat, mean CPU s and wall s of the others; peak of the process")
     print(
-        f"{'method':<16}{'ε':>6}{'first':>9}{'CPU s':>8}{'wall s':>8}{'peak MiB':>10}{'2-way TV':>19}{'3-way TV':>18}"
+        f"{'method':<14}{'ε':>6}{'first':>16}{'CPU s':>8}{'wall s':>8}{'peak MiB':>10}{'2-way TV':>19}{'3-way TV':>18}"
     )
     for epsilon in given.epsilon:
         for name in given.methods:

@@ -2,20 +2,24 @@
 
     python -m benchmarks.graphical FOLDER     # NAME.csv of codes and NAME-domain.json, or data.parquet and domain.json
     python -m benchmarks.graphical FOLDER --epsilon 1 --repeats 5 --methods aim "aim triples"
-    python -m benchmarks.graphical FOLDER --peers INPUT RESULT [RESULT ...]   # folders of benchmarks/peers, beside ours
+    python -m benchmarks.graphical FOLDER --peers INPUT OURS PEER [PEER ...]  # folders of benchmarks/peers, with ratios
+    python -m benchmarks.graphical long --rows 10000000      # mst on a generated Parquet file of 20 columns
 
 Each method and ε runs in a process of its own. Timed is `synthesize` on a frame in memory: charge, counting, noise,
-fit and drawing as many rows as the table has; the first repeat, which loads compiled kernels, is shown apart. Errors
-are mean total variations between the synthetic and the real table over all pairs and all triples of columns. The bars
-are stated for the folder `adult` (48,842 × 14) at ε = 1, δ = 1e-9 on two cores.
+fit and drawing as many rows as the table has. "cold" is a run that compiles every kernel (an empty cache, once a
+method), "first" one that loads kernels from the cache, as every later process does, and the other times are of repeats
+in the same process; imports are in none of them. Errors are mean total variations between the synthetic and the real
+table over all pairs and all triples of columns. The bars are stated for the folder `adult` (48,842 × 14) at ε = 1,
+δ = 1e-9 on two cores, kernels compiled. `long` times reading, counting and fitting, and writing as many rows again.
 """
 
 import argparse
+import itertools
 import json
-import multiprocessing
+import os
 import resource
+import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,10 +27,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from benchmarks.peers.compare import Entry, entry
-from benchmarks.peers.contract import RESULT
+from benchmarks.alone import alone
+from benchmarks.peers.compare import compare
 from benchmarks.peers.measure import mean_total_variation
 
+from benchmarks import counting
 from understudy import Schema, Unit, synthesize
 from understudy.schema import Category
 
@@ -50,13 +55,14 @@ class Outcome:
     repeats: tuple[tuple[float, float, float, float], ...]
     peak_bytes: int
 
-    def line(self) -> str:
+    def line(self, cold: float | None = None) -> str:
         """One line of the table; the mean leaves out the times of the first repeat if there are more."""
         numbers = np.array(self.repeats)
         warm = numbers[1:] if len(numbers) > 1 else numbers
         error = numbers[:, 2:].std(axis=0) / max(1, len(numbers) - 1) ** 0.5
         return (
-            f"{self.name:<14}{self.epsilon:>6g}{numbers[0, 1]:>9.2f}{warm[:, 1].mean():>8.2f}{warm[:, 0].mean():>8.2f}"
+            f"{self.name:<14}{self.epsilon:>6g}{'' if cold is None else f'{cold:.2f}':>8}{numbers[0, 1]:>8.2f}"
+            f"{warm[:, 1].mean():>8.2f}{warm[:, 0].mean():>8.2f}"
             f"{self.peak_bytes / 2**20:>10.0f}{numbers[:, 2].mean():>10.4f} ± {error[0]:.4f}"
             f"{numbers[:, 3].mean():>9.4f} ± {error[1]:.4f}  {self.verdict()}"
         )
@@ -116,31 +122,70 @@ def measure(folder: Path, name: str, epsilon: float, repeats: int) -> Outcome:
     return Outcome(folder.resolve().name, name, epsilon, tuple(found), peak)
 
 
-def peers(job: Path, results: Sequence[Path]) -> list[Entry]:
-    """Numbers of other libraries from the files that `benchmarks.peers.run` left behind."""
-    return [entry(job, place, json.loads((place / RESULT).read_text(encoding="utf-8"))) for place in results]
+def cold_seconds(folder: Path, name: str, epsilon: float) -> float:
+    """CPU s of one run that compiles all its kernels."""
+    before = os.environ.get("NUMBA_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as place:
+        os.environ["NUMBA_CACHE_DIR"] = place
+        try:
+            return alone(measure, folder, name, epsilon, 1).repeats[0][1]
+        finally:
+            del os.environ["NUMBA_CACHE_DIR"]
+            if before is not None:
+                os.environ["NUMBA_CACHE_DIR"] = before
+
+
+def long_run(path: Path, rows: int) -> str:
+    """mst from a Parquet file to a Parquet file, in this process: one line."""
+    times = [(time.perf_counter(), time.process_time())]
+    release = synthesize(path, counting.schema_of(False), method="mst", epsilon=1.0, delta=DELTA, rows=1)
+    times.append((time.perf_counter(), time.process_time()))
+    fitted = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    release.sample_to(path.with_name("synthetic.parquet"), rows, seed=1)
+    times.append((time.perf_counter(), time.process_time()))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    (wall, cpu), (more_wall, more_cpu) = (np.subtract(after, one) for one, after in itertools.pairwise(times))
+    return (
+        f"mst, {rows:,} rows × {len(counting.NAMES)}, file of {path.stat().st_size / 2**20:.0f} MiB: read, counted and "
+        f"fitted {cpu:.2f} CPU s ({wall:.2f} wall), peak {fitted:.0f} MiB; as many rows written {more_cpu:.2f} CPU s "
+        f"({more_wall:.2f} wall), peak {peak:.0f} MiB"
+    )
+
+
+def long(rows: int) -> None:
+    """Generates the file and prints the line."""
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "table.parquet"
+        alone(counting.write_table, path, rows, False)
+        print(alone(long_run, path, rows), flush=True)
 
 
 def main() -> None:
-    """Print one line per method and ε, then the peers."""
+    """Print one line per method and ε, then the peers; or the line of the long table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, help='a folder with a coded table, or "long"')
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0, 0.1, 10.0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--peers", type=Path, nargs="*", default=[], metavar="FOLDER")
+    parser.add_argument("--rows", type=int, default=10**7, help="of the long table")
     given = parser.parse_args()
-    print(f"δ = {DELTA:g}; times: CPU s of the first repeat, mean CPU s and wall s of the others; peak of the process")
+    if str(given.folder) == "long":
+        long(given.rows)
+        return
     print(
-        f"{'method':<14}{'ε':>6}{'first':>9}{'CPU s':>8}{'wall s':>8}{'peak MiB':>10}{'2-way TV':>19}{'3-way TV':>18}"
+        f"δ = {DELTA:g}; CPU s with kernels compiled anew (cold) and loaded (first); mean CPU s and wall s of the rest"
+    )
+    print(
+        f"{'method':<14}{'ε':>6}{'cold':>8}{'first':>8}{'CPU s':>8}{'wall s':>8}{'peak MiB':>10}{'2-way TV':>19}"
+        f"{'3-way TV':>18}"
     )
     for epsilon in given.epsilon:
         for name in given.methods:
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                print(pool.apply(measure, (given.folder, name, epsilon, given.repeats)).line(), flush=True)
-    for row in peers(given.peers[0], given.peers[1:]) if given.peers else []:
-        shown = "  ".join(f"{key} {value:.4g}" for key, value in row.numbers.items())
-        print(f"{row.name:<28} {shown} {row.error or ''}")
+            cold = cold_seconds(given.folder, name, epsilon) if epsilon == given.epsilon[0] else None
+            print(alone(measure, given.folder, name, epsilon, given.repeats).line(cold), flush=True)
+    if given.peers:
+        print(compare(given.peers[0], given.peers[1], given.peers[2:]))
 
 
 if __name__ == "__main__":
