@@ -26,6 +26,14 @@ def test_score_vector() -> None:
     assert same == pytest.approx(1e6)
 
 
+def test_the_two_parts_of_the_score() -> None:
+    """Inequality alone with the original's gaps, ranks alone with its inequality: the other part is full."""
+    same_gaps = {name: City(OTHERS[name].gini, city.gap) for name, city in CITIES.items()}
+    same_gini = {name: City(city.gini, OTHERS[name].gap) for name, city in CITIES.items()}
+    assert income_score(CITIES, same_gaps) == pytest.approx(483_477.0 + 500_000, abs=0.05)
+    assert income_score(CITIES, same_gini) == pytest.approx(353_553.4 + 500_000, abs=0.05)
+
+
 def test_missing_cities_contribute_nothing() -> None:
     fewer = income_score(CITIES, {"a": CITIES["a"]})
     assert fewer == pytest.approx(500_000 * 2 * np.sqrt(1 / 3))

@@ -52,3 +52,12 @@ def test_constant_columns() -> None:
     assert lost.value == 0  # the real association cannot be found any more
     alone = ChiSquare().compare(pair_of(frame.assign(b="0"), frame, schema=schema), context())
     assert "no pair of columns can be tested" in alone.why_not
+
+
+def test_fifteen_columns_have_a_hundred_and_five_tables() -> None:
+    names = [f"c{place}" for place in range(15)]
+    rng = np.random.default_rng(4)
+    frames = [pd.DataFrame(rng.integers(0, 2, (60, 15)), columns=names).astype(str) for _ in range(2)]
+    found = ChiSquare().compare(pair_of(*frames, schema=codes_schema(dict.fromkeys(names, 2))), context())
+    pairs = found.detail("pairs").records()
+    assert len({(row["column_1"], row["column_2"]) for row in pairs}) == len(pairs) == 105

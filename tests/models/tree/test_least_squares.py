@@ -232,3 +232,12 @@ def test_faults_are_refused():
         least_squares(BINARY, [[1], [1, 1], [1] * 4], [1, -1, 1])
     with pytest.raises(UsageError, match="finite"):
         least_squares(BINARY, [[1], [np.nan, 1], [1] * 4], [1, 1, 1])
+
+
+@pytest.mark.parametrize(("variances", "expected"), [((1, 1), (10.3333, 9.0)), ((2, 8), (10.7778, 8.3333))])
+def test_the_upward_values_of_the_printed_trees(variances, expected):
+    """What a node knows from itself and below is what least squares make of it as the root of its own tree."""
+    family = HistogramTree((np.array([0, 0]),))
+    for own, leaves, wanted in zip((11, 8), ([7, 2], [5, 6]), expected, strict=True):
+        found = least_squares(family, [[own], leaves], list(variances)).values[0]
+        np.testing.assert_allclose(found, wanted, atol=5e-5)

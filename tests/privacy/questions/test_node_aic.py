@@ -54,6 +54,13 @@ def test_aic_of_a_hundred_rows(counts: tuple[int, ...], expected: float) -> None
     assert int(node_aic(np.array(counts))) / AIC_UNIT == pytest.approx(expected, abs=5e-4)
 
 
+@pytest.mark.parametrize(("rows", "expected"), [(2, 0.69315), (10, 0.94824), (100, 0.99498), (44_821, 0.999989)])
+def test_the_only_row_of_a_code_moves_aic_by_twice_g_of_the_rows(rows: int, expected: float) -> None:
+    """AIC(D) − AIC(D−) = 2(g(N) − g(a)) with g(1) = 0 and g(x) = (x − 1) log(x/(x − 1))."""
+    moved = int(node_aic(np.array([rows - 1, 1]))) - int(node_aic(np.array([rows - 1, 0])))
+    assert moved / 2 / AIC_UNIT == pytest.approx(expected, abs=5e-6 if rows < 1000 else 5e-7)
+
+
 @given(st.lists(st.integers(0, 100_000), min_size=1, max_size=6))
 def test_aic_agrees_with_its_definition(counts: list[int]) -> None:
     assert int(node_aic(np.array(counts))) / AIC_UNIT == pytest.approx(by_formula(counts), abs=1e-3)
