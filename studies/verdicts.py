@@ -99,7 +99,7 @@ def verdict(comparisons: Sequence[Comparison], *, most: bool = False) -> str:
 
 def _none(comparisons: Sequence[Comparison]) -> str:
     margins = sorted({one.margin for one in comparisons if one.answer == "same"})
-    return f"no difference larger than {' or '.join(f'{one:.3g}' for one in margins)}"
+    return f"no difference larger than {' or '.join(f'{one:,.3g}' if one < 1000 else f'{one:,.0f}' for one in margins)}"
 
 
 def kind_of(words: str) -> str:

@@ -62,7 +62,9 @@ class Estimate:
         return self.mean + self.half
 
     def __str__(self) -> str:
-        return f"{self.mean:.4g} ± {self.half:.2g}"
+        return (
+            f"{self.mean:,.0f} ± {self.half:,.0f}" if abs(self.mean) >= 1000 else f"{self.mean:.4g} ± {self.half:.2g}"
+        )
 
 
 def estimate(values: Sequence[float]) -> Estimate:

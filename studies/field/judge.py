@@ -58,4 +58,4 @@ def _decided(printed: int, low: int, high: int, left: set[Answer], measure: str)
         return "refuted"
     if low == high:
         return "confirmed"
-    return f"a tie: no difference larger than {margin(measure):g}" if left == {"same"} else "not decided"
+    return f"a tie: no difference larger than {margin(measure):,g}" if left == {"same"} else "not decided"
