@@ -1,13 +1,33 @@
+import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from tests.mechanisms.door import epsilon, rho
+from tests.mechanisms.door import door, epsilon, letters, rho
+from tests.mechanisms.door import rows_of as table_of
 from understudy.marginals.answer import Law
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import expected_absolute, noisy_step, pass_probability, seconds_for
+from understudy.mechanisms import measured
+from understudy.mechanisms.aim import Aim
+from understudy.mechanisms.forecast import (
+    _CANDIDATE_CELLS_PER_SECOND,
+    _COLUMN_STEP_SECONDS,
+    _MODEL_CELLS_PER_SECOND,
+    _TABLE_SECONDS,
+    Rounds,
+    Span,
+    expected_absolute,
+    noisy_step,
+    pass_probability,
+    seconds_for,
+    seconds_of_rounds,
+)
 from understudy.mechanisms.mechanism import PublicFacts
+from understudy.mechanisms.mst import Mst
+from understudy.mechanisms.mwem import Mwem
+from understudy.models.graphical.estimate import GraphicalSize
+from understudy.testing.doubles import SeededRandomizer
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(1), Fraction(5), Fraction(400, 3)])
@@ -39,3 +59,80 @@ def test_more_rows_and_cells_take_longer():
     facts = PublicFacts(Domain.of({"a": 2}), (), 1, rows_hint=10)
     more = PublicFacts(Domain.of({"a": 2}), (), 1, rows_hint=10**8)
     assert seconds_for(facts, 10) < seconds_for(more, 10) < seconds_for(more, 10**9)
+
+
+SIZES = {f"c{place}": size for place, size in enumerate((2, 3, 4, 6, 8, 12, 16, 5, 7, 9))}
+ROWS = 5_000
+
+
+def generated(seed=0):
+    """Columns that follow four hidden classes."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 4, ROWS)
+    return {
+        name: np.where(rng.random(ROWS) < 0.6, hidden * size // 4, rng.integers(0, size, ROWS))
+        for name, size in SIZES.items()
+    }
+
+
+TABLE = table_of(generated())
+CODES = letters(SIZES)
+FACTS = PublicFacts(Domain.of(SIZES), (), 1, rows_hint=ROWS)
+METHODS = [Aim(), Mwem(), Mst(), Aim(workload="triples")]
+
+
+def work_of(method, cost, monkeypatch):
+    """Seconds by the work that a run really did: candidates scored, and steps allowed times cells of the model."""
+    spent = []
+    fit, expected = measured.fit, measured.Measured.expected
+
+    def fit_and_count(domain, tables, forbidden, **named):
+        cells = GraphicalSize.of(domain, [table.clique for table in tables]).cells
+        step = len(domain.columns) * _COLUMN_STEP_SECONDS + cells / _MODEL_CELLS_PER_SECOND
+        spent.append(named["steps"] * step)
+        return fit(domain, tables, forbidden, **named)
+
+    def expect_and_count(self, cliques):
+        asked = list(cliques)
+        cells = sum(map(self.domain.cells, asked))
+        spent.append(len(asked) * _TABLE_SECONDS + cells / _CANDIDATE_CELLS_PER_SECOND)
+        return expected(self, asked)
+
+    monkeypatch.setattr(measured, "fit", fit_and_count)
+    monkeypatch.setattr(measured.Measured, "expected", expect_and_count)
+    method.run(door(TABLE, CODES, cost, SeededRandomizer(1)), cost)
+    return sum(spent)
+
+
+@pytest.mark.parametrize("granted", [0.001, 0.05, 2.0])
+@pytest.mark.parametrize("method", [METHODS[0], METHODS[1], METHODS[3]], ids=["aim", "mwem", "aim triples"])
+def test_forecast_of_rounds_agrees_with_the_work_that_was_done(method, granted, monkeypatch):
+    planned = method.plan(FACTS, rho(granted)).seconds - seconds_for(FACTS, 0)
+    done = work_of(method, rho(granted), monkeypatch)
+    assert 1 / 6 < planned / done < 6
+
+
+@pytest.mark.parametrize("method", METHODS, ids=["aim", "mwem", "mst", "aim triples"])
+def test_forecast_is_not_a_hundred_times_off(method):
+    """Wide, since processors and their load differ; forecasts from the limit of bytes alone were off by 200."""
+    cost = rho(0.05)
+    method.run(door(TABLE, CODES, cost), cost)  # loads kernels
+    start = time.process_time()
+    method.run(door(TABLE, CODES, cost), cost)
+    assert 1 / 40 < method.plan(FACTS, cost).seconds / (time.process_time() - start) < 40
+
+
+def test_a_span_says_both_ends():
+    rounds = Rounds(2, 20, 50, 5_000, 100, 10**6, 1.0, (300, 50, 300))
+    span = seconds_of_rounds(FACTS, rounds)
+    assert span.least < span.middle < span.most
+    assert f"{span.most:,.1f} s" in span.note
+    assert Span(2.0, 8.0).middle == pytest.approx(4.0)
+
+
+def test_much_noise_keeps_the_model_small():
+    ends = [
+        seconds_of_rounds(FACTS, Rounds(2, 20, 50, 5_000, 100, 10**6, noise, (300, 50, 300))).most
+        for noise in (0.0, 50.0, 5_000.0)
+    ]
+    assert ends[0] > 5 * ends[1] > 5 * ends[2]

@@ -25,7 +25,7 @@ from typing import ClassVar
 
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
+from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
@@ -105,14 +105,32 @@ class Mwem:
             measure = times(costs.measure, costs.rounds)
             steps.append(replace(table, name=f"measure {costs.rounds} tables", cost=measure))
         held = min(self.model_bytes, 8 * domain.cells(domain.columns))
+        noise = (steps[-1].expected_error or 0.0) if costs.rounds else 0.0
+        seconds = seconds_of_rounds(
+            facts,
+            Rounds(
+                costs.rounds,
+                costs.rounds,
+                len(cells),
+                sum(cells),
+                sum(domain.sizes.values()),
+                held // 8,
+                noise,
+                (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
+            ),
+        )
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
             WORKING_TABLES * held + _CANDIDATE_BYTES * sum(cells),
-            seconds_for(facts, sum(cells) * (2 + costs.rounds // 4) + held // 8 * 4 * (costs.rounds + _LAST_STEPS)),
-            (f"{len(cells):,} tables can be chosen.", f"The model's tables stay within {self.model_bytes:,} bytes."),
+            seconds.middle,
+            (
+                f"{len(cells):,} tables can be chosen.",
+                f"The model's tables stay within {self.model_bytes:,} bytes.",
+                seconds.note,
+            ),
             asdict(self),
         )
 
