@@ -51,3 +51,28 @@ def test_ranks_that_intervals_leave_open(results: Results, method: str, ranks: t
 
 def test_order_by_means(results: Results) -> None:
     assert results.ranks("fire", "match1") == {"good": 1.0, "fair": 3.0, "alike": 2.0}
+
+
+def test_entries_within_the_margin_are_a_tie_and_far_ones_are_not() -> None:
+    levels = {"nist_mst": (880_000.0, 880_900.0, 879_500.0), "dpsyn": (880_500.0, 880_200.0, 879_900.0)}
+    far = {"privbayes nist": (700_000.0, 701_000.0, 702_000.0)}
+    records = [
+        {"bench": "fire", "entrant": name, "epsilon": 1.0, "repeat": place, "clustering": value}
+        for name, values in (levels | far).items()
+        for place, value in enumerate(values)
+    ]
+    methods = [*levels, *far]
+    found = {name: rank_between(Results.of(records), "fire", "match1", methods, name) for name in methods}
+    assert found == {"nist_mst": (1, 2, {"same"}), "dpsyn": (1, 2, {"same"}), "privbayes nist": (3, 3, set())}
+
+
+def test_repeats_are_paired_by_number_and_not_by_place() -> None:
+    records = [
+        {"bench": "fire", "entrant": "one", "epsilon": 1.0, "repeat": 1, "clustering": 10.0},
+        {"bench": "fire", "entrant": "one", "epsilon": 1.0, "repeat": 2, "clustering": 20.0},
+        {"bench": "fire", "entrant": "one", "epsilon": 1.0, "repeat": 3, "clustering": 30.0},
+        {"bench": "fire", "entrant": "other", "epsilon": 1.0, "repeat": 3, "clustering": 29.0},
+        {"bench": "fire", "entrant": "other", "epsilon": 1.0, "repeat": 2, "clustering": 19.0},
+    ]
+    gap = Results.of(records).against("fire", "match1", "one", "other").gap
+    assert (gap.mean, gap.half, gap.repeats) == (1.0, 0.0, 2)
