@@ -32,7 +32,7 @@ from understudy.privacy.questions.node_aic import AIC_UNIT, node_aic
 
 __all__ = ["Job", "jobs", "study", "work", "write_page"]
 
-REPEATS = {"simulated": 24, "cps": 24}
+REPEATS = {"simulated": 12, "cps": 12}
 HOUR = 3600
 
 
