@@ -36,7 +36,7 @@ def plan(
     settings: Settings = None,
     *,
     rows_hint: Annotated[
-        int | None, typer.Option("--rows-hint", help="A public guess of the number of rows, for the notes only.")
+        int | None, typer.Option("--rows-hint", help="A public guess of the number of rows, for time and notes only.")
     ] = None,
     public: PublicTable = None,
     memory: Memory = None,
@@ -62,25 +62,28 @@ def plan(
         if as_json:
             place.json(_document(made))
         else:
-            _show(place, made)
+            _show(place, made, rows_hint)
         if limit is not None and made.bytes > limit:
             raise ResourceError("plan", made.bytes, limit, "Raise --memory, choose another method or coarser bins.")
 
 
-def _show(place: Shell, plan: "Plan") -> None:
+def _show(place: Shell, plan: "Plan", rows_hint: int | None) -> None:
+    from understudy.mechanisms.forecast import ROWS_UNKNOWN
+
+    rows = ROWS_UNKNOWN if rows_hint is None else rows_hint
     facts = [
         ["method", plan.method],
         ["cost", str(plan.cost)],
         ["cells to measure", f"{plan.cells:,}"],
-        ["memory", _size(plan.bytes)],
-        ["time", f"about {plan.seconds:,.1f} s"],
+        ["memory", f"{_size(plan.bytes)} beyond the program itself"],
+        ["time", f"about {plan.seconds:,.1f} CPU s for {rows:,} rows"],
     ]
     place.table(["", ""], facts, title="Plan (made without private data)")
-    rows = [
+    lines = [
         [step.name, str(step.cost), f"{step.cells:,}", _number(step.noise_scale), _number(step.expected_error)]
         for step in plan.steps[:MOST_STEPS]
     ]
-    place.table(["step", "cost", ">cells", ">noise scale", ">expected error, rows"], rows)
+    place.table(["step", "cost", ">cells", ">noise scale", ">expected error, rows"], lines)
     if len(plan.steps) > MOST_STEPS:
         place.line(f"… and {len(plan.steps) - MOST_STEPS:,} more steps; --json lists them all.")
     for note in plan.notes:

@@ -96,7 +96,8 @@ class Mst:
             pair = noisy_step("measure pairs", costs.pair, widest, facts.unit_rows)
             steps.append(replace(pair, name=f"measure {costs.draws} pairs", cost=costs.pairs))
         cells = sum(domain.sizes[name] for name in columns)
-        model = self.model_bytes if facts.forbidden else min(self.model_bytes, 8 * (cells + widest))
+        largest = domain.cells(domain.columns) if facts.forbidden else cells + widest
+        model = min(self.model_bytes, 8 * largest)
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
