@@ -201,7 +201,8 @@ def test_sparse_and_dense_noise_are_equal_in_law() -> None:
             below = range(-80, threshold - int(exact[cell]))
             keep = 1 - sum((1 - ratio) / (1 + ratio) * ratio ** abs(k) for k in below)
             deviation = math.sqrt(keep * (1 - keep) / runs)
-            assert abs((table[:, cell] > 0).mean() - keep) < LIMIT * deviation + 1e-9
+            # A cell of 40 rows is lost in one of 4,000 runs once in 70,000 times, in two of them never (1e-10).
+            assert abs((table[:, cell] > 0).mean() - keep) < LIMIT * deviation + 1.5 / runs
     assert two_sample_z((sparse > 0).sum(axis=1), (dense > 0).sum(axis=1)) < LIMIT
     empty = exact == 0
     extra = sparse[:, empty][sparse[:, empty] > 0] - threshold
