@@ -17,7 +17,7 @@ from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mechanism import PublicFacts
 from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.privacy.marginal_error import MarginalError
-from understudy.testing.doubles import NoNoise
+from understudy.testing.doubles import NoNoise, SeededRandomizer
 from understudy.testing.mechanism_contract import MechanismChecks
 
 PUBLISHED = {"one_way_share": None, "selection_share": 0.1}
@@ -66,7 +66,7 @@ def test_the_last_round_takes_all_that_is_left():
 
 def test_dependent_tables_are_found_and_reproduced():
     cost, codes = rho(0.5), chain(3_000)
-    curator = door(rows_of(codes), CHAIN, cost)
+    curator = door(rows_of(codes), CHAIN, cost, SeededRandomizer(1))
     model = Aim().run(curator, cost)
     measured = {answer.columns for answer in curator.transcript.of(Measurement)}
     assert {("a", "b"), ("b", "c")} <= measured
@@ -77,7 +77,7 @@ def test_dependent_tables_are_found_and_reproduced():
 
 def test_only_parts_of_the_workload_are_measured():
     cost = rho(0.5)
-    curator = door(rows_of(chain(1_000)), CHAIN, cost)
+    curator = door(rows_of(chain(1_000)), CHAIN, cost, SeededRandomizer(1))
     Aim(workload="a×b×d:3, c").run(curator, cost)
     assert all(
         {*answer.columns} <= {*"abd"} or answer.columns == ("c",) for answer in curator.transcript.of(Measurement)

@@ -133,7 +133,8 @@ def test_estimated_total_of_a_thresholded_table_is_corrected():
     recipe = Laplace(dense_cells=1, threshold=5, n_policy="estimated")
     totals = [recipe.run(door(table, schema, epsilon(0.2)), epsilon(0.2)).total for _ in range(40)]
     deviation = np.std(totals) / np.sqrt(40)
-    assert abs(np.mean(totals) - 4_000) < 5 * deviation + 5
+    # Eight standard errors, estimated from 40 runs: about 1e-9. Without the correction it would be thousands of rows.
+    assert abs(np.mean(totals) - 4_000) < 8 * deviation + 5
     assert deviation < 150
 
 

@@ -9,7 +9,7 @@ from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mwem import Mwem
 from understudy.privacy.cost import Cost
 from understudy.schema import Schema, Unit
-from understudy.testing.doubles import NoNoise
+from understudy.testing.doubles import NoNoise, SeededRandomizer
 
 PUBLISHED = {"one_way_share": 0, "rounds": 10}
 
@@ -77,7 +77,7 @@ def test_size_limit_grows_with_the_rounds_and_is_met():
 
 def test_dependence_is_reproduced_and_rules_hold():
     cost, codes = epsilon(20), chain(3_000)
-    curator = door(rows_of(codes), CHAIN, cost)
+    curator = door(rows_of(codes), CHAIN, cost, SeededRandomizer(1))
     model = Mwem().run(curator, cost)
     truth = np.bincount(codes["a"] * 4 + codes["b"], minlength=16) / 3_000
     assert np.abs(model.marginal(curator.domain.clique("ab")) - truth).sum() < 0.1

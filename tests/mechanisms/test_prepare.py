@@ -24,6 +24,7 @@ from understudy.mechanisms.prepare import (
 from understudy.mechanisms.registry import currency_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
 from understudy.schema import Category, Date, Float, Integer, OpenCategory, PrivateBins, Schema, Unit
+from understudy.testing.doubles import SeededRandomizer
 
 OPEN = Schema(
     columns=(
@@ -81,7 +82,7 @@ def test_the_whole_way(method):
     currency = currency_for(method, BUDGET, OPEN)
     granted = granted_cost(OPEN, BUDGET, currency)
     costs, rest = preparation_cost(OPEN, granted)
-    curator = door(people(), OPEN, granted, settle=False)
+    curator = door(people(), OPEN, granted, SeededRandomizer(1), settle=False)
     codec = prepare(curator, OPEN, costs)
     assert codec.labels["job"] == ("baker", "nurse")  # capped at two by noisy count; the spy is alone
     assert len(codec.edges["income"]) == 4

@@ -9,10 +9,10 @@ ranges that hold many rows: `preparation/private_bins.py`. ε or ρ, no δ.
 
 Rare labels. Those of low noisy count share one code: `preparation/rare.py`. A histogram, ε or ρ, no δ.
 
-Budget. Each such column gets 5 % of ρ, or of ε in a pure run, all of them together at most 30 %; the parts add up with what the method
-spends on the rest. δ goes to open categories alone, in equal parts: all of it under pure ε, half under zCDP (where the
-other half pays for the conversion of ρ into ε) and where the method spends δ itself. A schema that leaves nothing open
-spends nothing here.
+Budget. Each such column gets 5 % of ρ, or of ε in a pure run, all of them together at most 30 %; the parts add up with
+what the method spends on the rest. δ goes to open categories alone, in equal parts: all of it under pure ε, half under
+zCDP (where the other half pays for the conversion of ρ into ε) and where the method spends δ itself. A schema that
+leaves nothing open spends nothing here.
 """
 
 import math

@@ -198,9 +198,10 @@ def plan(
     design = Design.of(schema, method, budget, options=options, rows_hint=rows_hint, public=public)
     if public is not None:
         check_uses_public(design.method)
-    settled = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first; this plan counts as many as"
-    notes = (f"{settled} there can be.",) if design.preparation else ()
-    return replace(design.plan, notes=(*design.plan.notes, *notes))
+    if not design.preparation:
+        return design.plan
+    settled = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
+    return replace(design.plan, notes=(*design.plan.notes, f"{settled}; this plan counts as many as there can be."))
 
 
 def check_uses_public(method: Mechanism) -> None:

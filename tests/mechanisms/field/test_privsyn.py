@@ -15,7 +15,7 @@ from understudy.mechanisms.mechanism import PublicFacts
 from understudy.privacy.cost import UNIT, Cost
 from understudy.privacy.quality import SCORE_UNIT
 from understudy.schema import Unit
-from understudy.testing.doubles import NoNoise
+from understudy.testing.doubles import NoNoise, SeededRandomizer
 
 SOURCE = PrivSyn(one_way_share=0.1, threshold=3.0)
 CHAIN = letters({"a": 4, "b": 4, "c": 4, "d": 4})
@@ -60,7 +60,7 @@ def test_tables_share_by_cells_to_the_two_thirds():
 
 def test_strong_pairs_are_measured_and_weak_ones_left_out():
     cost = rho(0.5)
-    curator = door(rows_of(chain(20_000)), CHAIN, cost)
+    curator = door(rows_of(chain(20_000)), CHAIN, cost, SeededRandomizer(1))
     model = PrivSyn().run(curator, cost)
     pairs = {answer.columns for answer in tables_of(curator)}
     assert {("a", "b"), ("b", "c")} <= pairs
@@ -72,7 +72,7 @@ def test_strong_pairs_are_measured_and_weak_ones_left_out():
 
 def test_larger_tables_if_asked_for():
     cost = rho(5.0)
-    curator = door(rows_of(chain(20_000)), CHAIN, cost)
+    curator = door(rows_of(chain(20_000)), CHAIN, cost, SeededRandomizer(1))
     PrivSyn(clique_cells=100).run(curator, cost)
     tables = [set(answer.columns) for answer in tables_of(curator)]
     assert max(map(len, tables)) == 3, "64 cells are fewer than 100, 256 are not"

@@ -13,7 +13,7 @@ from understudy.mechanisms.preparation.rare import pool_of, rare_columns, rare_s
 from understudy.mechanisms.prepare import preparation_cost, preparation_steps, prepare, public_facts
 from understudy.privacy.cost import Cost
 from understudy.schema import Category, Schema, Unit
-from understudy.testing.doubles import NoNoise
+from understudy.testing.doubles import NoNoise, SeededRandomizer
 
 LABELS = tuple(f"L{place:02d}" for place in range(40))
 SCHEMA = Schema(
@@ -55,7 +55,7 @@ def test_shares_exist_even_where_all_counts_are_negative() -> None:
 def test_the_whole_way(granted: Cost) -> None:
     costs, rest = preparation_cost(SCHEMA, granted)
     assert set(costs) == {"town"}
-    curator = door(_table(), SCHEMA, granted, settle=False)
+    curator = door(_table(), SCHEMA, granted, SeededRandomizer(1), settle=False)
     codec = prepare(curator, SCHEMA, costs)
     steps = preparation_steps(SCHEMA, costs)
     assert curator.charges == [(step.name, step.cost) for step in steps]

@@ -8,6 +8,7 @@ from understudy.marginals.domain import Domain
 from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mechanism import PublicFacts
 from understudy.mechanisms.tree.random_partition import RandomPartition, random_structure
+from understudy.testing.doubles import SeededRandomizer
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4, "one": 1, "d": 2})
 
@@ -87,7 +88,7 @@ def test_columns_of_the_first_layers_come_out_better():
     errors = {}
     for layers in (0, 1):
         recipe = RandomPartition(layers=layers, structure_seed=_seed_for(Domain.of(sizes), "a"), n_policy="estimated")
-        model = recipe.run(door(rows_of(codes), schema, epsilon(0.5)), epsilon(0.5))
+        model = recipe.run(door(rows_of(codes), schema, epsilon(0.5), SeededRandomizer(1)), epsilon(0.5))
         errors[layers] = np.abs(model.marginal(model.domain.clique(["a"])) - truth).sum() / 2
     assert errors[1] < 0.02
     assert errors[0] > 0.1

@@ -8,7 +8,7 @@ from understudy.mechanisms.tree.layers import TreeCosts, TreeFit, fit_tree
 from understudy.mechanisms.tree.stopped_paths import NodesOrCells, fit_stopped, stopped
 from understudy.models.tree.structure import Structure
 from understudy.privacy.cost import Cost
-from understudy.testing.doubles import NoNoise
+from understudy.testing.doubles import NoNoise, SeededRandomizer
 
 SCHEMA = letters({"a": 2, "b": 3, "c": 4})
 
@@ -63,14 +63,14 @@ def test_cells_of_an_ended_path_are_counted_more_often(cost, gain):
     # Two counts of equal price halve the variance; the other path keeps one count of each cell and one of its node.
     errors = {"ended": [], "going": [], "plain": []}
     codes = {"a": np.zeros(0, int), "b": np.zeros(0, int), "c": np.zeros(0, int)}
-    for _ in range(150):
-        curator = door(rows_of(codes), SCHEMA, cost)
+    for seed in range(150):
+        curator = door(rows_of(codes), SCHEMA, cost, SeededRandomizer(seed))
         tree = tree_of(curator)
         costs = TreeCosts.shared(cost, 2, "equal")
         model = fit_stopped(curator, tree, costs, TreeFit(known_rows=0))
         errors["ended"].append(model.signed[:12])
         errors["going"].append(model.signed[12:])
-        curator = door(rows_of(codes), SCHEMA, cost)
+        curator = door(rows_of(codes), SCHEMA, cost, SeededRandomizer(1_000 + seed))
         errors["plain"].append(fit_tree(curator, tree, costs, TreeFit(known_rows=0)).signed[:12])
     spread = {name: float(np.mean(np.square(found))) for name, found in errors.items()}
     assert spread["plain"] / spread["ended"] == pytest.approx(gain, rel=0.35)
