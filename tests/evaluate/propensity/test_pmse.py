@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.evaluate.examples import codes_schema, context, mixed_frame, pair_of, shuffled
+from understudy.errors import UsageError
 from understudy.evaluate.propensity.pmse import Pmse
 
 FRAME = mixed_frame(500)
@@ -31,8 +32,21 @@ def test_copies_are_averaged() -> None:
     assert both.score("cart_raw").value == pytest.approx(sum(alone) / 2)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("null", ["permutation", "fitted_model", "bootstrap"])
-@pytest.mark.parametrize("scheme", ["in_sample", "folds"])
+CALIBRATED = [
+    ("permutation", "in_sample"),
+    ("permutation", "folds"),
+    ("fitted_model", "in_sample"),
+    ("bootstrap", "in_sample"),
+    ("bootstrap", "folds"),
+]
+
+
+def test_the_fitted_model_null_of_folds_is_refused() -> None:
+    with pytest.raises(UsageError, match="scheme in_sample"):
+        Pmse(null="fitted_model", scheme="folds")
+
+
+@pytest.mark.parametrize(("null", "scheme"), CALIBRATED)
 def test_every_null_and_scheme(null: str, scheme: str) -> None:
     options = Pmse(null=null, scheme=scheme, draws=2, complexity=0.0)  # type: ignore[arg-type]
     result = options.compare(pair_of(FRAME, mixed_frame(400, seed=5)), context("pmse"))

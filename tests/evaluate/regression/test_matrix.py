@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from tests.evaluate.examples import mixed, mixed_frame, rows_of
+from understudy.demo.voters import schema_text, voter_table
 from understudy.errors import UsageError
 from understudy.evaluate.regression.formula import parse_formula
 from understudy.evaluate.regression.matrix import check_outcome, model_data, references
+from understudy.schema.document import schema_from_text
 
 ROWS = rows_of(mixed_frame(300), mixed())
 
@@ -49,3 +51,15 @@ def test_references_come_from_the_rows_given() -> None:
     assert references(formula, ROWS) == {"region": 0}
     eastern = ROWS.take(np.flatnonzero(ROWS.codes["region"] == 2))
     assert references(formula, eastern) == {"region": 2}
+
+
+def test_the_model_of_young_voters_has_thirty_two_coefficients() -> None:
+    """Intercept, age, 11 columns of two labels, 14 and 6 labels with one left out each, and one product."""
+    schema = schema_from_text(schema_text(), "voters.yaml")
+    others = [name for name in schema.names if name != "voted"]
+    text = "voted[yes] ~ " + " + ".join([*others, "preregistration_state:registered"])
+    rows = rows_of(voter_table(3000), schema)
+    formula = parse_formula(text, schema)
+    names = model_data(formula, rows, references(formula, rows)).design.names
+    assert len(set(names)) == len(names) == 1 + 1 + 11 + 13 + 5 + 1 == 32
+    assert names[-1] == "preregistration_state=yes:registered=yes"

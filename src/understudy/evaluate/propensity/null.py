@@ -4,6 +4,10 @@ permutation: both tables are independent samples from one law. fitted_model: the
 correct model fitted to the real ones, which makes them closer by the factor 1 − c, with c the share of synthetic
 rows. bootstrap: both tables are drawn with replacement from the real rows. For logistic regression scored on its own
 rows the first two have closed forms: pMSE·N/(c(1 − c)) is about χ² with as many degrees of freedom as slopes.
+
+The factor 1 − c is that of all real rows against all synthetic ones, so it is offered for rows that were fitted only:
+with folds, a part of the real rows is as far from the model as a fresh sample, and 1 − c would be nearly twice too
+small. A tree sees every combination of columns, so for it the correct model is one that fits them all.
 """
 
 import math

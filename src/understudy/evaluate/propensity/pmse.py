@@ -61,6 +61,9 @@ class Pmse:
             raise UsageError("pmse: draws", f"must be at least 2, got {self.draws!r}.")
         if self.complexity is not None and not 0 <= self.complexity <= 1:
             raise UsageError("pmse: complexity", f"must lie between 0 and 1, got {self.complexity!r}.")
+        if self.null == "fitted_model" and self.scheme == "folds":
+            rule = "is known for rows that were fitted (scheme in_sample) only: folds train on parts of the real rows."
+            raise UsageError("pmse: null fitted_model", rule, "Use null permutation or bootstrap with folds.")
 
     def compare(self, pair: Pair, context: Context) -> Result:
         """Raw, ratio and standardised values of both classifiers."""
