@@ -1,4 +1,5 @@
 import time
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -136,3 +137,17 @@ def test_much_noise_keeps_the_model_small():
         for noise in (0.0, 50.0, 5_000.0)
     ]
     assert ends[0] > 5 * ends[1] > 5 * ends[2]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=["aim", "mwem", "mst", "aim triples"])
+def test_a_run_allocates_no_more_than_its_plan_says(method):
+    """With little noise the model grows; arrays are traced, the curator's own counts among them."""
+    cost = rho(2.0)
+    curator = door(TABLE, CODES, cost)
+    tracemalloc.start()
+    try:
+        method.run(curator, cost)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken <= method.plan(FACTS, cost).bytes + 2**23

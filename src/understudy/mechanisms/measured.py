@@ -17,6 +17,7 @@ from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.mechanisms.forecast import expected_absolute
 from understudy.mechanisms.options.checks import check_whole
+from understudy.models.graphical.answers import MESSAGE_CELLS
 from understudy.models.graphical.estimate import (
     GraphicalSize,
     Growth,
@@ -41,6 +42,7 @@ __all__ = [
     "Pace",
     "Purse",
     "Round",
+    "answering_bytes",
     "check_model_bytes",
     "check_start",
     "live_columns",
@@ -264,6 +266,11 @@ def start_size(domain: Domain, forbidden: Sequence[Forbidden]) -> GraphicalSize:
     return GraphicalSize.of(
         domain, [*(Clique((name,)) for name in domain.columns), *(rule.clique for rule in forbidden)]
     )
+
+
+def answering_bytes(domain: Domain, model_bytes: int) -> int:
+    """The most that expecting many tables at once takes: for all cells of separators the chances of all other codes."""
+    return 8 * min(MESSAGE_CELLS, 2 * (model_bytes // 8) * sum(domain.sizes.values()))
 
 
 def check_start(domain: Domain, forbidden: Sequence[Forbidden], model_bytes: int, method: str) -> None:

@@ -31,6 +31,7 @@ from understudy.mechanisms.measured import (
     Measured,
     Purse,
     Round,
+    answering_bytes,
     check_model_bytes,
     check_start,
     live_columns,
@@ -124,7 +125,7 @@ class Mwem:
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            WORKING_TABLES * held + _CANDIDATE_BYTES * sum(cells),
+            WORKING_TABLES * held + answering_bytes(domain, held) + _CANDIDATE_BYTES * sum(cells),
             seconds.middle,
             (
                 f"{len(cells):,} tables can be chosen.",

@@ -38,7 +38,7 @@ def test_batches_in_pieces_give_the_same(monkeypatch):
     field = random_field(3, count=5)
     cliques = enumeration.all_cliques(field.domain, (2, 3))
     whole = field.marginals(cliques)
-    monkeypatch.setattr(answers, "_MESSAGE_CELLS", 1)
+    monkeypatch.setattr(answers, "MESSAGE_CELLS", 1)
     monkeypatch.setattr(answers, "_CACHED_CELLS", 0)
     pieces = MarkovField(field.tree, field.tables, 1.0).marginals(cliques)
     for clique in cliques:

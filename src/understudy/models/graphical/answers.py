@@ -19,13 +19,14 @@ from understudy.marginals.clique import Clique
 from understudy.models.graphical.conditionals import sum_to
 from understudy.models.graphical.junction_tree import JunctionTree
 
-__all__ = ["WORKING_CELLS", "Answers"]
+__all__ = ["MESSAGE_CELLS", "WORKING_CELLS", "Answers"]
 
 Floats = npt.NDArray[np.float64]
 
 WORKING_CELLS = 2**27
 """Most cells of a table needed on the way to an answer (1 GiB)."""
-_MESSAGE_CELLS = 2**24
+MESSAGE_CELLS = 2**24
+"""Most cells of all messages along the tree at a time, when many pairs or triples are answered (128 MiB)."""
 _CACHED_CELLS = 2**22
 
 
@@ -197,7 +198,7 @@ class Answers:
         width = 0
         for name in columns:
             size = self._tree.domain.sizes[name]
-            if chunk and rows * (width + size) > _MESSAGE_CELLS:
+            if chunk and rows * (width + size) > MESSAGE_CELLS:
                 yield chunk
                 chunk, width = [], 0
             chunk.append(name)
