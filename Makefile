@@ -7,12 +7,13 @@ JOBS ?= 2
 STUDIES := rdt_panels steps_simulation nist_field youth_voters
 KEEP ?= .studies-cache
 
-.PHONY: help setup demo test test-slow studies lint types layers clean
+.PHONY: help setup demo test test-slow test-explore studies lint types layers clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
 	@echo "make test       lint, types, layers, house rules and the test suite"
 	@echo "make test-slow  statistics that need minutes"
+	@echo "make test-explore  the suite with fresh random examples of its properties"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make setup      only create .venv with everything the other targets need"
 
@@ -44,6 +45,9 @@ test: $(STAMP) lint types layers
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow
+
+test-explore: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" --hypothesis-profile explore
 
 studies: $(STAMP)
 	@test -n "$(DATA)" || { echo "make studies DATA=FOLDER: the studies need the folder with the real tables."; exit 1; }
