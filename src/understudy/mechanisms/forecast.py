@@ -29,7 +29,7 @@ __all__ = [
 
 _CELLS_PER_SECOND = 5e6  # noise, clipping and normalising
 _CODES_PER_SECOND = 2e7  # encoding and counting one column of one row
-_START_SECONDS = 0.2
+_START_SECONDS = 0.05
 _TABLE_SECONDS = 5e-5  # one candidate in a round: whether it fits, what the model expects there, its score
 _CANDIDATE_CELLS_PER_SECOND = 2e7
 _COLUMN_STEP_SECONDS = 5e-6  # one step of a fit, for each column

@@ -53,6 +53,7 @@ __all__ = ["Mst"]
 
 _STEPS = 1000
 _AMPLE = 8
+_DRAW_SECONDS = 8e-6  # one pair in one draw
 _PAIR_BYTES = 24
 """Per cell of every pair: an exact count, an expected count, and one of them in score units."""
 
@@ -104,7 +105,7 @@ class Mst:
             tuple(steps),
             cells + widest,
             WORKING_TABLES * model + _PAIR_BYTES * (cells + sum(pairs)),
-            seconds_for(facts, 10 * (cells + widest) + 4 * sum(pairs)),
+            seconds_for(facts, cells + (widest + sum(pairs)) // 4) + costs.draws * len(pairs) * _DRAW_SECONDS,
             ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),
             asdict(self),
         )

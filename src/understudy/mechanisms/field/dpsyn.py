@@ -147,7 +147,7 @@ class DpSyn:
             tuple(steps),
             cells,
             self._making().bytes(domain, cells),
-            seconds_for(facts, 20 * cells + self._making().cell_steps(domain, len(asked.tables), rows)),
+            seconds_for(facts, 3 * cells + self._making().cell_steps(domain, len(asked.tables), rows)),
             (
                 f"{len(asked.tables):,} listed tables in {len(asked.blocks):,} blocks. Rare values are merged before "
                 "the tables are measured: their cells are the most they can be.",

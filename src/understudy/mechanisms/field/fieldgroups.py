@@ -138,7 +138,7 @@ class FieldGroups:
             tuple(steps),
             cells,
             _BLOCK_BYTES * most + 24 * counted + 64 * (facts.rows_hint or 0),
-            seconds_for(facts, most + counted),
+            seconds_for(facts, most + counted // 4),
             self._notes(domain, fewest, law),
             asdict(self),
         )

@@ -120,7 +120,7 @@ class PrivSyn:
             tuple(steps),
             cells,
             self._making().bytes(domain, counted) + _PAIR_BYTES * counted,
-            seconds_for(facts, 20 * cells + 4 * counted + work),
+            seconds_for(facts, 3 * cells + counted // 2 + work),
             (
                 f"{len(pairs):,} pairs are scored; which are measured is chosen in the run. Their noise is at least "
                 "the one shown, and their cells the most that three pairs per column can have.",
