@@ -21,6 +21,7 @@ from understudy.mechanisms.forecast import (
     expected_absolute,
     noisy_step,
     pass_probability,
+    raked_cells,
     seconds_for,
     seconds_of_rounds,
 )
@@ -121,6 +122,11 @@ def test_forecast_is_not_a_hundred_times_off(method):
     start = time.process_time()
     method.run(door(TABLE, CODES, cost), cost)
     assert 1 / 40 < method.plan(FACTS, cost).seconds / (time.process_time() - start) < 40
+
+
+def test_raking_takes_a_pass_for_every_two_columns():
+    assert raked_cells(FACTS, 100, "summed") == 100
+    assert raked_cells(FACTS, 100, "raked") == 600
 
 
 def test_a_span_says_both_ends():

@@ -24,7 +24,7 @@ import numpy as np
 
 from understudy.errors import UsageError
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import facts_of, seconds_for
+from understudy.mechanisms.forecast import facts_of, raked_cells, seconds_for
 from understudy.mechanisms.mechanism import Plan, PublicFacts
 from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 from understudy.mechanisms.tree.layers import (
@@ -106,7 +106,7 @@ class RandomPartition:
             costs.steps(sizes, cells, facts.unit_rows),
             cells + sum(sizes),
             cells * LEAF_BYTES,
-            seconds_for(facts, cells),
+            seconds_for(facts, raked_cells(facts, cells, self.margins)),
             self._notes(structure),
             asdict(self),
             fixed=True,

@@ -36,7 +36,7 @@ from typing import ClassVar, Literal, get_args
 
 from understudy.errors import UsageError
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import facts_of, seconds_for
+from understudy.mechanisms.forecast import facts_of, raked_cells, seconds_for
 from understudy.mechanisms.mechanism import Plan, PublicFacts
 from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 from understudy.mechanisms.tree.as_printed import Printed, fit_printed, printed_factor, printed_shares
@@ -214,7 +214,7 @@ class Steps:
             costs.steps(sizes, cells, facts.unit_rows),
             cells + sum(sizes),
             cells * (LEAF_BYTES + _REPEATED_BYTES * shape.stops),
-            seconds_for(facts, cells),
+            seconds_for(facts, raked_cells(facts, cells, self.margins)),
             (),
             asdict(self),
             fixed=not shape.draws and not shape.stops,
