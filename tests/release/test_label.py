@@ -34,6 +34,8 @@ def test_markdown_says_the_same_and_escapes(full_release: Release) -> None:
     assert "<" not in text
     assert text.count("| 1 | ") == len(full_release.statement.charges)
     assert str(full_release.statement) == text
+    assert f"| ε | {full_release.statement.epsilon:.9g} |" in text
+    assert "\\." not in text
 
 
 @pytest.mark.parametrize("field", ["format", "run", "budget", "unit", "charges", "ledger", "copies", "currency"])

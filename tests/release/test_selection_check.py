@@ -1,5 +1,6 @@
 """verify prices choices, scores and trees too: noise that the price does not buy is found."""
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,7 @@ from understudy.privacy.secure import SecureRandomizer
 from understudy.release import Release, verify_release
 from understudy.release.checks.account import check_charges
 from understudy.release.statement import Charge
+from understudy.release.wording import CHOICES
 from understudy.schema import Unit
 from understudy.testing import tables
 from understudy.testing.chooser import Chooser
@@ -43,11 +45,28 @@ def test_a_choice_comes_back_from_the_folder(release: Release) -> None:
 @pytest.mark.parametrize("change", [{"rate": Fraction(1)}, {"sensitivity": Fraction(2)}, {"monotone": True}])
 def test_a_choice_that_was_not_paid_for_is_found(release: Release, change: dict[str, object]) -> None:
     answers = [replace(a, **change) if isinstance(a, Selection) else a for a in release.transcript]  # type: ignore[arg-type]
-    charges = release.statement.charges
-    if "rate" in change:
-        charges = tuple(replace(c, rate=change["rate"]) if c.law is None else c for c in charges)  # type: ignore[arg-type]
+    charges = tuple(replace(c, **change) if c.law is None else c for c in release.statement.charges)  # type: ignore[arg-type]
     problems = check_charges(replace(release.statement, charges=charges), [Transcript(answers)])
     assert [problem.rule for problem in problems] == ["its rate is not what its price buys."]
+    (problem,) = check_charges(replace(release.statement, charges=charges), [release.transcript])
+    assert problem.rule == "the answer's noise is not the noise that was charged."
+
+
+def test_an_auditor_can_relate_rate_and_cost(release: Release) -> None:
+    (charge,) = (charge for charge in release.statement.charges if charge.law is None)
+    text = release.statement.markdown()
+    rate, moved = (
+        float(found) for found in re.findall(r"(?:rate|sensitivity) = (\S+) (?:per unit|units) of score", text)
+    )
+    assert (2 * rate * moved) ** 2 / 8 == pytest.approx(charge.cost.rho / UNIT, rel=1e-4)
+    assert CHOICES in text
+    assert "sensitivity" not in tables_only(release)
+
+
+def tables_only(release: Release) -> str:
+    """The statement without its choices."""
+    kept = tuple(charge for charge in release.statement.charges if charge.law is not None)
+    return replace(release.statement, charges=kept).markdown()
 
 
 def test_the_folder_form_is_part_of_the_release(release: Release, tmp_path: Path) -> None:
@@ -92,9 +111,9 @@ def test_the_card_says_what_they_are(grown: Release) -> None:
 def _changed(release: Release, kind: type[Answer], **changes: object) -> list[str]:
     answers = [replace(a, **changes) if isinstance(a, kind) else a for a in release.transcript]  # type: ignore[arg-type]
     charges = list(release.statement.charges)
-    if "law" in changes:
-        at = next(place for place, answer in enumerate(answers) if isinstance(answer, kind))
-        charges[at] = replace(charges[at], law=changes["law"])  # type: ignore[arg-type]
+    at = next(place for place, answer in enumerate(answers) if isinstance(answer, kind))
+    stated = {name: value for name, value in changes.items() if name == "law" or kind is Selections}
+    charges[at] = replace(charges[at], **stated)  # type: ignore[arg-type]
     problems = check_charges(replace(release.statement, charges=tuple(charges)), [Transcript(answers)])
     return [problem.rule for problem in problems]
 

@@ -78,6 +78,11 @@ def test_markdown_shows_hostile_text_as_text(hostile: str) -> None:
     assert not re.match(r"\d+[.)]|[-+#]", shown)
 
 
+@pytest.mark.parametrize("number", ["0.5", "1e-09", "12", "3.", "-0.5"])
+def test_numbers_look_like_numbers(number: str) -> None:
+    assert wording.escape_markdown(number) == ("3\\." if number == "3." else number)
+
+
 def test_a_change_of_labels_is_stated_or_refused() -> None:
     assert wording.label_text(["sex"], (0.5, 1e-9)).endswith("ε = 0.5, δ = 1e-09.")
     assert wording.label_text(["sex", "race"], (0.5, 0.0)).endswith("ε = 0.5.")

@@ -90,7 +90,8 @@ def _banner(release: Release) -> str:
 
 def _measured(answer: Answer, fitted: Fitted) -> MeasuredTable:
     if isinstance(answer, Selection | Selections):
-        rate = f"exponential mechanism, rate {float(answer.rate):.4g}"
+        told = wording.choice_text(answer.rate, answer.sensitivity, monotone=answer.monotone)
+        rate = f"exponential mechanism, {told}"
         if isinstance(answer, Selection):
             return MeasuredTable(answer.name, "choice", answer.options, rate, None)
         kind = f"choice among {answer.options:,} in every cell"

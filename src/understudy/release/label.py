@@ -138,6 +138,8 @@ def statement_markdown(statement: Statement) -> str:
     lines += [f"| {name} | {escape_markdown(text)} |" for name, text in statement.facts()]
     lines += ["", "## Charges", "", "| Run | Step | Cost | Noise | Scale |", "|---|---|---|---|---|"]
     lines += [f"| {' | '.join(map(escape_markdown, row))} |" for row in charge_rows(statement)]
+    if any(charge.rate is not None for charge in statement.charges):
+        lines += ["", escape_markdown(wording.CHOICES)]
     lines += ["", "## Not protected, or outside the promise", ""]
     lines += [f"- {escape_markdown(text)}" for text in statement.not_protected]
     lines += ["", "## Columns left out", ""]
@@ -166,8 +168,10 @@ def _read_cost(document: Document) -> Cost:
 def _charge_document(charge: Charge) -> dict[str, object]:
     law = charge.law
     # Charges of plain counts are written as they always were, so that older folders still verify.
-    unit: dict[str, object] = {} if charge.unit == 1 else {"unit": charge.unit}
-    return unit | {
+    more: dict[str, object] = {} if charge.unit == 1 else {"unit": charge.unit}
+    if charge.sensitivity is not None:
+        more |= {"sensitivity": str(charge.sensitivity), "monotone": charge.monotone}
+    return more | {
         "run": charge.run,
         "step": charge.step,
         "cost": _cost_document(charge.cost),
@@ -189,7 +193,9 @@ def _read_charge(document: Document) -> Charge:
     unit = _whole(document.get("unit", 1))
     if unit < 1:
         raise ValueError("unit")
-    return Charge(_whole(document["run"]), _text(document["step"]), cost, law, rate, unit)
+    moved = None if "sensitivity" not in document else Fraction(_text(document["sensitivity"]))
+    monotone = _truth(document.get("monotone", False))
+    return Charge(_whole(document["run"]), _text(document["step"]), cost, law, rate, unit, moved, monotone)
 
 
 def _mapping(value: object) -> Document:

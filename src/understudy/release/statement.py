@@ -35,7 +35,8 @@ class Charge:
     """One question: the run it belongs to, its price, and the noise that the price bought.
 
     The noise is in units of 1/`unit` rows (or of a score): 1 for counts, more for scores and growing trees; for a
-    training it is in units of 1/`unit` of the most that one protected unit may contribute to a step.
+    training it is in units of 1/`unit` of the most that one protected unit may contribute to a step. A choice states
+    its rate, the most that a protected unit moves a score (`sensitivity`), and whether all scores move the same way.
     """
 
     run: int
@@ -44,6 +45,8 @@ class Charge:
     law: Law | None = None
     rate: Fraction | None = None
     unit: int = 1
+    sensitivity: Fraction | None = None
+    monotone: bool = False
 
     @property
     def noise(self) -> str:
@@ -54,10 +57,10 @@ class Charge:
 
     @property
     def scale(self) -> str:
-        """Scale of the noise (b or σ, in rows or whole scores), or the rate of a choice."""
+        """Scale of the noise (b or σ, in rows or whole scores), or rate and sensitivity of a choice."""
         if self.law is not None:
             return f"{'b' if self.law.kind == 'laplace' else 'σ'} = {self.law.scale / self.unit:.6g}"
-        return f"rate = {float(self.rate or 0):.6g}"
+        return wording.choice_text(self.rate or Fraction(0), self.sensitivity, monotone=self.monotone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,7 @@ class Statement:
             ("Charged to the ledger", str(self.granted)),
             ("Spent by the questions", str(self.spent)),
             ("Ledger", wording.ledger_text(self.ledger.dataset)),
-            ("Spending in that ledger", f"{total}, releases: {self.ledger.releases:,}"),
+            ("Spending in that ledger", f"{total}, charges: {self.ledger.releases:,}"),
             ("Ledger head", self.ledger.head),
             ("Copies", wording.copies_text(self.copies, self.copies_mode)),
             ("Run", self.run),
@@ -235,7 +238,8 @@ def charges_of(run: int, charges: Sequence[tuple[str, Cost]], answers: Sequence[
     listed = []
     for (step, cost), answer in zip(charges, answers, strict=True):
         if isinstance(answer, Selection | Selections):
-            listed.append(Charge(run, step, cost, None, answer.rate))
+            moved, same = answer.sensitivity, answer.monotone
+            listed.append(Charge(run, step, cost, None, answer.rate, sensitivity=moved, monotone=same))
         else:
             listed.append(Charge(run, step, cost, answer.law, unit=unit_of(answer)))
     return listed

@@ -7,14 +7,17 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
+from fractions import Fraction
 
 from understudy.schema import Unit
 
 __all__ = [
+    "CHOICES",
     "NEIGHBOURS",
     "TEST_DOUBLE",
     "TRUST",
     "charge_note",
+    "choice_text",
     "copies_text",
     "escape_markdown",
     "label_text",
@@ -29,9 +32,15 @@ __all__ = [
 NEIGHBOURS = "Tables that differ by all rows of one unit, added or removed."
 TRUST = "Central: the data holder sees the rows; noise is added before anything leaves."
 TEST_DOUBLE = "NOT PRIVATE: test double"
+CHOICES = (
+    "A choice draws an option with a probability proportional to exp(rate · its score). It costs ε = 2 · rate · "
+    "sensitivity, half of that where all scores move one way; a cost in ρ is ε²/8. The sensitivity is the most that "
+    "one protected unit can move a score, in the same units of score as the rate."
+)
 MOST_READABLE_EPSILON = 30.0
 _MARKUP = re.compile(r"([\\`*_{}\[\]|~$^@])")
-_LEADING = re.compile(r"^(\s*|\s*\d+(?=[.)]))([-+#=.)])")
+_LEADING = re.compile(r"^(\s*)([-+](?!\d)|[#=])|^(\s*\d+)([.)])(?=\s|$)")
+"""What would begin a list, a heading or a rule; a number stays as it is."""
 _LINK = re.compile(r"(?i)(https?|ftp|mailto|www)([:.])")
 
 
@@ -131,6 +140,18 @@ def copies_text(copies: int, mode: str) -> str:
     )
 
 
+def choice_text(rate: Fraction, sensitivity: Fraction | None, *, monotone: bool) -> str:
+    """The rate of a choice and what an auditor needs to relate it to its cost.
+
+    >>> choice_text(Fraction(1, 4), Fraction(2), monotone=True)
+    'rate = 0.25 per unit of score, sensitivity = 2 units of score, all one way'
+    """
+    text = f"rate = {float(rate):.6g} per unit of score"
+    if sensitivity is None:
+        return text
+    return f"{text}, sensitivity = {float(sensitivity):.6g} units of score{', all one way' if monotone else ''}"
+
+
 def ledger_text(dataset: str | None) -> str:
     """What the ledger says about other releases."""
     if dataset is None:
@@ -153,7 +174,7 @@ def escape_markdown(text: str) -> str:
     '&lt;b&gt;\\\\*x\\\\*&lt;/b&gt;\\\\\\\\n# y'
     """
     shown = "".join(char if _is_plain(char) else char.encode("unicode_escape").decode() for char in text)
-    escaped = _LINK.sub(r"\1\\\2", _LEADING.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", shown)))
+    escaped = _LINK.sub(r"\1\\\2", _LEADING.sub(r"\1\3\\\2\4", _MARKUP.sub(r"\\\1", shown)))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -69,8 +69,7 @@ def check_charges(statement: Statement, transcripts: Sequence[Transcript]) -> li
             continue
         for position, (charge, answer) in enumerate(zip(charges, transcript, strict=True)):
             where = f"run {run}, answer {position}"
-            noise = (None, answer.rate) if isinstance(answer, Selection | Selections) else (answer.law, None)
-            if (charge.law, charge.rate) != noise or charge.unit != unit_of(answer) or answer.name not in charge.step:
+            if _noise_of(charge) != _noise_of(answer) or answer.name not in charge.step:
                 found.append(Problem(where, "the answer's noise is not the noise that was charged.", DISTRUST))
             found += _answer_priced(where, charge, answer, statement.unit.sensitivity)
             if isinstance(answer, SparseMeasurement) and answer.values.size and answer.values.min() < answer.threshold:
@@ -78,6 +77,15 @@ def check_charges(statement: Statement, transcripts: Sequence[Transcript]) -> li
     if any(not 1 <= charge.run <= len(transcripts) for charge in statement.charges):
         found.append(Problem(NAME, "a charge belongs to no run.", DISTRUST))
     return found
+
+
+def _noise_of(one: Charge | Answer) -> tuple[object, ...]:
+    """What a charge, or an answer, says about its noise."""
+    if isinstance(one, Charge):
+        return one.law, one.rate, one.sensitivity, one.monotone, one.unit
+    if isinstance(one, Selection | Selections):
+        return None, one.rate, one.sensitivity, one.monotone, unit_of(one)
+    return one.law, None, None, False, unit_of(one)
 
 
 def _answer_priced(where: str, charge: Charge, answer: Answer, unit_rows: int) -> list[Problem]:
