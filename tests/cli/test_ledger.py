@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.terminal import listing, run
 from tests.cli.workspace import Workspace
+from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.privacy.ledger import Ledger
 
 
 def _open(path: Path, *more: object) -> int:
@@ -33,13 +35,31 @@ def test_charges_are_listed_and_lower_what_is_left(tmp_path: Path) -> None:
     assert place.synthesize(epsilon=1).status == 0
     document = json.loads(run("ledger", "show", place.ledger, "--dataset", "people", "--json").out)
     people = document["datasets"]["people"]
-    assert (people["spent"]["epsilon"], people["left"]["epsilon"], people["releases"]) == (1.0, 99.0, 1)
-    assert [charge["dataset"] for charge in document["charges"]] == ["people"]
+    assert (people["spent"]["epsilon"], people["left"]["epsilon"], people["charges"]) == (1.0, 99.0, 1)
+    (charge,) = document["charges"]
+    assert (charge["dataset"], charge["state"], charge["continued"]) == ("people", "released", 0)
     statement = json.loads((place.release / "statement.json").read_text(encoding="utf-8"))
     known = statement["ledger"]["head"]
     assert run("ledger", "verify", place.ledger, "--known", known).status == 0
     other = run("ledger", "verify", place.ledger, "--known", "0" * 64)
     assert (other.status, other.panels) == (3, 1)
+
+
+def test_what_became_of_each_charge_is_shown(tmp_path: Path) -> None:
+    """A run killed twice and continued, one that failed, one that was released."""
+    path = tmp_path / "ledger.db"
+    ledger = Ledger.create(path, "people", Budget(3.0))
+    for name in ("broken", "spoilt", "done"):
+        ledger.charge("people", run=f"{name}-run", method="laplace", cost=Cost(epsilon=UNIT), budget=Budget(1.0))
+    for _ in range(2):
+        ledger.take_up("broken-run", None)
+    ledger.finish("spoilt-run", "failed")
+    ledger.finish("done-run", "released")
+    words = run("ledger", "show", path).words
+    assert "nothing 3" in words  # charges, not releases
+    assert "broken-r laplace ε = 1 interrupted or at work 2" in words
+    assert "spoilt-r laplace ε = 1 failed 0" in words
+    assert "done-run laplace ε = 1 released 0" in words
 
 
 def test_concentrated_composition(tmp_path: Path) -> None:

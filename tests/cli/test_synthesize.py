@@ -51,6 +51,14 @@ def test_without_ledger_says_so(place: Workspace) -> None:
     assert "No lasting ledger was named" in shown.err
 
 
+def test_the_dataset_that_was_charged_is_named(place: Workspace, tmp_path: Path) -> None:
+    ledger = tmp_path / "led.db"
+    assert run("ledger", "init", ledger, "--dataset", "voters", "--epsilon", 3, "--delta", "1e-6").status == 0
+    words = ("--schema", place.schema, "--epsilon", 1, "--delta", "1e-9", "--ledger", ledger)
+    shown = run("synthesize", place.table, *words, "--out", tmp_path / "out", "--method", "independent")
+    assert f"Charged to 'voters' in {ledger}: ε = 1, δ = 1e-09; left: ε = 2, δ = 9.99e-07." in shown.words
+
+
 def test_rows_copies_and_seed_reach_the_release(place: Workspace) -> None:
     out = place.folder / "copies"
     words = ("--rows", 50, "--copies", 2, "--copies-mode", "resanitize", "--seed", 9, "--delta", "1e-9")

@@ -1,5 +1,6 @@
 """`understudy ledger`: open a ledger with a cap per dataset, look at it, check that it holds together."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+OPEN = "interrupted or at work"
+"""State of a charge whose run has no end in the ledger yet."""
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
 
 
@@ -30,7 +33,7 @@ def init(
     epsilon: Annotated[float, typer.Option("--epsilon", help="Cap on ε over all releases.")],
     delta: Annotated[float, typer.Option("--delta", help="Cap on δ over all releases.")] = 0.0,
     composition: Annotated[
-        str, typer.Option("--composition", help='How releases add up: "basic" or "concentrated".')
+        str, typer.Option("--composition", help='How runs add up: "basic" (ε and δ) or "concentrated" (ρ).')
     ] = "basic",
     *,
     quiet: Quiet = False,
@@ -62,7 +65,10 @@ def show(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Caps, what was spent, what is left, and every charge."""
+    """Caps, what was spent, what is left, and every charge with what became of its run.
+
+    A charge counts whether or not a release came of it. A run without an end is at work or was interrupted.
+    """
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.privacy.ledger import Ledger
 
@@ -107,15 +113,21 @@ def _composition(text: str) -> "Composition":
 
 def _show(place: Shell, ledger: "Ledger", datasets: list[str], *, as_json: bool) -> None:
     balances = {name: ledger.balance(name) for name in datasets}
-    charges = [entry for entry in ledger.entries() if entry.kind == "charge" and entry.dataset in balances]
+    entries = ledger.entries()
+    charges = [entry for entry in entries if entry.kind == "charge" and entry.dataset in balances]
+    outcomes = {entry.run: entry.outcome for entry in entries if entry.kind == "finish"}
+    continued = Counter(entry.run for entry in entries if entry.kind == "continue")
+    became = [(entry, outcomes.get(entry.run, OPEN), continued[entry.run]) for entry in charges]
     if as_json:
         parts = {name: _balance_document(balance) for name, balance in balances.items()}
-        place.json({"datasets": parts, "charges": [entry.to_json() for entry in charges], "head": ledger.head()})
+        listed = [entry.to_json() | {"state": state, "continued": times} for entry, state, times in became]
+        place.json({"datasets": parts, "charges": listed, "head": ledger.head()})
         return
-    headers = ["dataset", "composition", ">cap", ">spent", ">left", ">releases"]
+    headers = ["dataset", "composition", ">cap", ">spent", ">left", ">charges"]
     place.table(headers, [[name, *_balance_row(balance)] for name, balance in balances.items()])
     if charges:
-        place.table(["made", "dataset", "run", "method", ">claim"], [_charge_row(entry) for entry in charges])
+        headers = ["made", "dataset", "run", "method", ">claim", "state", ">continued"]
+        place.table(headers, [_charge_row(*one) for one in became])
 
 
 def _balance_row(balance: "Balance") -> list[str]:
@@ -126,7 +138,7 @@ def _balance_row(balance: "Balance") -> list[str]:
 def _balance_document(balance: "Balance") -> dict[str, object]:
     from understudy.privacy.cost import DELTA_UNIT, UNIT
 
-    document: dict[str, object] = {"composition": balance.composition, "releases": balance.releases}
+    document: dict[str, object] = {"composition": balance.composition, "charges": balance.releases}
     for name, cost in (("cap", balance.cap), ("spent", balance.claim()), ("left", balance.left)):
         document[name] = {
             "epsilon": cost.epsilon / UNIT,
@@ -136,8 +148,8 @@ def _balance_document(balance: "Balance") -> dict[str, object]:
     return document
 
 
-def _charge_row(entry: "Entry") -> list[str]:
+def _charge_row(entry: "Entry", state: str, continued: int) -> list[str]:
     from understudy.privacy.cost import Cost
 
     claim = str(Cost(epsilon=entry.budget_epsilon, delta=entry.budget_delta))
-    return [entry.made, entry.dataset, entry.run[:8], entry.method, claim]
+    return [entry.made, entry.dataset, entry.run[:8], entry.method, claim, state, f"{continued:,}"]

@@ -43,7 +43,7 @@ NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to 
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema: what the table may contain.")]
 Method = Annotated[str, typer.Option("--method", help='Synthesizer, see "understudy methods".')]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget ε, above 0. No default: you decide.")]
-Delta = Annotated[float, typer.Option("--delta", help="Chance δ of failing; 0 keeps the guarantee pure.")]
+Delta = Annotated[float, typer.Option("--delta", help="Chance δ that the ε bound does not hold; 0: pure ε.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the method.")]
 Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Most memory to use, as 512MiB or 4GiB.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
@@ -53,7 +53,9 @@ CopiesMode = Annotated[
     str, typer.Option("--copies-mode", help='"resample": all from one model; "resanitize": measure anew for each.')
 ]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before anything is read.")]
-Dataset = Annotated[str | None, typer.Option("--dataset", help="Name of the table in the ledger.")]
+Dataset = Annotated[
+    str | None, typer.Option("--dataset", help="Name of the dataset in the ledger; may be left out if it holds one.")
+]
 PublicTable = Annotated[Path | None, typer.Option("--public", help="A public table of the same form.")]
 RowsFile = Annotated[Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv or .tsv by suffix.")]
 ExcelSafe = Annotated[

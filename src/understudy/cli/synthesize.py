@@ -84,6 +84,21 @@ def synthesize(
                 progress=progress,
             )
         show_release(place, release, out)
+        if ledger is not None:
+            _show_account(place, release, ledger, resumed=resume)
+
+
+def _show_account(place: Shell, release: "Release", ledger: Path, *, resumed: bool) -> None:
+    """Which dataset was charged, how much, and what is left of its cap by now."""
+    from understudy.privacy.cost import Cost
+    from understudy.privacy.ledger import Ledger
+
+    statement = release.statement
+    budget = Cost(epsilon=statement.budget.epsilon_units, delta=statement.budget.delta_units)
+    said = "Continued under the charge" if resumed else "Charged"
+    dataset = statement.ledger.dataset or ""
+    left = Ledger.open(ledger).balance(dataset).left
+    place.line(f"{said} to {dataset!r} in {ledger}: {budget}; left: {left}.")
 
 
 def _expected(
