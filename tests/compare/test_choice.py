@@ -6,7 +6,7 @@ import pytest
 
 from tests.compare.tables import SCHEMA, table
 from understudy.compare import choose
-from understudy.errors import BudgetError, UsageError
+from understudy.errors import BudgetError, ResourceError, UsageError
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.schema import Category, Column, Integer, OpenCategory, PrivateBins, Schema
@@ -58,6 +58,14 @@ def test_wrong_candidates_are_refused_before_a_charge(methods: list[str], tmp_pa
     account = ledger(tmp_path, 20.0)
     with pytest.raises(UsageError):
         choose(table(50), SCHEMA, methods=methods, epsilon=1.0, choice_epsilon=1.0, ledger=account)
+    assert account.balance("people").releases == 0
+
+
+def test_all_candidates_must_fit_before_one_is_charged(tmp_path: Path, monkeypatch) -> None:
+    account = ledger(tmp_path, 5.0)
+    monkeypatch.setattr("understudy.synthesizer.design._machine_bytes", lambda: 1)
+    with pytest.raises(ResourceError):
+        choose(table(50), SCHEMA, methods=["independent", "laplace"], epsilon=1.0, choice_epsilon=1.0, ledger=account)
     assert account.balance("people").releases == 0
 
 

@@ -148,6 +148,46 @@ def test_other_settings_are_refused_and_nothing_happens(run: Interrupted, ledger
     run.run(resume=True)
 
 
+def test_a_run_is_continued_for_what_it_was_charged_only(run: Interrupted, ledger: Ledger, monkeypatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(ChunkedSource, "records", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run.run()
+    monkeypatch.setattr(working, "_check_same", lambda *_: None)  # as if its notes had been altered
+    for changes in ({"epsilon": 2.0}, {"delta": 1e-5}):
+        with pytest.raises(LedgerError, match="charged for something else"):
+            run.run(resume=True, **changes)
+    assert _kinds(ledger) == ["dataset", "charge"]
+
+
+def test_a_folder_that_others_may_use_is_not_continued(run: Interrupted) -> None:
+    with interrupted_after(5):
+        run.run()
+    run.working.chmod(0o770)
+    with pytest.raises(UsageError, match="others may use it"):
+        run.run(resume=True)
+    run.working.chmod(0o700)
+    run.run(resume=True)
+
+
+def test_an_interruption_just_after_the_record_keeps_the_release(run: Interrupted, ledger: Ledger, monkeypatch) -> None:
+    finish = Ledger.finish
+
+    def interrupted(*given, **more):
+        finish(*given, **more)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Ledger, "finish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run.run()
+    (staged,) = run.folder.parent.glob(".release.*.partial")
+    with pytest.raises(LedgerError, match=r"complete in .*partial.*rename"):
+        run.run(resume=True)
+    staged.rename(run.folder)
+    assert verify_release(run.folder) == []
+
+
 def test_nothing_to_continue_charges_nothing(run: Interrupted, ledger: Ledger) -> None:
     with pytest.raises(UsageError, match="no interrupted run"):
         run.run(resume=True)

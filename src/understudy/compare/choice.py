@@ -3,7 +3,8 @@
 Privacy. Each candidate makes a release of its own at (ε, δ), charged as any release is. The best of them is then drawn
 by the exponential mechanism on how far the private table is from each set of released rows over all pairs of columns
 (`StandInError`, with its sensitivity), at ε_choice. Releases are public by then, so the parts add up: with K candidates
-(K ε + ε_choice, K δ) in all, in the ledger before anything is read. Everything may be published: the chosen release,
+(K ε + ε_choice, K δ) in all. The ledger must cover all of it before anything begins, and each part is charged before a
+row is read for it. Everything may be published: the chosen release,
 the others, and which one was chosen. Comparing without paying (`compare`) is confidential; choosing by it leaks.
 """
 
@@ -35,8 +36,9 @@ from understudy.release.wording import charge_note
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
 from understudy.synthesizer import synthesize
 from understudy.synthesizer.account import unit_words
-from understudy.synthesizer.design import Design
+from understudy.synthesizer.design import Design, check_memory
 from understudy.synthesizer.environment import Environment
+from understudy.synthesizer.public_schema import check_without_public
 
 __all__ = ["Choice", "choose"]
 
@@ -93,11 +95,11 @@ def choose(
         methods: candidates, each a name with options as in "steps layers=2".
         epsilon, delta: budget of each candidate's release.
         choice_epsilon: budget of the choice.
-        ledger, dataset: charged before anything is read; refused in advance if not all of it is covered.
+        ledger, dataset: each part is charged before a row is read for it; refused in advance if not all is covered.
         out: a new folder with one release folder for each candidate.
 
     Raises:
-        UsageError, SchemaError, ResourceError, BudgetError, LedgerError: before anything is charged or read.
+        UsageError, SchemaError, ResourceError, BudgetError, LedgerError: before a charge, as far as public facts tell.
     """
     candidates = [Candidate.read(text) for text in methods]
     _check(candidates, schema)
@@ -225,8 +227,11 @@ def _check_nothing_open(schema: Schema) -> None:
 def _check_covered(
     ledger: Ledger, dataset: str, grants: Sequence[tuple[Candidate, Budget]], last: Budget, schema: Schema
 ) -> None:
-    """Raises unless the ledger covers every release and the choice; charges nothing."""
+    """Raises unless every release can be made and the ledger covers them and the choice; charges nothing."""
     designs = [Design.of(schema, one.method, grant, options=dict(one.options)) for one, grant in grants]
+    for design in designs:
+        check_memory(design.plan, None)
+        check_without_public(design)
     costs = [(design.granted, design.budget) for design in designs] + [(last.cost("pure"), last)]
     before = after = ledger.balance(dataset)
     for cost, budget in costs:

@@ -231,7 +231,7 @@ def _ended(outcome: Outcome | None) -> bool:
 
 def _run(job: Job, target: Path, limits: Limits) -> None:
     """One process; if it leaves no outcome, what stopped it is the outcome."""
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(prefix=WORK, dir=target.parent) as place:  # closed and marked as the study is
         described, log = Path(place) / "job.json", Path(place) / "log.txt"
         target.unlink(missing_ok=True)
         job.write(described)

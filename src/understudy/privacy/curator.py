@@ -303,14 +303,15 @@ class Curator:
     def train(self, trainer: Trainer, cost: Cost) -> Trained:
         """Puts the trainer through its whole course on sampled units, for `cost` in all, paid in ε and δ.
 
-        Under a keeper the first training keeps checkpoints, or goes on from one: its price was charged before.
+        Under a keeper the training keeps checkpoints, or goes on from one: its price was charged before. It is then the
+        only question: any other would be asked anew after an interruption, beside a state made with its first answer.
         """
         step = f"train {trainer.name}"
         laws = training_laws(cost, trainer.course, step)
         source = self._bound()
         self._spend([(step, cost)])
         told = self._progress  # of steps done: their number is public
-        kept, self._keeper = self._keeper, None
+        kept = self._keeper
         records = source.records()
         answer = train(trainer, records, laws, self._randomizer, delta=cost.delta, progress=told, keeper=kept)
         self.transcript.append(answer)
@@ -347,6 +348,8 @@ class Curator:
         if not total.fits(self._left):
             step = charges[0][0] if len(charges) == 1 else f"{charges[0][0]} and {len(charges) - 1} more"
             raise BudgetError(step, str(total), str(self._left), "Plan fewer questions or grant more.")
+        if self._keeper is not None and (self.charges or not charges[0][0].startswith("train ")):
+            raise UsageError(charges[0][0], "a run that can be continued asks for one training and for nothing else.")
         self._left = self._left - total
         self.charges.extend(charges)
 

@@ -366,11 +366,11 @@ def _check_unit(dataset: str, unit: str, latest: Entry) -> None:
 
 
 def _refusal(dataset: str, run: str, balance: Balance, cost: Cost, budget: Budget) -> BudgetError:
-    largest, left = balance.largest(cost, budget), balance.left
+    largest, left = balance.largest_in_words(cost, budget), balance.left
     if largest is None:
         fix = "The cap of this dataset covers no further run."
     else:
-        fix = f"The largest request that would pass: {in_full(largest)}"
+        fix = f"The largest request that would pass: {largest}"
         short = balance.composition == "concentrated" and cost.delta > left.delta
         fix += f", with at most {in_full(Cost(delta=left.delta))} for steps that may fail." if short else "."
     claimed = Cost(epsilon=budget.epsilon_units, delta=budget.delta_units)

@@ -4,7 +4,8 @@ A process that is killed leaves the target absent; the unfinished sibling (its n
 `.partial`) can be deleted. Names are fixed, links are refused, an existing target is never touched.
 
 What must be on record before anybody can see the target (`completing`) is called when the sibling is complete, just
-before the rename. After that call the sibling stays whatever happens: it is the finished folder, to be renamed by hand.
+before the rename. From that call on the sibling stays, unless it was refused: it is the finished folder, to be renamed
+by hand if the process ends before that.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from understudy.errors import InputError, UsageError
+from understudy.errors import InputError, UnderstudyError, UsageError
 
 __all__ = ["MANIFEST", "check_free", "file_digest", "listed_files", "published", "sync_folder"]
 
@@ -40,7 +41,7 @@ def check_free(target: Path) -> None:
 def published(target: Path, completing: Callable[[], None] = lambda: None) -> Iterator[Path]:
     """An empty folder beside the target; when the block ends well it is listed, synced and renamed to the target.
 
-    `completing` is called in between; if it raises, nothing is published.
+    `completing` is called in between; if it refuses (UnderstudyError), the folder goes and nothing is published.
     """
     check_free(target)
     final = target.absolute()
@@ -51,8 +52,12 @@ def published(target: Path, completing: Callable[[], None] = lambda: None) -> It
         _write_manifest(staging)
         sync_folder(staging)
         check_free(target)
-        completing()
     except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    try:
+        completing()
+    except UnderstudyError:  # refused: nobody may see it. Anything else may have struck after it was put on record.
         shutil.rmtree(staging, ignore_errors=True)
         raise
     try:

@@ -83,16 +83,19 @@ class Account:
         keeper.begun(receipt)
         return Charged(receipt, ledger, self.dataset, None, working, keeper)
 
-    def take_up(self, begun: Begun, working: Working) -> "Charged":
+    def take_up(self, design: Design, begun: Begun, working: Working) -> "Charged":
         """The charge of an interrupted run, taken up again. Nothing is charged.
 
         Raises:
-            UsageError, LedgerError: if it was never charged, has ended, or its newest checkpoint is not at hand.
+            UsageError, LedgerError: if it was never charged or for something else, has ended, or its newest checkpoint
+                is not at hand.
         """
         if self.ledger is None and not working.ledger_path.is_file():
             fix = f"Delete {str(working.path)!r} and run without --resume."
             raise UsageError("resume", "the run was interrupted before it was charged.", fix)
         ledger = self.ledger or Ledger.open(working.ledger_path)
+        _check_charged_for(ledger, self.dataset or ledger.datasets()[0], design, begun.run)
+        _check_unreleased(ledger, begun.run, working)
         keeper = FolderKeeper(working.path, ledger, begun.run, begun.configuration)
         return Charged(keeper.take_up(), ledger, self.dataset, None, working, keeper)
 
@@ -121,12 +124,14 @@ class Charged:
         return tuple(json.dumps(entry, sort_keys=True, ensure_ascii=True, separators=(",", ":")) for entry in entries)
 
     def complete(self) -> None:
-        """Records the release of a run that could be continued, before anybody can see it.
+        """Records the release before anybody can see it; of a run that could be continued, only if it may be released.
 
         Raises:
             LedgerError: if a release was completed before, or another process holds the run; nothing may be published.
         """
         if self.working is None:
+            with suppress(UnderstudyError):  # the note is for the owner's reading; the charge stands without it
+                self.ledger.finish(self.receipt.run, "released")
             return
         try:
             self.ledger.finish(self.receipt.run, "released", holder=self.receipt.holder)
@@ -144,7 +149,7 @@ class Charged:
                 self.working.discard()
             self.working.let_go()
             return
-        with suppress(UnderstudyError):  # the note is for the owner's reading; the charge stands without it
+        with suppress(UnderstudyError):  # noted before, or a note for the owner's reading that cannot be written
             self.ledger.finish(self.receipt.run, outcome)
         if self.folder is not None and outcome == "released":
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -161,6 +166,33 @@ def _charge(ledger: Ledger, dataset: str, design: Design, run: str) -> Receipt:
         unit=unit_words(design.schema.unit),
         note=charge_note(digest_of(design.schema)),
     )
+
+
+def _check_charged_for(ledger: Ledger, dataset: str, design: Design, run: str) -> None:
+    """Raises unless the run was charged just as this design would be: the files beside it may have been altered."""
+    charge = next((entry for entry in ledger.entries() if (entry.kind, entry.run) == ("charge", run)), None)
+    if charge is None:
+        fix = "Give the ledger that was charged, or delete the working folder and run without --resume."
+        raise UsageError(f"run {run!r}", "was not charged to this ledger.", fix)
+    budget, schema = design.budget, design.schema
+    wanted = (dataset, design.method.name, design.granted, budget.epsilon_units, budget.delta_units)
+    paid = (charge.dataset, charge.method, charge.cost, charge.budget_epsilon, charge.budget_delta)
+    words = (unit_words(schema.unit), charge_note(digest_of(schema)))
+    if paid != wanted or (charge.unit, charge.note) != words:
+        fix = "Give the same command as before; nothing was continued or charged."
+        raise LedgerError(f"run {run!r}", "was charged for something else than this command asks.", fix)
+
+
+def _check_unreleased(ledger: Ledger, run: str, working: Working) -> None:
+    """Raises if the release of a run was recorded already, and says where it lies if it was not put in place."""
+    ends = [entry.outcome for entry in ledger.entries() if (entry.kind, entry.run) == ("finish", run)]
+    if not ends:
+        return
+    complete = [str(folder) for folder in working.complete_folders()]
+    fix = f"Delete {str(working.path)!r}; one charge yields one release."
+    if complete:
+        fix = f"Its release is complete in {complete[0]!r}: rename that folder to the output, then delete the other."
+    raise LedgerError(f"run {run!r}", "is finished already.", fix)
 
 
 def unit_words(unit: Unit) -> str:

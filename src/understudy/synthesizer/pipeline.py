@@ -196,7 +196,7 @@ def _charged(tables: _Tables, design: Design, wanted: Copies, places: _Places, *
         begun = _begun(environment.run(), tables, design, wanted, places)
         return places.account.begin(design, begun, working)
     try:
-        return places.account.take_up(working.begun, working)
+        return places.account.take_up(design, working.begun, working)
     except BaseException:
         working.let_go()
         raise

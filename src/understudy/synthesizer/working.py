@@ -19,6 +19,7 @@ from pathlib import Path
 from understudy.errors import UsageError
 from understudy.mechanisms.registry import keeps_checkpoints
 from understudy.privacy.training.keeper import write_durably
+from understudy.release.folder import MANIFEST
 from understudy.release.statement import digest_of
 from understudy.synthesizer.design import Copies, Design
 
@@ -110,6 +111,7 @@ class Working:
         if path.is_symlink() or not (path / _NOTES).is_file():
             fix = "Run without --resume, or name the output of the run that was interrupted."
             raise UsageError(f"output {str(target)!r}", "has no interrupted run beside it.", fix)
+        _check_own(path)
         found = cls(path, None, _locked(path))
         try:
             found.begun = _read(path / _NOTES)
@@ -118,6 +120,11 @@ class Working:
             found.let_go()
             raise
         return found
+
+    def complete_folders(self) -> list[Path]:
+        """Releases of this output that are complete but were not put in place."""
+        name = self.path.name.removesuffix(".working")
+        return sorted(one for one in self.path.parent.glob(f"{name}.*.partial") if (one / MANIFEST).is_file())
 
     @property
     def ledger_path(self) -> Path:
@@ -149,6 +156,14 @@ class Working:
         """Removes the folder: the release is complete, or nothing was charged."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.let_go()
+
+
+def _check_own(path: Path) -> None:
+    """Raises unless the folder belongs to whoever runs this, and to nobody else."""
+    facts = path.lstat()
+    if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+        rule = "belongs to somebody else, or others may use it."
+        raise UsageError(f"folder {str(path)!r}", rule, "A run is continued by its owner, from a folder of mode 0700.")
 
 
 def _locked(path: Path) -> int:

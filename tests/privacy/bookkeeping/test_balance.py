@@ -122,3 +122,26 @@ def test_amounts_are_printed_to_the_last_unit() -> None:
     assert in_full(Cost(epsilon=UNIT, rho=1, delta=10**9)) == "ε = 1, ρ = 0.000000000001, δ = 1e-9"
     assert in_full(Cost()) == "ε = 0"
     assert in_full(Cost(epsilon=10**18 - 1)) == "ε = 999999.999999999999"
+
+
+def test_exact_laws_speak_for_their_own_price_only() -> None:
+    budget = Budget(0.1, 1e-9)
+    price = budget.cost("concentrated").rho * 21 // 20
+    variances = (Fraction(UNIT, 2 * price),)
+    require_claim(Cost(rho=price), budget, variances)
+    with pytest.raises(UsageError, match="does not give the claimed"):
+        require_claim(Cost(rho=price), budget)
+    with pytest.raises(UsageError, match="does not give the claimed"):
+        require_claim(Cost(rho=price * 11 // 10), budget, variances)
+    with pytest.raises(UsageError, match="does not give the claimed"):
+        require_claim(Cost(rho=price, delta=1), budget, variances)
+
+
+def test_the_largest_request_passes_where_exact_laws_buy_more() -> None:
+    cap = Budget(1.0, 1e-6)
+    balance = Balance.opened(cap, "concentrated")
+    alone = cap.cost("concentrated", balance.limit.delta).rho
+    found = balance.largest(Cost(rho=2 * alone), cap)
+    assert found is not None
+    told = Budget(found.epsilon / UNIT, 1e-6)
+    assert 1.9 * told.cost("concentrated").rho < balance.left.rho

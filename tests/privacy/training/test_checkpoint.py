@@ -13,6 +13,7 @@ from understudy.codec.table_codec import TableCodec
 from understudy.counts.frame_source import FrameTable
 from understudy.errors import LedgerError, UsageError
 from understudy.marginals.answer import Course
+from understudy.marginals.clique import Clique
 from understudy.mechanisms.deep.dpwgan import DpWgan
 from understudy.mechanisms.deep.wgan import WganTrainer
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
@@ -151,3 +152,11 @@ def test_a_trainer_that_cannot_be_put_back_keeps_nothing() -> None:
     trainee = Trainee(4, Course(64, 3, Fraction(2), Fraction(1, 2)), 64)
     with pytest.raises(UsageError, match="cannot be put back"):
         _curator(table, schema, NoNoise(), Kept()).train(trainee, PRICE)
+
+
+def test_a_run_that_can_be_continued_asks_for_nothing_else() -> None:
+    schema = tables.small()
+    curator = _curator(tables.some_rows(schema, 20, seed=1), schema, NoNoise(), Kept())
+    with pytest.raises(UsageError, match="one training and for nothing else"):
+        curator.measure([Clique(("age",))], Cost(epsilon=PRICE.epsilon // 10))
+    assert curator.charges == []

@@ -40,6 +40,7 @@ __all__ = ["FAILURE_SHARE", "Balance", "Composition", "in_full", "require_claim"
 
 Composition = Literal["basic", "concentrated"]
 FAILURE_SHARE = Fraction(1, 10)
+_ROUNDING = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,10 @@ class Balance:
         return Cost(epsilon=min(epsilon, self.cap.epsilon), delta=self.cap.delta - self.limit.delta + self.spent.delta)
 
     def largest(self, cost: Cost, budget: Budget) -> Cost | None:
-        """The largest (ε, δ) that a run like this one could still claim, in units; None if no run fits any more.
+        """About the largest (ε, δ) that a run like this one could still claim, in units; None if no run fits any more.
 
-        In the concentrated composition δ stays as asked for, and so does the part of it set aside for failing steps.
+        Exactly, unless exact laws let the run spend more ρ than its claim alone does. In the concentrated composition δ
+        stays as asked for, and so does the part of it set aside for failing steps.
         """
         left = self.left
         if self.composition == "basic":
@@ -111,8 +113,17 @@ class Balance:
             epsilon = math.isqrt(2 * UNIT * left.rho)
         else:
             pure = Fraction(cost.epsilon, budget.epsilon_units)
-            epsilon = _largest_epsilon(left.rho, budget.delta_units - failure, budget.epsilon_units, pure)
+            room = math.floor(left.rho * min(Fraction(1), Fraction(_rho_alone(cost, budget), cost.rho)))
+            epsilon = _largest_epsilon(room, budget.delta_units - failure, budget.epsilon_units, pure)
         return Cost(epsilon=min(epsilon, budget.epsilon_units), delta=budget.delta_units) if epsilon else None
+
+    def largest_in_words(self, cost: Cost, budget: Budget) -> str | None:
+        """The same to the last unit, as text; "about" where exact laws are summed, whose factor moves with ε."""
+        largest = self.largest(cost, budget)
+        if largest is None:
+            return None
+        by_exact_laws = self.composition == "concentrated" and cost.rho > _rho_alone(cost, budget)
+        return ("about " if by_exact_laws else "") + in_full(largest)
 
 
 def require_claim(cost: Cost, budget: Budget, variances: tuple[Fraction, ...] = ()) -> None:
@@ -138,6 +149,13 @@ def require_claim(cost: Cost, budget: Budget, variances: tuple[Fraction, ...] = 
         raise UsageError("charge", f"a cost of {in_full(cost)} does not give the claimed {claimed}.")
 
 
+def _rho_alone(cost: Cost, budget: Budget) -> int:
+    """Units of ρ that the claim allows beside the ε and δ of the cost, unless exact laws are summed."""
+    if not cost.rho:
+        return 0
+    return budget.cost("concentrated", cost.delta, pure=min(cost.epsilon, budget.epsilon_units - 1)).rho
+
+
 def _holds_beside(cost: Cost, budget: Budget) -> bool:
     """Whether pure ε and the ε of ρ add up to the claim (proof in `cost.py`)."""
     if cost.epsilon >= budget.epsilon_units:
@@ -146,6 +164,9 @@ def _holds_beside(cost: Cost, budget: Budget) -> bool:
 
 
 def _holds_exactly(cost: Cost, budget: Budget, variances: tuple[Fraction, ...]) -> bool:
+    bought = sum((Fraction(UNIT) / (2 * variance) for variance in variances), Fraction(len(variances)))
+    if cost.delta or cost.rho > bought * (1 + _ROUNDING):  # other answers than these would be paid by it
+        return False
     found = tight_epsilon(variances, Fraction(budget.delta_units, DELTA_UNIT)) if variances else None
     return found is not None and Fraction(found) <= Fraction(budget.epsilon_units - cost.epsilon, UNIT)
 

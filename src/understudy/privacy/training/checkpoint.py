@@ -15,9 +15,11 @@ together have the law of an uninterrupted run's, whose price was charged, provid
 most what was recorded. Proof, by induction over the recorded checkpoints: the ledger takes one sequence of them for a
 charge, with rising steps, each made from the one before (`bookkeeping/hold.py`: only the holder may add to it, and only
 from the newest may it be continued). Given the recorded ones, the steps up to the next one are drawn anew at every
-attempt, and whether an attempt is interrupted does not depend on its own coins and noise; so the attempt that gets
-through has the law of an attempt that nobody could interrupt. The release follows from the last checkpoint, the
-schema and the recorded seed of drawing rows, so an interruption while it is written changes nothing.
+attempt. Assume that whether an attempt is interrupted does not depend on its own coins and noise; then the attempt
+that gets through has the law of an attempt that nobody could interrupt. (A machine so short of memory that it stops
+large batches, or a time limit that does, would break the assumption: give the run room before it is continued.) The
+release follows from the last checkpoint, the schema and the recorded seed of drawing rows, so an interruption while it
+is written changes nothing.
 
 The proviso is about working memory. A checkpoint is written to a temporary file, made durable, renamed, and only then
 recorded: for that moment, and in the memory of the process, there are steps that may be lost. Somebody who reads them,
