@@ -11,7 +11,7 @@ from tests.cli.terminal import run
 
 COMMANDS = [
     *("demo", "methods", "schema", "plan", "leafsize", "synthesize", "sample", "label"),
-    *("verify", "evaluate", "compare", "pool", "ledger"),
+    *("verify", "metrics", "evaluate", "compare", "pool", "ledger"),
 ]
 OPTIONS = {
     ("demo",): ["--out", "--private"],
@@ -23,7 +23,7 @@ OPTIONS = {
     ],
     ("synthesize",): [
         *("--schema", "--method", "--epsilon", "--delta", "--out", "--rows", "--copies", "--copies-mode"),
-        *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory"),
+        *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory", "--resume"),
     ],
     ("sample",): ["--rows", "--seed", "--where", "--out", "--excel-safe", "--copy"],
     ("label",): ["--seed", "--out", "--excel-safe", "--copy", "--keep"],
@@ -32,6 +32,7 @@ OPTIONS = {
         *("--svg", "--simulate", "--seed", "--json"),
     ],
     ("verify",): [],
+    ("metrics",): ["--json"],
     ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose"],
     ("compare",): [
         *(
@@ -43,6 +44,8 @@ OPTIONS = {
             "--copies",
             "--copies-mode",
             "--metric",
+            "--set",
+            "--formula",
             "--rows",
         ),
         *(

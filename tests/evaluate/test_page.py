@@ -8,11 +8,12 @@ from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from tests.report.test_html import PAYLOADS, Tree
 from understudy.evaluate import Evaluation, evaluate
 from understudy.evaluate.page import MOST_ROWS, build_report
+from understudy.evaluate.regression.regression import Regression
 from understudy.report.html import render_page
 from understudy.report.page import Page, Points, Table
 from understudy.schema import Category, Integer, Schema, Unit
 
-METRICS = ["marginals", "correlations", "rules", "disclosure", "regression"]
+METRICS = ["marginals", "correlations", "rules", "disclosure", Regression()]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from understudy.cli import demo, ledger, methods, plan, sample, schema, synthesize, verify
-from understudy.cli.analysis import compare, evaluate, label, leafsize, pool
+from understudy.cli.analysis import compare, evaluate, label, leafsize, metrics, pool
 from understudy.cli.console import show_error
 
 __all__ = ["app", "main"]
@@ -27,6 +27,7 @@ ORDER = (
     "sample",
     "label",
     "verify",
+    "metrics",
     "evaluate",
     "compare",
     "pool",
@@ -60,6 +61,7 @@ app.command("synthesize", short_help="Make a release folder from a private table
 app.command("sample", short_help="More rows out of a release, free of charge.")(sample.sample)
 app.command("label", short_help="Private columns for records of your own, free of charge.")(label.label)
 app.command("verify", short_help="Check a release folder without private data.")(verify.verify)
+app.command("metrics", short_help="Every comparison: question, scores, options.")(metrics.metrics)
 app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE.")(evaluate.evaluate)
 app.command("compare", short_help="Which method, at which ε? NOT FOR RELEASE.")(compare.compare)
 app.command("pool", short_help="Estimates with honest intervals from a release.")(pool.pool)

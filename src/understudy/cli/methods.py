@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Json
+from understudy.cli.options import Json, default_text
 
 if TYPE_CHECKING:
     from understudy.mechanisms.registry import Description
@@ -48,12 +48,8 @@ def _show(place: Shell, method: "Description") -> None:
     ]
     place.table(["", ""], facts)
     if method.options:
-        rows = [[option.name, option.kind, _shown(option.default), option.help] for option in method.options]
+        rows = [[option.name, option.kind, default_text(option.default), option.help] for option in method.options]
         place.table(["--set", "value", "default", "meaning"], rows)
-
-
-def _shown(default: object) -> str:
-    return "none" if default is None else str(default)
 
 
 def _document(method: "Description") -> dict[str, object]:

@@ -30,6 +30,7 @@ __all__ = [
     "Seed",
     "Settings",
     "Table",
+    "default_text",
     "memory_bytes",
     "pairs",
     "require_absent",
@@ -69,6 +70,17 @@ Seed = Annotated[int | None, typer.Option("--seed", help="Same seed, same rows f
 _UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _BINARY = {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?", re.IGNORECASE)
+
+
+def default_text(default: object) -> str:
+    """The default of an option, as the tables of methods and metrics show it.
+
+    >>> default_text(None), default_text(()), default_text(("a", "b")), default_text(0.5)
+    ('none', 'none', 'a, b', '0.5')
+    """
+    if isinstance(default, tuple):
+        default = ", ".join(map(str, default))
+    return "none" if default is None or default == "" else str(default)
 
 
 def memory_bytes(text: str | None) -> int | None:

@@ -12,6 +12,7 @@ from understudy.evaluate.propensity.specks import Specks
 from understudy.evaluate.regression.ci_overlap import IntervalOverlap
 from understudy.evaluate.regression.prediction import Prediction
 from understudy.evaluate.regression.regression import Regression
+from understudy.evaluate.score import Scale
 from understudy.evaluate.tables.chi_square import ChiSquare
 from understudy.evaluate.tables.correlations import Correlations
 from understudy.evaluate.tables.crosstab import CrosstabDistance
@@ -19,9 +20,10 @@ from understudy.evaluate.tables.disclosure import Disclosure
 from understudy.evaluate.tables.marginals import Marginals
 from understudy.evaluate.tables.rules import RulesBroken
 from understudy.evaluate.tables.slopes import Slopes
-from understudy.mechanisms.options.text import hints_of, read_options
+from understudy.mechanisms.options.text import hints_of, read_options, spelled
+from understudy.mechanisms.registry import Option
 
-__all__ = ["metric", "names"]
+__all__ = ["MetricDescription", "describe", "metric", "names"]
 
 _ALL: tuple[type[Metric], ...] = (
     Marginals,
@@ -41,6 +43,16 @@ _ALL: tuple[type[Metric], ...] = (
 _KINDS: dict[str, type[Metric]] = {kind.name: kind for kind in _ALL}
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class MetricDescription:
+    """What a person needs to know to pick a metric."""
+
+    name: str
+    question: str
+    scales: tuple[Scale, ...]
+    options: tuple[Option, ...]
+
+
 def names() -> tuple[str, ...]:
     """All metric names, in the order a report shows them."""
     return tuple(_KINDS)
@@ -53,8 +65,22 @@ def metric(name: str, options: Mapping[str, object] | None = None) -> Metric:
         UsageError: for an unknown metric or option, with the closest known one, or a value that does not fit.
     """
     kind = _kind(name)
-    hints = hints_of(kind, dataclasses.fields(cast(type[Marginals], kind)))
-    return kind(**read_options(f"metric {name}", hints, options or {}))
+    return kind(**read_options(f"metric {name}", hints_of(kind, _fields(kind)), options or {}))
+
+
+def describe(name: str) -> MetricDescription:
+    """Question, scores and options of a metric."""
+    kind = _kind(name)
+    hints = hints_of(kind, _fields(kind))
+    options = tuple(
+        Option(field.name, spelled(hints[field.name]), field.default, str(field.metadata.get("help", "")))
+        for field in _fields(kind)
+    )
+    return MetricDescription(name, kind.question, kind.scales, options)
+
+
+def _fields(kind: type[Metric]) -> tuple[dataclasses.Field[object], ...]:
+    return dataclasses.fields(cast(type[Marginals], kind))
 
 
 def _kind(name: str) -> type[Metric]:

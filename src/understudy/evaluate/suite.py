@@ -119,6 +119,9 @@ def chosen_metrics(
     if formula is not None and not fitted:
         rule = f"is for {' and '.join(FITTED)}, and none of them asks for one."
         raise UsageError("formula", rule, "Ask for one of them by name, or drop the formula.")
+    if metrics is not None and formula is None and fitted:
+        fix = 'Give formula, for example "income ~ age + sex".'
+        raise UsageError(f"metric {fitted[0]!r}", "fits a model, and none is given.", fix)
     found: list[Metric] = []
     for one in wanted:
         if not isinstance(one, str):

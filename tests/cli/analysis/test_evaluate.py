@@ -50,6 +50,13 @@ def test_tables_with_a_schema(place: Workspace, tmp_path: Path) -> None:
     assert document["metrics"][0]["scores"][0]["value"] == 0
 
 
+def test_a_page_says_where_its_numbers_are(place: Workspace, tmp_path: Path) -> None:
+    found = run("evaluate", place.table, place.release, "-o", tmp_path / "report.html", "--metric", "rules")
+    assert f"Confidential report: {tmp_path / 'report.html'}" in found.words
+    assert f"Confidential numbers behind it: {tmp_path / 'report-numbers'}" in found.words
+    assert (tmp_path / "report-numbers" / "evaluation.json").is_file()
+
+
 def test_nothing_is_written_into_a_release(place: Workspace) -> None:
     before = listing(place.release)
     for name in ("new", "model/new"):
@@ -70,6 +77,8 @@ def test_nothing_is_written_into_a_release(place: Workspace) -> None:
         (("--metric", "rules", "--set", "pmse.draws=3"), "not asked for"),
         (("--seed", "-1"), "seed"),
         (("--metric", "rules", "--formula", "income ~ age"), "is for regression and ci_overlap"),
+        (("--metric", "regression"), "metric 'regression': fits a model, and none is given. Give formula"),
+        (("--metric", "ci_overlap", "--set", "ci_overlap.level=0.9"), "fits a model, and none is given."),
     ],
 )
 def test_bad_options(place: Workspace, tmp_path: Path, more: tuple[str, ...], words: str) -> None:

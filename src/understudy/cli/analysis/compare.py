@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.analysis.evaluate import FormulaText, MetricSettings, metric_options
+from understudy.cli.analysis.evaluate import NAMES, FormulaText, MetricSettings, metric_options
 from understudy.cli.console import Debug, Quiet, Shell, shell, show_error
 from understudy.cli.options import (
     Copies,
@@ -37,7 +37,10 @@ Methods = Annotated[
 ]
 Epsilons = Annotated[list[float], typer.Option("--epsilon", help="Privacy budget ε; repeat the option.")]
 Repeats = Annotated[int, typer.Option("--repeats", help="Runs of each method at each ε.")]
-Metrics = Annotated[list[str] | None, typer.Option("--metric", help="What to score; repeat the option.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option("--metric", help=f"What to score (by default marginals and specks); repeat for more: {NAMES}."),
+]
 StudyPlace = Annotated[
     Path, typer.Option("--out", "-o", help="The study's folder; an unfinished one is taken up again.")
 ]

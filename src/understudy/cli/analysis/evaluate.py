@@ -13,13 +13,24 @@ if TYPE_CHECKING:
     from understudy.evaluate import Evaluation
     from understudy.schema import Schema
 
-__all__ = ["FormulaText", "MetricSettings", "evaluate", "metric_options", "show_evaluation"]
+__all__ = ["NAMES", "FormulaText", "MetricSettings", "evaluate", "metric_options", "show_evaluation"]
 
 First = Annotated[str, typer.Argument(metavar="REAL", help="The private table. Real table and release may be swapped.")]
 Second = Annotated[str, typer.Argument(metavar="RELEASE", help="A release folder, or a synthetic table with --schema.")]
-Folder = Annotated[Path, typer.Option("--out", "-o", help="Report to write: NAME.html, or a folder; must not exist.")]
+Folder = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="A new NAME.html, with its numbers in NAME-numbers/; or a new folder for both."),
+]
 SchemaOption = Annotated[Path | None, typer.Option("--schema", help="What both tables may contain; a release has it.")]
-MetricNames = Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; repeat for more.")]
+NAMES = (
+    "marginals, crosstab_l1, specks, pmse, nist, chi2, slopes, correlations, regression, ci_overlap, prediction, "
+    "rules, disclosure"
+)
+"""Written out, so that the help page need not load the metrics."""
+MetricNames = Annotated[
+    list[str] | None,
+    typer.Option("--metric", help=f'Only this metric; repeat for more: {NAMES}. See "understudy metrics".'),
+]
 MetricSettings = Annotated[
     list[str] | None, typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="Option of a metric.")
 ]
@@ -103,3 +114,7 @@ def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, ver
         times = [[name, f"{seconds:.1f}"] for name, seconds in evaluation.seconds.items()]
         place.table(["metric", ">seconds"], times)
     place.line(f"Confidential report: {folder}")
+    if folder.suffix.lower() == ".html":
+        from understudy.evaluate.store import numbers_beside
+
+        place.line(f"Confidential numbers behind it: {numbers_beside(folder)}")

@@ -44,15 +44,15 @@ def read_options(whose: str, hints: Mapping[str, object], given: Mapping[str, ob
 
 
 def spelled(hint: object) -> str:
-    """The type of an option in words, as "a whole number or none"."""
+    """The type of an option in words, as "a whole number or none"; kinds that no text stands for are left out."""
     parts = []
     for kind in _alternatives(hint):
         if typing.get_origin(kind) is typing.Literal:
             parts += [str(choice) for choice in typing.get_args(kind)]
         elif typing.get_origin(kind) is tuple:
             parts.append("words with commas between them")
-        else:
-            parts.append(_WORDS.get(kind, str(kind)))
+        elif kind in _WORDS:
+            parts.append(_WORDS[kind])
     return " or ".join(parts)
 
 

@@ -1,0 +1,65 @@
+"""`understudy metrics`: every comparison with its question, scores and options."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.options import Json, default_text
+
+if TYPE_CHECKING:
+    from understudy.evaluate.registry import MetricDescription
+
+__all__ = ["metrics"]
+
+BETTER = {"lower": "lower", "higher": "higher", "none": "neither"}
+
+
+def metrics(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show one metric in full, with its scores and options.")
+    ] = None,
+    *,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Lists the metrics of evaluate and compare, or shows one: question, scores, options."""
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.evaluate.registry import describe, names
+
+        found = [describe(each) for each in (names() if name is None else [name])]
+        if as_json:
+            place.json({"metrics": [_document(each) for each in found]})
+        elif name is None:
+            place.table(["metric", "question"], [[each.name, each.question] for each in found])
+            place.note('"understudy metrics NAME" shows scores and options.')
+        else:
+            _show(place, found[0])
+
+
+def _show(place: Shell, metric: "MetricDescription") -> None:
+    place.table(["", ""], [("metric", metric.name), ("question", metric.question)])
+    scores = [[scale.name, scale.meaning, BETTER[scale.direction]] for scale in metric.scales]
+    place.table(["score", "meaning", "better"], scores)
+    if metric.options:
+        rows = [
+            [f"{metric.name}.{option.name}", option.kind, default_text(option.default), option.help]
+            for option in metric.options
+        ]
+        place.table(["--set", "value", "default", "meaning"], rows)
+
+
+def _document(metric: "MetricDescription") -> dict[str, object]:
+    return {
+        "name": metric.name,
+        "question": metric.question,
+        "scores": [
+            {"name": scale.name, "meaning": scale.meaning, "better": BETTER[scale.direction], "best": scale.best}
+            for scale in metric.scales
+        ],
+        "options": [
+            {"name": option.name, "value": option.kind, "default": option.default, "help": option.help}
+            for option in metric.options
+        ],
+    }
