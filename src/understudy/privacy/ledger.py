@@ -15,8 +15,7 @@ A run that was interrupted may be continued under its charge while nothing was r
 time, and from the newest state that it kept (`bookkeeping/hold.py`). Continuing is a line of its own, free of charge.
 
 Nothing in a ledger comes from rows: names, prices and times are fixed before they are read. How a run went on and ended
-is noted with the date alone (and the digest of a state, made of noisy answers), and stays out of the extracts that go
-into releases.
+is noted with the date alone (and a digest of noisy answers), and stays out of the extracts that go into releases.
 """
 
 import os
@@ -120,7 +119,8 @@ class Ledger:
         opening = _opening(dataset, cap, composition, failure_share)
         with writing(self.path, self._wait) as store:
             if store.opening(dataset):
-                raise UsageError(f"dataset {dataset!r}", "is in this ledger already.", "Choose another name.")
+                fix = f"See `understudy ledger show {self.path}`. Another name for a table is a second, unknown budget."
+                raise UsageError(f"dataset {dataset!r}", "is in this ledger already, and its cap stands.", fix)
             store.append(_tied(opening, store, NOTHING_BEFORE))
 
     def charge(

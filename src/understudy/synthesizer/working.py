@@ -96,7 +96,9 @@ class Working:
         """
         path = working_place(target)
         if path.exists() or path.is_symlink():
-            fix = "Continue it with --resume, free of charge, or delete that folder: its charge stands all the same."
+            record = "this folder is their only record" if (path / _LEDGER).exists() else "the ledger keeps them"
+            fix = "Continue it with --resume, free of charge. If you delete the folder instead, its ε and δ are spent "
+            fix += f"all the same: {record}."
             raise UsageError(f"output {str(target)!r}", f"an interrupted run is waiting in {str(path)!r}.", fix)
         return cls(path)
 
