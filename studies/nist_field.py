@@ -24,7 +24,7 @@ from studies.writing import Form, StudyPage, run_as_script
 
 __all__ = ["study"]
 
-REPEATS = 20
+REPEATS = 12
 
 
 def study(form: Form) -> Path:

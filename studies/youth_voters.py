@@ -32,7 +32,11 @@ from understudy.privacy.questions.node_aic import AIC_UNIT, node_aic
 
 __all__ = ["Job", "jobs", "study", "work", "write_page"]
 
-REPEATS = {"simulated": 12, "cps": 12}
+TABLES = ("simulated", "cps")
+REPEATS, EARLIER_REPEATS = 12, 24
+"""The paper of 2020 has 10 repeats, that of 2019 has 24."""
+EARLIER = ("Laplace", "AIC-2", "AIC-3", "AIC-2 equal", "AIC-3 equal", "RP-2")
+"""Systems of the paper of 2019."""
 HOUR = 3600
 DEARER = 0.1
 """A difference of time within this share counts as none."""
@@ -68,15 +72,15 @@ def work(job: Job) -> Record:
 
 def jobs(form: Form) -> list[Job]:
     """Every release of the study, first repeats first."""
-    repeats = {"narrow": 2} if form.smoke else dict(REPEATS)
-    if form.data is None:
-        repeats.pop("cps", None)
+    tables = ("narrow",) if form.smoke else TABLES if form.data is not None else TABLES[:1]
+    first, more = form.pick(2, REPEATS), form.pick(2, EARLIER_REPEATS)
     return [
         Job(name, form.data, system, epsilon, repeat)
-        for name, times in repeats.items()
-        for repeat in range(times)
+        for name in tables
+        for repeat in range(max(first, more))
         for epsilon in EPSILONS
         for system in SYSTEMS
+        if repeat < (more if system in EARLIER else first)
     ]
 
 
@@ -125,12 +129,12 @@ def _design(truths: dict[str, Truth], found: Found) -> str:
     parts = []
     sets = next(iter(truths.values())).table.sets
     for name, truth in truths.items():
-        repeats = len(found[name, "Laplace", EPSILONS[0]])
+        repeats = [len(found[name, system, EPSILONS[0]]) for system in ("PrivBayes", "AIC-2")]
         cells = _possible(truth)
         parts.append(
             f"* **{truth.table.title}**: {truth.rows.count:,} rows, {len(truth.table.schema.names)} columns, "
-            f"{cells:,} possible cells, {len(truth.estimates)} coefficients; {repeats} repeats "
-            "(printed: 10 in 2020, 24 in 2019)."
+            f"{cells:,} possible cells, {len(truth.estimates)} coefficients; {repeats[0]} repeats of "
+            f"the systems of 2020 (printed: 10), {repeats[1]} of those of 2019 (printed: 24) and of Laplace."
         )
     return "\n".join(
         [

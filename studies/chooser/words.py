@@ -11,7 +11,7 @@ from studies.chooser.measuring import MEASURES
 from studies.chooser.rule import CASES, HEADER
 from studies.chooser.tables import Case
 from studies.runs import Record, spent_on
-from studies.writing import Form, estimate, table
+from studies.writing import Estimate, Form, estimate, table
 from understudy import plan
 
 __all__ = ["Grid", "write"]
@@ -24,6 +24,8 @@ MATTERS = {
     "triples": "three columns at a time",
     "SPECKS": "rows that cannot be told apart",
 }
+FEWEST = 3
+"""Tables from which an interval over tables is given."""
 Corner = tuple[str, float, float]
 
 
@@ -70,7 +72,8 @@ def write(form: Form, grid: Grid) -> Path:
     """Writes choosing.md."""
     parts = [
         "# Which method for which table",
-        "Made by `python -m studies.choosing --data FOLDER --out docs`; the numbers change a little with the noise.",
+        "Made by `make studies DATA=FOLDER`, or alone by `python -m studies.choosing --data FOLDER --out docs`; the "
+        "numbers change a little with the noise.",
     ]
     if form.smoke:
         parts.append("**Smoke form: one run of each, far too few to decide anything.**")
@@ -168,33 +171,44 @@ def _standing(grid: Grid) -> list[str]:
 
 def _rivals(grid: Grid) -> list[str]:
     """Each method's distance over that of auto's pick, by δ and ε, as a mean over tables."""
-    body = []
+    body, better, worse = [], list[str](), list[str]()
     for delta, epsilon in sorted({(corner[2], corner[1]) for corner in grid.corners}, reverse=True):
         here = [corner for corner in grid.corners if (corner[2], corner[1]) == (delta, epsilon)]
         for method in sorted({method for corner in here for method in grid.means(corner, "pairs")}):
-            cells = [_ratio(grid, here, method, measure) for measure in MEASURES]
-            body.append(["pure" if not delta else f"δ = {delta:g}", f"{epsilon:g}", method, *cells])
+            ratios = {measure: _ratio(grid, here, method, measure) for measure in MEASURES}
+            privacy = "pure" if not delta else f"δ = {delta:g}"
+            body.append([privacy, f"{epsilon:g}", method, *map(_written, ratios.values())])
+            for measure, found in ratios.items():
+                if found.repeats >= FEWEST and (found.high < 0 or found.low > 0):
+                    words = f"{method} in {MATTERS[measure]} ({privacy}, ε = {epsilon:g}: {_written(found)})"
+                    (better if found.high < 0 else worse).append(words)
     header = ("privacy", "ε", "method", *(MATTERS[measure] for measure in MEASURES))
     return [
         "## If `auto` had picked another method",
         "Distance of a method over that of the method that `auto` picks: geometric mean over the tables where both ran "
         "and the pick is another one, with its 95 % interval over tables (Student's t of logarithms), and the number "
         "of tables. Below 1 the other method would have been better.",
+        f"Clearly better than the pick over these tables: {'; '.join(better) or 'none'}. Clearly worse in "
+        f"{len(worse)} of the cells below.",
         table(header, body),
     ]
 
 
-def _ratio(grid: Grid, corners: Sequence[Corner], method: str, measure: str) -> str:
+def _ratio(grid: Grid, corners: Sequence[Corner], method: str, measure: str) -> Estimate:
+    """Mean of the logarithm of the ratio, over tables."""
     logs = []
     for corner in corners:
         means, picked = grid.means(corner, measure), grid.picked(corner)
         if method in means and picked in means and method != picked and min(means[method], means[picked]) > 0:
             logs.append(math.log(means[method] / means[picked]))
-    if not logs:
+    return estimate(logs)
+
+
+def _written(found: Estimate) -> str:
+    if not found.repeats:
         return "—"
-    found = estimate(logs)
-    between = f" ({math.exp(found.low):.2f}–{math.exp(found.high):.2f})" if len(logs) > 1 else ""
-    return f"{math.exp(found.mean):.2f}{between}, {len(logs)}"
+    between = f" ({math.exp(found.low):.2f}–{math.exp(found.high):.2f})" if found.repeats >= FEWEST else ""
+    return f"{math.exp(found.mean):.2f}{between}, {found.repeats}"
 
 
 def _numbers(grid: Grid) -> list[str]:

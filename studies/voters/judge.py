@@ -56,7 +56,10 @@ class Judge:
     ) -> list[Comparison]:
         """Whether each of the first is below each of the second, at each ε."""
         return [
-            above(self.values(theirs, epsilon, measure), self.values(ours, epsilon, measure), self.margin(measure))
+            above(
+                *common(self.values(theirs, epsilon, measure), self.values(ours, epsilon, measure)),
+                margin=self.margin(measure),
+            )
             for epsilon in epsilons
             for ours in first
             for theirs in second
@@ -76,7 +79,7 @@ class Judge:
     def less_overall(self, first: Sequence[str], second: Sequence[str], *measures: str) -> list[Comparison]:
         """Whether each of the first is below each of the second in the mean over all ε (and measures)."""
         return [
-            above(self.over(theirs, measures), self.over(ours, measures), self.margin(measures[0]))
+            above(*common(self.over(theirs, measures), self.over(ours, measures)), margin=self.margin(measures[0]))
             for ours in first
             for theirs in second
         ]
@@ -90,7 +93,10 @@ class Judge:
     ) -> list[Comparison]:
         """Whether each of the first is within the margin of each of the second, at each ε."""
         return [
-            alike(self.values(ours, epsilon, measure), self.values(theirs, epsilon, measure), self.margin(measure))
+            alike(
+                *common(self.values(ours, epsilon, measure), self.values(theirs, epsilon, measure)),
+                margin=self.margin(measure),
+            )
             for epsilon in epsilons
             for ours in first
             for theirs in second
@@ -130,6 +136,12 @@ class Judge:
         low, high = (ratio * math.sqrt(freedom / float(stats.chi2.ppf(share, freedom))) for share in (0.975, 0.025))
         answer: Answer = "yes" if high < most else "no" if low > most else "open"
         return Comparison(Estimate(most - ratio, (high - low) / 2, len(values)), answer)
+
+
+def common(first: Sequence[float], second: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+    """The repeats that both systems have: repeats are numbered from 0 in either."""
+    both = min(len(first), len(second))
+    return first[:both], second[:both]
 
 
 @dataclass(frozen=True)
