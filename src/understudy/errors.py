@@ -21,6 +21,7 @@ __all__ = [
     "UnderstudyError",
     "UsageError",
     "nearest",
+    "size_text",
 ]
 
 
@@ -94,7 +95,8 @@ class ResourceError(UnderstudyError, MemoryError):
 
     def __init__(self, where: str, needed_bytes: int, limit_bytes: int, fix: str) -> None:
         self.needed_bytes, self.limit_bytes = needed_bytes, limit_bytes
-        super().__init__(f"{where}: needs about {needed_bytes:,} bytes, the limit is {limit_bytes:,}. {fix}")
+        sizes = f"needs about {size_text(needed_bytes)}, the limit is {size_text(limit_bytes)}"
+        super().__init__(f"{where}: {sizes}. {fix}")
 
 
 class ReleaseError(UnderstudyError, ValueError):
@@ -105,6 +107,20 @@ class ReleaseError(UnderstudyError, ValueError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def size_text(size: int) -> str:
+    """A number of bytes as people write it.
+
+    >>> size_text(500), size_text(64 * 1024**2), size_text(3 * 1024**3 // 2)
+    ('500 bytes', '64 MiB', '1.5 GiB')
+    """
+    value, unit = float(size), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:,.0f} {unit}" if unit == "bytes" or value == int(value) else f"{value:,.1f} {unit}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

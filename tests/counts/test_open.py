@@ -42,6 +42,8 @@ def test_anything_else_is_refused(data: object) -> None:
 
 
 def test_limits() -> None:
+    with pytest.raises(UsageError, match="must be at least 64 MiB, got 1 MiB"):
+        open_table(TABLE, people(), memory_bytes=2**20)
     for limits in ({"memory_bytes": 5}, {"threads": 0}, {"memory_bytes": -1}):
         with pytest.raises(UsageError):
             open_table(TABLE, people(), **limits)

@@ -1,4 +1,4 @@
-"""Every page about a method runs from top to bottom, by the rules of the tutorial's test."""
+"""Every page about a method runs from top to bottom, by the rules of the tutorial's test; so do some other pages."""
 
 import subprocess
 import sys
@@ -8,7 +8,8 @@ import pytest
 
 from tests.docs.test_tutorial import BLOCK, _require, _run, _steps
 
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "methods").glob("*.md"))
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [*sorted((DOCS / "methods").glob("*.md")), *(DOCS / f"{name}.md" for name in ("evaluate", "ledger", "pool"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -45,7 +45,7 @@ def test_marginal_is_size_guarded_and_checks_names():
     domain = Domain.of({f"c{i}": 100 for i in range(5)})
     with pytest.raises(ResourceError, match="fewer columns"):
         BlockModel.uniform(domain, (), 1.0).marginal(domain.everything())
-    with pytest.raises(UsageError, match="not part of the domain"):
+    with pytest.raises(UsageError, match="not a modelled column"):
         mixed_model().marginal(Clique(("z",)))
 
 
@@ -117,7 +117,7 @@ def test_condition_refuses_the_impossible():
     for code in (3, -1):
         with pytest.raises(UsageError, match="between 0 and 2"):
             model.condition({"b": np.array([code])})
-    with pytest.raises(UsageError, match="not part of the domain"):
+    with pytest.raises(UsageError, match="not a modelled column"):
         model.condition({"z": np.array([0])})
 
 

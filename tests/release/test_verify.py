@@ -24,6 +24,8 @@ def test_published_folders_are_accepted(full_folder: Path, plain_folder: Path) -
 
 def test_what_is_not_a_folder_is_a_finding(tmp_path: Path) -> None:
     assert verify_release(tmp_path / "nothing")[0].rule == "is not a folder."
+    (problem,) = verify_release(tmp_path)
+    assert problem.rule == "is not a release folder: no manifest.json."
 
 
 def _statement(folder: Path, change: Callable[[dict], object]) -> None:

@@ -56,7 +56,7 @@ app.command("demo", short_help="The whole way once, on a simulated table.")(demo
 app.command("methods", short_help="Every synthesizer: guarantee, needs, limits, source.")(methods.methods)
 app.add_typer(schema.app, name="schema", short_help="Draft and check what the table may contain.")
 app.command("plan", short_help="What a run would cost and need; no data.")(plan.plan)
-app.command("leafsize", short_help="Records a branch needs, for method rdt; no data.")(leafsize.leafsize)
+app.command("leafsize", short_help="Records a leaf needs, for method rdt; no data.")(leafsize.leafsize)
 app.command("synthesize", short_help="Make a release folder from a private table.")(synthesize.synthesize)
 app.command("sample", short_help="More rows out of a release, free of charge.")(sample.sample)
 app.command("label", short_help="Private columns for records of your own, free of charge.")(label.label)

@@ -17,7 +17,7 @@ from understudy.cli.options import (
     memory_bytes,
     pairs,
 )
-from understudy.errors import ResourceError
+from understudy.errors import ResourceError, size_text
 
 if TYPE_CHECKING:
     from understudy.mechanisms.mechanism import Plan
@@ -62,20 +62,24 @@ def plan(
         if as_json:
             place.json(_document(made))
         else:
-            _show(place, made, rows_hint)
+            _show(place, made, (epsilon, delta), rows_hint)
         if limit is not None and made.bytes > limit:
             raise ResourceError("plan", made.bytes, limit, "Raise --memory, choose another method or coarser bins.")
 
 
-def _show(place: Shell, plan: "Plan", rows_hint: int | None) -> None:
+def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: int | None) -> None:
     from understudy.mechanisms.forecast import ROWS_UNKNOWN
+    from understudy.privacy.cost import Budget, Cost
+
+    budget = Budget(*promised)
 
     rows = ROWS_UNKNOWN if rows_hint is None else rows_hint
     facts = [
         ["method", plan.method],
-        ["cost", str(plan.cost)],
+        ["promise", str(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))],
+        ["spent as", str(plan.cost)],
         ["cells to measure", f"{plan.cells:,}"],
-        ["memory", f"{_size(plan.bytes)} beyond the program itself"],
+        ["memory", f"{size_text(plan.bytes)} beyond the program itself"],
         ["time", f"about {plan.seconds:,.1f} CPU s for {rows:,} rows"],
     ]
     place.table(["", ""], facts, title="Plan (made without private data)")
@@ -119,20 +123,6 @@ def _document(plan: "Plan") -> dict[str, object]:
         "refused": plan.refused,
         "options": dict(plan.options),
     }
-
-
-def _size(size: int) -> str:
-    """A size in words.
-
-    >>> _size(500), _size(3 * 1024**2)
-    ('500 bytes', '3.0 MiB')
-    """
-    value, unit = float(size), "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:,.0f} {unit}" if unit == "bytes" else f"{value:,.1f} {unit}"
 
 
 def _number(value: float | None) -> str:

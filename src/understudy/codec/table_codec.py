@@ -151,7 +151,7 @@ class TableCodec:
 
     def _codec(self, name: str) -> CodeReader:
         if name not in self._codecs:
-            raise UsageError(f"column {name!r}", "has no codes.", nearest(name, self._codecs))
+            raise UsageError(f"column {name!r}", "is not a modelled column of the schema.", nearest(name, self._codecs))
         return self._codecs[name]
 
     def dtype(self, name: str) -> np.dtype[np.unsignedinteger]:

@@ -80,7 +80,8 @@ def _check_plans(tables: Tables, schema: Schema, settings: StudySettings) -> Non
         except InputError:
             raise
         except UsageError as error:
-            where = f"{one.name} at ε = {epsilon:g}, {error.problem.where}"
+            told = error.problem.where
+            where = f"{one.name} at ε = {epsilon:g}" + ("" if told == f"method {one.method}" else f", {told}")
             raise UsageError(where, error.problem.rule, error.problem.fix) from None
     if len(refused) == len(pairs):
         raise refused[0]

@@ -8,7 +8,7 @@ from understudy.counts.duckdb_source import DuckDBTable
 from understudy.counts.frame_source import FrameTable, is_frame
 from understudy.counts.header import SUFFIXES, Container, container_of
 from understudy.counts.source import PrivateTable
-from understudy.errors import InputError, UsageError
+from understudy.errors import InputError, UsageError, size_text
 from understudy.schema import Schema
 
 __all__ = ["DEFAULT_MEMORY_BYTES", "open_table"]
@@ -37,7 +37,8 @@ def open_table(
     """
     memory = DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes
     if memory < LEAST_MEMORY_BYTES:
-        raise UsageError("memory limit", f"must be at least {LEAST_MEMORY_BYTES:,} bytes, got {memory:,}.")
+        least, given = size_text(LEAST_MEMORY_BYTES), size_text(memory)
+        raise UsageError("memory limit", f"must be at least {least}, got {given}.")
     workers = min(MOST_THREADS, os.cpu_count() or 1) if threads is None else threads
     if workers < 1:
         raise UsageError("threads", f"must be at least 1, got {workers}.")

@@ -25,7 +25,7 @@ class Clique(tuple[str, ...]):
         """
         wanted = set(columns)
         for name in sorted(wanted - set(order)):
-            raise UsageError(f"column {name!r}", "is not part of the domain.", nearest(name, order))
+            raise UsageError(f"column {name!r}", "is not a modelled column of the schema.", nearest(name, order))
         return cls(name for name in order if name in wanted)
 
     def contains(self, other: Iterable[str]) -> bool:

@@ -19,6 +19,7 @@ from understudy.release.checks.files import check_expected, check_files
 from understudy.release.checks.page import check_page
 from understudy.release.checks.values import check_rows
 from understudy.release.config import RunConfig, read_config
+from understudy.release.folder import MANIFEST
 from understudy.release.measurements import read_measurements
 from understudy.release.release import data_name
 from understudy.release.statement import Statement
@@ -64,6 +65,9 @@ def verify_release(folder: str | Path) -> list[Problem]:
     place = Path(folder)
     if not place.is_dir():
         return [Problem(str(folder), "is not a folder.", "Name the folder that synthesize wrote.")]
+    if not (place / MANIFEST).is_file() and not (place / "statement.json").is_file():
+        rule = f"is not a release folder: no {MANIFEST}."
+        return [Problem(str(folder), rule, "Name the folder that synthesize wrote.")]
     findings = _Findings()
     findings.add("folder", lambda: check_files(place))
     schema = findings.read("schema.yaml", lambda: Schema.from_yaml(place / "schema.yaml"))

@@ -247,6 +247,16 @@ def test_options_are_checked(options):
         DpSyn(**options)
 
 
+def test_a_reserved_table_needs_a_share():
+    with pytest.raises(UsageError, match=r"'a×b' has no share below 1\. Write COLUMN:SHARE, for example a×b:0\.1"):
+        DpSyn(marginals="a×b", reserve="a×b")
+
+
+def test_the_refusal_without_a_list_names_every_way_to_give_one():
+    with pytest.raises(UsageError, match="marginals=pairs, or, for the challenge's table, --set preset=match3"):
+        DpSyn().run(door(rows_of(chain(5)), CHAIN, rho(1.0)), rho(1.0))
+
+
 def test_nothing_is_charged_without_a_price():
     curator = door(rows_of(chain(5)), CHAIN, Cost())
     with pytest.raises(UsageError):

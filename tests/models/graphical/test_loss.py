@@ -132,7 +132,7 @@ def test_a_measurement_becomes_a_noisy_table():
         (NoisyTable(Clique("ab"), np.zeros(2), 1.0, np.zeros(5, dtype=int)), "one group between 0 and 1"),
         (NoisyTable(Clique("ab"), np.zeros(2), 1.0, np.full(6, 2)), "one group between 0 and 1"),
         (NoisyTable(Clique("ab"), np.zeros(2), 1.0, np.full(6, -1)), "one group between 0 and 1"),
-        (NoisyTable(Clique("z"), np.zeros(2), 1.0), "not part of the domain"),
+        (NoisyTable(Clique("z"), np.zeros(2), 1.0), "not a modelled column"),
     ],
 )
 def test_malformed_tables_are_refused(table, message):

@@ -74,7 +74,7 @@ def test_condition_refuses_the_impossible():
     for code in (-1, 3):
         with pytest.raises(UsageError, match="between 0 and 2"):
             model.condition({"b": np.array([code])})
-    with pytest.raises(UsageError, match="not part of the domain"):
+    with pytest.raises(UsageError, match="not a modelled column"):
         model.condition({"z": np.array([0])})
 
 
@@ -82,7 +82,7 @@ def test_negative_rows_and_unknown_columns_are_refused():
     model, _ = fitted()
     with pytest.raises(UsageError, match="0 or more"):
         model.draw(-1, np.random.default_rng(0))
-    with pytest.raises(UsageError, match="not part of the domain"):
+    with pytest.raises(UsageError, match="not a modelled column"):
         model.marginal(Clique("z"))
 
 

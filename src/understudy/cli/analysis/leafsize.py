@@ -1,4 +1,4 @@
-"""`understudy leafsize`: how many records a branch needs before it is split, for a budget and a wanted precision."""
+"""`understudy leafsize`: how many records a leaf needs, for a budget and a wanted precision."""
 
 from collections.abc import Sequence
 from pathlib import Path

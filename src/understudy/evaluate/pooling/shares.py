@@ -116,7 +116,8 @@ def _answer(codec: TableCodec, transcript: Transcript, where: Mapping[str, str])
             candidates.append(_Answer(measurement, chosen.ravel()))
     if not candidates:
         rule = "was not measured: no released table holds these columns together."
-        fix = "Its error in the synthetic rows has no known bound; ask for a workload that contains it."
+        fix = "Use a method that measures it (nist_mst or dpsyn with these columns in marginals; aim if its rounds "
+        fix += "choose it), or count it in the rows, without an error bar."
         raise UsageError(f"share of {_words(where)}", rule, fix)
     # Chosen by public facts alone: the noise of the cells that are added up, then of the whole table.
     return min(candidates, key=lambda one: (one.measurement.law.variance * one.chosen.sum(), one.chosen.size))

@@ -196,8 +196,8 @@ class NistMst:
             raise UsageError(
                 f"method {self.name}",
                 "needs a public list of marginals.",
-                "Give marginals, for example --set 'marginals=sex×age:2, age×income', or pairs; "
-                "or give a public table with --public: the list is then taken from it.",
+                "Give --set 'marginals=sex×age:2, age×income' with your columns, --set marginals=pairs, or, for the "
+                "challenge's table, --set preset=match3; or a public table with --public, which gives the list.",
             )
         return MarginalList.of(self.marginals, domain)
 
@@ -256,7 +256,7 @@ def _total(answers: Sequence[Measurement]) -> float:
 def _notes(asked: _Asked, domain: Domain, threshold: float) -> tuple[str, ...]:
     wide = sum(domain.cells(table.clique) > asked.limits.table_cells for table in asked.tables)
     notes = [
-        f"{len(asked.tables):,} listed tables. Values with a noisy count below {threshold:g} σ are merged before "
+        f"Listed tables: {len(asked.tables):,}. Values with a noisy count below {threshold:g} σ are merged before "
         "the tables are measured: their cells are the most they can be."
     ]
     if wide:

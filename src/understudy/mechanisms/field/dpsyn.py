@@ -113,9 +113,18 @@ class DpSyn:
         for name, whole, least in (("most_values", self.most_values, 0), ("table_cells", self.table_cells, 1)):
             if type(whole) is not int or not least <= whole <= 2**27:
                 raise UsageError(name, f"must be a whole number from {least} to {2**27:,}, got {whole!r}.")
-        if self.reserve.strip() and sum(share for _, share in parse_tables(self.reserve)) >= 1.0:
-            raise UsageError("reserve", "the shares must add up to less than 1.", "Write them after colons.")
+        self._check_reserve()
         self._making()
+
+    def _check_reserve(self) -> None:
+        shares = parse_tables(self.reserve) if self.reserve.strip() else []
+        for names, share in shares:
+            if share >= 1.0:  # what a table without a number after it stands for
+                name = "×".join(names)
+                fix = f"Write COLUMN:SHARE, for example {name}:0.1; shares must add up to less than 1."
+                raise UsageError("reserve", f"{name!r} has no share below 1.", fix)
+        if math.fsum(share for _, share in shares) >= 1.0:
+            raise UsageError("reserve", "the shares must add up to less than 1.", "Write smaller numbers.")
 
     @property
     def pure_share(self) -> Fraction:
@@ -149,7 +158,7 @@ class DpSyn:
             self._making().bytes(domain, cells),
             seconds_for(facts, 3 * cells + self._making().cell_steps(domain, len(asked.tables), rows)),
             (
-                f"{len(asked.tables):,} listed tables in {len(asked.blocks):,} blocks. Rare values are merged before "
+                f"Listed tables: {len(asked.tables):,}, blocks: {len(asked.blocks):,}. Rare values are merged before "
                 "the tables are measured: their cells are the most they can be.",
                 f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
@@ -229,7 +238,8 @@ class DpSyn:
             raise UsageError(
                 f"method {self.name}",
                 "needs a public list of marginals.",
-                "Give marginals, for example --set 'marginals=sex×age:2, age×income; city×rent', or pairs.",
+                "Give --set 'marginals=sex×age:2, age×income; city×rent' with your columns, --set marginals=pairs, or, "
+                "for the challenge's table, --set preset=match3.",
             )
         texts = [text for text in _BLOCKS.findall(self.marginals) if text.strip()]
         lists = [MarginalList.of(text, domain) for text in texts]

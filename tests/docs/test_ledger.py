@@ -1,0 +1,25 @@
+"""The page about the ledger: the numbers of runs that it says a cap covers. (Its snippets run with the others.)"""
+
+from pathlib import Path
+
+from understudy.privacy.bookkeeping.balance import Balance, Composition
+from understudy.privacy.cost import Budget, Cost
+
+PAGE = " ".join((Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8").split())
+
+
+def _covered(composition: Composition, cost: Cost, budget: Budget) -> int:
+    balance, runs = Balance.opened(Budget(2.0, 1e-6), composition), 0
+    while True:
+        price = balance.price(cost, budget_epsilon=budget.epsilon_units, budget_delta=budget.delta_units)
+        balance = balance.after(price)
+        if not balance.is_within_limit():
+            return runs
+        runs += 1
+
+
+def test_what_a_cap_covers() -> None:
+    each = Budget(0.5, 1e-9)
+    basic = _covered("basic", each.cost("concentrated", 0), each)
+    concentrated = _covered("concentrated", each.cost("concentrated", 0), each)
+    assert f"`basic` covers {basic} runs at ε = 0.5 and δ = 1e-9; `concentrated` covers {concentrated} that" in PAGE
