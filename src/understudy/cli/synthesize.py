@@ -83,9 +83,7 @@ def synthesize(
                 resume=resume,
                 progress=progress,
             )
-        show_release(place, release, out)
-        if ledger is not None:
-            _show_account(place, release, ledger, resumed=resume)
+        show_release(place, release, out, ledger, resumed=resume)
 
 
 def _show_account(place: Shell, release: "Release", ledger: Path, *, resumed: bool) -> None:
@@ -130,13 +128,17 @@ def _require_agreement(ledger: Path | None, dataset: str | None) -> None:
         raise UsageError("--dataset", "names a dataset of a ledger.", "Give --ledger too.")
 
 
-def show_release(place: Shell, release: "Release", folder: Path) -> None:
+def show_release(
+    place: Shell, release: "Release", folder: Path, ledger: Path | None = None, *, resumed: bool = False
+) -> None:
     """What was made, from public facts alone."""
     statement = release.statement
     rows = ", ".join(f"{count:,}" for count in release.config.rows)
     place.line(f"Release: {folder} ({rows} synthetic rows, method {statement.method})")
     place.line(statement.promise)
     place.line(statement.odds)
+    if ledger is not None:
+        _show_account(place, release, ledger, resumed=resumed)
     if statement.left_out:
         place.note(f"Left out, not in the schema: {', '.join(statement.left_out)}.")
     if statement.ledger.dataset is None:
