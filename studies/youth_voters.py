@@ -9,8 +9,7 @@ import itertools
 import math
 import statistics
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -105,7 +104,7 @@ def write_page(page: StudyPage, todo: Sequence[Job], records: Sequence[Record]) 
         show(page, Judge(found, name, truth.rows.count), truth)
     judges = [(truth.table.title, Judge(found, name, truth.rows.count)) for name, truth in truths.items()]
     _data_rows(page, truths)
-    tally = [_claim_row(page, claim, judges) for claim in claims()]
+    tally = {f"[{claim.source}] {claim.printed}": _claim_row(page, claim, judges) for claim in claims()}
     _other_rows(page, truths, found)
     page.say(_reading(tally, truths, judges))
     return page.write()
@@ -164,16 +163,24 @@ def _design(truths: dict[str, Truth], found: Found) -> str:
     )
 
 
-def _reading(tally: Sequence[Sequence[str]], truths: dict[str, Truth], judges: Sequence[tuple[str, Judge]]) -> str:
+def _reading(tally: Mapping[str, Sequence[str]], truths: dict[str, Truth], judges: Sequence[tuple[str, Judge]]) -> str:
     """What the numbers have in common, with the numbers that say so."""
-    kinds = [{kind_of(one) for one in verdicts} for verdicts in tally]
-    same = Counter(kind.pop() if len(kind) == 1 else "not the same on both tables" for kind in kinds)
-    counts = Counter(kind_of(one) for verdicts in tally for one in verdicts)
+    kinds = {printed: {kind_of(one) for one in verdicts} for printed, verdicts in tally.items()}
+    groups: dict[str, list[str]] = {}
+    for printed, found in kinds.items():
+        groups.setdefault(next(iter(found)) if len(found) == 1 else "not the same on all tables", []).append(printed)
+    verdicts = [kind_of(one) for row in tally.values() for one in row]
     lines = [
         "## Reading",
-        f"Of {len(tally)} statements about methods, by table: "
-        + ", ".join(f"{count} {kind}" for kind, count in same.most_common())
-        + f". Of all {sum(counts.values())} verdicts {counts['not decided']} are left open.",
+        f"Of {len(tally)} statements about methods: "
+        + ", ".join(f"{len(names)} {kind}" for kind, names in sorted(groups.items(), key=lambda item: -len(item[1])))
+        + f". Of all {len(verdicts)} verdicts {verdicts.count('not decided')} are left open.",
+        "\n\n".join(
+            f"{kind.capitalize()}:\n\n" + "\n".join(f"* {name}" for name in groups[kind])
+            for kind in ("confirmed", "refuted", "not decided")
+            if kind in groups
+        )
+        + "\n\nWhat lies behind:\n",
     ]
     small = EPSILONS[0]
     for (title, judge), truth in zip(judges, truths.values(), strict=True):
@@ -193,10 +200,10 @@ def _reading(tally: Sequence[Sequence[str]], truths: dict[str, Truth], judges: S
         )
     lines.append(
         "* Intervals from synthetic sets know about rows and about differences between sets, but not about what "
-        "cutting at 0 does to all sets alike. That is why few of them cover the original coefficient here, fewer than "
-        "printed. The regression, the tests and SPECKS order the methods differently: no single number ranks them."
+        "cutting at 0 does to all sets alike, which may be why few of them cover the original coefficient here, fewer "
+        "than printed. The regression, the tests and SPECKS order the methods differently: no single number ranks them."
     )
-    return "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
+    return "\n\n".join(lines[:3]) + "\n" + "\n".join(lines[3:])
 
 
 def _quiet_share(truth: Truth) -> float:

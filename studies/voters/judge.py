@@ -102,6 +102,11 @@ class Judge:
             for theirs in second
         ]
 
+    def similar_overall(self, first: str, second: str, measure: str) -> Comparison:
+        """Whether two systems are within the margin in the mean over all ε."""
+        pair = common(self.over(first, (measure,)), self.over(second, (measure,)))
+        return alike(*pair, margin=self.margin(measure))
+
     def falls(self, systems: Sequence[str], measure: str) -> list[Comparison]:
         """Whether the measure falls from each ε to the next."""
         return [
