@@ -14,6 +14,8 @@ __all__ = ["show"]
 LATER = ("Laplace", "PrivBayes", "STEPS-2", "STEPS-3", "UH-2", "UH-3")
 EARLIER = ("Laplace", "AIC-2", "AIC-3", "RP-2")
 LOW, HIGH = EPSILONS[1], EPSILONS[3]
+SHOWN = 3.0
+"""Coefficients beyond this (nobody votes who is not registered) would squeeze all others into a point."""
 PRINTED_SIGNS = {
     "(intercept)": ("Y", "Y", "Y", "Y"),
     "age": ("N", "Y", "N", "Y"),
@@ -95,8 +97,14 @@ def _coefficients(page: StudyPage, judge: Judge) -> None:
     """Figure 4 of 2019 as points: original against synthetic coefficients of the first repeat."""
     for system, epsilon in CORNERS[2:]:
         found = judge.found[judge.table, system, epsilon][0].coefficients
-        points = tuple((one.real.value, one.synthetic.value) for one in found if one.synthetic is not None)
-        title = f"Coefficients of {system} at ε = {powers(epsilon)}, one repeat (2019, Figure 4): {judge.table}"
+        known = [one for one in found if one.synthetic is not None]
+        points = tuple(
+            (one.real.value, one.synthetic.value) for one in known if one.synthetic and abs(one.real.value) <= SHOWN
+        )
+        title = (
+            f"Coefficients of {system} at ε = {powers(epsilon)}, one repeat (2019, Figure 4): {judge.table}; "
+            f"{len(known) - len(points)} beyond ±{SHOWN:g} are left out"
+        )
         page.figure(f"{judge.table}-coefficients-{system.lower()}", Points(title, "original", "synthetic", points))
 
 
