@@ -28,7 +28,7 @@ def ran(folder: Path, output: Path, body: str = "pass", limits: Limits | None = 
     script = folder / "echo.py"
     script.write_text(ECHO.format(root=str(ROOT), body=body), encoding="utf-8")
     command = [sys.executable, str(script), str(folder), str(output)]
-    return run_adapter("echo", command, folder, output, variables={}, limits=limits or Limits(seconds=60))
+    return run_adapter("echo", command, folder, output, variables={}, limits=limits or Limits(seconds=600))
 
 
 def test_result_holds_times_memory_versions_and_rows(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_time_limit_ends_the_adapter(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory of a group is read from /proc")
 def test_memory_limit_ends_the_adapter(tmp_path: Path) -> None:
     body = "import time; held = bytearray(b'x') * (400 * 2**20); time.sleep(30)"
-    result = ran(job_folder(tmp_path / "in"), tmp_path / "out", body, Limits(seconds=60, memory_bytes=300 * 2**20))
+    result = ran(job_folder(tmp_path / "in"), tmp_path / "out", body, Limits(seconds=600, memory_bytes=300 * 2**20))
     assert "memory limit" in str(result["error"])
 
 

@@ -23,7 +23,7 @@ def test_every_snippet_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for _, _, kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         kinds.append(kind)
         if kind == "python":  # takes up the study of the first command
-            subprocess.run([sys.executable, "-c", text], check=True, timeout=120)
+            subprocess.run([sys.executable, "-c", text], check=True, timeout=600)
             continue
         command, *expected = text.replace("\\\n", " ").splitlines()
         shown = run(*shlex.split(command.removeprefix("$ understudy ")))

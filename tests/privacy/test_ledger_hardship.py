@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def _work(*arguments: object) -> dict[str, int | str]:
     command = [sys.executable, "-m", "tests.privacy.ledger_worker", *map(str, arguments)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
