@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Json, default_text
+from understudy.cli.options import OPTION_COLUMNS, Json, option_documents, option_rows
 
 if TYPE_CHECKING:
     from understudy.mechanisms.registry import Description
@@ -48,15 +48,10 @@ def _show(place: Shell, method: "Description") -> None:
     ]
     place.table(["", ""], facts)
     if method.options:
-        rows = [[option.name, option.kind, default_text(option.default), option.help] for option in method.options]
-        place.table(["--set", "value", "default", "meaning"], rows)
+        place.table(OPTION_COLUMNS, option_rows(method.options))
 
 
 def _document(method: "Description") -> dict[str, object]:
-    options = [
-        {"name": option.name, "value": option.kind, "default": option.default, "help": option.help}
-        for option in method.options
-    ]
     return {
         "name": method.name,
         "summary": method.summary,
@@ -65,5 +60,5 @@ def _document(method: "Description") -> dict[str, object]:
         "needs": method.needs,
         "limits": method.limits,
         "source": method.source,
-        "options": options,
+        "options": option_documents(method.options),
     }

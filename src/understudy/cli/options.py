@@ -1,15 +1,19 @@
 """Options that several commands share, and how their text becomes values."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.errors import UsageError
 
+if TYPE_CHECKING:
+    from understudy.mechanisms.options.text import Option
+
 __all__ = [
+    "OPTION_COLUMNS",
     "Copies",
     "CopiesMode",
     "Dataset",
@@ -32,6 +36,8 @@ __all__ = [
     "Table",
     "default_text",
     "memory_bytes",
+    "option_documents",
+    "option_rows",
     "pairs",
     "require_absent",
 ]
@@ -81,6 +87,19 @@ def default_text(default: object) -> str:
     if isinstance(default, tuple):
         default = ", ".join(map(str, default))
     return "none" if default is None or default == "" else str(default)
+
+
+OPTION_COLUMNS = ("--set", "value", "default", "meaning")
+
+
+def option_rows(options: "Iterable[Option]", prefix: str = "") -> list[list[str]]:
+    """The options of a method or metric as lines of a table: name, value, default, meaning."""
+    return [[prefix + one.name, one.kind, default_text(one.default), one.help] for one in options]
+
+
+def option_documents(options: "Iterable[Option]") -> list[dict[str, object]]:
+    """The same for JSON."""
+    return [{"name": one.name, "value": one.kind, "default": one.default, "help": one.help} for one in options]
 
 
 def memory_bytes(text: str | None) -> int | None:

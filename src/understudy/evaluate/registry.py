@@ -20,8 +20,7 @@ from understudy.evaluate.tables.disclosure import Disclosure
 from understudy.evaluate.tables.marginals import Marginals
 from understudy.evaluate.tables.rules import RulesBroken
 from understudy.evaluate.tables.slopes import Slopes
-from understudy.mechanisms.options.text import hints_of, read_options, spelled
-from understudy.mechanisms.registry import Option
+from understudy.mechanisms.options.text import Option, described, hints_of, read_options
 
 __all__ = ["MetricDescription", "describe", "metric", "names"]
 
@@ -71,12 +70,7 @@ def metric(name: str, options: Mapping[str, object] | None = None) -> Metric:
 def describe(name: str) -> MetricDescription:
     """Question, scores and options of a metric."""
     kind = _kind(name)
-    hints = hints_of(kind, _fields(kind))
-    options = tuple(
-        Option(field.name, spelled(hints[field.name]), field.default, str(field.metadata.get("help", "")))
-        for field in _fields(kind)
-    )
-    return MetricDescription(name, kind.question, kind.scales, options)
+    return MetricDescription(name, kind.question, kind.scales, described(kind, _fields(kind)))
 
 
 def _fields(kind: type[Metric]) -> tuple[dataclasses.Field[object], ...]:

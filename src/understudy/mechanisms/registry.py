@@ -26,7 +26,7 @@ from understudy.mechanisms.laplace import Laplace
 from understudy.mechanisms.mechanism import Mechanism, PublicFacts
 from understudy.mechanisms.mst import Mst
 from understudy.mechanisms.mwem import Mwem
-from understudy.mechanisms.options.text import hints_of, read_options, spelled
+from understudy.mechanisms.options.text import Option, described, hints_of, read_options
 from understudy.mechanisms.tree.random_partition import RandomPartition
 from understudy.mechanisms.tree.steps import Steps
 from understudy.mechanisms.tree.universal_histogram import UniversalHistogram
@@ -36,7 +36,6 @@ from understudy.schema import OpenCategory, Schema
 __all__ = [
     "GROUP",
     "Description",
-    "Option",
     "currency_for",
     "describe",
     "keeps_checkpoints",
@@ -71,16 +70,6 @@ _BUILT_IN: dict[str, type[Mechanism]] = {
     )
 }
 _GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "concentrated": "(ε, δ) through ρ-zCDP"}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Option:
-    """One option of a method, as `--set name=value` takes it."""
-
-    name: str
-    kind: str
-    default: object
-    help: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -143,10 +132,7 @@ def pure_share(method: Mechanism) -> Fraction:
 def describe(name: str) -> Description:
     """Guarantee, needs, limits, source and options of a method."""
     kind = _kind(name)
-    options = tuple(
-        Option(field.name, spelled(_hints(kind)[field.name]), field.default, str(field.metadata.get("help", "")))
-        for field in _fields(kind)
-    )
+    options = described(kind, _fields(kind))
     guarantee = " or ".join(_GUARANTEES[currency] for currency in kind.currencies)
     guarantee = "(ε, δ) through Rényi divergences" if spends_delta(kind) else guarantee
     return Description(name, kind.summary, guarantee, kind.currencies, kind.needs, kind.limits, kind.source, options)

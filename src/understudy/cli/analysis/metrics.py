@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Json, default_text
+from understudy.cli.options import OPTION_COLUMNS, Json, option_documents, option_rows
 
 if TYPE_CHECKING:
     from understudy.evaluate.registry import MetricDescription
@@ -43,11 +43,7 @@ def _show(place: Shell, metric: "MetricDescription") -> None:
     scores = [[scale.name, scale.meaning, BETTER[scale.direction]] for scale in metric.scales]
     place.table(["score", "meaning", "better"], scores)
     if metric.options:
-        rows = [
-            [f"{metric.name}.{option.name}", option.kind, default_text(option.default), option.help]
-            for option in metric.options
-        ]
-        place.table(["--set", "value", "default", "meaning"], rows)
+        place.table(OPTION_COLUMNS, option_rows(metric.options, f"{metric.name}."))
 
 
 def _document(metric: "MetricDescription") -> dict[str, object]:
@@ -58,8 +54,5 @@ def _document(metric: "MetricDescription") -> dict[str, object]:
             {"name": scale.name, "meaning": scale.meaning, "better": BETTER[scale.direction], "best": scale.best}
             for scale in metric.scales
         ],
-        "options": [
-            {"name": option.name, "value": option.kind, "default": option.default, "help": option.help}
-            for option in metric.options
-        ],
+        "options": option_documents(metric.options),
     }

@@ -10,11 +10,31 @@ from collections.abc import Iterable, Mapping
 
 from understudy.errors import UsageError, nearest
 
-__all__ = ["hints_of", "read_options", "spelled"]
+__all__ = ["Option", "described", "hints_of", "read_options", "spelled"]
 
 _WORDS: Mapping[object, str] = {
     int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"
 }  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a method or metric, as `--set` takes it."""
+
+    name: str
+    kind: str
+    default: object
+    help: str
+
+
+def described(kind: type, fields: Iterable[dataclasses.Field[object]]) -> tuple[Option, ...]:
+    """Those fields as options: name, type in words, default and help."""
+    kept = tuple(fields)
+    hints = hints_of(kind, kept)
+    return tuple(
+        Option(field.name, spelled(hints[field.name]), field.default, str(field.metadata.get("help", "")))
+        for field in kept
+    )
 
 
 def hints_of(kind: type, fields: Iterable[dataclasses.Field[object]]) -> dict[str, object]:
