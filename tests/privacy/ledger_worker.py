@@ -11,6 +11,8 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from understudy.errors import BudgetError, LedgerError, UnderstudyError
@@ -25,53 +27,52 @@ def charge(ledger: Ledger, run: str, note: str = "") -> None:
     ledger.charge("people", run=run, method="laplace", cost=COST, budget=PRICE, note=note)
 
 
-def race(path: str, processes: str, attempts: str) -> dict[str, int]:
-    """How many charges all processes were granted together."""
+def _racing(processes: int, work: Callable[[int], Sequence[int]]) -> tuple[list[int], int]:
+    """The numbers that forked processes come to, added up by place, and how many of the processes failed."""
     reader, writer = os.pipe()
-    for process in range(int(processes)):
+    for process in range(processes):
         if os.fork() == 0:
-            ledger, granted = Ledger.open(path), 0
-            for attempt in range(int(attempts)):
-                try:
-                    charge(ledger, f"{process}-{attempt}")
-                    granted += 1
-                except BudgetError:
-                    pass
-            os.write(writer, f"{granted}\n".encode())
+            os.write(writer, (" ".join(map(str, work(process))) + "\n").encode())
             os._exit(0)
-    exits = [os.wait()[1] for _ in range(int(processes))]
+    exits = [os.wait()[1] for _ in range(processes)]
     os.close(writer)
     with os.fdopen(reader) as told:
-        return {"granted": sum(map(int, told.read().split())), "failed": sum(status != 0 for status in exits)}
+        counts = [list(map(int, line.split())) for line in told]
+    return [sum(column) for column in zip(*counts, strict=True)], sum(status != 0 for status in exits)
+
+
+def race(path: str, processes: str, attempts: str) -> dict[str, int]:
+    """How many charges all processes were granted together."""
+
+    def charging(process: int) -> list[int]:
+        ledger, granted = Ledger.open(path), 0
+        for attempt in range(int(attempts)):
+            with suppress(BudgetError):
+                charge(ledger, f"{process}-{attempt}")
+                granted += 1
+        return [granted]
+
+    (granted,), failed = _racing(int(processes), charging)
+    return {"granted": granted, "failed": failed}
 
 
 def continue_all(path: str, processes: str, attempts: str) -> dict[str, int]:
     """How often racing processes took one run up, and how often they finished it."""
-    reader, writer = os.pipe()
-    for process in range(int(processes)):
-        if os.fork() == 0:
-            ledger, taken, finished = Ledger.open(path), 0, 0
-            for attempt in range(int(attempts)):
-                try:
-                    receipt = ledger.take_up("run", ledger.newest("run"))
-                    taken += 1
-                    mark = Mark(100 * attempt + process + 1, f"{process}" * 64)
-                    ledger.checkpoint("run", mark, holder=receipt.holder)
-                    ledger.finish("run", "released", holder=receipt.holder)
-                    finished += 1
-                except LedgerError:
-                    pass
-            os.write(writer, f"{taken} {finished}\n".encode())
-            os._exit(0)
-    exits = [os.wait()[1] for _ in range(int(processes))]
-    os.close(writer)
-    with os.fdopen(reader) as told:
-        counts = [list(map(int, line.split())) for line in told]
-    return {
-        "taken": sum(count[0] for count in counts),
-        "finished": sum(count[1] for count in counts),
-        "failed": sum(status != 0 for status in exits),
-    }
+
+    def continuing(process: int) -> list[int]:
+        ledger, taken, finished = Ledger.open(path), 0, 0
+        for attempt in range(int(attempts)):
+            with suppress(LedgerError):
+                receipt = ledger.take_up("run", ledger.newest("run"))
+                taken += 1
+                mark = Mark(100 * attempt + process + 1, f"{process}" * 64)
+                ledger.checkpoint("run", mark, holder=receipt.holder)
+                ledger.finish("run", "released", holder=receipt.holder)
+                finished += 1
+        return [taken, finished]
+
+    (taken, finished), failed = _racing(int(processes), continuing)
+    return {"taken": taken, "finished": finished, "failed": failed}
 
 
 def kill(path: str, marks: str, kills: str, order: str) -> dict[str, int]:

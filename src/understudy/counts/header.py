@@ -7,6 +7,7 @@ anything but paths, table names and column names.
 
 import glob
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -144,11 +145,12 @@ def _text_header(path: Path) -> Header:
 
 
 def _parquet_header(path: Path) -> Header:
-    try:
-        with pq.ParquetFile(path) as file:
-            return tuple((field.name, str(field.type)) for field in file.schema_arrow)
-    except (pa.ArrowException, ValueError, TypeError, KeyError, NotImplementedError):
-        pass  # the reader's own words may quote the file, so they are not chained
+    # The reader's own words may quote the file, so its errors are not chained.
+    with (
+        suppress(pa.ArrowException, ValueError, TypeError, KeyError, NotImplementedError),
+        pq.ParquetFile(path) as file,
+    ):
+        return tuple((field.name, str(field.type)) for field in file.schema_arrow)
     raise InputError(str(path), "is not a readable Parquet file (damaged, cut short, encrypted or another format).")
 
 
