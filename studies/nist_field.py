@@ -24,7 +24,7 @@ from studies.writing import Form, StudyPage, run_as_script
 
 __all__ = ["study"]
 
-REPEATS = 12
+REPEATS = 20
 
 
 def study(form: Form) -> Path:

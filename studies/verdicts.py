@@ -10,13 +10,14 @@ from scipy import stats
 
 from studies.writing import Estimate, estimate
 
-__all__ = ["RULE", "Answer", "Comparison", "above", "against", "alike", "count_of", "difference", "kind_of",
-           "range_of", "verdict"]  # fmt: skip
+__all__ = ["AT_MARGIN", "RULE", "Answer", "Comparison", "above", "against", "alike", "count_of", "difference",
+           "kind_of", "range_of", "verdict"]  # fmt: skip
 
 Answer = Literal["yes", "no", "same", "open"]
 CHANCE = 0.025
 KINDS = ("confirmed in part", "confirmed", "refuted", "mixed", "no difference", "a tie", "not decided",
          "cannot be checked", "cannot be compared", "a design choice")  # fmt: skip
+AT_MARGIN = "not decided: about as far apart as the margin"
 RULE = (
     "A comparison is decided by the 95 % interval of a difference, repeat by repeat: repeats share what varies beside "
     "the noise (data, random trees, samples of rows), and noise is always new. It agrees or contradicts when the "
@@ -26,7 +27,8 @@ RULE = (
     "(binomial), and *mixed* if at least half agree nevertheless; it is *confirmed* when all agree, *confirmed in "
     "part* when more than half agree, or when at least as many agree as show no difference and both together are more "
     "than half; there is *no difference* when most show none. A statement about most settings needs more than half of "
-    "them. What is left is *not decided*."
+    "them. What is left is *not decided*; where a similarity is left open although all its open differences are surely "
+    "not 0, the page says that they are about as large as the margin: more repeats would hardly help there."
 )
 
 
@@ -87,14 +89,21 @@ def verdict(comparisons: Sequence[Comparison], *, most: bool = False) -> str:
     if most:
         if yes > half:
             return "confirmed"
-        return "not decided" if no + same < half else "refuted" if no >= same else _none(comparisons)
+        return _undecided(comparisons) if no + same < half else "refuted" if no >= same else _none(comparisons)
     if no and float(stats.binom.sf(no - 1, len(answers), CHANCE)) < 0.05:
         return "mixed" if yes >= half else "refuted"
     if yes == len(answers):
         return "confirmed"
     if yes > half or (yes + same > half and yes >= same):
         return "confirmed in part"
-    return _none(comparisons) if same >= half or yes + same > half else "not decided"
+    return _none(comparisons) if same >= half or yes + same > half else _undecided(comparisons)
+
+
+def _undecided(comparisons: Sequence[Comparison]) -> str:
+    """What is said of an open statement: whether a margin alone keeps it open, or intervals that are too wide."""
+    left = [one for one in comparisons if one.answer == "open"]
+    sure = all(not one.lead and (one.gap.low > 0 or one.gap.high < 0) for one in left)
+    return AT_MARGIN if left and sure else "not decided"
 
 
 def _none(comparisons: Sequence[Comparison]) -> str:

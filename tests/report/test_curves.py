@@ -38,6 +38,15 @@ def test_names_never_cover_each_other() -> None:
     assert all(second - first >= 14 for first, second in itertools.pairwise(heights))
 
 
+def test_marks_touch_neither_the_frame_nor_the_names() -> None:
+    graph = draw_lines(lines((0.3, 0.2, 0.1)))
+    left, _, right, _ = graph.frame
+    (curve,) = graph.curves
+    places = [x for x, _ in curve.marks]
+    assert left + 8 < min(places)
+    assert max(places) < right - 8 < curve.name_at[0] - 8
+
+
 def test_what_is_not_finite_is_left_out() -> None:
     (curve,) = draw_lines(lines((0.3, math.nan, 0.1))).curves
     assert len(curve.marks) == 2

@@ -1,7 +1,19 @@
 """Verdicts follow intervals: decided where they lie apart, open where they do not."""
 
 import pytest
-from studies.verdicts import Answer, Comparison, above, against, alike, count_of, difference, range_of, verdict
+from studies.verdicts import (
+    AT_MARGIN,
+    Answer,
+    Comparison,
+    above,
+    against,
+    alike,
+    count_of,
+    difference,
+    kind_of,
+    range_of,
+    verdict,
+)
 from studies.writing import Estimate
 
 CLOSE = [1.0, 1.1, 0.9, 1.05]
@@ -73,6 +85,15 @@ def test_no_difference_needs_an_interval_within_the_margin() -> None:
 )
 def test_verdicts(answers: list[Answer], most: bool, expected: str) -> None:
     assert verdict([Comparison(Estimate(0.0, 1.0, 2), one, 0.1) for one in answers], most=most) == expected
+
+
+def test_an_open_similarity_says_whether_its_margin_alone_keeps_it_open() -> None:
+    edge, wide = Estimate(0.11, 0.03, 9), Estimate(0.05, 0.2, 9)
+    similar = [Comparison(edge, "open", 0.1, lead=False), Comparison(wide, "open", 0.1, lead=False)]
+    assert verdict(similar[:1]) == AT_MARGIN
+    assert verdict(similar) == "not decided", "one of them may not differ at all"
+    assert verdict([Comparison(edge, "open", 0.1)]) == "not decided", "an order has no margin to lie at"
+    assert kind_of(AT_MARGIN) == "not decided"
 
 
 def test_words_tell_counts_and_the_ends_with_their_intervals() -> None:

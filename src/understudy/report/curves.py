@@ -14,6 +14,8 @@ __all__ = ["Cloud", "Curve", "Graph", "draw_lines", "draw_points"]
 
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 70, 150, 12, 46
+INSET = 12
+"""Room between the frame and the first and last marks, so that marks and whiskers touch neither axis nor names."""
 SIDE = 360
 STYLES = 8
 _DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 3", "10 4", "4 2 1 2", "12 3 4 3")
@@ -74,9 +76,8 @@ def draw_lines(chart: Lines) -> Graph:
     heights = [number for one in chart.series for number in (*one.values, *one.lows, *one.highs)]
     if chart.yardstick is not None:
         heights.append(chart.yardstick)
-    across = Axis.around(
-        [place for one in chart.series for place in one.places], LEFT, right, logarithmic=chart.logarithmic
-    )
+    places = [place for one in chart.series for place in one.places]
+    across = Axis.around(places, LEFT + INSET, right - INSET, logarithmic=chart.logarithmic)
     upward = Axis.around([*heights, 0.0], bottom, TOP)
     curves = tuple(_curve(number, one, across, upward) for number, one in enumerate(chart.series))
     return Graph(
@@ -124,7 +125,8 @@ def _curve(number: int, series: Series, across: Axis, upward: Axis) -> Curve:
     )
     path = "M" + " L".join(f"{x} {y}" for x, y in marks) if marks else ""
     last = marks[-1] if marks else (across.end, upward.start)
-    return Curve(series.name, style, _DASHES[style], _MARKS[style], path, marks, whiskers, (across.end + 10, last[1]))
+    name_at = across.end + INSET + 10, last[1]
+    return Curve(series.name, style, _DASHES[style], _MARKS[style], path, marks, whiskers, name_at)
 
 
 def _spread(curves: tuple[Curve, ...]) -> tuple[Curve, ...]:
