@@ -31,6 +31,16 @@ def test_curves_hold_one_series_for_each_method_with_scores() -> None:
     assert lines.yardstick == 0.01
 
 
+def test_errors_far_apart_are_drawn_in_decades_and_the_axis_says_so() -> None:
+    other = {"a": 1.0, "b": 1000.0}
+    for small, decades in ((0.005, True), (0.2, False), (0.0, False)):
+        page = build_page(made_up({"a": [small] * 3, "b": [0.25] * 3}, other=other))
+        errors, scores = [block for section in page.sections for block in section.blocks if isinstance(block, Lines)]
+        assert errors.decades == decades
+        assert errors.upward.endswith("(logarithmic)") == decades
+        assert not scores.decades, "a score that is better when higher keeps its scale"
+
+
 def test_a_study_with_nothing_in_it_is_still_a_page() -> None:
     assert "No method finished" in render_page(build_page(made_up({"a": []})))
 

@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 from understudy.report.curves import HEIGHT, STYLES, WIDTH, draw_lines, draw_points
 from understudy.report.page import Lines, Points, Series
@@ -24,6 +25,22 @@ def test_intervals_reach_from_low_to_high() -> None:
     (curve,) = draw_lines(Lines("error", "ε", "error", (series,))).curves
     for (_, low, high), (_, middle) in zip(curve.whiskers, curve.marks, strict=True):
         assert high < middle < low
+
+
+def test_decades_give_small_errors_room_of_their_own() -> None:
+    chart = lines((0.5, 0.4, 0.3), (0.004, 0.002, 0.001))
+    flat, tall = (draw_lines(replace(chart, decades=decades)).curves[1] for decades in (False, True))
+    room = [abs(curve.marks[0][1] - curve.marks[-1][1]) for curve in (flat, tall)]
+    assert room[1] > 20 * room[0]
+
+
+def test_an_interval_below_zero_ends_at_the_floor_of_decades() -> None:
+    series = Series("aim", PLACES, (0.3, 0.02, 0.01), (0.2, -0.1, 1e-12), (0.4, 0.3, 0.15))
+    graph = draw_lines(Lines("error", "ε", "error", (series,), decades=True))
+    floor = graph.frame[3]
+    (curve,) = graph.curves
+    assert [low for _, low, _ in curve.whiskers][1:] == [floor, floor]
+    assert all(y < floor for _, y in curve.marks)
 
 
 def test_curves_differ_in_more_than_colour() -> None:

@@ -16,6 +16,8 @@ CONFIDENTIAL = "NOT FOR RELEASE. Computed from the private table; no privacy gua
 PUBLIC = "Computed from a public table of the same schema: no private row was read and no budget was spent."
 SIDE_STEP = 0.015
 """How far apart methods are drawn at one ε, as a share of the axis."""
+DECADES = 30
+"""Errors that lie further apart than this, largest over smallest, are drawn on a logarithmic axis."""
 _BETTER = {"lower": "lower is better", "higher": "higher is better", "none": "describes, does not judge"}
 
 
@@ -59,9 +61,18 @@ def _metric(study: Study, found: Sequence[Level], metric: str) -> Section:
         caption = f"{rows[0].score} ({_BETTER[rows[0].direction]})"
         if line is not None:
             caption += f"; dotted: two halves of the real table, {line:.4g}"
-        blocks.append(Lines(caption, "ε", rows[0].score, _curves(study, rows), logarithmic=True, yardstick=line))
+        decades = _in_decades(rows, line)
+        upward = f"{rows[0].score} (logarithmic)" if decades else rows[0].score
+        curves = _curves(study, rows)
+        blocks.append(Lines(caption, "ε", upward, curves, logarithmic=True, yardstick=line, decades=decades))
         blocks.append(_numbers(study, rows))
     return Section(metric, f"How do the methods compare by {metric}, and how much is chance?", tuple(blocks))
+
+
+def _in_decades(rows: Sequence[Level], yardstick: float | None) -> bool:
+    """Whether errors lie so far apart that a linear axis would press the smaller ones onto the floor."""
+    values = [level.mean for level in rows] + ([] if yardstick is None else [yardstick])
+    return rows[0].direction == "lower" and min(values) > 0 and max(values) > DECADES * min(values)
 
 
 def _curves(study: Study, rows: Sequence[Level]) -> tuple[Series, ...]:

@@ -73,12 +73,9 @@ class Cloud:
 def draw_lines(chart: Lines) -> Graph:
     """The geometry of curves over one axis; places or values that are not finite are left out."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-    heights = [number for one in chart.series for number in (*one.values, *one.lows, *one.highs)]
-    if chart.yardstick is not None:
-        heights.append(chart.yardstick)
     places = [place for one in chart.series for place in one.places]
     across = Axis.around(places, LEFT + INSET, right - INSET, logarithmic=chart.logarithmic)
-    upward = Axis.around([*heights, 0.0], bottom, TOP)
+    upward = Axis.around(_heights(chart), bottom, TOP, logarithmic=chart.decades)
     curves = tuple(_curve(number, one, across, upward) for number, one in enumerate(chart.series))
     return Graph(
         caption=chart.caption,
@@ -92,6 +89,21 @@ def draw_lines(chart: Lines) -> Graph:
         curves=_spread(curves),
         yardstick=None if chart.yardstick is None else upward.at(chart.yardstick),
     )
+
+
+def _heights(chart: Lines) -> list[float]:
+    """Numbers that the upward axis must hold.
+
+    A linear axis holds 0 and all intervals. A logarithmic one cannot, and an interval that nearly reaches 0 would take
+    most of it: lower ends are cut a little below the smallest mark.
+    """
+    values = [number for one in chart.series for number in one.values]
+    values += [] if chart.yardstick is None else [chart.yardstick]
+    highs = [number for one in chart.series for number in one.highs]
+    if not chart.decades:
+        return [*values, *highs, *(number for one in chart.series for number in one.lows), 0.0]
+    least = min((number for number in values if math.isfinite(number) and number > 0), default=1.0)
+    return [*values, *highs, least / 1.5]
 
 
 def draw_points(chart: Points) -> Cloud:

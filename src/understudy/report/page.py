@@ -54,7 +54,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Curves over one axis; `yardstick` draws a level to hold them against."""
+    """Curves over one axis; `yardstick` draws a level to hold them against, `decades` makes heights logarithmic."""
 
     caption: str
     across: str
@@ -62,6 +62,7 @@ class Lines:
     series: tuple[Series, ...]
     logarithmic: bool = False
     yardstick: float | None = None
+    decades: bool = False
 
 
 @dataclass(frozen=True, slots=True)
