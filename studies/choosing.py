@@ -28,6 +28,8 @@ METHODS = {
     DELTA: ("aim", "mst", "privsyn", "privbayes", "independent"),
     0.0: ("laplace", "mwem", "privsyn", "privbayes", "independent"),
 }
+OPTIONS = {name: {"rounding": "controlled"} for name in ("laplace", "independent")}
+"""As `auto` has them; all else at its defaults."""
 ROUNDS = ("aim", "mwem")
 WIDE = ("stroke",)
 """Tables where methods that fit round after round are left out, and one ε is looked at."""
@@ -73,6 +75,7 @@ def one(run: Run) -> Record:
             found.table,
             found.schema,
             method=run.method,
+            options=OPTIONS.get(run.method, {}),
             epsilon=run.epsilon,
             delta=run.delta,
             rows=found.table.num_rows,

@@ -93,7 +93,9 @@ def _rule() -> list[str]:
         "* Pure ε: `laplace` where the noise of the whole table, cells × rows of a unit / ε, is at most 2,000 rows; "
         "else `mwem` if ε is at least 0.5 for each row of a unit and there are at most 60 columns; else "
         "`independent`.\n"
-        "* Where the method picked refuses the size of what rules tie together: `independent`.",
+        "* Where the method picked refuses the size of what rules tie together: `independent`.\n"
+        "* Rows are made by controlled rounding of expected counts. `laplace` and `independent`, called by name, draw "
+        "rows independently unless told `rounding=controlled`; that adds an error which no ε takes away.",
         table(HEADER, [case.row for case in CASES]),
     ]
 
@@ -225,7 +227,8 @@ def _numbers(grid: Grid) -> list[str]:
     making, spent = sum(_number(one, "seconds") for one in grid.records) / 60, spent_on(grid.records)
     return [
         "## All numbers",
-        "Means over so many releases of each, all options at their defaults. `stroke` is the whole table, looked at "
+        "Means over so many releases of each, all options at their defaults but for `rounding=controlled` of `laplace` "
+        "and `independent`. `stroke` is the whole table, looked at "
         "with methods that do not fit round after round; `laplace` is tried up to ten million cells. The code lists of "
         "some tables were published with a benchmark whose author may have looked at the data: good enough to compare "
         f"methods, not for a privacy claim. Making all {len(grid.records)} releases took {making:.1f} processor "

@@ -35,6 +35,12 @@ def test_many_columns(columns, cost, method):
     assert Auto().pick(PublicFacts(domain, (), 1), cost).name == method
 
 
+def test_rows_are_made_by_controlled_rounding_whatever_is_picked():
+    """The other three methods of the rule have no other way; independent draws add an error that no ε takes away."""
+    for cells, cost in ((2_000, epsilon(1)), (2_001, epsilon(0.49))):
+        assert Auto().plan(PublicFacts(Domain.of({"a": cells}), (), 1), cost).options["rounding"] == "controlled"
+
+
 def test_what_rules_tie_too_large_falls_back():
     domain = Domain.of({"a": 2000, "b": 2000})
     tied = (Forbidden(domain.everything(), np.eye(2000, dtype=bool).reshape(-1)),)

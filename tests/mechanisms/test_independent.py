@@ -120,3 +120,13 @@ def test_options_are_checked():
     assert Independent(negatives="norm_cut").negatives == "norm_cut"
     with pytest.raises(UsageError, match="clip_rescale"):
         Independent(negatives="clip")
+    with pytest.raises(UsageError, match="controlled"):
+        Independent(rounding="up")
+
+
+def test_controlled_rounding_gives_back_whole_counts_of_every_column():
+    codes = voters(2_000)
+    model = Independent(rounding="controlled").run(door(rows_of(codes), VOTERS, epsilon(1e5)), epsilon(1e5))
+    drawn = model.draw(2_000, np.random.default_rng(1))
+    for name, column in codes.items():
+        assert np.bincount(drawn[name]).tolist() == np.bincount(column).tolist()

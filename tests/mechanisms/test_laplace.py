@@ -173,6 +173,15 @@ def test_plans_give_back_options_that_rebuild_the_method():
     assert "Dense form: noisy counts below 3" in plan.notes[0]
 
 
+@pytest.mark.parametrize("recipe", [Laplace(rounding="controlled"), Laplace(rounding="controlled", dense_cells=1)])
+def test_controlled_rounding_gives_back_whole_counts(recipe):
+    codes = voters(2_000)
+    model = recipe.run(door(rows_of(codes), VOTERS, epsilon(1e5)), epsilon(1e5))
+    drawn = model.draw(2_000, np.random.default_rng(1))
+    tables = [np.bincount(np.ravel_multi_index(tuple(one.values()), (2, 2, 5)), minlength=20) for one in (codes, drawn)]
+    assert tables[0].tolist() == tables[1].tolist()
+
+
 def test_plan_notes_warn_of_a_table_that_drowns():
     domain = Domain.of({"a": 1000, "b": 100})
     notes = " ".join(Laplace().plan(PublicFacts(domain, (), 1, rows_hint=1_000), epsilon(1)).notes)
@@ -186,6 +195,7 @@ def test_plan_notes_warn_of_a_table_that_drowns():
     [
         {"n_policy": "public"}, {"negatives": "none"}, {"dense_cells": 0}, {"dense_cells": 2.5}, {"threshold": 0},
         {"kept_empty": True}, {"total_share": 0.0}, {"total_share": 1}, {"total_share": "much"},
+        {"rounding": "up"},
     ],
 )  # fmt: skip
 def test_options_are_checked(options):

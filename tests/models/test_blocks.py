@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
-from understudy.errors import ResourceError, UsageError
+from understudy.errors import ReleaseError, ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
@@ -85,6 +87,40 @@ def test_children_of_one_parent_do_not_rise_together():
     rng = np.random.default_rng(9)
     sums = np.array([[column.sum() for column in model.draw(50, rng).values()] for _ in range(2_000)])
     assert abs(np.corrcoef(sums.T)[0, 1]) < 4 / np.sqrt(2_000)
+
+
+def test_controlled_rounding_keeps_every_block_to_within_a_row_and_blocks_apart():
+    model = replace(mixed_model(), rounding="controlled")
+    codes = model.draw(5_000, np.random.default_rng(2))
+    for block in model.blocks:
+        cells = np.ravel_multi_index([codes[name] for name in block.clique], DOMAIN.shape(block.clique))
+        seen = np.bincount(cells, minlength=DOMAIN.cells(block.clique))[block.indices]
+        assert np.all(np.abs(seen - 5_000 * block.probabilities) < 1.0 + 1e-9)
+    # Within blocks counts are fixed; which codes of one meet which of the other is left to chance.
+    uniform = replace(BlockModel.uniform(Domain.of({"x": 2, "y": 2}), (), 1.0), rounding="controlled")
+    rng = np.random.default_rng(4)
+    both = [np.count_nonzero(drawn["x"] & drawn["y"]) for drawn in (uniform.draw(100, rng) for _ in range(2_000))]
+    # Hypergeometric: mean 25, variance 100 / 16 · 100 / 99.
+    assert abs(np.mean(both) - 25) < 6 * 2.513 / np.sqrt(2_000)
+    assert np.var(both) == pytest.approx(2.513**2, rel=0.2)
+
+
+def test_a_condition_and_a_file_keep_the_rounding(tmp_path):
+    model = replace(mixed_model(), rounding="controlled")
+    assert model.condition({"c": np.array([0])}).rounding == "controlled"
+    model.save(tmp_path)
+    assert BlockModel.load(tmp_path).rounding == "controlled"
+
+
+def test_an_unknown_rounding_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="rounding"):
+        replace(mixed_model(), rounding="up")
+    mixed_model().save(tmp_path)
+    document = tmp_path / "model.json"
+    text = document.read_text(encoding="utf-8")
+    document.write_text(text.replace('"multinomial"', '"up"'), encoding="utf-8")
+    with pytest.raises(ReleaseError, match="rounding"):
+        BlockModel.load(tmp_path)
 
 
 def test_condition_is_exact_against_rejection():

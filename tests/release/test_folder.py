@@ -29,6 +29,8 @@ for attempt in range(int(sys.argv[3])):
         for number in range(1000):
             release.save(target / f"{attempt}-{number}")
         os._exit(0)
+    while attempt % 2 and not (target / f"{attempt}-0").exists():
+        time.sleep(0.01)  # every other writer is let finish once, however loaded the machine is
     time.sleep(clock.uniform(0.05, 2.5) * usual)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)

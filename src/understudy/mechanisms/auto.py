@@ -3,8 +3,9 @@
 The rule, in full. Under δ: `aim` up to 60 columns, `mst` beyond. Under pure ε: `laplace` for a table whose noise adds
 up to at most 2,000 rows (number of cells × k/ε, k the rows of a unit), which then keeps every relation between the
 columns; else `mwem` if ε is at least 0.5 for each row of a unit and there are at most 60 columns; else `independent`.
-Where the method picked refuses the size of what rules tie together, `independent`. Neither the rows nor a hint about
-them enter, so the plan and the run pick the same method.
+Where the method picked refuses the size of what rules tie together, `independent`. `laplace` and `independent` make
+their rows by controlled rounding, as the other three always do: independent draws would add an error of their own that
+no ε takes away. Neither the rows nor a hint about them enter, so the plan and the run pick the same method.
 docs/choosing.md lists cases of the rule and what it costs on measured tables; a test ties that page to this code.
 
 Privacy: that of the method picked; the choice itself reads nothing.
@@ -21,6 +22,7 @@ from understudy.mechanisms.laplace import Laplace
 from understudy.mechanisms.mechanism import Mechanism, Plan, PublicFacts
 from understudy.mechanisms.mst import Mst
 from understudy.mechanisms.mwem import Mwem
+from understudy.models.draw import Rounding
 from understudy.models.model import Model
 from understudy.privacy.cost import UNIT, Cost, Currency
 from understudy.privacy.curator import Curator
@@ -33,6 +35,7 @@ MOST_COLUMNS = 60
 """Columns up to which tables are chosen round after round."""
 LEAST_EPSILON = 0.5
 """Pure ε per row of a unit from which choosing tables pays."""
+_ROWS: Rounding = "controlled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Auto:
         try:
             picked.plan(facts, cost)
         except ResourceError:
-            return Independent()
+            return Independent(rounding=_ROWS)
         return picked
 
     def _by_size(self, facts: PublicFacts, cost: Cost) -> Mechanism:
@@ -63,8 +66,10 @@ class Auto:
             return Aim() if few else Mst()
         noise = facts.domain.cells(facts.domain.columns) * facts.unit_rows * UNIT
         if noise <= MOST_NOISE * cost.epsilon:
-            return Laplace()
-        return Mwem() if few and cost.epsilon >= LEAST_EPSILON * facts.unit_rows * UNIT else Independent()
+            return Laplace(rounding=_ROWS)
+        if few and cost.epsilon >= LEAST_EPSILON * facts.unit_rows * UNIT:
+            return Mwem()
+        return Independent(rounding=_ROWS)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The plan of the method picked, with a note that says so."""

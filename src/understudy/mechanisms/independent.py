@@ -14,7 +14,7 @@ columns as far as the rules allow.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar, get_args
 
 from understudy.marginals.answer import Measurement
@@ -22,6 +22,7 @@ from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
 from understudy.mechanisms.mechanism import Plan, PublicFacts
 from understudy.mechanisms.options.checks import check_choice
 from understudy.models.blocks import BlockModel
+from understudy.models.draw import Rounding
 from understudy.models.nonnegative import Negatives, nonnegative
 from understudy.models.restrict import check_linked
 from understudy.privacy.cost import Cost, Currency
@@ -47,9 +48,13 @@ class Independent:
     negatives: Negatives = field(
         default="norm_sub", metadata={"help": "how negative counts are removed: clip_rescale, norm_sub or norm_cut"}
     )
+    rounding: Rounding = field(
+        default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
+    )
 
     def __post_init__(self) -> None:
         check_choice("negatives", self.negatives, get_args(Negatives))
+        check_choice("rounding", self.rounding, get_args(Rounding))
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One step per column, at equal cost; refuses rules that tie too much together or leave nothing possible."""
@@ -86,7 +91,7 @@ class Independent:
             clique: nonnegative(self.negatives, answer.values, max(total, 1.0))
             for clique, answer in zip(cliques, answers, strict=True)
         }
-        return BlockModel.of_marginals(domain, parts, curator.forbidden, total)
+        return replace(BlockModel.of_marginals(domain, parts, curator.forbidden, total), rounding=self.rounding)
 
 
 def weighted_total(answers: Sequence[Measurement]) -> float:

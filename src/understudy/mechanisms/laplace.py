@@ -19,7 +19,7 @@ rest scaled, the reading that fits its printed distances best; `norm_sub` is the
 """
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -32,6 +32,7 @@ from understudy.mechanisms.forecast import facts_of, noisy_step, pass_probabilit
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.options.checks import check_choice, check_share, check_whole
 from understudy.models.blocks import Block, BlockModel
+from understudy.models.draw import Rounding
 from understudy.models.nonnegative import Negatives, nonnegative
 from understudy.models.restrict import allowed, check_linked, check_possible
 from understudy.privacy.calibrate import check_sparse, law_for
@@ -72,10 +73,14 @@ class Laplace:
         default=None, metadata={"help": "smallest noisy count kept; none: all (small tables), or chosen (huge tables)"}
     )
     kept_empty: int = field(default=100, metadata={"help": "empty cells of a huge table expected to pass as noise"})
+    rounding: Rounding = field(
+        default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
+    )
 
     def __post_init__(self) -> None:
         check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
         check_choice("negatives", self.negatives, get_args(Negatives))
+        check_choice("rounding", self.rounding, get_args(Rounding))
         check_whole("dense_cells", self.dense_cells, 1, _MOST_DENSE)
         check_whole("kept_empty", self.kept_empty, 1, 10**7)
         if self.threshold is not None:
@@ -143,10 +148,11 @@ class Laplace:
 
     def _model(self, curator: Curator, indices: Ints, values: Ints, total: float) -> BlockModel:
         if not indices.size:
-            return BlockModel.uniform(curator.domain, curator.forbidden, total)
+            return replace(BlockModel.uniform(curator.domain, curator.forbidden, total), rounding=self.rounding)
         # A table cleaned to a total of 0 would carry no shape at all; any positive total keeps one.
         weights = nonnegative(self.negatives, values, max(total, 1.0))
-        return BlockModel(curator.domain, (Block.of(curator.domain.everything(), indices, weights),), total)
+        block = Block.of(curator.domain.everything(), indices, weights)
+        return BlockModel(curator.domain, (block,), total, self.rounding)
 
     def _split(self, cost: Cost) -> tuple[Cost, Cost]:
         if self.n_policy == "estimated":

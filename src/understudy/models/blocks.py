@@ -8,9 +8,9 @@ the blocks were built; what has no mass cannot be drawn.
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.models.arrays import ModelFiles, read_model_files, write_model_files
 from understudy.models.asked import asked_clique, asked_codes
-from understudy.models.draw import code_dtype, cumulative, draw_cells
+from understudy.models.draw import Rounding, code_dtype, draw_places
 from understudy.models.merge import joint_table
 from understudy.models.model import Codes
 from understudy.models.restrict import check_linked, linked, sub_indices
@@ -69,16 +69,20 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockModel:
-    """A distribution under which the blocks are independent of each other."""
+    """A distribution under which the blocks are independent of each other.
+
+    `rounding` says how whole rows are made of each block; blocks are put side by side in random order either way.
+    """
 
     kind: ClassVar[str] = "blocks"
 
     domain: Domain
     blocks: tuple[Block, ...]
     total: float
+    rounding: Rounding = "multinomial"
 
     def __post_init__(self) -> None:
-        for fault in _faults(self.domain, self.blocks, self.total):
+        for fault in _faults(self.domain, self.blocks, self.total, self.rounding):
             raise UsageError("block model", fault)
 
     @classmethod
@@ -133,10 +137,10 @@ class BlockModel:
         return np.ascontiguousarray(table.reshape(self.domain.shape(order)).transpose(axes)).ravel()
 
     def draw(self, rows: int, rng: np.random.Generator) -> Codes:
-        """`rows` independent records, as the smallest unsigned integers that hold the codes."""
+        """`rows` records, as the smallest unsigned integers that hold the codes."""
         drawn: dict[str, npt.NDArray[np.integer]] = {}
         for block in self.blocks:
-            places = draw_cells(cumulative(block.probabilities), rows, rng)
+            places = draw_places(block.probabilities, rows, rng, self.rounding)
             few = block.indices.size <= rows  # then it is cheaper to take the cells apart first and look codes up
             cells = block.indices if few else block.indices[places]
             for name in block.clique:
@@ -165,13 +169,14 @@ class BlockModel:
                 total *= min(chance, 1.0)
                 block = Block.of(block.clique, block.indices[kept], block.probabilities[kept])
             blocks.append(block)
-        return type(self)(self.domain, tuple(blocks), total)
+        return replace(self, blocks=tuple(blocks), total=total)
 
     def save(self, folder: Path) -> None:
         """Writes `model.json` and two raw arrays into an existing empty folder."""
         document = {
             "kind": self.kind,
             "total": self.total,
+            "rounding": self.rounding,
             "domain": [[name, size] for name, size in self.domain.sizes.items()],
             "blocks": [{"columns": list(block.clique), "cells": int(block.indices.size)} for block in self.blocks],
         }
@@ -199,17 +204,20 @@ class BlockModel:
             for names, low, high in zip(columns, ends[:-1], ends[1:], strict=True)
         )
         total = files.number("total")
-        found = [Problem("model", fault) for fault in _faults(domain, blocks, total)]
+        rounding = cast(Rounding, files.document.get("rounding", "multinomial"))  # checked with the rest
+        found = [Problem("model", fault) for fault in _faults(domain, blocks, total, rounding)]
         if found:
             raise ReleaseError(found)
-        return cls(domain, blocks, total)
+        return cls(domain, blocks, total, rounding)
 
 
-def _faults(domain: Domain, blocks: Iterable[Block], total: float) -> list[str]:
+def _faults(domain: Domain, blocks: Iterable[Block], total: float, rounding: str) -> list[str]:
     names = [name for block in blocks for name in block.clique]
     if sorted(names) != sorted(domain.columns) or any(not block.clique for block in blocks):
         return ["the blocks must hold every column of the domain exactly once."]
     found = [] if math.isfinite(total) and total >= 0.0 else ["the total must be finite and 0 or more."]
+    if rounding not in get_args(Rounding):
+        found.append("rounding must be multinomial or controlled.")
     for block in blocks:
         if block.clique != domain.clique(block.clique):
             found.append("columns of a block must stand in the order of the domain.")

@@ -29,12 +29,13 @@ from understudy.marginals.partition import Partition
 from understudy.mechanisms.forecast import noisy_step
 from understudy.mechanisms.mechanism import PublicFacts, Step
 from understudy.mechanisms.options.checks import check_choice
+from understudy.models.draw import Rounding
 from understudy.models.restrict import allowed, check_possible
 from understudy.models.tree.least_squares import HistogramTree, least_squares
 from understudy.models.tree.projection import TreeNegatives, nonnegative_tree
 from understudy.models.tree.raking import rake
 from understudy.models.tree.structure import Structure
-from understudy.models.tree.tree_model import Rounding, TreeModel
+from understudy.models.tree.tree_model import TreeModel
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 

@@ -38,9 +38,10 @@ from understudy.mechanisms.tree.layers import (
     check_cells,
     fit_tree,
 )
+from understudy.models.draw import Rounding
 from understudy.models.tree.projection import TreeNegatives
 from understudy.models.tree.structure import Structure
-from understudy.models.tree.tree_model import LEAF_LIMIT, Rounding, TreeModel
+from understudy.models.tree.tree_model import LEAF_LIMIT, TreeModel
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 

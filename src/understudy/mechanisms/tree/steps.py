@@ -53,8 +53,9 @@ from understudy.mechanisms.tree.layers import (
 )
 from understudy.mechanisms.tree.steps_shape import Shape, Wanted, trimmed_shares
 from understudy.mechanisms.tree.stopped_paths import fit_stopped, stopped
+from understudy.models.draw import Rounding
 from understudy.models.tree.projection import TreeNegatives
-from understudy.models.tree.tree_model import LEAF_LIMIT, Rounding, TreeModel
+from understudy.models.tree.tree_model import LEAF_LIMIT, TreeModel
 from understudy.privacy.cost import UNIT, Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.questions.node_information import MOST_ROWS, information_sensitivity

@@ -46,9 +46,10 @@ from understudy.mechanisms.tree.layers import (
     split_exactly,
 )
 from understudy.mechanisms.tree.range_error import average_variance, best_shares, noise_variance, root_above
+from understudy.models.draw import Rounding
 from understudy.models.tree.projection import TreeNegatives
 from understudy.models.tree.structure import Structure
-from understudy.models.tree.tree_model import LEAF_LIMIT, Rounding, TreeModel
+from understudy.models.tree.tree_model import LEAF_LIMIT, TreeModel
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 

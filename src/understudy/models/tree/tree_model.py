@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, Self, cast, get_args
+from typing import ClassVar, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +19,15 @@ from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.models.arrays import ModelFiles, read_model_files, write_model_files
 from understudy.models.asked import asked_clique, asked_codes
-from understudy.models.draw import code_dtype, cumulative, draw_cells
+from understudy.models.draw import Rounding, code_dtype, draw_places
 from understudy.models.model import Codes
 from understudy.models.restrict import sub_indices
 from understudy.models.store import register
-from understudy.models.tree.rounding import controlled_rounding
 from understudy.models.tree.structure import Structure
 
-__all__ = ["LEAF_LIMIT", "Rounding", "TreeModel"]
+__all__ = ["LEAF_LIMIT", "TreeModel"]
 
 Floats = npt.NDArray[np.float64]
-Rounding = Literal["multinomial", "controlled"]
 
 LEAF_LIMIT = 2**28
 """Most cells of a full table that is written out."""
@@ -87,11 +85,7 @@ class TreeModel:
 
     def draw(self, rows: int, rng: np.random.Generator) -> Codes:
         """`rows` records: independent ones, or in random order after controlled rounding if the model asks for it."""
-        if self.rounding == "controlled":
-            counts = controlled_rounding(self.probabilities, rows, rng)
-            cells = rng.permutation(np.repeat(np.arange(counts.size), counts))
-        else:
-            cells = draw_cells(cumulative(self.probabilities), rows, rng)
+        cells = draw_places(self.probabilities, rows, rng, self.rounding)
         drawn: dict[str, npt.NDArray[np.integer]] = {}
         for name in reversed(self.domain.columns):
             size = self.domain.sizes[name]
