@@ -67,9 +67,9 @@ def test_files_are_read_and_released(name: str, tmp_path: Path) -> None:
         frame.to_parquet(path)
     else:
         frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
-    release = synthesize(path, simple(), epsilon=50.0, out=tmp_path / "out")
+    release = synthesize(path, simple(), epsilon=200.0, out=tmp_path / "out")
     assert isinstance(release.table, pa.Table)
-    assert abs(release.table.num_rows - 200) < 20
+    assert abs(release.table.num_rows - 200) < 20  # the noisy total has scale ½: off by 20 once in 10¹⁷ runs
     assert "unasked" in release.statement.left_out
     assert verify_release(tmp_path / "out") == []
     assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(["out", name])
@@ -178,7 +178,8 @@ def test_releases_add_up_in_a_ledger(ledger: Ledger) -> None:
 
 
 def test_resampled_copies_share_a_model(tmp_path: Path) -> None:
-    release = synthesize(people(300), simple(), epsilon=2.0, copies=3, out=tmp_path / "out")
+    # Rows are given: a noisy total (scale 50) leaves none at times, and empty copies are equal.
+    release = synthesize(people(300), simple(), epsilon=2.0, copies=3, rows=300, out=tmp_path / "out")
     assert len(release.fits) == 1
     assert release.statement.spent.epsilon <= 2 * UNIT
     assert len({table.to_string() for table in release.tables}) == 3
@@ -200,7 +201,9 @@ def test_resanitized_copies_split_the_budget(delta: float, tmp_path: Path) -> No
     assert 0.999 * whole < sum(shares) <= whole
     assert release.statement.epsilon is not None
     assert 2.98 < release.statement.epsilon <= 3.0
-    assert len({str(fitted.transcript.answers[0].values) for fitted in release.fits}) > 1
+    # All nine noisy cells: those of one column alone are the same in three runs once in 10,000 times.
+    noisy = {str([answer.values.tolist() for answer in fitted.transcript.answers]) for fitted in release.fits}
+    assert len(noisy) == 3
     loaded = Release.load(tmp_path / "out")
     assert loaded.sample(5, seed=1, copy=3).num_rows == 5
     assert verify_release(tmp_path / "out") == []
