@@ -27,6 +27,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+from scipy import stats
 
 from understudy.audit.lower_bound import epsilon_lower, exact_epsilon, log_odds_lower, rate_bounds
 from understudy.audit.neighbours import designed_pairs, random_pairs
@@ -57,7 +58,7 @@ from understudy.testing.trainee import Trainee
 __all__ = ["NETS"]
 
 MOST_Z = 6.0
-CONFIDENCE = 1 - 1e-6
+CONFIDENCE = 1 - 1e-8
 
 
 def replay_net() -> None:
@@ -144,8 +145,8 @@ def _chi_square_z(draws: np.ndarray, law: Law) -> float:
     observed = np.bincount(clipped + reach, minlength=2 * reach + 2)
     used = expected >= 25
     statistic = float(((observed[used] - expected[used]) ** 2 / expected[used]).sum())
-    freedom = int(used.sum()) - 1
-    return (statistic - freedom) / math.sqrt(2 * freedom)
+    # The chance of such a statistic, as the normal deviate of the same chance: with few cells its tail is far from normal.
+    return float(stats.norm.isf(stats.chi2.sf(statistic, int(used.sum()))))
 
 
 def selection_net() -> None:
