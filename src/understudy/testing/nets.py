@@ -145,7 +145,7 @@ def _chi_square_z(draws: np.ndarray, law: Law) -> float:
     observed = np.bincount(clipped + reach, minlength=2 * reach + 2)
     used = expected >= 25
     statistic = float(((observed[used] - expected[used]) ** 2 / expected[used]).sum())
-    # The chance of such a statistic, as the normal deviate of the same chance: with few cells its tail is far from normal.
+    # As the normal deviate of the same chance: with few cells the tail of the statistic is far from normal.
     return float(stats.norm.isf(stats.chi2.sf(statistic, int(used.sum()))))
 
 
