@@ -60,11 +60,11 @@ ASKED: dict[str, tuple[Ask, int]] = {
     "wide Gaussian": (_dense(WIDE), 20),
     "sparse": (_sparse, 20),
     "labels": (_labels, 20),
-    "choice": (_choice, 600),
+    "choice": (_choice, 1200),
     "choices within cells": (_choices, 30),
     "tree": (_tree, 80),
 }
-"""What is asked, and how often: enough that twice or half the noise is seen."""
+"""What is asked, and how often: twice or half the noise is seen six or more standard deviations beyond the limit."""
 
 
 def _asked(kind: str, factor: Fraction, noise: Fraction) -> list[list[Exchange]]:

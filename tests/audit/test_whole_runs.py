@@ -8,9 +8,9 @@ bounds at a fixed level (a false alarm in 5,000 at most), without retries; the s
 must exceed the claim.
 
 Draws a side: 100,000 for the flat table and 20,000 for the printed budget of STEPS, where each of as many rows with a
-code of its own is an experiment; for methods with private choices, which all rows share, 1,200 to 4,000 whole runs.
-That is fewer than the 100,000 one would like (4 ms each), and enough to tell half the noise. A claim in ρ is tested at
-a large δ, where few runs suffice (and where it holds too).
+code of its own is an experiment; for methods with private choices, which all rows share, 2,000 to 8,000 whole runs.
+That is fewer than the 100,000 one would like (4 ms each), and enough to tell half the noise, by about six standard
+deviations of the bound. A claim in ρ is tested at a large δ, where few runs suffice (and where it holds too).
 """
 
 import math
@@ -57,7 +57,7 @@ class Game:
     columns: int
     budget: Budget
     options: Mapping[str, object] = field(default_factory=dict)
-    runs: int = 1200
+    runs: int = 2000
 
     @property
     def schema(self) -> Schema:
@@ -178,8 +178,8 @@ def _half_the_noise() -> AbstractContextManager[object]:
 
 GAMES = {
     "steps": Game("steps", 2, Budget(2.0), {"layers": 1, "allocation": "custom", "shares": "0.2,0.8"}),
-    "privbayes": Game("privbayes", 3, Budget(2.0), {"preset": "published", "degree": 2, "rows": OTHERS}),
-    "mst": Game("mst", 3, Budget(4.0, 1e-6), runs=4000),
+    "privbayes": Game("privbayes", 3, Budget(2.0), {"preset": "published", "degree": 2, "rows": OTHERS}, runs=4000),
+    "mst": Game("mst", 3, Budget(6.0, 1e-6), runs=8000),
 }
 
 

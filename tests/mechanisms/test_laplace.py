@@ -17,7 +17,7 @@ from understudy.mechanisms.laplace import Laplace, smallest_threshold
 from understudy.mechanisms.mechanism import PublicFacts
 from understudy.schema import Unit
 
-LEVEL = 1e-6  # per comparison; noise is fresh in every run of the suite
+LEVEL = 1e-8  # per comparison, of which there are twelve; noise is fresh in every run of the suite
 SMALL = letters({"a": 2, "b": 3})
 
 

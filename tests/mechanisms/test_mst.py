@@ -101,7 +101,7 @@ def test_without_dependence_every_pair_is_about_as_likely():
         Mst().run(curator, cost)
         counts[curator.transcript.of(Selection)[0].chosen] += 1
     # χ² with two degrees of freedom exceeds 32 with probability e⁻¹⁶, about 1e-7.
-    assert ((counts - runs / 3) ** 2 / (runs / 3)).sum() < 32  # chi-square, 2 degrees, level 10⁻⁴
+    assert ((counts - runs / 3) ** 2 / (runs / 3)).sum() < 32
 
 
 def test_noise_is_weighed_against_error_when_pairs_are_drawn():
