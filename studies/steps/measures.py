@@ -1,8 +1,9 @@
 """The four measures of the simulation with their intervals, and comparisons of methods repeat by repeat.
 
-Bias and RMSE are taken over repeats, coefficient by coefficient, and averaged over coefficients, as in the paper's
-figures. What one repeat adds to such a number is its pseudo-value (jackknife), so methods that met the same data are
-compared repeat by repeat in these measures, too.
+Bias, RMSE and the distance of coverage from 95 % are taken over repeats, coefficient by coefficient, and averaged over
+coefficients, as the paper's figures have a line for each of them: too wide and too narrow intervals do not make up for
+each other. What one repeat adds to such a number is its pseudo-value (jackknife), so methods that met the same data
+are compared repeat by repeat in these measures, too.
 """
 
 import math
@@ -18,13 +19,19 @@ from studies.steps.design import Run, Truth
 from studies.verdicts import Comparison, above
 from studies.writing import Estimate, estimate
 
-__all__ = ["MARGINS", "MEASURES", "NOMINAL", "Cell", "Corner", "Found", "better", "collected"]
+__all__ = ["BY_COEFFICIENT", "MARGINS", "MEASURES", "NOMINAL", "Cell", "Corner", "Found", "better", "collected"]
 
 Floats = npt.NDArray[np.float64]
 NOMINAL = 0.95
 MEASURES = ("bias", "estimation RMSE", "coverage", "prediction RMSE")
 MARGINS = {"bias": 0.02, "estimation RMSE": 0.02, "coverage": 0.02, "prediction RMSE": 0.01}
 """Differences that count as none; the errors of Y have standard deviation 1. Coverage: of the distance from 95 %."""
+BY_COEFFICIENT: Mapping[str, Callable[[Floats], Floats]] = {
+    "bias": np.abs,
+    "estimation RMSE": np.sqrt,
+    "coverage": lambda means: np.abs(means - NOMINAL),
+}
+"""What a measure makes of a coefficient's mean over repeats: of errors, squared errors, or covered intervals."""
 
 
 @dataclass(frozen=True)
@@ -47,32 +54,38 @@ class Cell:
     @cached_property
     def pseudo(self) -> Mapping[str, list[float]]:
         """Pseudo-values of every measure, turned so that lower is better."""
-        return {
-            "bias": _jackknife(self.errors, lambda means: np.abs(means).mean(axis=-1)),
-            "estimation RMSE": _jackknife(self.errors**2, lambda means: np.sqrt(means).mean(axis=-1)),
-            "coverage": _jackknife(self.covered, lambda means: np.abs(means.mean(axis=-1) - NOMINAL)),
-            "prediction RMSE": self.prediction.tolist(),
-        }
+        found = {measure: _jackknife(self._values(measure), turn) for measure, turn in BY_COEFFICIENT.items()}
+        return found | {"prediction RMSE": self.prediction.tolist()}
+
+    def _values(self, measure: str) -> Floats:
+        """What is averaged over repeats, a column for each coefficient."""
+        return {"bias": self.errors, "estimation RMSE": self.errors**2, "coverage": self.covered}[measure]
+
+    def judged(self, measure: str) -> Estimate:
+        """The measure with its interval, turned so that lower is better: coverage as the distance from 95 %."""
+        found = estimate(self.pseudo[measure])
+        if measure not in BY_COEFFICIENT:
+            return found
+        return replace(found, mean=float(BY_COEFFICIENT[measure](self._values(measure).mean(axis=0)).mean()))
 
     def shown(self, measure: str) -> Estimate:
-        """The measure with its interval; coverage as the share itself."""
-        if measure == "coverage":
-            return estimate(self.covered.mean(axis=1).tolist())
-        found = estimate(self.pseudo[measure])
-        if measure == "bias":
-            return replace(found, mean=float(np.abs(self.errors.mean(axis=0)).mean()))
-        if measure == "estimation RMSE":
-            return replace(found, mean=float(np.sqrt((self.errors**2).mean(axis=0)).mean()))
-        return found
+        """The measure with its interval; coverage as the share itself, over all coefficients."""
+        return estimate(self.covered.mean(axis=1).tolist()) if measure == "coverage" else self.judged(measure)
+
+    def span(self, measure: str) -> tuple[float, float]:
+        """The least and the greatest of all coefficients; bias with its sign, coverage as the share itself."""
+        means = self._values(measure).mean(axis=0)
+        ends = np.sqrt(means) if measure == "estimation RMSE" else means
+        return float(ends.min()), float(ends.max())
 
 
-def _jackknife(values: Floats, measure: Callable[[Floats], Floats]) -> list[float]:
-    """Pseudo-values of a function of the means over repeats."""
+def _jackknife(values: Floats, turn: Callable[[Floats], Floats]) -> list[float]:
+    """Pseudo-values of the mean over coefficients of what a measure makes of the means over repeats."""
     repeats = len(values)
     if repeats < 2:
         return [math.nan] * repeats
-    without = measure((values.sum(axis=0) - values) / (repeats - 1))
-    whole = float(measure(values.mean(axis=0)))
+    without = turn((values.sum(axis=0) - values) / (repeats - 1)).mean(axis=1)
+    whole = float(turn(values.mean(axis=0)).mean())
     return [repeats * whole - (repeats - 1) * float(one) for one in without]
 
 

@@ -1,8 +1,7 @@
 """Our reading of the simulation, in words whose numbers come from the runs."""
 
-from studies.steps.claims import Judge
 from studies.steps.design import BINNED
-from studies.steps.measures import Corner
+from studies.steps.judge import Judge
 from studies.writing import Estimate
 
 __all__ = ["remarks"]
@@ -13,10 +12,10 @@ def remarks(given: Judge) -> list[str]:
     rows, least, most = given.sizes[0], given.epsilons[0], given.epsilons[-1]
 
     def at(model: int, epsilon: float, method: str, measure: str) -> str:
-        return str(given.found[Corner(model, rows, epsilon), method].shown(measure))
+        return str(given.cell(model, rows, epsilon, method).shown(measure))
 
     def covered(model: int, epsilon: float, method: str) -> str:
-        return _percent(given.found[Corner(model, rows, epsilon), method].shown("coverage"))
+        return _percent(given.cell(model, rows, epsilon, method).shown("coverage"))
 
     return [
         f"* Model 2 (n = {rows:,}): the network of degree 2 cannot hold a mean for each of 120 cells, whatever ε: its "
@@ -31,13 +30,20 @@ def remarks(given: Judge) -> list[str]:
         f"ε = {most:g} STEPS has the smaller bias ({at(1, most, 'STEPS', 'bias')}; PrivBayes "
         f"{at(1, most, 'PrivBayes', 'bias')}) and the better coverage ({covered(1, most, 'STEPS')}; "
         f"{covered(1, most, 'PrivBayes')}).",
-        f"* Coverage of PrivBayes in model 1: {given.coverages(1, 'PrivBayes')}. The paper's fall with ε shows with "
-        "many rows only, where intervals are short and a bias tells. Binning Y is not the cause: with binned Y and "
-        f"nothing else intervals cover {covered(1, 0.0, BINNED)}.",
+        f"* PrivBayes in model 1: {given.coverages(1, 'PrivBayes')}. The smallest ε is clearly nearer to 95 % "
+        f"than the largest for {_sizes(given)}. At ε = {most:g} and n = {rows:,} intervals are short, and a bias of "
+        f"{at(1, most, 'PrivBayes', 'bias')} tells; with binned Y and nothing else it is "
+        f"{at(1, 0.0, BINNED, 'bias')}, and intervals cover {covered(1, 0.0, BINNED)}.",
         f"* At ε = {least:g} intervals of all methods cover too little in model 1 ({covered(1, least, 'STEPS')} by "
         "STEPS): errors that all sets share, as from cutting noisy counts at 0, do not show in the spread between "
         "sets.",
     ]
+
+
+def _sizes(given: Judge) -> str:
+    """The n for which intervals of PrivBayes cover clearly better at the smallest ε than at the largest, in model 1."""
+    answers = zip(given.sizes, given.ends(1, "PrivBayes", "coverage"), strict=True)
+    return " and ".join(f"n = {rows:,}" for rows, one in answers if one.answer == "yes") or "no n"
 
 
 def _percent(one: Estimate) -> str:
