@@ -1,12 +1,15 @@
+import math
 from dataclasses import replace
 
-from tests.compare.studies import made_up
+from tests.compare.studies import made_up, put_first
+from understudy import __version__
 from understudy.compare.job import Found, Outcome
 from understudy.compare.page import CONFIDENTIAL, build_page
 from understudy.compare.settings import Candidate, StudySettings
 from understudy.compare.study import Finished, Study
+from understudy.report.curves import draw_lines
 from understudy.report.html import render_page
-from understudy.report.page import Lines
+from understudy.report.page import Items, Lines, Page, Paragraph, Table
 
 
 def test_the_page_shows_every_section_with_a_question() -> None:
@@ -75,3 +78,76 @@ def test_the_page_says_who_had_which_delta() -> None:
     assert "1 repeat, each with fresh noise; 1 copy a run" in text
     every = render_page(build_page(Study(replace(both, open_labels=True), (), confidential=True)))
     assert "δ = 1e-09 for every method." in every
+
+
+def _section(page: Page, title: str) -> list[object]:
+    (section,) = [section for section in page.sections if section.title == title]
+    return list(section.blocks)
+
+
+def test_scores_without_a_number_are_listed_with_their_reasons() -> None:
+    study = made_up({"a": [0.1] * 3, "b": [0.2] * 3}, epsilons=(0.1, 1.0))
+    gap = Found("ci_overlap", "mean_overlap", None, None, "higher", 1.0, "no model was given")
+    (table,) = _section(build_page(put_first(study, lambda _: gap)), "Scores without a number")
+    assert isinstance(table, Table)
+    assert table.rows == (("ci_overlap: mean_overlap", "all", "0.1, 1", "12", "no model was given"),)
+    one = made_up({"a": [0.1] * 3, "b": [0.2] * 3}, other={"a": [1.0, None, None], "b": 2.0})
+    (table,) = _section(build_page(one), "Scores without a number")
+    assert isinstance(table, Table)
+    assert table.rows == (("nist: score", "a", "1", "2", "no triples"),)
+    assert "Scores without a number" not in [section.title for section in build_page(study).sections]
+
+
+def test_a_point_without_an_interval_leaves_the_others_theirs_and_shows_its_n() -> None:
+    study = made_up({"a": [0.1, 0.2, 0.3], "b": [0.2, 0.3, 0.4]}, epsilons=(0.1, 1.0))
+    lost = Outcome("time", "was still running.", 9.0, 0.0, 0)
+    runs = tuple(
+        replace(run, outcome=lost)
+        if run.cell.candidate.name == "a" and run.cell.epsilon == 0.1 and run.cell.repeat > 1
+        else run
+        for run in study.runs
+    )
+    lines, table = _section(build_page(replace(study, runs=runs)), "marginals")
+    assert isinstance(lines, Lines)
+    assert isinstance(table, Table)
+    assert math.isnan(lines.series[0].lows[0])
+    assert math.isfinite(lines.series[0].lows[1])
+    assert [len(curve.whiskers) for curve in draw_lines(lines).curves] == [1, 2]
+    assert table.rows[0][1] == "0.1 (n = 1)"
+    assert "n =" not in "".join((*table.rows[0][2:], *table.rows[1]))
+    assert table.caption.endswith("where it was not 3.")
+    _, table = _section(build_page(study), "marginals")
+    assert isinstance(table, Table)
+    assert table.caption == "Mean and 95 % interval over repeats."
+
+
+def test_half_an_interval_is_the_half_that_was_not_cut() -> None:
+    _, table = _section(build_page(made_up({"a": [0.001, 0.02, 0.1]})), "marginals")
+    assert isinstance(table, Table)
+    assert table.rows == (("a", "0.04033 ± 0.13"),)
+
+
+def test_the_page_says_whether_scores_agree_also_for_two_methods() -> None:
+    errors = {"a": [0.1] * 3, "b": [0.2] * 3, "c": [0.3] * 3}
+    for names in (("a", "b"), ("a", "b", "c")):
+        chosen = {name: errors[name] for name in names}
+        *_, said = _section(build_page(made_up(chosen, other={"a": 3.0, "b": 2.0, "c": 1.0})), "Ranks")
+        assert isinstance(said, Paragraph)
+        assert said.text.startswith("All scores that can be compared put the methods in the same order")
+        *_, said, pairs = _section(build_page(made_up(chosen, other={"a": 1.0, "b": 2.0, "c": 3.0})), "Ranks")
+        assert isinstance(said, Paragraph)
+        assert said.text.startswith("Where scores disagree most")
+        assert pairs == Items(("marginals: 2-way against nist: score: τ = -1.00",))
+    assert len(_section(build_page(made_up(errors)), "Ranks")) == 1, "one score has nothing to agree with"
+
+
+def test_epsilons_that_differ_little_have_headings_of_their_own() -> None:
+    page = build_page(made_up({"a": [0.1] * 3}, epsilons=(1.0, 1.0000001)))
+    _, table = _section(page, "marginals")
+    assert isinstance(table, Table)
+    assert table.header == ("Method", "ε = 1", "ε = 1.0000001")
+    assert "Ranks at ε = 1.0000001" in render_page(page)
+
+
+def test_the_page_names_the_version_that_wrote_it() -> None:
+    assert f"This page was written by understudy {__version__}." in render_page(build_page(made_up({"a": [0.1] * 3})))

@@ -4,10 +4,11 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from understudy import __version__
 from understudy.compare.recommend import headlines, recommend
 from understudy.compare.settings import StudySettings
 from understudy.compare.study import Study
-from understudy.compare.summary import Level, agreements, judging, levels, ranks
+from understudy.compare.summary import Level, agreements, gaps, judging, levels, ranks, spelled
 from understudy.report.page import Block, Items, Lines, Page, Paragraph, Section, Series, Table
 
 __all__ = ["build_page"]
@@ -33,6 +34,7 @@ def build_page(study: Study) -> Page:
             _ranked(study, found),
             _resources(study),
             _unfinished(study),
+            *_without_number(study),
             _how(study),
         ),
         footer="All numbers are in results.parquet beside this page.",
@@ -41,7 +43,7 @@ def build_page(study: Study) -> Page:
 
 
 def _recommended(study: Study) -> Section:
-    rows = tuple((f"{one.epsilon:g}", one.candidate or "none", one.grounds) for one in recommend(study))
+    rows = tuple((spelled(one.epsilon), one.candidate or "none", one.grounds) for one in recommend(study))
     names = headlines(study)
     text = f"Ranked by the first score of each metric: {'; '.join(names) or 'none'}."
     warning = "A method chosen by scores on the private table is itself a release of information about it."
@@ -81,9 +83,8 @@ def _curves(study: Study, rows: Sequence[Level]) -> tuple[Series, ...]:
         own = sorted((level for level in rows if level.candidate == candidate.name), key=lambda level: level.epsilon)
         if not own:
             continue
-        known = all(level.low is not None for level in own)
-        lows = tuple(level.low for level in own if level.low is not None) if known else ()
-        highs = tuple(level.high for level in own if level.high is not None) if known else ()
+        lows = tuple(math.nan if level.low is None else level.low for level in own)
+        highs = tuple(math.nan if level.high is None else level.high for level in own)
         beside = _beside(study.settings, number)
         places, values = tuple(level.epsilon * beside for level in own), tuple(level.mean for level in own)
         curves.append(Series(candidate.name, places, values, lows, highs))
@@ -102,20 +103,26 @@ def _beside(settings: StudySettings, number: int) -> float:
 
 def _numbers(study: Study, rows: Sequence[Level]) -> Table:
     at = {(level.candidate, level.epsilon): level for level in rows}
-    header = ("Method", *(f"ε = {epsilon:g}" for epsilon in study.settings.epsilons))
+    epsilons, asked = study.settings.epsilons, study.settings.repeats
+    header = ("Method", *(f"ε = {spelled(epsilon)}" for epsilon in epsilons))
     body = tuple(
-        (one.name, *(_spelled(at.get((one.name, epsilon))) for epsilon in study.settings.epsilons))
+        (one.name, *(_mean(at.get((one.name, epsilon)), asked) for epsilon in epsilons))
         for one in study.settings.candidates
     )
-    return Table(header, body, "Mean and 95 % interval over repeats.", frozenset(header[1:]))
+    caption = "Mean and 95 % interval over repeats."
+    if any(level.repeats != asked for level in rows):
+        caption += f" n: how many repeats gave a number, where it was not {asked}."
+    return Table(header, body, caption, frozenset(header[1:]))
 
 
-def _spelled(level: Level | None) -> str:
+def _mean(level: Level | None, asked: int) -> str:
+    """A mean with half of its interval (the longer half, where one was cut) and with n where repeats are missing."""
     if level is None:
         return "none"
-    if level.low is None or level.high is None:
-        return f"{level.mean:.4g}"
-    return f"{level.mean:.4g} ± {(level.high - level.low) / 2:.2g}"
+    text = f"{level.mean:.4g}"
+    if level.low is not None and level.high is not None:
+        text += f" ± {max(level.high - level.mean, level.mean - level.low):.2g}"
+    return text if level.repeats == asked else f"{text} (n = {level.repeats})"
 
 
 def _ranked(study: Study, found: Sequence[Level]) -> Section:
@@ -125,13 +132,20 @@ def _ranked(study: Study, found: Sequence[Level]) -> Section:
         tables = {name: ranks(found, name, epsilon) for name in names}
         header = ("Score", *(one.name for one in study.settings.candidates))
         body = tuple((name, *(_rank(tables[name].get(cell)) for cell in header[1:])) for name in names)
-        blocks.append(Table(header, body, f"Ranks at ε = {epsilon:g}; 1 is best.", frozenset(header[1:])))
-        worst = agreements(found, epsilon)[:3]
-        if worst and len(study.settings.candidates) > 2:
-            pairs = tuple(f"{pair.first} against {pair.second}: τ = {pair.tau:.2f}" for pair in worst)
-            blocks.append(Paragraph("Where scores disagree most (Kendall's τ; 1 the same order, −1 the opposite):"))
-            blocks.append(Items(pairs))
+        blocks.append(Table(header, body, f"Ranks at ε = {spelled(epsilon)}; 1 is best.", frozenset(header[1:])))
+        blocks += _disagreement(found, epsilon)
     return Section("Ranks", "Do the scores agree on the order of methods?", tuple(blocks))
+
+
+def _disagreement(found: Sequence[Level], epsilon: float) -> list[Block]:
+    """The pairs of scores that disagree most on the order of methods; nothing if there is no pair to compare."""
+    pairs = agreements(found, epsilon)
+    apart = [pair for pair in pairs if round(pair.tau, 9) < 1]
+    if not apart:
+        agreed = "All scores that can be compared put the methods in the same order (Kendall's τ = 1)."
+        return [Paragraph(agreed)] if pairs else []
+    lines = tuple(f"{pair.first} against {pair.second}: τ = {pair.tau:.2f}" for pair in apart[:3])
+    return [Paragraph("Where scores disagree most (Kendall's τ; 1 the same order, −1 the opposite):"), Items(lines)]
 
 
 def _rank(rank: float | None) -> str:
@@ -157,24 +171,43 @@ def _resources(study: Study) -> Section:
                         [one.peak_bytes / 2**20 for one in done],
                     )
                 ]
-                body.append((candidate.name, f"{epsilon:g}", str(len(done)), *(f"{mean:,.3g}" for mean in means)))
+                body.append((candidate.name, spelled(epsilon), str(len(done)), *(f"{mean:,.3g}" for mean in means)))
     caption = "Means over runs: synthesis and drawing rows in a fresh process, scoring not included."
     table = Table(header, tuple(body), caption, frozenset(header[1:]))
     return Section("Time and memory", "What does each method cost to run?", (table,))
 
 
 def _unfinished(study: Study) -> Section:
+    ended = ((run.cell, run.outcome) for run in study.runs if run.outcome.status != "done")
     rows = tuple(
-        (run.cell.candidate.name, f"{run.cell.epsilon:g}", str(run.cell.repeat), run.outcome.status, run.outcome.reason)
-        for run in study.runs
-        if run.outcome.status != "done"
+        (cell.candidate.name, spelled(cell.epsilon), str(cell.repeat), outcome.status, outcome.reason)
+        for cell, outcome in ended
     )
     missing = len(study.settings.cells) - len(study.runs)
-    ended = "Every run has ended." if rows else "Every run has ended and has scores."
-    blocks: list[Block] = [Paragraph(f"{missing} runs have not ended yet." if missing else ended)]
+    whole = "Every run has ended." if rows else "Every run has ended and has scores."
+    blocks: list[Block] = [Paragraph(f"{missing} runs have not ended yet." if missing else whole)]
     if rows:
         blocks.append(Table(("Method", "ε", "Repeat", "Ended", "Why"), rows))
     return Section("Runs without scores", "What did not finish, and why?", tuple(blocks))
+
+
+def _without_number(study: Study) -> tuple[Section, ...]:
+    """The section on scores that finished runs could not give; none if all have numbers."""
+    every = len(study.settings.candidates)
+    rows = tuple(
+        (
+            gap.name,
+            "all" if len(gap.candidates) == every > 1 else ", ".join(gap.candidates),
+            ", ".join(map(spelled, gap.epsilons)),
+            str(gap.runs),
+            gap.why,
+        )
+        for gap in gaps(study)
+    )
+    if not rows:
+        return ()
+    table = Table(("Score", "Methods", "ε", "Runs", "Why"), rows, numeric=frozenset({"Runs"}))
+    return (Section("Scores without a number", "What could not be computed, and why?", (table,)),)
 
 
 def _how(study: Study) -> Section:
@@ -186,6 +219,7 @@ def _how(study: Study) -> Section:
         "Each run in a process of its own, under a limit of time and memory.",
         "In pictures, methods at one ε stand a little beside one another, so that every interval can be seen.",
         f"Seed of drawing rows and of scoring: {settings.seed}. Noise has no seed, so a new study gives other numbers.",
+        f"This page was written by understudy {__version__}.",
     ]
     if study.has_public:
         items.append(_public(study))

@@ -11,14 +11,29 @@ from scipy import stats
 from understudy.compare.settings import Cell
 from understudy.compare.study import Study
 
-__all__ = ["Agreement", "Level", "agreements", "failures", "judging", "levels", "ranks", "tidy"]
+__all__ = [
+    "Agreement",
+    "Gap",
+    "Level",
+    "agreements",
+    "failures",
+    "gaps",
+    "judging",
+    "levels",
+    "ranks",
+    "spelled",
+    "tidy",
+]
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The mean of one score of one method at one ε over its repeats, with its interval (none for a single repeat)."""
+    """The mean of one score of one method at one ε over its repeats, with its interval (none for a single repeat).
+
+    The interval ends at the best value that the score can take: nothing lies beyond it.
+    """
 
     metric: str
     score: str
@@ -46,6 +61,27 @@ class Agreement:
     tau: float
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A score without a number: of which methods, at which ε, in how many runs, and why."""
+
+    name: str
+    candidates: tuple[str, ...]
+    epsilons: tuple[float, ...]
+    runs: int
+    why: str
+
+
+def spelled(epsilon: float) -> str:
+    """ε in few digits, but in as many as tell it from every other number.
+
+    >>> spelled(1.0), spelled(1.0000001)
+    ('1', '1.0000001')
+    """
+    short = f"{epsilon:g}"
+    return short if float(short) == epsilon else repr(epsilon)
+
+
 def tidy(study: Study) -> pa.Table:
     """One row for each score of each run (and one without a score for a run that has none)."""
     columns: dict[str, list[object]] = {name: [] for name in _TIDY.names}
@@ -70,9 +106,26 @@ def failures(study: Study) -> tuple[str, ...]:
             key = (run.cell.candidate.name, run.outcome.status, run.outcome.reason)
             found.setdefault(key, []).append(run.cell.epsilon)
     return tuple(
-        f"{name} at ε = {', '.join(f'{epsilon:g}' for epsilon in dict.fromkeys(places))} "
+        f"{name} at ε = {', '.join(map(spelled, dict.fromkeys(places)))} "
         f"({len(places)} {'run' if len(places) == 1 else 'runs'}, {status}): {reason}"
         for (name, status, reason), places in found.items()
+    )
+
+
+def gaps(study: Study) -> tuple[Gap, ...]:
+    """Scores of finished runs that have no number, and why; methods with the same gaps are taken together."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for run in study.runs:
+        for one in run.outcome.scores:
+            if one.value is None:
+                key = (f"{one.metric}: {one.score}", one.why_not, run.cell.candidate.name)
+                found.setdefault(key, []).append(run.cell.epsilon)
+    together: dict[tuple[str, str, tuple[float, ...]], list[str]] = {}
+    for (name, why, candidate), places in found.items():
+        together.setdefault((name, why, tuple(sorted(places))), []).append(candidate)
+    return tuple(
+        Gap(name, tuple(candidates), tuple(dict.fromkeys(places)), len(candidates) * len(places), why)
+        for (name, why, places), candidates in together.items()
     )
 
 
@@ -80,15 +133,17 @@ def levels(study: Study) -> tuple[Level, ...]:
     """Every score of every method at every ε, over the repeats that gave a number."""
     found: dict[tuple[str, str, str, str, float], list[float]] = {}
     lines: dict[tuple[str, str, str, str, float], list[float]] = {}
+    best: dict[tuple[str, str, str, str, float], float | None] = {}
     for run in study.runs:
         for one in run.outcome.scores:
             if one.value is None:
                 continue
             key = (one.metric, one.score, one.direction, run.cell.candidate.name, run.cell.epsilon)
             found.setdefault(key, []).append(one.value)
+            best[key] = one.best
             if one.yardstick is not None:
                 lines.setdefault(key, []).append(one.yardstick)
-    return tuple(_level(key, values, lines.get(key, [])) for key, values in found.items())
+    return tuple(_level(key, values, lines.get(key, []), best[key]) for key, values in found.items())
 
 
 def judging(found: Sequence[Level]) -> tuple[str, ...]:
@@ -144,7 +199,7 @@ def _delta(study: Study, cell: Cell) -> float:
     return study.settings.budget(cell.candidate, cell.epsilon).delta
 
 
-def _level(key: tuple[str, str, str, str, float], values: list[float], lines: list[float]) -> Level:
+def _level(key: tuple[str, str, str, str, float], values: list[float], lines: list[float], best: float | None) -> Level:
     count = len(values)
     mean = math.fsum(values) / count
     low = high = None
@@ -152,5 +207,9 @@ def _level(key: tuple[str, str, str, str, float], values: list[float], lines: li
         spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
         half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1)) * spread
         low, high = mean - half, mean + half
+        if best is not None and key[2] == "lower":
+            low = min(max(low, best), mean)
+        if best is not None and key[2] == "higher":
+            high = max(min(high, best), mean)
     line = math.fsum(lines) / len(lines) if lines else None
     return Level(*key, count, mean, low, high, line)
