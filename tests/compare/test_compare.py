@@ -44,6 +44,12 @@ def test_a_run_past_its_limit_of_time_is_an_outcome() -> None:
         {"epsilons": [0.0]},
         {"seconds": 0.0},
         {"memory_bytes": 1},
+        {"memory_bytes": float("nan")},
+        {"memory_bytes": None},
+        {"seconds": "5"},
+        {"methods": [5]},
+        {"methods": ["laplace 'threshold=5"]},
+        {"options": {"marginals": 3}},
     ],
 )
 def test_mistakes_are_named_before_anything_runs(wrong: dict[str, object], tmp_path: Path) -> None:

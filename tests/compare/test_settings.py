@@ -21,6 +21,12 @@ def test_text_that_is_no_candidate_is_refused(text: str) -> None:
         Candidate.read(text)
 
 
+def test_quotes_keep_a_value_with_spaces_whole() -> None:
+    found = Candidate.read("fieldgroups 'groups=home town+age'")
+    assert found.options == {"groups": "home town+age"}
+    assert Candidate.read(found.name) == found
+
+
 def test_a_method_of_pure_epsilon_gets_no_delta() -> None:
     assert LAPLACE.budget(1.0, 1e-9).delta == 0.0
     assert AIM.budget(1.0, 1e-9).delta == 1e-9

@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import signal
@@ -14,7 +15,8 @@ from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
 from understudy.compare.job import Outcome, read_outcome
 from understudy.compare.settings import Candidate, StudySettings
-from understudy.compare.study import StudyFolder, Tables
+from understudy.compare.study import StudyFolder, Tables, drop_left_behind
+from understudy.compare.watch import Ending, Limits
 from understudy.errors import UsageError
 from understudy.evaluate.store import MARKER
 
@@ -29,8 +31,19 @@ def test_a_begun_study_goes_on_only_under_its_own_settings(tmp_path: Path) -> No
     folder.open(SETTINGS, SCHEMA, PRIVATE)
     with pytest.raises(UsageError, match="other settings"):
         folder.open(StudySettings(SETTINGS.candidates, (2.0,)), SCHEMA, PRIVATE)
-    with pytest.raises(UsageError, match="other settings"):
+    with pytest.raises(UsageError, match="whether the table is public"):
         folder.open(SETTINGS, SCHEMA, Tables(table(20), is_public=True))
+
+
+def test_methods_epsilons_and_repeats_can_be_added_but_not_left_out(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "study")
+    folder.open(SETTINGS, SCHEMA, PRIVATE)
+    more = StudySettings((Candidate.read("laplace"), *SETTINGS.candidates), (0.5, 1.0), repeats=5)
+    folder.open(more, SCHEMA, PRIVATE)
+    assert {cell.key for cell in SETTINGS.cells} <= {cell.key for cell in more.cells}
+    with pytest.raises(UsageError, match=r"other settings \(methods, epsilons, repeats\)"):
+        folder.open(SETTINGS, SCHEMA, PRIVATE)
+    folder.open(more, SCHEMA, PRIVATE)
 
 
 def test_a_begun_study_does_not_go_on_with_another_table(tmp_path: Path) -> None:
@@ -67,7 +80,7 @@ def test_another_public_table_is_refused(tmp_path: Path) -> None:
 def test_what_differs_is_named(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "study")
     folder.open(SETTINGS, SCHEMA, PRIVATE)
-    other = StudySettings(SETTINGS.candidates, (1.0,), repeats=4, metric_options={"marginals": {"ways": 2}})
+    other = StudySettings(SETTINGS.candidates, (1.0,), repeats=2, metric_options={"marginals": {"ways": 2}})
     with pytest.raises(UsageError, match=r"other settings \(repeats, options of metrics\)"):
         folder.open(other, SCHEMA, PRIVATE)
 
@@ -99,14 +112,72 @@ def test_a_study_that_was_killed_while_it_began_can_begin_again(tmp_path: Path) 
 def test_two_processes_do_not_work_on_one_study(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "study")
     folder.open(SETTINGS, SCHEMA, PRIVATE)
-    left = folder.place / ".work-gone"
-    left.mkdir()
+    left = folder.place / ".work-gone", folder.runs / ".work-gone"
+    for place in left:
+        place.mkdir()
     with folder.held():
-        assert not left.exists()
+        assert not any(place.exists() for place in left)
         with pytest.raises(UsageError, match="another process"), folder.held():
             pass
     with folder.held():
         pass
+
+
+def test_the_first_to_come_begins_the_study(tmp_path: Path) -> None:
+    """The lock is there before anything is written, so a second process cannot begin the same study beside it."""
+    folder = StudyFolder(tmp_path / "study")
+    with folder.held():
+        with pytest.raises(UsageError, match="another process"), folder.held():
+            pass
+        assert [path.name for path in folder.place.iterdir()] == [".lock"]
+    assert not folder.place.exists(), "no study was begun there"
+
+
+def test_a_table_that_changes_in_mid_study_is_noticed(tmp_path: Path) -> None:
+    rows = tmp_path / "people.parquet"
+    pq.write_table(table(60), rows)
+
+    class Changing:
+        def stage(self, name: str, done: float) -> None:
+            if name == "measure":
+                pq.write_table(table(70), rows)
+
+    with pytest.raises(UsageError, match="changed while"):
+        compare(rows, SCHEMA, **ONE_RUN, out=tmp_path / "study", progress=Changing())
+    assert not (tmp_path / "study" / "index.html").exists()
+
+
+def test_what_a_fallen_process_printed_is_kept_for_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.compare.study.watched", _falls)
+    found = compare(table(60), SCHEMA, **ONE_RUN, out=tmp_path / "study")
+    (run,) = found.study.runs
+    assert run.outcome.status == "failed"
+    (log,) = (tmp_path / "study" / "runs").glob("*.log")
+    assert log.name in run.outcome.reason
+    assert "scored" in run.outcome.reason, "it had said that it was scoring"
+    assert log.read_text() == "scoring\na traceback\n"
+    assert log.stat().st_mode & 0o777 == 0o600
+    monkeypatch.undo()
+    assert compare(table(60), SCHEMA, **ONE_RUN, out=tmp_path / "study").study.runs[0].outcome.status == "done"
+    assert not log.exists()
+
+
+def _falls(arguments: list[str], limits: Limits, log: Path) -> Ending:
+    log.write_text("scoring\na traceback\n")
+    return Ending("exit", 1, 0.1, 1)
+
+
+def test_copies_of_killed_studies_without_a_folder_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left, busy, other = (tmp_path / name for name in ("understudy-study-a", "understudy-study-b", "someone-else"))
+    for place in (left, busy, other):
+        place.mkdir()
+        (place / ".lock").touch()
+        (place / "table.parquet").write_bytes(b"private")
+    with StudyFolder(busy).place.joinpath(".lock").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        drop_left_behind("understudy-study-")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["someone-else", "understudy-study-b"]
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:

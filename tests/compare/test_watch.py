@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from understudy.compare.watch import Limits, resident_bytes, watched
 
 ROOMY = Limits(60.0, 2**34)
@@ -14,6 +16,14 @@ def test_a_process_that_ends_by_itself_keeps_its_status(tmp_path: Path) -> None:
     ending = watched(["-c", "print('said'); raise SystemExit(3)"], ROOMY, tmp_path / "log")
     assert (ending.how, ending.status) == ("exit", 3)
     assert (tmp_path / "log").read_text().strip() == "said"
+
+
+def test_files_of_the_folder_one_is_in_do_not_stand_in_for_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fractions.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    assert watched(["-m", "understudy", "--help"], ROOMY, tmp_path / "log").status == 0
 
 
 def test_a_process_that_runs_too_long_is_killed(tmp_path: Path) -> None:

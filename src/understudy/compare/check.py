@@ -31,7 +31,8 @@ def check_study(tables: Tables, schema: Schema, settings: StudySettings, limits:
         UsageError, SchemaError: for a mistake in what is asked, or a table that cannot be read under the schema.
         ResourceError: if no method can run on this machine at any ε.
     """
-    if not limits.seconds > 0 or limits.bytes < LEAST_BYTES:
+    numbers = all(isinstance(one, int | float) for one in (limits.seconds, limits.bytes))
+    if not numbers or not limits.seconds > 0 or not limits.bytes >= LEAST_BYTES:
         given = f"{limits.seconds!r} s and {limits.bytes!r} bytes"
         raise UsageError("limits", f"must be above 0 s and 1 MiB, got {given}.")
     _check_metrics(settings, schema)

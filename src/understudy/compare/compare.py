@@ -14,7 +14,7 @@ from understudy.compare.check import check_place, check_study
 from understudy.compare.page import build_page
 from understudy.compare.recommend import Recommendation, recommend
 from understudy.compare.settings import Candidate, StudySettings, leaves_labels_open, plain_options
-from understudy.compare.study import Study, StudyFolder, Tables, run_study
+from understudy.compare.study import Study, StudyFolder, Tables, drop_left_behind, run_study
 from understudy.compare.summary import failures, tidy
 from understudy.compare.watch import Limits
 from understudy.errors import UsageError
@@ -28,6 +28,8 @@ __all__ = ["METRICS", "Comparison", "compare"]
 METRICS = ("marginals", "specks")
 SECONDS = 3600.0
 MEMORY = 2**34
+TEMPORARY = "understudy-study-"
+"""How the folder of a study is called that is not to be kept."""
 
 Item = TypeVar("Item")
 
@@ -131,13 +133,16 @@ def _carried_out(
     if out is not None:
         check_place(Path(out))
     check_study(tables, schema, settings, limits)
-    place = Path(tempfile.mkdtemp(prefix="understudy-study-")) if out is None else Path(out)
+    if out is None:
+        drop_left_behind(TEMPORARY)
+    place = Path(tempfile.mkdtemp(prefix=TEMPORARY)) if out is None else Path(out)
     folder = StudyFolder(place)
     try:
-        folder.open(settings, schema, tables)
-        told.stage("check", 1.0)
         with folder.held():
-            run_study(tables, schema, settings, folder, limits, progress=told)
+            folder.open(settings, schema, tables)
+            told.stage("check", 1.0)
+            if run_study(tables, schema, settings, folder, limits, progress=told):
+                folder.check_unchanged(tables, schema)
             study = folder.study(
                 settings,
                 confidential=not tables.is_public,

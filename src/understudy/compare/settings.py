@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Self
@@ -31,12 +32,15 @@ class Candidate:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """A candidate from text: a method and its options, with spaces between.
+        """A candidate from text: a method and its options, with spaces between; quotes keep a value with spaces whole.
 
         >>> Candidate.read("steps layers=2 allocation=half_leaf").options
         {'layers': '2', 'allocation': 'half_leaf'}
         """
-        words = text.split()
+        try:
+            words = shlex.split(text) if isinstance(text, str) else []
+        except ValueError:
+            raise UsageError(f"method {text!r}", "has a quotation mark without its other half.") from None
         if not words:
             raise UsageError("method", "is empty.", 'Give a name, such as "aim", or a name with options.')
         options: dict[str, str] = {}
@@ -47,7 +51,7 @@ class Candidate:
                     f"method {text!r}", "must be a name followed by options, each once.", 'As in "steps layers=2".'
                 )
             options[key] = value
-        return cls(" ".join(words), words[0], options)
+        return cls(shlex.join(words), words[0], options)
 
     def budget(self, epsilon: float, delta: float, *, open_labels: bool = False) -> Budget:
         """What the method is granted: one that gives pure ε only is not given a δ it could not use.
@@ -144,6 +148,9 @@ def plain_options(options: Mapping[str, Mapping[str, object]] | None) -> dict[st
     >>> plain_options({"slopes": {"outcomes": ["age", "sex"]}})
     {'slopes': {'outcomes': ('age', 'sex')}}
     """
+    for metric, given in (options or {}).items():
+        if not isinstance(given, Mapping):
+            raise UsageError(f"options of {metric}", f"must be names with values, got {type(given).__name__}.")
     return {
         metric: {option: _plain(value, f"{metric}.{option}") for option, value in given.items()}
         for metric, given in (options or {}).items()

@@ -2,8 +2,9 @@
 
 The folder holds `study.json` (settings, digests of schema and tables), `runs/` (one outcome for each finished run),
 `results.parquet`, and `index.html`. A run's outcome appears in one step, so what is there is finished, and what is not
-there is run again. Confidential: scores compare with the private table, and noise of all these runs together was not
-paid for. A study on a public table of the same schema (`public_proxy`) costs nothing and may be shown.
+there is run again. Methods, ε and repeats may be added to a study later. Confidential: scores compare with the private
+table, and noise of all these runs together was not paid for. A study on a public table of the same schema
+(`public_proxy`) costs nothing and may be shown.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +24,7 @@ import pyarrow.parquet as pq
 from understudy.compare.fingerprint import columns_read, fingerprint
 from understudy.compare.job import Job, Outcome, read_outcome, write_json
 from understudy.compare.settings import Candidate, Cell, StudySettings
-from understudy.compare.watch import Limits, watched
+from understudy.compare.watch import SCORING, Ending, Limits, watched
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
@@ -31,11 +33,11 @@ from understudy.progress import Progress, silent
 from understudy.release.statement import digest_of
 from understudy.schema import Schema
 
-__all__ = ["Finished", "Study", "StudyFolder", "Tables", "run_study"]
+__all__ = ["Finished", "Study", "StudyFolder", "Tables", "drop_left_behind", "run_study"]
 
 KIND = "understudy study"
 FORMAT = f"{KIND}, format 2"
-WORK = ".work-"
+BEGUN, LOCK, WORK = "study.json", ".lock", ".work-"
 SEED_STEP = 1_000_003
 
 
@@ -88,7 +90,7 @@ class StudyFolder:
         return self.runs / f"{cell.key}.json"
 
     def open(self, settings: StudySettings, schema: Schema, tables: Tables) -> None:
-        """Begins the study, or goes on with it if it was begun under the same settings, on the same tables.
+        """Begins the study, or goes on with it if it was begun on the same tables under the same settings or fewer.
 
         Raises:
             UsageError: if the folder holds something else, a damaged study, or one with other settings or tables.
@@ -99,19 +101,17 @@ class StudyFolder:
             "confidential": not tables.is_public,
             "schema": digest_of(schema),
             "settings": settings.to_json(),
-            "table": fingerprint(tables.data, schema),
-            "public": None if tables.public is None else fingerprint(tables.public, schema),
+            **_fingerprints(tables, schema),
             "public used by": [] if tables.public is None else users,
         }
-        begun = self.place / "study.json"
-        if begun.exists():
-            _require_same(_read(begun), document, self.place)
-        elif self.place.exists() and any(path.name != ".study.json.part" for path in self.place.iterdir()):
-            raise UsageError(f"output {str(self.place)!r}", "exists and is not a study.", "Give a new folder.")
-        else:
-            self.place.mkdir(parents=True, exist_ok=True)
-            if not tables.is_public:
-                self.place.chmod(CLOSED_FOLDER)
+        self._make()
+        begun = self.place / BEGUN
+        before = _read(begun) if begun.exists() else None
+        if before is not None:
+            _require_same(before, document, self.place)
+        elif not tables.is_public:
+            self.place.chmod(CLOSED_FOLDER)
+        if document != before:
             write_json(begun, document)
         self.runs.mkdir(exist_ok=True)
         if not tables.is_public:
@@ -120,26 +120,74 @@ class StudyFolder:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keeps the study to this process until the block ends; a process that is killed lets go of it.
+        """Keeps the folder to this process until the block ends; a process that is killed lets go of it.
+
+        A folder in which no study was begun is removed again.
 
         Raises:
-            UsageError: if another process is running this study.
+            UsageError: if it holds something else, or another process is running this study.
         """
-        with (self.place / "study.json").open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        self._make()
+        with (self.place / LOCK).open("ab") as file:
+            if not _locked(file, self.place / LOCK):
                 where = f"output {str(self.place)!r}"
-                raise UsageError(where, "is being worked on by another process.", "Wait for it.") from None
-            for left in self.place.glob(f"{WORK}*"):  # of a process that was killed
+                raise UsageError(where, "is being worked on by another process.", "Wait for it.")
+            for left in (*self.place.glob(f"{WORK}*"), *self.runs.glob(f"{WORK}*")):  # of a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
-            yield
+            try:
+                yield
+            finally:
+                (self.place / LOCK).unlink(missing_ok=True)
+                if not (self.place / BEGUN).exists():
+                    with contextlib.suppress(OSError):
+                        self.place.rmdir()
+
+    def _make(self) -> None:
+        """The folder, unless it holds something else."""
+        if self.place.exists() and not (self.place / BEGUN).exists():
+            others = [path for path in self.place.iterdir() if path.name not in (f".{BEGUN}.part", LOCK)]
+            if others:
+                raise UsageError(f"output {str(self.place)!r}", "exists and is not a study.", "Give a new folder.")
+        self.place.mkdir(parents=True, exist_ok=True)
+
+    def check_unchanged(self, tables: Tables, schema: Schema) -> None:
+        """Raises if a table is no longer the one with which the study was begun.
+
+        Raises:
+            UsageError: with what to do.
+        """
+        before = _read(self.place / BEGUN)
+        if any(before.get(key) != found for key, found in _fingerprints(tables, schema).items()):
+            rule = "changed while the study was running, so its runs may be of two tables."
+            raise UsageError("table", rule, "Give a new folder, and tables that stay as they are.")
 
     def study(self, settings: StudySettings, *, confidential: bool, title: str, has_public: bool = False) -> Study:
         """What has ended so far."""
         read = ((cell, read_outcome(self.outcome(cell))) for cell in settings.cells)
         runs = tuple(Finished(cell, outcome) for cell, outcome in read if outcome is not None)
         return Study(settings, runs, confidential, title, has_public)
+
+
+def drop_left_behind(prefix: str) -> None:
+    """Removes studies without a lasting folder whose processes were killed: they may hold a copy of a table."""
+    for place in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError), (place / LOCK).open("rb") as file:  # others' folders cannot be opened
+            if _locked(file, place / LOCK):
+                shutil.rmtree(place, ignore_errors=True)
+
+
+def _locked(file: IO[bytes], path: Path) -> bool:
+    """Takes the lock; false if another process has it, or has just removed the file."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
+
+
+def _fingerprints(tables: Tables, schema: Schema) -> dict[str, object]:
+    public = None if tables.public is None else fingerprint(tables.public, schema)
+    return {"table": fingerprint(tables.data, schema), "public": public}
 
 
 _NOTICE = (
@@ -174,16 +222,38 @@ def _require_same(before: Mapping[str, object], now: Mapping[str, object], place
         "schema": "another schema",
         "table": "another table",
         "public": "another public table",
+        "confidential": "another answer to whether the table is public",
     }
-    apart = [words.get(key, words["settings"]) for key in now if before.get(key) != now[key]]
+    apart = [words.get(key, words["settings"]) for key in now if not _covers(now[key], before.get(key))]
     if not apart:
         return
     found, asked = before.get("settings"), now["settings"]
     if isinstance(found, dict) and isinstance(asked, dict):
-        names = [_NAMES.get(str(key), str(key)) for key in asked if found.get(key) != asked[key]]
+        names = [_NAMES.get(str(key), str(key)) for key in asked if not _same_or_more(asked[key], found.get(key), key)]
         apart = [f"{one} ({', '.join(names)})" if one == words["settings"] and names else one for one in apart]
     rule = f"holds a study that was begun with {' and '.join(dict.fromkeys(apart))}."
-    raise UsageError(f"output {str(place)!r}", rule, "Give a new folder, or the same as before.")
+    fix = "Give a new folder, or the same as before: methods, ε and repeats may be added, not left out."
+    raise UsageError(f"output {str(place)!r}", rule, fix)
+
+
+def _covers(now: object, before: object) -> bool:
+    """Whether what is asked for now is what was asked for before, or more of it."""
+    if isinstance(now, dict) and isinstance(before, dict) and now.keys() == before.keys() and "repeats" in now:
+        return all(_same_or_more(now[key], before[key], key) for key in now)
+    return now == before or (isinstance(now, list) and isinstance(before, list) and _holds(now, before))
+
+
+def _same_or_more(now: object, before: object, setting: str) -> bool:
+    """Runs do not depend on each other, so methods, ε and repeats can be added."""
+    if setting == "repeats" and isinstance(now, int) and isinstance(before, int):
+        return now >= before
+    if setting in ("candidates", "epsilons") and isinstance(now, list) and isinstance(before, list):
+        return _holds(now, before)
+    return now == before
+
+
+def _holds(now: list[object], before: list[object]) -> bool:
+    return all(one in now for one in before)
 
 
 def run_study(
@@ -194,8 +264,8 @@ def run_study(
     limits: Limits,
     *,
     progress: Progress | None = None,
-) -> None:
-    """Runs what has not ended yet, one process after the other."""
+) -> int:
+    """Runs what has not ended yet, one process after the other, and tells how many that were."""
     told = progress or silent
     waiting = [cell for cell in settings.cells if not _ended(read_outcome(folder.outcome(cell)))]
     done = len(settings.cells) - len(waiting)
@@ -219,34 +289,49 @@ def run_study(
                 metric_options=settings.metric_options,
                 formula=settings.formula,
             )
-            _run(job, folder.outcome(cell), limits)
+            _run(job, folder, cell, limits)
             done += 1
     told.stage("measure", 1.0)
+    return len(waiting)
 
 
 def _ended(outcome: Outcome | None) -> bool:
-    """Whether a run need not be tried again: it has scores, or was refused. Limits may be wider, faults gone."""
-    return outcome is not None and outcome.status in ("done", "refused")
+    """Whether a run need not be tried again. Limits may be wider by now, the machine larger, faults gone."""
+    return outcome is not None and outcome.status == "done"
 
 
-def _run(job: Job, target: Path, limits: Limits) -> None:
-    """One process; if it leaves no outcome, what stopped it is the outcome."""
-    with tempfile.TemporaryDirectory(prefix=WORK, dir=target.parent) as place:  # closed and marked as the study is
-        described, log = Path(place) / "job.json", Path(place) / "log.txt"
-        target.unlink(missing_ok=True)
+def _run(job: Job, folder: StudyFolder, cell: Cell, limits: Limits) -> None:
+    """One process; if it leaves no outcome, what stopped it is the outcome, and what it printed is kept."""
+    target = folder.outcome(cell)
+    kept = target.with_suffix(".log")
+    with tempfile.TemporaryDirectory(prefix=WORK, dir=folder.place) as place:  # closed and marked as the study is
+        described, left, log = (Path(place) / name for name in ("job.json", "outcome.json", "log.txt"))
         job.write(described)
-        ending = watched(["-m", "understudy.compare.worker", str(described), str(target)], limits, log)
-    if read_outcome(target) is not None:
-        return
+        ending = watched(["-m", "understudy.compare.worker", str(described), str(left)], limits, log)
+        outcome = read_outcome(left)
+        if outcome is None and ending.how == "exit":
+            write_closed(kept, log.read_bytes())
+        else:
+            kept.unlink(missing_ok=True)
+        (outcome or _stopped(ending, limits, log, kept.name)).write(target)
+
+
+def _stopped(ending: Ending, limits: Limits, log: Path, kept: str) -> Outcome:
+    """What is said of a run whose process left no outcome."""
+    doing = "scored" if SCORING.encode() in log.read_bytes() else "made"
     if ending.how == "time":
-        outcome = Outcome("time", f"was still running after {limits.seconds:,.3g} s.", ending.seconds, 0.0, 0)
-    elif ending.how == "memory":
-        reason = f"went past {limits.bytes / 2**20:,.0f} MiB."
-        outcome = Outcome("memory", reason, ending.seconds, 0.0, ending.peak_bytes)
-    else:
-        reason = f"its process ended with status {ending.status} and left no outcome."
-        outcome = Outcome("failed", reason, ending.seconds, 0.0, ending.peak_bytes)
-    outcome.write(target)
+        reason = f"was still being {doing} after {limits.seconds:,.3g} s."
+        return Outcome("time", reason, ending.seconds, 0.0, 0)
+    if ending.how == "memory":
+        reason = f"went past {limits.bytes / 2**20:,.0f} MiB while being {doing}."
+        return Outcome("memory", reason, ending.seconds, 0.0, ending.peak_bytes)
+    how = f"ended with status {ending.status}"
+    if ending.status < 0:
+        how = f"was killed by signal {-ending.status} (9: perhaps by the system, for lack of memory)"
+    reason = (
+        f"its process {how} while the table was being {doing}, without an outcome; runs/{kept} holds what it printed."
+    )
+    return Outcome("failed", reason, ending.seconds, 0.0, ending.peak_bytes)
 
 
 @contextlib.contextmanager

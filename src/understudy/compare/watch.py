@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["Ending", "Limits", "end_with_parent", "resident_bytes", "watched"]
+__all__ = ["SCORING", "Ending", "Limits", "end_with_parent", "resident_bytes", "watched"]
 
 PAUSE = 0.05
+SCORING = "scoring"
+"""What a run prints when its table is made, so that its log tells how far it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,11 @@ def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
     peak = 0
     with log.open("wb") as file:
         child = subprocess.Popen(
-            [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT
+            # -P: files of the folder one happens to be in must not stand in for modules.
+            [sys.executable, "-P", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=subprocess.STDOUT,
         )
         try:
             while child.poll() is None:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from understudy.compare.job import Found, Job, Outcome
-from understudy.compare.watch import end_with_parent
+from understudy.compare.watch import SCORING, end_with_parent
 from understudy.errors import ResourceError, UnderstudyError
 from understudy.evaluate import evaluate
 from understudy.schema import Schema
@@ -40,6 +40,8 @@ def run_job(job: Job) -> Outcome:
         tables = release.tables
         seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - spent
         peak = _peak_bytes()
+        sys.stdout.write(f"{SCORING}\n")
+        sys.stdout.flush()
         evaluation = evaluate(
             job.table,
             tables,
