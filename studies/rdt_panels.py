@@ -5,6 +5,7 @@ shares and logistic coefficients, on workers of the Current Population Survey wh
 columns (simulated voters without a data folder).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,11 +13,14 @@ from pathlib import Path
 
 from studies.duke import benches, panels
 from studies.duke.benches import Bench, few_voters, workers
-from studies.duke.intervals import show_intervals
+from studies.duke.intervals import of_all, show_intervals
+from studies.duke.judging import VISIBLE, Settings, judge
+from studies.duke.leaves import leaf_rows
 from studies.duke.panels import BASE, SETTINGS, Labelled, as_record, labelled, read_record
+from studies.duke.pictures import BARS, comparison_svg
 from studies.duke.reading import reading
 from studies.runs import Record, carry_out, kept_file, spent_on
-from studies.verdicts import RULE, Comparison, above, alike, count_of, range_of, verdict
+from studies.verdicts import RULE, count_of, verdict
 from studies.writing import Form, StudyPage, estimate, run_as_script, table
 from understudy.report.page import Points
 
@@ -24,10 +28,25 @@ __all__ = ["Job", "jobs", "study", "work", "write_page"]
 
 Found = Mapping[str, Sequence[Labelled]]
 SHOWN = ("slopes industry", "slopes occupation", "slope agreement", "correlation agreement",
-         "joint shares with agency", "coefficients agency", "coefficients occupation", "coefficients both")  # fmt: skip
+         "joint shares with agency", "joint shares, all columns", "coefficients agency", "coefficients occupation",
+         "coefficients both")  # fmt: skip
 REPEATS = 24
-VISIBLE = 0.2
-"""A difference is called visible when it is more than this share of the base's own error."""
+COMPARED = (
+    ("3-4", "Figures 3 and 4: collapsing", "occupation 10, not collapsed", "occupation 10"),
+    ("5", "Figure 5: five and ten trees", BASE, "10 trees"),
+    ("6", "Figure 6: weight of Agency, collapsed", BASE, "agency 60"),
+    ("7", "Figure 7: weight of Agency, not collapsed", "not collapsed", "agency 60, not collapsed"),
+    ("8", "Figure 8: λ = 0.1 and 0.4", BASE, "λ = 0.4"),
+    ("9", "Figure 9: n_B = 1,000 and 2,000", BASE, "n_B = 2,000"),
+)
+REGRESSIONS = (
+    (10, BASE, "agency", "Agency alone, λ = 0.1"),
+    (11, "λ = 0.4", "agency", "Agency alone, λ = 0.4"),
+    (12, BASE, "both", "Agency and Occupation"),
+    (13, "occupation 60", "both", "Agency and Occupation, weight 60 for Occupation"),
+    (14, "occupation 60", "occupation", "Occupation alone, weight 60 for it"),
+)
+PAIR = "private pair off by"
 
 
 @dataclass(frozen=True)
@@ -78,8 +97,9 @@ def write_page(page: StudyPage, todo: Sequence[Job], records: Sequence[Record]) 
     show_intervals(page)
     _describe(page, bench, found)
     _show(page, bench, found)
-    _judge(page, bench, found)
-    _other_rows(page, found)
+    judge(page, bench, found)
+    leaf_rows(page, bench)
+    _other_rows(page, bench, found)
     page.say(reading(page, bench, found))
     return page.write()
 
@@ -97,7 +117,9 @@ def _describe(page: StudyPage, bench: Bench, found: Found) -> None:
         "are pooled "
         "and amounts are coarse; numbers are taken over the frequent levels in either case. Base: collapsed, five "
         f"trees, equal weights, λ = 0.1, n_B = 1,000.\n\n{RULE} The margin, and what “no visible difference” means: "
-        f"{VISIBLE:.0%} of the error of the setting compared with."
+        f"{VISIBLE:.0%} of the error of the setting compared with. Errors are mean or root mean square differences; a "
+        "correlation r of joint shares counts as an error of √(1 − r²), the spread around a line as a share of all "
+        "spread."
     )
 
 
@@ -117,125 +139,63 @@ def _show(page: StudyPage, bench: Bench, found: Found) -> None:
         "removing a record; for a change of labels it is twice as much."
     )
     page.say(table(("setting", "ε", *names), body))
-    pictures = [
-        (BASE, "joint", "Figure 3: joint shares of the private columns and Agency"),
-        (BASE, "slopes", "Figure 4: slopes"),
-        ("not collapsed", "slopes", "Figure 4: slopes, not collapsed"),
-        (BASE, "correlations", "Figure 4: correlations"),
-        ("10 trees", "slopes", "Figure 5: slopes with ten trees"),
-        ("agency 60", "slopes", "Figure 6: slopes with weight 60 for Agency"),
-        ("agency 60, not collapsed", "slopes", "Figure 7: the same, not collapsed"),
-        ("λ = 0.4", "slopes", "Figure 8: slopes at λ = 0.4"),
-        ("n_B = 2,000", "slopes", "Figure 9: slopes at n_B = 2,000"),
-        (BASE, "coefficients agency", "Figure 10: coefficients, Agency alone, λ = 0.1"),
-        ("λ = 0.4", "coefficients agency", "Figure 11: coefficients, Agency alone, λ = 0.4"),
-        (BASE, "coefficients both", "Figure 12: coefficients, Agency and Occupation"),
-        ("occupation 60", "coefficients both", "Figure 13: the same with weight 60 for Occupation"),
-        ("occupation 60", "coefficients occupation", "Figure 14: coefficients, Occupation alone, weight 60"),
-    ]
-    for place, (setting, kind, title) in enumerate(pictures, start=1):
-        chart = Points(f"{title} (one repeat of “{setting}”)", "authentic", "synthetic", found[setting][0].points[kind])
-        page.figure(f"panel-{place}", chart)
+    page.say(
+        "Pictures show one release of a setting, the first. The source's figures 3 to 9 have four panels: (a) joint "
+        "shares of the private columns and Agency, (b) of all columns, (c) slopes, (d) correlations. Here (a) shows "
+        f"the {BARS} largest joint levels; of (b) runs keep the correlation alone, not the points, so it is written "
+        "above the panels and not drawn. Its weights, year and collapsing stand in tables below the source's figures, "
+        "which we do not have: settings here follow its text."
+    )
+    for stem, title, first, second in COMPARED:
+        file = f"{page.name}-figure-{stem}.svg"
+        shown = comparison_svg(title, [(name, found[name][0]) for name in (first, second)])
+        (page.form.out / file).write_text(shown, encoding="utf-8")
+        page.say(f"![{title}]({file})\n\n*{title} (“{first}” above, “{second}” below)*")
+    for number, setting, kind, title in REGRESSIONS:
+        caption = f"Figure {number}: coefficients, {title} (one repeat of “{setting}”)"
+        points = found[setting][0].points[f"coefficients {kind}"]
+        page.figure(f"figure-{number}", Points(caption, "authentic", "synthetic", points))
 
 
 def _named(bench: Bench, measure: str) -> str:
     return measure.replace("industry", bench.agency).replace("slopes occupation", f"slopes {bench.occupation}")
 
 
-def _values(found: Found, setting: str, measure: str) -> list[float]:
-    return [one.numbers[measure] for one in found[setting]]
-
-
-def _better(found: Found, setting: str, other: str, measures: Sequence[str]) -> list[Comparison]:
-    """Whether the first setting has the smaller error, measure by measure, as a share of the other's error."""
-    return [above(theirs, ours, VISIBLE) for ours, theirs in _relative(found, setting, other, measures)]
-
-
-def _same(found: Found, setting: str, other: str, measures: Sequence[str]) -> list[Comparison]:
-    return [alike(ours, theirs, VISIBLE) for ours, theirs in _relative(found, setting, other, measures)]
-
-
-def _relative(found: Found, setting: str, other: str, measures: Sequence[str]) -> list[tuple[list[float], list[float]]]:
-    """Errors of both settings over the mean error of the other one."""
-    pairs = []
-    for name in measures:
-        theirs = _values(found, other, name)
-        unit = sum(theirs) / len(theirs)
-        pairs.append(([one / unit for one in _values(found, setting, name)], [one / unit for one in theirs]))
-    return pairs
-
-
-def _judge(page: StudyPage, bench: Bench, found: Found) -> None:
-    agency, occupation = f"slopes {bench.agency}", f"slopes {bench.occupation}"
-    both = (agency, occupation)
-    related = (agency, f"correlations {bench.agency}")
-    errors = (*both, f"correlations {bench.agency}", f"correlations {bench.occupation}")
-    alone = ("coefficients agency",)
-    rows: list[tuple[str, list[Comparison], tuple[str, str, Sequence[str]]]] = []
-
-    def better(printed: str, setting: str, other: str, measures: Sequence[str]) -> None:
-        rows.append((printed, _better(found, setting, other, measures), (setting, other, measures)))
-
-    def same(printed: str, setting: str, other: str, measures: Sequence[str]) -> None:
-        rows.append((printed, _same(found, setting, other, measures), (setting, other, measures)))
-
-    better("Figure 4: collapsing improves the slopes of Agency and Occupation", BASE, "not collapsed", both)
-    better("… the same with a high weight of Occupation", "occupation 10", "occupation 10, not collapsed", both)
-    same("Figure 5: ten trees are no better than five (at twice the ε)", "10 trees", BASE, errors)
-    same("… (not printed) at the same ε", "10 trees, same ε", BASE, errors)
-    better("Figure 6: a high weight of Agency improves its slopes and correlations", "agency 60", BASE, related)
-    same("Figure 7: … but not when only Pay is collapsed", "agency 60, not collapsed", "not collapsed", related)
-    same("Figure 8: ε = 0.1 and 0.4 do not differ visibly at n_B = 1,000", "λ = 0.4", BASE, errors)
-    better("Figure 8: slopes of Agency look better at ε = 0.1 than at 0.4", BASE, "λ = 0.4", (agency,))
-    same("Figure 9: n_B = 1,000 and 2,000 do not differ visibly", "n_B = 2,000", BASE, errors)
-    same("Figures 10, 11: coefficients of Agency alone differ little between ε = 0.1 and 0.4", "λ = 0.4", BASE, alone)
-    better("Figures 12, 13: weight 60 for Occupation improves the fit of its coefficients", "occupation 60", BASE,
-           ("coefficients both", occupation))  # fmt: skip
-    better("Figure 14: close fit when Occupation is the sole predictor, after weight 60", "occupation 60", BASE,
-           ("coefficients occupation",))  # fmt: skip
-    for printed, answers, (setting, other, measures) in rows:
-        shown = "; ".join(
-            f"{name}: {_mean(found, setting, name)} ({setting}), {_mean(found, other, name)} ({other})"
-            for name in measures
-        )
-        text = f"{count_of(answers)} ({range_of(answers)}, as shares of the error of “{other}”): {shown}"
-        page.find(printed, text, verdict(answers))
-
-
-def _other_rows(page: StudyPage, found: Found) -> None:
-    base = found[BASE][0]
+def _other_rows(page: StudyPage, bench: Bench, found: Found) -> None:
+    spent = {name: found[name][0].epsilon for name in (BASE, "10 trees", "λ = 0.4", "agency 60", "n_B = 2,000")}
     page.find(
-        "total accumulated ε of an ensemble “should be ε”",
-        f"five trees for each of two columns at λ = 0.1 state ε = {base.epsilon:g}, ten trees "
-        f"{found['10 trees'][0].epsilon:g}; twice that for a change of labels",
-        "refuted: true of a single tree only",
+        "§3: leaf queries go to disjoint records, one set for each node path: total accumulated ε “should be ε”",
+        f"for one tree: five trees for each of two columns at λ = 0.1 state ε = {spent[BASE]:g}, that is λ for a tree. "
+        "The sentence gives no total of an ensemble, nor does another; a change of labels costs twice as much",
+        of_all([_of_a_tree(name, one) for name, one in spent.items()]) + " for one tree",
     )
     page.find(
-        "labels drawn from leaves can make combinations that do not exist in the authentic table",
-        f"share of labelled records whose combination of all columns is new: {_mean(found, BASE, NEW)}",
-        "confirmed",
+        "Figure 5: more trees take additional ε",
+        f"five trees {spent[BASE]:g}, ten trees {spent['10 trees']:g} at the same λ",
+        "confirmed" if spent["10 trees"] > spent[BASE] else "refuted",
     )
-    answers = _better(found, BASE, "synthetic route", (PAIR,))
+    answers = Settings(found, bench).better(BASE, "synthetic route", (PAIR,))
     page.find(
-        "the second private column is learned from records that carry a synthetic first one",
+        "§2: the second private column is learned from records that carry a synthetic first one",
         f"joint table of both private columns off by {_mean(found, 'synthetic route', PAIR)} in that way, by "
-        f"{_mean(found, BASE, PAIR)} with true first labels, at the same price ({count_of(answers)})",
-        "a design choice; ours is better" if verdict(answers) == "confirmed" else _no_worse(found),
+        f"{_mean(found, BASE, PAIR)} with true first labels, at the same price (ours better: {count_of(answers)})",
+        "a design choice; ours is better" if verdict(answers) == "confirmed" else _no_worse(found, bench),
     )
-    page.find("limiting growth by public counts needs no query of the private table", "shown by a test that records "
-              "every question: none before the leaf tables", "confirmed")  # fmt: skip
-    page.find("80 % of public records match a single authentic one (1988–2011)", "—",
-              "cannot be checked: neither file can be had")  # fmt: skip
-    page.find("basic against adjusted pay: growth limited by one, labels by the other", "—",
-              "cannot be checked: the files cannot be had")  # fmt: skip
+    page.find("§2: 80 % of public records match a single authentic one (1988–2011), more than 95 % in certain years",
+              "—", "cannot be checked: neither file can be had")  # fmt: skip
+    page.find("§3: basic against adjusted pay: growth limited by one, labels by the other; collapsing should mitigate "
+              "it", "—", "cannot be checked: the files cannot be had")  # fmt: skip
 
 
-def _no_worse(found: Found) -> str:
-    same = verdict(_same(found, BASE, "synthetic route", (PAIR,)))
+def _of_a_tree(name: str, epsilon: float) -> bool:
+    """Whether ε is λ for each tree of both private columns."""
+    setting = SETTINGS[name]
+    return math.isclose(epsilon, 2 * setting.trees * setting.rate, rel_tol=1e-9)
+
+
+def _no_worse(found: Found, bench: Bench) -> str:
+    same = verdict(Settings(found, bench).same(BASE, "synthetic route", (PAIR,)))
     return "a design choice; no visible difference at this noise" if same == "confirmed" else "not decided"
-
-
-NEW, PAIR = "share of new combinations", "private pair off by"
 
 
 if __name__ == "__main__":
