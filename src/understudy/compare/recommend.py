@@ -1,8 +1,10 @@
 """Recommendation: one method for each ε, in plain words, with the grounds on which it rests.
 
-Grounds: the mean rank over the headline score of every metric that judges. A method that failed at an ε is out there.
-A lead counts only where intervals of the decisive scores do not overlap; otherwise the recommendation says that the
-runs do not tell the two apart, and prefers the faster one.
+Grounds: the mean rank over the headline score of every metric that judges and has numbers at that ε; of equals, the
+faster. Ranked are the methods that finished every repeat there (if none did, those that finished most) and have all of
+these scores in each; who is left out is named with the reason. A lead or a lag counts as clear only where intervals do
+not overlap. The best by mean rank is named even where the runs do not tell it from others: then these are named
+beside it, and which of them is much faster.
 """
 
 import math
@@ -14,14 +16,26 @@ from understudy.compare.summary import Level, levels, ranks
 
 __all__ = ["Recommendation", "headlines", "recommend"]
 
+MUCH_FASTER = 5
+"""A method that takes this many times less is called much faster."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """What to use at an ε and why; `candidate` is empty if no method finished."""
+    """What to use at an ε and why; `candidate` is empty if no method could be ranked."""
 
     epsilon: float
     candidate: str
     grounds: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """Who can be ranked at an ε and by which scores; what was left out, in words."""
+
+    kept: tuple[str, ...]
+    names: tuple[str, ...]
+    left_out: tuple[str, ...]
 
 
 def headlines(study: Study) -> tuple[str, ...]:
@@ -42,35 +56,97 @@ def recommend(study: Study) -> tuple[Recommendation, ...]:
 
 
 def _at(study: Study, found: Sequence[Level], epsilon: float) -> Recommendation:
-    names = headlines(study)
-    means = _mean_ranks(study, found, names, epsilon)
-    if not means:
-        return Recommendation(epsilon, "", "No method finished at this ε with a score.")
-    order = sorted(means, key=lambda one: (means[one], _seconds(study, one, epsilon)))
-    best = order[0]
-    wins = [name for name in names if ranks(found, name, epsilon).get(best) == 1.0]
-    metrics = "1 metric" if len(names) == 1 else f"{len(names)} metrics"
-    text = f"Mean rank {means[best]:.2f} over {metrics}; best by {', '.join(wins) or 'none of them alone'}."
-    if len(order) > 1:
-        text += " " + _against(found, names, best, order[1], epsilon)
-    text += f" It took {_seconds(study, best, epsilon):.3g} s on average."
-    if study.settings.repeats == 1:
-        text += " One repeat only: chance is not ruled out."
-    return Recommendation(epsilon, best, text)
+    seconds = {one.name: _seconds(study, one.name, epsilon) for one in study.settings.candidates}
+    most = max(len(spent) for spent in seconds.values())
+    if not most:
+        return Recommendation(epsilon, "", "No method finished at this ε.")
+    here = [level for level in found if level.epsilon == epsilon]
+    field = _field(study, here, {one: len(spent) for one, spent in seconds.items()})
+    words = [] if most == study.settings.repeats else [f"No method finished more: {_runs(most, study)}."]
+    if not field.kept:
+        lack = "no method has every score" if field.names else "no score that judges has a number"
+        words += [f"Methods finished at this ε, but {lack} in every run.", *field.left_out]
+        return Recommendation(epsilon, "", " ".join(words))
+    took = {one: math.fsum(seconds[one]) / most for one in field.kept}
+    best, grounds = _first(field, here, took)
+    if most == 1 and len(field.kept) > 1:
+        grounds += " One repeat only: chance is not ruled out."
+    return Recommendation(epsilon, best, " ".join((*words, grounds, *field.left_out)))
 
 
-def _mean_ranks(study: Study, found: Sequence[Level], names: Sequence[str], epsilon: float) -> Mapping[str, float]:
-    tables = [ranks(found, name, epsilon) for name in names]
-    kept = [one.name for one in study.settings.candidates if tables and all(one.name in table for table in tables)]
-    return {one: math.fsum(table[one] for table in tables) / len(tables) for one in kept}
+def _field(study: Study, here: Sequence[Level], finished: Mapping[str, int]) -> _Field:
+    """Those with the most finished runs that have a number in each, for every headline that one of them has so."""
+    most, every = max(finished.values()), headlines(study)
+    pool = [one for one, count in finished.items() if count == most]
+    numbers = {(level.name, level.candidate): level.repeats for level in here}
+    lost = {(name, one): most - numbers.get((name, one), 0) for name in every for one in pool}
+    names = tuple(name for name in every if not all(lost[name, one] for one in pool))
+    kept = tuple(one for one in pool if names and not any(lost[name, one] for name in names))
+    out = [f"{one} ({_runs(count, study)})" for one, count in finished.items() if count < most]
+    for one in pool:
+        lacks = [f"{name} missing in {lost[name, one]} of {most} runs" for name in names if lost[name, one]]
+        out += [f"{one} ({', '.join(lacks)})"] if lacks else []
+    uncounted = [name for name in every if name not in names]
+    left_out = [f"Not counted, for want of numbers: {', '.join(uncounted)}."] if uncounted else []
+    left_out += [f"Left out: {', '.join(out)}."] if out else []
+    return _Field(kept, names, tuple(left_out))
 
 
-def _against(found: Sequence[Level], names: Sequence[str], best: str, other: str, epsilon: float) -> str:
-    at = {(level.name, level.candidate): level for level in found if level.epsilon == epsilon}
-    clear = [name for name in names if _apart(at[name, best], at[name, other])]
-    if clear:
-        return f"Clearly ahead of {other} by {', '.join(clear)}."
-    return f"The runs do not tell it apart from {other}."
+def _runs(finished: int, study: Study) -> str:
+    return f"{finished} of {study.settings.repeats} runs finished"
+
+
+def _first(field: _Field, here: Sequence[Level], took: Mapping[str, float]) -> tuple[str, str]:
+    """The best by mean rank, of equals the faster, and on what grounds."""
+    rows = [level for level in here if level.candidate in field.kept]
+    tables = {name: ranks(rows, name, rows[0].epsilon) for name in field.names}
+    means = {one: math.fsum(table[one] for table in tables.values()) / len(tables) for one in field.kept}
+    best, *others = sorted(field.kept, key=lambda one: (means[one], took[one]))
+    spent = f"It took {_time(took[best])} on average"
+    if not others:
+        return best, f"Scored by {', '.join(field.names)}; there was nothing to compare it with. {spent}."
+    wins = [name for name, table in tables.items() if table[best] == 1.0]
+    metrics = "1 metric" if len(tables) == 1 else f"{len(tables)} metrics"
+    words = [f"Mean rank {means[best]:.2f} over {metrics}; best by {', '.join(wins) or 'none of them alone'}."]
+    equals = [one for one in others if means[one] == means[best]]
+    if equals:
+        words.append(f"Same mean rank as {', '.join(equals)}; of equals, the faster is named.")
+    at = {(level.name, level.candidate): level for level in rows}
+    leads = {one: _leads(at, field.names, best, one) for one in others}
+    words += _against(leads)
+    rivals = [one for one in others if leads[one][1] or not leads[one][0]]
+    faster = [f"{one} ({_time(took[one])})" for one in rivals if MUCH_FASTER * took[one] <= took[best]]
+    words.append(f"{spent}; much faster: {', '.join(faster)}." if faster else f"{spent}.")
+    return best, " ".join(words)
+
+
+_Leads = tuple[tuple[str, ...], tuple[str, ...]]
+"""Scores by which a method is clearly ahead of another, and clearly behind it."""
+
+
+def _leads(at: Mapping[tuple[str, str], Level], names: Sequence[str], best: str, other: str) -> _Leads:
+    ahead = tuple(name for name in names if _apart(at[name, best], at[name, other]))
+    behind = tuple(name for name in names if _apart(at[name, other], at[name, best]))
+    return ahead, behind
+
+
+def _against(leads: Mapping[str, _Leads]) -> list[str]:
+    """How the best stands to every other method, those that it stands to in the same way taken together."""
+    groups: dict[_Leads, list[str]] = {}
+    for other, lead in leads.items():
+        groups.setdefault(lead, []).append(other)
+    words = []
+    for (ahead, behind), others in groups.items():
+        them, by, less = ", ".join(others), ", ".join(ahead), ", ".join(behind)
+        if ahead and behind:
+            words.append(f"Split with {them}: clearly ahead by {by}, clearly behind by {less}.")
+        elif ahead:
+            words.append(f"Clearly ahead of {them} by {by}.")
+        elif behind:
+            words.append(f"Clearly behind {them} by {less}, clearly ahead by none.")
+        else:
+            words.append(f"The runs do not tell it apart from {them}.")
+    return words
 
 
 def _apart(one: Level, other: Level) -> bool:
@@ -80,10 +156,14 @@ def _apart(one: Level, other: Level) -> bool:
     return one.high < other.low if one.direction == "lower" else one.low > other.high
 
 
-def _seconds(study: Study, candidate: str, epsilon: float) -> float:
-    spent = [
+def _seconds(study: Study, candidate: str, epsilon: float) -> list[float]:
+    """What each finished run of a method took."""
+    return [
         run.outcome.seconds
         for run in study.runs
         if run.outcome.status == "done" and (run.cell.candidate.name, run.cell.epsilon) == (candidate, epsilon)
     ]
-    return math.fsum(spent) / len(spent) if spent else math.inf
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 1000 else f"{seconds:.3g} s"
