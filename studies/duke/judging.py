@@ -137,7 +137,7 @@ def _collapsing_and_trees(page: StudyPage, settings: Settings) -> None:
     gains = sorted(VISIBLE - one.gap.mean for one in answers)
     page.find(
         "… trees beyond five (with additional ε) do not help to improve utility",
-        f"gain of ten trees: {gains[0]:.1%} to {gains[-1]:.1%} of the base's errors, less than {VISIBLE:.0%} for sure in "
+        f"gain of ten trees: {gains[0]:.1%} to {gains[-1]:.1%} of the base's errors, surely below {VISIBLE:.0%} in "
         f"{sum(one.answer == 'yes' for one in answers)} of {len(answers)} measures",
         verdict(answers),
     )
