@@ -1,4 +1,4 @@
-"""A row for every printed rank: printed, ours, verdict; what the review says in words is in `words`.
+"""A row for every printed rank: printed, ours, verdict; what is said in words is in `words` and `predictions`.
 
 A rank is decided by intervals. Among the methods that stand for the printed teams, a method that is clearly beaten by b
 others and clearly beats w of them has a rank between 1 + b and n − w. Confirmed: only the printed rank is left.
@@ -6,7 +6,8 @@ Refuted: the printed rank is not among them. A tie: what keeps other ranks open 
 """
 
 from studies.field.entrants import TEAMS
-from studies.field.printed import PRINTED, PrintedOrder
+from studies.field.predictions import say_predictions
+from studies.field.printed import PRINTED, Match, PrintedOrder
 from studies.field.results import MEASURES, Results, margin
 from studies.field.words import say_words
 from studies.verdicts import Answer
@@ -17,14 +18,25 @@ __all__ = ["judge", "rank_between"]
 
 def judge(page: StudyPage, results: Results, *, smoke: bool) -> None:
     """All rows; the smoke form reads its one table as if it were both."""
+    matches = {
+        order.match: Match(order.match, "voters" if smoke else order.bench, _measure(order, smoke=smoke))
+        for order in PRINTED
+        if order.table == 4
+    }
     for order in PRINTED:
-        bench = "voters" if smoke else order.bench
+        match = matches[order.match]
         for place, team in enumerate(order.teams):
             printed = (
                 f"Table {order.table}, Match {order.match}, {order.by}: {team} is {place + 1} of {len(order.teams)}"
             )
-            page.find(printed, *_rank(results, bench, order, team, smoke=smoke))
-    say_words(page, results, "voters" if smoke else "fire", "voters" if smoke else "census")
+            page.find(printed, *_rank(results, match.bench, order, team, _measure(order, smoke=smoke)))
+    say_words(page, results, matches)
+    say_predictions(page, results, matches)
+
+
+def _measure(order: PrintedOrder, *, smoke: bool) -> str:
+    """The measure of an order; the smoke form's table has no incomes."""
+    return "match2" if smoke and order.measure == "match3" else order.measure
 
 
 def rank_between(
@@ -35,8 +47,7 @@ def rank_between(
     return 1 + answers.count("no"), len(methods) - answers.count("yes"), set(answers) - {"yes", "no"}
 
 
-def _rank(results: Results, bench: str, order: PrintedOrder, team: str, *, smoke: bool) -> tuple[str, str]:
-    measure = "match2" if smoke and order.measure == "match3" else order.measure
+def _rank(results: Results, bench: str, order: PrintedOrder, team: str, measure: str) -> tuple[str, str]:
     here = [TEAMS[one] for one in order.teams if TEAMS[one] in results.methods(bench)]
     if TEAMS[team] not in here:
         return "no runs of the method of this team", "cannot be compared"

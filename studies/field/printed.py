@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass
 
-__all__ = ["PRINTED", "PrintedOrder"]
+from scipy import stats
+
+from studies.field.entrants import TEAMS
+
+__all__ = ["PRINTED", "Match", "PrintedOrder", "challenge_of", "hits", "printed_tau"]
 
 
 @dataclass(frozen=True)
@@ -37,3 +41,33 @@ PRINTED = (
     PrintedOrder(6, 3, "logistic_ratio", "logistic pMSE-ratio", _teams("RMcKenna PrivBayes DPSyn Gardn999 UCLANESL")),
     PrintedOrder(6, 3, "logistic_specks", "logistic SPECKS", _teams("RMcKenna PrivBayes Gardn999 DPSyn UCLANESL")),
 )
+
+
+def challenge_of(match: int) -> tuple[str, ...]:
+    """The teams that took part in a match, from first to fifth."""
+    return next(order.teams for order in PRINTED if (order.table, order.match) == (4, match))
+
+
+def hits(order: PrintedOrder) -> tuple[str, ...]:
+    """Teams with the same rank by the measure and in the challenge: bold in Tables 5 and 6."""
+    pairs = zip(order.teams, challenge_of(order.match), strict=True)
+    return tuple(team for team, other in pairs if team == other)
+
+
+def printed_tau(order: PrintedOrder) -> float:
+    """Kendall's τ of a printed order and that of the challenge."""
+    places = [order.teams.index(team) for team in challenge_of(order.match)]
+    return float(stats.kendalltau(range(len(places)), places).statistic)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match as it is run here: its table, its score, and the methods of the teams that took part in it."""
+
+    number: int
+    bench: str
+    score: str
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(TEAMS[team] for team in challenge_of(self.number))

@@ -8,7 +8,7 @@ from functools import cached_property
 from scipy import stats
 
 from studies.runs import Record
-from studies.verdicts import Comparison, above
+from studies.verdicts import Comparison, above, alike
 from studies.writing import Estimate, estimate
 
 __all__ = ["MARGINS", "MEASURES", "Measure", "Results", "compared", "margin"]
@@ -44,6 +44,7 @@ MEASURES: Mapping[str, Measure] = {
     "logistic_specks": Measure("logistic SPECKS", ("logistic_specks",)),
     "common_ratio": Measure("CART pMSE-ratio (log), one complexity", ("common_ratio",), logarithmic=True),
     "common_specks": Measure("CART SPECKS, one complexity", ("common_specks",)),
+    "complexity": Measure("complexity of the tree (CP)", ("complexity",)),
 }
 
 
@@ -114,11 +115,30 @@ class Results:
         one, other = (self.by_repeat(bench, measure, name) for name in (first, second))
         return compared(one, other, measure)
 
+    def paired(self, bench: str, measure: str, *methods: str) -> list[list[float]]:
+        """The mean over ε of several methods in the repeats that all of them have."""
+        columns = [self.by_repeat(bench, measure, name) for name in methods]
+        common = [repeat for repeat in columns[0] if all(repeat in column for column in columns)]
+        return [[column[repeat] for repeat in common] for column in columns]
+
+    def within(self, bench: str, measure: str, first: str, second: str, limit: float) -> Comparison:
+        """Whether two methods are within the limit in the mean over ε, by common repeats."""
+        one, other = self.paired(bench, measure, first, second)
+        return alike(one, other, limit)
+
     def change(self, bench: str, measure: str, method: str) -> Comparison:
         """Whether the method is better at the largest ε than at the smallest."""
-        ends = self.epsilons(bench)[-1], self.epsilons(bench)[0]
-        most, least = (self.at(bench, measure, method, epsilon) for epsilon in ends)
-        return compared(most, least, measure)
+        return compared(*self._ends(bench, measure, method), measure)
+
+    def level_change(self, bench: str, measure: str, method: str, limit: float) -> Comparison:
+        """Whether the measure at the largest ε is within the limit of that at the smallest."""
+        most, least = self._ends(bench, measure, method)
+        common = [repeat for repeat in most if repeat in least]
+        return alike([most[repeat] for repeat in common], [least[repeat] for repeat in common], limit)
+
+    def _ends(self, bench: str, measure: str, method: str) -> tuple[dict[int, float], dict[int, float]]:
+        epsilons = self.epsilons(bench)
+        return self.at(bench, measure, method, epsilons[-1]), self.at(bench, measure, method, epsilons[0])
 
     def level(self, bench: str, measure: str, method: str, epsilon: float) -> Estimate:
         return estimate(self.values(bench, measure, method, epsilon))
@@ -156,8 +176,27 @@ class Results:
             return None
         return [(-1 if MEASURES[measure].higher else 1) * column[repeat] for column in columns]
 
+    def ranks_by_repeat(
+        self, bench: str, measures: Sequence[str], methods: Sequence[str]
+    ) -> dict[int, list[list[float]]]:
+        """The ranks of the methods by each measure, in every repeat that has them all."""
+        found = {}
+        for repeat in self.repeats(bench):
+            orders = [self.scores_of(bench, measure, repeat, methods) for measure in measures]
+            if all(order is not None for order in orders):
+                found[repeat] = [[float(rank) for rank in stats.rankdata(order)] for order in orders]
+        return found
+
     def repeats(self, bench: str) -> tuple[int, ...]:
         return tuple(dict.fromkeys(int(str(one["repeat"])) for one in self.records if one["bench"] == bench))
+
+    def times(self, bench: str, method: str) -> list[float]:
+        """Logarithm of the mean processor seconds over ε, repeat by repeat."""
+        spent: dict[int, list[float]] = {}
+        for one in self.records:
+            if (one["bench"], one["entrant"]) == (bench, method):
+                spent.setdefault(int(str(one["repeat"])), []).append(float(str(one["seconds"])))
+        return [math.log(math.fsum(spent[repeat]) / len(spent[repeat])) for repeat in sorted(spent)]
 
     def seconds(self, bench: str, method: str) -> float:
         """Mean processor seconds of making one table."""

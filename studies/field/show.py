@@ -1,21 +1,27 @@
 """The page of the study: what was run, curves over ε, orders of the methods, and how far the orders agree."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from studies.field.entrants import ENTRANTS, Knowledge
 from studies.field.results import MARGINS, MEASURES, Results
 from studies.field.tables import Bench
-from studies.verdicts import RULE
+from studies.verdicts import RULE, Comparison, count_of, range_of, verdict
 from studies.writing import Estimate, StudyPage, table
 from understudy.evaluate.challenge.three_way import MOST
 from understudy.report.page import Lines, Series
 
-__all__ = ["describe", "judging", "show"]
+__all__ = ["REVIEW", "describe", "judging", "row", "show"]
 
 CHALLENGE = {"fire": ("match1", "match2"), "census": ("match1", "match2", "match3"), "voters": ("match1", "match2")}
 REVIEW = ("cart_ratio", "cart_specks", "logistic_ratio", "logistic_specks")
 BESIDE = ("common_ratio", "common_specks")
+
+
+def row(page: StudyPage, printed: str, answers: Sequence[Comparison], more: str = "", *, most: bool = False) -> None:
+    """A statement and what the comparisons say about it."""
+    text = f"{count_of(answers)} ({range_of(answers)})"
+    page.find(printed, text + (f"; {more}" if more else ""), verdict(answers, most=most))
 
 
 def judging(bench: str, results: Results) -> tuple[str, ...]:
@@ -60,7 +66,10 @@ def describe(page: StudyPage, benches: Mapping[str, Bench], repeats: int, result
         f"{RULE} Margins: {MARGINS['match']:,.0f} in scores of the challenge (0 to 1,000,000), {MARGINS['ratio']:g} in "
         f"logarithms of pMSE-ratios, {MARGINS['specks']:g} in SPECKS. A rank: a method that is clearly beaten by b "
         "others and clearly beats w has a rank between 1 + b and n − w; confirmed if only the printed rank is left, "
-        "refuted if it is not among them, a tie if what keeps several ranks open are differences within the margin."
+        "refuted if it is not among them, a tie if what keeps several ranks open are differences within the margin. "
+        "Statements about a match look at its five teams: Gardn999 did not compete in Match 1, UCLANESL not in Match "
+        "2, pfr not in Match 3; their methods ran on all tables. “Repeats” are synthetic tables at all ε of a match; "
+        "what a statement says about ranks is asked of every repeat, and holds if it does in more than half of them."
     )
 
 

@@ -1,204 +1,286 @@
-"""What the review says in words about its results: printed, ours, verdict."""
+"""What the review says in words about scores and times of the teams: printed, ours, verdict."""
 
 import itertools
+import math
 import statistics
-from collections.abc import Sequence
-
-from scipy import stats
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from studies.field.entrants import TEAMS
-from studies.field.results import MEASURES, Results
-from studies.verdicts import Answer, Comparison, above, against, alike, count_of, range_of, verdict
+from studies.field.printed import Match
+from studies.field.results import MEASURES, Results, margin
+from studies.field.show import REVIEW, row
+from studies.verdicts import Answer, Comparison, above, against
 from studies.writing import StudyPage, estimate
 
-__all__ = ["say_words"]
+__all__ = ["NEAR_ONE", "apart", "say_words"]
 
-REVIEW = ("cart_ratio", "cart_specks", "logistic_ratio", "logistic_specks")
 FLAT = {"match": 50_000.0, "ratio": 0.3, "specks": 0.1}
 """Scores of the challenge (0 to 1,000,000), logarithms of ratios and SPECKS within this over ε count as flat."""
-NEAR_ONE, POOR, WELL, MUCH = 0.9, 0.3, 0.7, 0.5
+NEAR_ONE = 0.9
 RANKS = 0.5
 """Difference of mean ranks that counts as none."""
-TAU = 0.1
-"""Difference of Kendall's τ that counts as none."""
+RARE = 0.05
+"""Share of repeats that counts as the work of chance alone."""
+TIMES, MUCH_LONGER = 1.1, 2.0
+"""Quotients of processor seconds: below the first there is no difference, above the second it is large."""
+PARAMETRIC, OTHERS = ("PrivBayes", "RMcKenna", "UCLANESL"), ("DPSyn", "Gardn999", "pfr")
+COMPUTING: Sequence[tuple[str, Sequence[str], Sequence[str], float]] = (
+    ("Gardn999 has the fastest method", ["Gardn999"], ["DPSyn", "pfr", *PARAMETRIC], 1.0),
+    ("pfr is quick (we say: faster than all but Gardn999)", ["pfr"], ["DPSyn", *PARAMETRIC], 1.0),
+    (
+        "DPSyn and RMcKenna are light to moderate, not as demanding as others (we say: than PrivBayes and UCLANESL, "
+        "which Table 2 calls complex)",
+        ["DPSyn", "RMcKenna"],
+        ["PrivBayes", "UCLANESL"],
+        1.0,
+    ),
+    ("PrivBayes takes more than others (we say: than all but UCLANESL)", [*OTHERS, "RMcKenna"], ["PrivBayes"], 1.0),
+    ("UCLANESL takes most of all", [*OTHERS, "PrivBayes", "RMcKenna"], ["UCLANESL"], 1.0),
+    (
+        "parametric methods are generally much more demanding than non-parametric ones (we say: in most pairs more "
+        f"than {MUCH_LONGER:g} times)",
+        OTHERS,
+        PARAMETRIC,
+        MUCH_LONGER,
+    ),
+)
+"""What is said about computing, the teams that are said to take less, those that take more, and how many times."""
 
 
-def say_words(page: StudyPage, results: Results, fire: str, census: str) -> None:
+def say_words(page: StudyPage, results: Results, matches: Mapping[int, Match]) -> None:
     """All rows."""
-    last = "match3" if results.defined(census, "match3") else "match2"
-    _flat(page, results, fire)
-    _rising(page, results, census, last)
-    _falling(page, results, census)
-    _near_one(page, results, fire)
-    _separated(page, results, fire)
-    _prediction(page, results, (fire, 2, "match2"), "cart", "logistic")
-    _prediction(page, results, (census, 3, last), "logistic", "cart")
-    _poor_to_moderate(page, results, ((fire, "match2"), (census, last)))
-    _by_chance(page, results, ((fire, "match2"), (census, last)))
-    _recommended(page, results, ((fire, "match1"), (fire, "match2"), (census, last)))
-    _demanding(page, results, (fire, census))
-    _disagreement(page, results, fire, census)
+    _flat(page, results, matches[2])
+    _rising(page, results, matches[3])
+    _falling(page, results, matches[3])
+    _match_two_trees(page, results, matches[2])
+    _match_three_trees(page, results, matches[3])
+    _close(page, results, (matches[2], matches[3]))
+    _by_chance(page, results, (matches[2], matches[3]))
+    _recommended(page, results, tuple(matches.values()))
+    _well(page, results, tuple(matches.values()))
+    _simple(page, results, (matches[1], matches[2]))
+    _demanding(page, results, tuple(dict.fromkeys(match.bench for match in matches.values())))
+    _not_run(page)
 
 
-def _row(page: StudyPage, printed: str, answers: Sequence[Comparison], more: str = "", *, most: bool = False) -> None:
-    text = f"{count_of(answers)} ({range_of(answers)})"
-    page.find(printed, text + (f"; {more}" if more else ""), verdict(answers, most=most))
+def apart(one: Comparison) -> Comparison:
+    """A similarity turned round: whether the two are apart by more than the margin for sure."""
+    turned: dict[Answer, Answer] = {"yes": "no", "no": "yes"}
+    return replace(one, answer=turned.get(one.answer, one.answer))
 
 
-def _teams_here(results: Results, bench: str) -> list[str]:
-    return [method for method in TEAMS.values() if method in results.methods(bench)]
-
-
-def _flat(page: StudyPage, results: Results, bench: str) -> None:
-    for measure in ("match2", *REVIEW):
-        if not results.defined(bench, measure):
+def _flat(page: StudyPage, results: Results, match: Match) -> None:
+    for measure in (match.score, *REVIEW):
+        if not results.defined(match.bench, measure):
             continue
-        limit = next(value for name, value in FLAT.items() if name in measure)
-        ends = results.epsilons(bench)[-1], results.epsilons(bench)[0]
-        answers = []
-        for method in _teams_here(results, bench):
-            most, least = (results.values(bench, measure, method, epsilon) for epsilon in ends)
-            answers.append(alike(most, least, limit))
-        name = "scores of the challenge" if measure == "match2" else MEASURES[measure].name
-        _row(page, f"Match 2: {name} fairly flat over ε (we say: at its two ends within {limit:,g})", answers)
+        limit = _limit(measure)
+        answers = [results.level_change(match.bench, measure, method, limit) for method in match.methods]
+        name = "scores of the challenge" if measure == match.score else MEASURES[measure].name
+        row(page, f"Match 2: {name} fairly flat over ε (we say: at its two ends within {limit:,g})", answers)
+    page.find(
+        "Match 2: scores and measures are flat because ε is very small and its range narrow",
+        "whether ours are flat at these ε: the rows above",
+        "cannot be checked: the fire calls were not run at a larger ε",
+    )
 
 
-def _rising(page: StudyPage, results: Results, bench: str, measure: str) -> None:
-    answers = [results.change(bench, measure, method) for method in _teams_here(results, bench)]
-    _row(page, "Match 3: scores increase slightly with ε (but for UCLANESL on one table)", answers)
+def _limit(measure: str) -> float:
+    return next(value for name, value in FLAT.items() if name in measure)
 
 
-def _falling(page: StudyPage, results: Results, bench: str) -> None:
-    for measure in REVIEW:
-        if results.defined(bench, measure):
-            answers = [results.change(bench, measure, method) for method in _teams_here(results, bench)]
-            _row(page, f"Match 3: {MEASURES[measure].name} generally decreases as ε increases", answers, most=True)
-
-
-def _near_one(page: StudyPage, results: Results, bench: str) -> None:
-    found = {method: results.over_epsilons(bench, "cart_specks", method) for method in _teams_here(results, bench)}
-    answers = [
-        against(values, NEAR_ONE) for method, values in found.items() if method not in (TEAMS["pfr"], TEAMS["DPSyn"])
-    ]
-    answers.append(against(found[TEAMS["pfr"]], NEAR_ONE, at_least=False))
-    shown = ", ".join(f"{method} {estimate(values)}" for method, values in found.items())
-    _row(
+def _rising(page: StudyPage, results: Results, match: Match) -> None:
+    one = TEAMS["UCLANESL"]
+    others = [method for method in match.methods if method != one]
+    limit = _limit(match.score)
+    rises = [results.change(match.bench, match.score, method) for method in others]
+    row(page, "Match 3: scores increase with ε (UCLANESL: see below)", rises)
+    row(
         page,
-        f"Match 2, CART SPECKS: pfr is apart, DPSyn barely, the rest is close to 1 (we say: above {NEAR_ONE:g})",
+        f"Match 3: they increase slightly (we say: by less than {limit:,g}, our bound for flat)",
+        [results.level_change(match.bench, match.score, method, limit) for method in others],
+    )
+    page.find(
+        "Match 3: the score of UCLANESL increases on Arizona, not on Vermont",
+        f"on our survey, from the smallest ε to the largest: {results.change(match.bench, match.score, one).gap}",
+        "cannot be compared: one table stands for both states",
+    )
+
+
+def _falling(page: StudyPage, results: Results, match: Match) -> None:
+    for measure in REVIEW:
+        if results.defined(match.bench, measure):
+            answers = [results.change(match.bench, measure, method) for method in match.methods]
+            row(page, f"Match 3: {MEASURES[measure].name} generally decreases as ε increases", answers, most=True)
+
+
+def _match_two_trees(page: StudyPage, results: Results, match: Match) -> None:
+    """What CART says of the teams behind pfr, which it is said to put first."""
+    rest = [TEAMS[team] for team in ("PrivBayes", "RMcKenna", "Gardn999")]
+    bench, syn = match.bench, TEAMS["DPSyn"]
+    near = margin("cart_specks")
+    better = [results.against(bench, "cart_specks", syn, other) for other in rest]
+    row(page, "Match 2, CART SPECKS: DPSyn is better than PrivBayes, RMcKenna and Gardn999", better)
+    barely = [results.within(bench, "cart_specks", other, syn, near) for other in rest]
+    row(page, f"Match 2, CART SPECKS: but barely (we say: within {near:g})", barely)
+    _not_told_apart(page, results, match, rest)
+    if not results.defined(bench, "cart_ratio"):
+        return
+    far = margin("cart_ratio")
+    pairs = itertools.combinations([syn, *rest], 2)
+    answers = [apart(results.within(bench, "cart_ratio", *pair, far)) for pair in pairs]
+    row(
+        page, f"Match 2: CART pMSE-ratio clearly separates the teams behind pfr (we say: by more than {far:g})", answers
+    )
+    own, *others = results.paired(bench, "cart_ratio", syn, *(one for one in match.methods if one != syn))
+    mean = [statistics.fmean(values) for values in zip(*others, strict=True)]
+    row(
+        page,
+        "Match 2: CART pMSE-ratio finds DPSyn among the better teams (we say: better than the mean of the other four)",
+        [above(mean, own, far)],
+    )
+
+
+def _match_three_trees(page: StudyPage, results: Results, match: Match) -> None:
+    _not_told_apart(page, results, match, [TEAMS[team] for team in ("PrivBayes", "UCLANESL", "Gardn999")])
+
+
+def _not_told_apart(page: StudyPage, results: Results, match: Match, rest: Sequence[str]) -> None:
+    """CART SPECKS of the last three teams: all near 1, and so near each other."""
+    team_of = {method: team for team, method in TEAMS.items()}
+    named, near = ", ".join(team_of[method] for method in rest), margin("cart_specks")
+    values = {method: results.over_epsilons(match.bench, "cart_specks", method) for method in rest}
+    row(
+        page,
+        f"Match {match.number}, CART SPECKS: {named} are close to 1 (we say: above {NEAR_ONE:g})",
+        [against(values[method], NEAR_ONE) for method in rest],
+        ", ".join(f"{team_of[method]} {estimate(values[method])}" for method in rest),
+    )
+    pairs = itertools.combinations(rest, 2)
+    row(
+        page,
+        f"Match {match.number}, CART SPECKS: they cannot be told from one another (we say: within {near:g})",
+        [results.within(match.bench, "cart_specks", *pair, near) for pair in pairs],
+    )
+
+
+def _close(page: StudyPage, results: Results, matches: Sequence[Match]) -> None:
+    """Neighbours in our order of the teams: whether most are within the margin."""
+    answers, limit = [], margin("match2")
+    for match in matches:
+        ranks = results.ranks(match.bench, match.score, match.methods)
+        order = sorted(match.methods, key=lambda method: ranks[method])
+        pairs = itertools.pairwise(order)
+        answers += [results.within(match.bench, match.score, *pair, limit) for pair in pairs]
+    printed = f"many entries are very close in accuracy (we say: most neighbours in our order within {limit:,g})"
+    row(page, printed, answers, "Matches 2 and 3", most=True)
+
+
+def _by_chance(page: StudyPage, results: Results, matches: Sequence[Match]) -> None:
+    """How often a single repeat orders the teams in another way than the mean does."""
+    answers, parts = [], []
+    for match in matches:
+        ranks = results.ranks(match.bench, match.score, match.methods)
+        expected = [ranks[name] for name in match.methods]
+        orders = results.ranks_by_repeat(match.bench, [match.score], match.methods)
+        other = [float(order[0] != expected) for order in orders.values()]
+        answers.append(against(other, RARE))
+        parts.append(f"Match {match.number}: {sum(other):.0f} of {len(other)} repeats")
+    row(
+        page,
+        "slight changes or even randomness could lead to a difference in ranking (we say: more than "
+        f"{RARE:.0%} of the repeats order the teams otherwise than the mean does)",
+        answers,
+        ", ".join(parts),
+    )
+
+
+def _recommended(page: StudyPage, results: Results, matches: Sequence[Match]) -> None:
+    """Mean rank over the matches in which a team took part, repeat by repeat."""
+    orders = [results.ranks_by_repeat(match.bench, [match.score], match.methods) for match in matches]
+    common = [repeat for repeat in orders[0] if all(repeat in order for order in orders)]
+    means = {}
+    for method in TEAMS.values():
+        own = [
+            (order, match.methods.index(method))
+            for order, match in zip(orders, matches, strict=True)
+            if method in match.methods
+        ]
+        means[method] = [statistics.fmean(order[repeat][0][place] for order, place in own) for repeat in common]
+    best = [TEAMS["DPSyn"], TEAMS["RMcKenna"]]
+    answers = [above(means[other], means[team], RANKS) for team in best for other in means if other not in best]
+    order = sorted(means, key=lambda method: statistics.fmean(means[method]))
+    shown = ", ".join(f"{method} {estimate(means[method])}" for method in order)
+    row(
+        page,
+        "DPSyn and RMcKenna are the overall best (we say: in mean rank over a team's matches; the review also counts "
+        "ease of use and availability)",
         answers,
         shown,
     )
 
 
-def _separated(page: StudyPage, results: Results, bench: str) -> None:
-    """Whether CART pMSE-ratio tells the teams behind the first apart: every pair by more than the margin."""
-    if not results.defined(bench, "cart_ratio"):
-        return
-    names = [TEAMS[team] for team in ("Gardn999", "DPSyn", "RMcKenna", "PrivBayes")]
-    answers = []
-    for first, second in itertools.combinations([name for name in names if name in results.methods(bench)], 2):
-        one = results.against(bench, "cart_ratio", first, second)
-        apart: Answer = "yes" if one.answer in ("yes", "no") else "no" if one.answer == "same" else "open"
-        answers.append(Comparison(one.gap, apart, one.margin, lead=False))
-    _row(page, "Match 2: CART pMSE-ratio clearly separated the remaining teams", answers)
+def _well(page: StudyPage, results: Results, matches: Sequence[Match]) -> None:
+    """Whether a team's method beats the one that knows single columns only."""
+    claims = {"DPSyn": "consistently performs well", "Gardn999": "performs well", "PrivBayes": "performs fairly well"}
+    for team, said in claims.items():
+        own = [match for match in matches if TEAMS[team] in match.methods]
+        row(
+            page,
+            f"{team} {said} (we say: a higher score than `independent`, which knows single columns only)",
+            [results.against(match.bench, match.score, TEAMS[team], "independent") for match in own],
+            f"Matches {', '.join(str(match.number) for match in own)}",
+        )
 
 
-def _prediction(page: StudyPage, results: Results, where: tuple[str, int, str], first: str, second: str) -> None:
-    """Whether one classifier's orders are nearer to the challenge's than the other's, repeat by repeat."""
-    bench, match, measure = where
-    teams, kinds = _teams_here(results, bench), (first, second)
-    forms = [one for one in ("ratio", "specks") if all(results.defined(bench, f"{kind}_{one}") for kind in kinds)]
-    found = {}
-    for kind in kinds:
-        taus = [results.agreements(bench, measure, f"{kind}_{form}", teams) for form in forms]
-        found[kind] = [statistics.fmean(row) for row in zip(*taus, strict=True)]
-    shown = ", ".join(f"{_kind(kind)} {estimate(taus)}" for kind, taus in found.items())
-    _row(
+def _simple(page: StudyPage, results: Results, matches: Sequence[Match]) -> None:
+    """Whether pfr is nowhere worse than the parametric teams by more than the margin."""
+    answers, limit = [], margin("match2")
+    for match in matches:
+        for method in (TEAMS[team] for team in PARAMETRIC if TEAMS[team] in match.methods):
+            own, other = results.paired(match.bench, match.score, TEAMS["pfr"], method)
+            answers.append(against([one - two for one, two in zip(own, other, strict=True)], -limit))
+    row(
         page,
-        f"Match {match}: {_kind(first)} predicts the challenge's order better than {_kind(second)}",
-        [above(found[first], found[second], TAU)],
-        f"Kendall's τ with our match score: {shown}",
+        "Matches 1 and 2: pfr shows that simpler methods with public knowledge do as well as more complicated ones "
+        f"(we say: its score at most {limit:,g} below those of the parametric teams; leads count from there)",
+        answers,
     )
-
-
-def _kind(kind: str) -> str:
-    return "logistic regression" if kind == "logistic" else "CART"
-
-
-def _poor_to_moderate(page: StudyPage, results: Results, scored: Sequence[tuple[str, str]]) -> None:
-    taus = {
-        f"{bench}, {MEASURES[measure].name}": results.agreements(bench, score, measure, _teams_here(results, bench))
-        for bench, score in scored
-        for measure in REVIEW
-        if results.defined(bench, measure)
-    }
-    order = sorted(taus, key=lambda name: statistics.fmean(taus[name]))
-    poor = against(taus[order[0]], POOR, at_least=False).answer == "yes"
-    well = against(taus[order[-1]], WELL).answer == "yes"
-    page.find(
-        "the measures predict the challenge's order from poorly to moderately well "
-        f"(we say: Kendall's τ from below {POOR:g} to {WELL:g})",
-        "; ".join(f"{name}: {estimate(taus[name])}" for name in (order[0], order[-1])),
-        "confirmed, and some do better" if poor and well else "confirmed" if poor else "not decided",
-    )
-
-
-def _by_chance(page: StudyPage, results: Results, scored: Sequence[tuple[str, str]]) -> None:
-    """How often a single repeat orders the teams in another way than the mean does."""
-    parts, other = [], 0
-    for bench, measure in scored:
-        teams = _teams_here(results, bench)
-        expected = [results.ranks(bench, measure, teams)[name] for name in teams]
-        orders = [results.scores_of(bench, measure, repeat, teams) for repeat in results.repeats(bench)]
-        different = sum(order is not None and list(stats.rankdata(order)) != expected for order in orders)
-        parts.append(f"{bench}: {different} of {len(orders)} repeats put the entries in another order than the mean")
-        other += different
-    page.find(
-        "many entries are close: slight changes or even randomness could lead to a difference in ranking",
-        "; ".join(parts),
-        "confirmed" if other else "not seen",
-    )
-
-
-def _recommended(page: StudyPage, results: Results, scored: Sequence[tuple[str, str]]) -> None:
-    """Mean rank over the three matches, repeat by repeat."""
-    everywhere = [set(results.methods(bench)) for bench, _ in scored]
-    teams = [one for one in _teams_here(results, scored[0][0]) if all(one in here for here in everywhere)]
-    ranks: dict[str, list[float]] = {team: [] for team in teams}
-    for repeat in results.repeats(scored[0][0]):
-        orders = [results.scores_of(bench, measure, repeat, teams) for bench, measure in scored]
-        for place, team in enumerate(teams):
-            ranks[team].append(statistics.fmean(stats.rankdata(order)[place] for order in orders if order is not None))
-    best = [TEAMS["DPSyn"], TEAMS["RMcKenna"]]
-    answers = [above(ranks[other], ranks[team], RANKS) for team in best for other in teams if other not in best]
-    order = sorted(teams, key=lambda team: statistics.fmean(ranks[team]))
-    shown = ", ".join(f"{team} {estimate(ranks[team])}" for team in order)
-    _row(page, "DPSyn and RMcKenna are the overall best", answers, f"mean rank over the three matches: {shown}")
 
 
 def _demanding(page: StudyPage, results: Results, benches: Sequence[str]) -> None:
-    where = list(dict.fromkeys(benches))
-    teams = _teams_here(results, where[0])
-    seconds = {team: statistics.fmean(results.seconds(bench, team) for bench in where) for team in teams}
-    ours = max(seconds[TEAMS["DPSyn"]], seconds[TEAMS["RMcKenna"]])
-    dearer = [team for team in teams if seconds[team] > ours]
-    page.find(
-        "the methods of DPSyn and RMcKenna are not as computationally demanding as others",
-        "processor seconds for a table: " + ", ".join(f"{team} {spent:.1f}" for team, spent in seconds.items()),
-        f"confirmed in part: against {', '.join(dearer)} only"
-        if dearer
-        else "refuted for our programs: they take longest",
+    """What Section 3 and its Tables 1 and 2 say about computing, by the processor seconds of our programs."""
+    spent = {team: [results.times(bench, method) for bench in benches] for team, method in TEAMS.items()}
+    seconds = ", ".join(
+        f"{team} {' and '.join(f'{results.seconds(bench, method):.2f}' for bench in benches)}"
+        for team, method in TEAMS.items()
     )
+    for printed, fast, slow, times in COMPUTING:
+        answers = [
+            _longer(spent[more][place], spent[less][place], times)
+            for less in fast
+            for more in slow
+            for place in range(len(benches))
+        ]
+        named = f"logarithms of processor seconds; a table took ({' and '.join(benches)}) {seconds}"
+        more = named if printed == COMPUTING[0][0] else ""
+        row(page, f"Computing: {printed}", answers, more, most=times > 1)
+    page.find("Computing: UCLANESL needs much memory", "not measured", "cannot be checked: the runs keep no memory")
 
 
-def _disagreement(page: StudyPage, results: Results, fire: str, census: str) -> None:
-    answers, lowest = [], []
-    for bench in dict.fromkeys((fire, census)):
-        measures = [measure for measure in REVIEW if results.defined(bench, measure)]
-        pairs = {pair: results.agreement(bench, *pair) for pair in itertools.combinations(measures, 2)}
-        worst = min(pairs, key=lambda pair: pairs[pair])
-        taus = results.agreements(bench, *worst)
-        answers.append(against(taus, MUCH, at_least=False))
-        lowest.append(f"{bench}: τ = {estimate(taus)} between {' and '.join(MEASURES[one].name for one in worst)}")
-    printed = f"In a competition much depends on the choice of measures and classifier (we say: a τ below {MUCH:g})"
-    _row(page, printed, answers, "lowest agreement over all methods: " + "; ".join(lowest))
+def _longer(slow: Sequence[float], fast: Sequence[float], times: float) -> Comparison:
+    """Whether the first takes longer than so many times the second, by logarithms of seconds."""
+    return above([one - math.log(times) for one in slow], fast, math.log(TIMES) if times == 1 else 0.0)
+
+
+def _not_run(page: StudyPage) -> None:
+    page.find(
+        "pfr would perform poorly without public knowledge",
+        "no such run",
+        "cannot be checked: `pfr` had public groups in all runs",
+    )
+    page.find(
+        "complex data need more ε; structural missing values and many variables greatly increase the difficulty",
+        "no such run",
+        "cannot be checked: no table ran with more or fewer columns or without its missing values, and none is simple",
+    )
