@@ -151,13 +151,17 @@ def common(first: Sequence[float], second: Sequence[float]) -> tuple[Sequence[fl
 
 @dataclass(frozen=True)
 class Claim:
-    """A printed statement, how a table answers it, and numbers to show beside the verdict."""
+    """A printed statement, how a table answers it, and numbers to show beside the verdict.
+
+    `slight`: the source says “slightly”, so that the row tells when leads are larger than the margin.
+    """
 
     source: str
     printed: str
     answers: Callable[[Judge], list[Comparison]]
     most: bool = False
     shown: Callable[[Judge], str] | None = None
+    slight: bool = False
 
 
 def powers(epsilon: float) -> str:

@@ -46,7 +46,9 @@ def show(page: StudyPage, judge: Judge, truth: Truth) -> None:
            "SPECKS without PrivBayes (2020, Figure 5, right)")  # fmt: skip
     _lines(page, judge, "SPECKS", EARLIER, "specks-aic", "SPECKS (2019, Figure 2)")
     _numbers(page, judge, ("SPECKS", "legacy", "half l1"), tuple(dict.fromkeys((*LATER, *EARLIER))))
-    _lines(page, judge, "chi2 5%", LATER, "chi2", "Chi-square consistency at the 5 % level (2020, Figure 6)", 1.0)
+    for level, stem in (("1", "chi2-1"), ("5", "chi2"), ("10", "chi2-10")):
+        _lines(page, judge, f"chi2 {level}%", (*LATER, "AIC-2"), stem,
+               f"Chi-square consistency at the {level} % level (2020, Figure 6; 2019, Figure 3)", 1.0)  # fmt: skip
     _numbers(page, judge, ("chi2 1%", "chi2 5%", "chi2 10%"), tuple(dict.fromkeys((*LATER, "AIC-2"))))
     _lines(page, judge, "overlap", LATER, "overlap", "Interval overlap, mean of all coefficients (2020, Figure 7)", 1.0)
     for place, name in enumerate(truth.table.interest):
@@ -94,8 +96,8 @@ def _numbers(page: StudyPage, judge: Judge, measures: Sequence[str], systems: Se
 
 
 def _coefficients(page: StudyPage, judge: Judge) -> None:
-    """Figure 4 of 2019 as points: original against synthetic coefficients of the first repeat."""
-    for system, epsilon in CORNERS[2:]:
+    """Figure 4 of 2019 as points: original against synthetic coefficients of the first repeat, without intervals."""
+    for system, epsilon in CORNERS:
         found = judge.found[judge.table, system, epsilon][0].coefficients
         known = [one for one in found if one.synthetic is not None]
         points = tuple(
@@ -105,7 +107,8 @@ def _coefficients(page: StudyPage, judge: Judge) -> None:
             f"Coefficients of {system} at ε = {powers(epsilon)}, one repeat (2019, Figure 4): {judge.table}; "
             f"{len(known) - len(points)} beyond ±{SHOWN:g} are left out"
         )
-        page.figure(f"{judge.table}-coefficients-{system.lower()}", Points(title, "original", "synthetic", points))
+        stem = f"{judge.table}-coefficients-{system.lower()}" + ("-low" if epsilon == LOW else "")
+        page.figure(stem, Points(title, "original", "synthetic", points))
 
 
 def _signs(page: StudyPage, judge: Judge, truth: Truth) -> None:
