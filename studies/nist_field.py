@@ -2,7 +2,7 @@
 
 Entries of the challenge's teams as this package has them, and four other methods beside them, on fire calls (Matches 1
 and 2) and on a survey of persons (in place of Match 3's census). A row for every rank that Bowen and Snoke (2021)
-print in their Tables 4 to 6.
+print in their Tables 4 to 6, and for what they say in words.
 
     python -m studies.nist_field --data FOLDER            # the full form needs the real tables
     python -m studies.nist_field --smoke                  # the packaged demonstration table

@@ -97,10 +97,11 @@ def _bold(page: StudyPage, results: Results, match: Match, order: PrintedOrder) 
         answers.append(against(found, HALF, at_least=team in bold))
         parts.append(f"{team} {sum(found):.0f}")
     named = f"{', '.join(bold)} and no other" if bold else "no team"
+    bolds = "bold" if bold else "none is bold"
     text = "; the text counts the first two only" if len(bold) == 3 and order.measure == "cart_specks" else ""
     row(
         page,
-        f"Match {order.match}, {order.by}: {named} at the challenge's rank (bold in Table {order.table}{text})",
+        f"Match {order.match}, {order.by}: {named} at the challenge's rank ({bolds} in Table {order.table}{text})",
         answers,
         f"repeats of {len(found)} at the same rank as by our score: {', '.join(parts)}",
     )

@@ -189,7 +189,7 @@ def _by_chance(page: StudyPage, results: Results, matches: Sequence[Match]) -> N
     row(
         page,
         "slight changes or even randomness could lead to a difference in ranking (we say: more than "
-        f"{RARE:.0%} of the repeats order the teams otherwise than the mean does)",
+        f"{100 * RARE:g} % of the repeats order the teams otherwise than the mean does)",
         answers,
         ", ".join(parts),
     )
