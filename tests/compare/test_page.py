@@ -1,8 +1,8 @@
 import math
 from dataclasses import replace
+from importlib.metadata import version
 
 from tests.compare.studies import made_up, put_first
-from understudy import __version__
 from understudy.compare.job import Found, Outcome
 from understudy.compare.page import CONFIDENTIAL, build_page
 from understudy.compare.settings import Candidate, StudySettings
@@ -150,4 +150,6 @@ def test_epsilons_that_differ_little_have_headings_of_their_own() -> None:
 
 
 def test_the_page_names_the_version_that_wrote_it() -> None:
-    assert f"This page was written by understudy {__version__}." in render_page(build_page(made_up({"a": [0.1] * 3})))
+    assert f"This page was written by understudy {version('understudy')}." in render_page(
+        build_page(made_up({"a": [0.1] * 3}))
+    )

@@ -3,8 +3,8 @@
 import itertools
 import math
 from collections.abc import Sequence
+from importlib.metadata import version
 
-from understudy import __version__
 from understudy.compare.recommend import headlines, recommend
 from understudy.compare.settings import StudySettings
 from understudy.compare.study import Study
@@ -219,7 +219,7 @@ def _how(study: Study) -> Section:
         "Each run in a process of its own, under a limit of time and memory.",
         "In pictures, methods at one ε stand a little beside one another, so that every interval can be seen.",
         f"Seed of drawing rows and of scoring: {settings.seed}. Noise has no seed, so a new study gives other numbers.",
-        f"This page was written by understudy {__version__}.",
+        f"This page was written by understudy {version('understudy')}.",
     ]
     if study.has_public:
         items.append(_public(study))

@@ -94,6 +94,17 @@ def test_mistakes_run_nothing(folder: Path, more: tuple[object, ...]) -> None:
     assert not (folder / "study").exists()
 
 
+@pytest.mark.parametrize("limit", [("--minutes", 5), ("--memory", "4GiB")])
+def test_limits_of_a_study_do_not_go_with_a_choice(folder: Path, limit: tuple[object, ...]) -> None:
+    account = Ledger.create(folder / "ledger.db", dataset="people", cap=Budget(10.0))
+    methods = ("--method", "independent", "--method", "laplace", "--epsilon", 2, "--choose", 1)
+    shown = run(*_words(folder, *methods, "--ledger", folder / "ledger.db", *limit))
+    assert (shown.status, shown.panels) == (2, 1)
+    assert f"{limit[0]}: does not go with --choose" in shown.words
+    assert account.balance("people").releases == 0
+    assert not (folder / "study").exists()
+
+
 def test_tables_that_cannot_be_used_run_nothing(folder: Path) -> None:
     (folder / "header.csv").write_text("sex,region,age\n")
     (folder / "other.csv").write_text("sex,region\nf,north\n")
@@ -132,7 +143,8 @@ def test_options_of_metrics_are_those_of_evaluate_and_part_of_the_study(folder: 
     asked = ("--method", "independent", "--epsilon", 1, "--repeats", 1, "--metric", "marginals")
     shown = run(*_words(folder, *asked, "--set", "marginals.ways=1"))
     assert shown.status == 0, shown.words
-    assert "ε = 1: independent. Mean rank 1.00 over 1 metric; best by marginals: one_way_mean." in shown.words
+    expected = "ε = 1: independent. Scored by marginals: one_way_mean; there was nothing to compare it with."
+    assert expected in shown.words
     rows = pq.read_table(folder / "study" / "results.parquet").to_pylist()
     assert {row["score"]: row["value"] for row in rows}["two_way_mean"] is None
     settings = json.loads((folder / "study" / "study.json").read_text())["settings"]
