@@ -9,7 +9,10 @@ from understudy.compare import choose
 from understudy.errors import BudgetError, ResourceError, UsageError
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
-from understudy.schema import Category, Column, Integer, OpenCategory, PrivateBins, Schema
+from understudy.release.release import Release
+from understudy.release.statement import digest_of
+from understudy.release.wording import NEIGHBOURS, unit_text
+from understudy.schema import Category, Column, Integer, OpenCategory, PrivateBins, Schema, Unit
 
 
 def ledger(place: Path, epsilon: float) -> Ledger:
@@ -35,6 +38,89 @@ def test_every_release_and_the_choice_are_charged(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["1-independent", "2-laplace", "choice.json"]
     stated = json.loads((tmp_path / "out" / "choice.json").read_text(encoding="utf-8"))
     assert (stated["chosen"], stated["epsilon"], stated["delta"]) == ("laplace", 12.0, 0.0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "out"]
+
+
+def test_what_is_published_states_every_part_and_who_is_protected(tmp_path: Path) -> None:
+    account = ledger(tmp_path, 20.0)
+    schema = replace(SCHEMA, unit=Unit("person", 2))
+    people = table(300).append_column("person", [[str(row // 2) for row in range(300)]])
+    asked = {"methods": ["independent", "laplace threshold=1"], "epsilon": 0.35, "choice_epsilon": 0.1}
+    found = choose(people, schema, **asked, ledger=account, out=tmp_path / "out")  # type: ignore[arg-type]
+    stated = json.loads((tmp_path / "out" / "choice.json").read_text(encoding="utf-8"))
+    assert stated["epsilon"] == found.cost.epsilon == 0.8  # and not 0.7999999999999999
+    assert (stated["unit"], stated["neighbours"]) == (unit_text(schema.unit), NEIGHBOURS)
+    assert (stated["dataset"], stated["schema"]) == ("people", digest_of(schema))
+    paid = {entry.run: entry.budget_epsilon for entry in account.entries() if entry.kind == "charge"}
+    assert [one["candidate"] for one in stated["releases"]] == asked["methods"]
+    for one in stated["releases"]:
+        own = Release.load(tmp_path / "out" / one["folder"]).statement
+        assert (own.run, own.method) == (one["run"], one["candidate"].split()[0])
+        assert (one["epsilon"], one["delta"], paid.pop(one["run"])) == (0.35, 0.0, Budget(0.35).epsilon_units)
+    assert paid == {stated["choice"]["run"]: Budget(0.1).epsilon_units}
+    assert (stated["choice"]["epsilon"], stated["interrupted"]) == (0.1, [])
+
+
+def test_a_total_that_is_no_budget_is_refused_before_a_charge(tmp_path: Path) -> None:
+    account = Ledger.create(tmp_path / "ledger.db", dataset="people", cap=Budget(1e6, 0.9), composition="concentrated")
+    asked = {"methods": ["mst", "independent"], "choice_epsilon": 1.0, "ledger": account, "out": tmp_path / "out"}
+    with pytest.raises(UsageError, match="together: delta: must be a number from 0 to below 1"):
+        choose(table(50), SCHEMA, epsilon=1.0, delta=0.6, **asked)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="together: epsilon: must be a number above 0 and at most 1,000,000"):
+        choose(table(50), SCHEMA, epsilon=6e5, delta=0.1, **asked)  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
+    assert account.balance("people").releases == 0
+
+
+def test_a_ledger_of_another_unit_leaves_no_folder_behind(tmp_path: Path) -> None:
+    account = ledger(tmp_path, 20.0)
+    account.charge("people", run="earlier", method="m", cost=Budget(1.0).cost("pure"), budget=Budget(1.0), unit="each")
+    asked = {"methods": ["independent", "laplace"], "epsilon": 1.0, "choice_epsilon": 1.0, "ledger": account}
+    with pytest.raises(UsageError, match="is charged for the unit 'each', got 'one row'"):
+        choose(table(50), SCHEMA, **asked, out=tmp_path / "out")  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
+
+
+def test_a_choice_of_which_nothing_was_charged_leaves_no_folder_behind(tmp_path: Path, monkeypatch) -> None:
+    account = ledger(tmp_path, 20.0)
+    monkeypatch.setattr("understudy.synthesizer.pipeline.check_disk", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        choose(table(50), SCHEMA, methods=["independent", "laplace"], epsilon=1.0, choice_epsilon=1.0, ledger=account,
+               out=tmp_path / "out")  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_pairs_of_all_candidates_must_fit_into_memory(tmp_path: Path, monkeypatch) -> None:
+    account = ledger(tmp_path, 20.0)
+    monkeypatch.setattr("understudy.compare.choice.MOST_CELLS", 3 * 89)  # 3·4 + 3·11 + 4·11 cells, three times
+    asked = {"epsilon": 1.0, "choice_epsilon": 1.0, "ledger": account}
+    choose(table(50), SCHEMA, methods=["independent", "laplace"], **asked)  # type: ignore[arg-type]
+    with pytest.raises(ResourceError) as raised:
+        choose(table(50), SCHEMA, methods=["independent", "laplace", "laplace threshold=1"], **asked)  # type: ignore[arg-type]
+    assert raised.value.needed_bytes == 8 * 4 * 89
+    assert account.balance("people").releases == 3
+
+
+def test_a_method_without_a_claim_is_refused(tmp_path: Path) -> None:
+    account = ledger(tmp_path, 20.0)
+    methods = ["independent", "steps as_published=2020"]
+    with pytest.raises(UsageError, match="makes no privacy claim"):
+        choose(table(50), SCHEMA, methods=methods, epsilon=1.0, choice_epsilon=1.0, ledger=account)
+    assert account.balance("people").releases == 0
+
+
+@pytest.mark.parametrize("datasets", [[], ["a", "b"]])
+def test_a_ledger_without_a_single_dataset_says_how_many_it_has(
+    datasets: list[str], tmp_path: Path, monkeypatch
+) -> None:
+    account = ledger(tmp_path, 20.0)
+    monkeypatch.setattr(Ledger, "datasets", lambda _: datasets)
+    with pytest.raises(UsageError, match=f"the ledger has {len(datasets)} datasets"):
+        choose(table(50), SCHEMA, methods=["independent", "laplace"], epsilon=1.0, choice_epsilon=1.0, ledger=account)
 
 
 def test_a_ledger_that_does_not_cover_everything_is_not_touched(tmp_path: Path) -> None:

@@ -4,14 +4,30 @@ Privacy. Each candidate makes a release of its own at (ε, δ), charged as any r
 by the exponential mechanism on how far the private table is from each set of released rows over all pairs of columns
 (`StandInError`, with its sensitivity), at ε_choice. Releases are public by then, so the parts add up: with K candidates
 (K ε + ε_choice, K δ) in all. The ledger must cover all of it before anything begins, and each part is charged before a
-row is read for it. Everything may be published: the chosen release,
-the others, and which one was chosen. Comparing without paying (`compare`) is confidential; choosing by it leaks.
+row is read for it. Everything may be published: the chosen release, the others, and which one was chosen. A method that
+makes no claim of its own is refused. Comparing without paying (`compare`) is confidential; choosing by it leaks.
+
+Taking up. After a kill the same command goes on in the same folder. It keeps every finished release as it is: that is
+public output, paid for by a charge that must be in the ledger. It charges and makes what is missing. A part that was
+charged but left no release, or no choice, is charged anew under a name of its own; only a training that kept its state
+goes on under its charge (`privacy/bookkeeping/hold.py`). Why this is sound: charged parts, each chosen after seeing
+earlier ones, are an adaptive composition whose prices add up, and no charge yields two answers. What was charged stays
+charged, and the published total counts all of it, also attempts that left nothing. How many attempts there are is
+settled from outside: no row's content can stop a run (`synthesizer/pipeline.py`), and whether to go on is decided by
+what is asked, what is on disk and what the ledger says. Should somebody stop a run because of what was released before,
+then prices were chosen on the way, and the cap of the ledger is what holds (`privacy/bookkeeping/balance.py`).
+
+One thing private is compared: the fingerprint of the table, so that releases of two tables are not put side by side. It
+is first computed when the first part has been charged, is kept for the owner alone, and goes into nothing that is
+released. On one and the same table it always agrees, so it tells nothing about the rows. Privacy does not rest on it:
+parts of different tables of a dataset add up as well.
 """
 
+import functools
 import itertools
 import json
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,20 +35,23 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.codec.table_codec import TableCodec
+from understudy.compare.choosing.bill import Bill, claimed
+from understudy.compare.choosing.folder import ChoiceFolder
+from understudy.compare.fingerprint import fingerprint
 from understudy.compare.settings import Candidate
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
-from understudy.errors import BudgetError, ResourceError, UsageError
-from understudy.evaluate.store import refuse_release_folder
+from understudy.errors import ReleaseError, ResourceError, UnderstudyError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.curator import Curator
-from understudy.privacy.ledger import Ledger
+from understudy.privacy.ledger import Entry, Ledger
 from understudy.privacy.questions.stand_in_error import StandInError
 from understudy.progress import Progress, silent
+from understudy.release.checks.files import check_files
 from understudy.release.release import Release
 from understudy.release.statement import digest_of
-from understudy.release.wording import charge_note
+from understudy.release.wording import NEIGHBOURS, charge_note, unit_text
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
 from understudy.synthesizer import synthesize
 from understudy.synthesizer.account import unit_words
@@ -43,6 +62,8 @@ from understudy.synthesizer.public_schema import check_without_public
 __all__ = ["Choice", "choose"]
 
 MOST_CELLS = 2**26
+DRAW = "choice"
+"""The part of a choice that is not a release; releases are parts 1, 2, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +73,34 @@ class Choice:
     chosen: str
     releases: Mapping[str, Release]
     cost: Budget
+    draw: str
+    """The run that chose."""
+    charges: tuple[Entry, ...]
+    """Every charge, in the order of the ledger."""
 
     def document(self) -> dict[str, object]:
         """What must go with any of these releases: their own statements do not know of the choice."""
+        charges = {entry.run: entry for entry in self.charges}
+        runs = {name: release.statement.run for name, release in self.releases.items()}
+        lost = [entry for entry in self.charges if entry.run not in {*runs.values(), self.draw}]
         return {
+            "format": "understudy choice, format 1",
             "chosen": self.chosen,
-            "candidates": list(self.releases),
             "epsilon": self.cost.epsilon,
             "delta": self.cost.delta,
-            "notice": "All candidates and the choice among them together satisfy this (ε, δ); the statement of one "
-            "release covers that release alone. Which one is published depends on all of them.",
+            "unit": unit_text(self.release.schema.unit),
+            "neighbours": NEIGHBOURS,
+            "schema": digest_of(self.release.schema),
+            "dataset": charges[self.draw].dataset,
+            "releases": [
+                {"candidate": name, "folder": _folder_name(self.releases[name]), **_paid(charges[run])}
+                for name, run in runs.items()
+            ],
+            "choice": _paid(charges[self.draw]),
+            "interrupted": [_paid(entry) for entry in lost],
+            "notice": "All candidates and the choice among them together satisfy this (ε, δ), interrupted attempts "
+            "included; the statement of one release covers that release alone. Which one is published depends on all "
+            "of them.",
         }
 
     def write(self, path: Path) -> None:
@@ -72,6 +111,15 @@ class Choice:
     def release(self) -> Release:
         """The release of the chosen method."""
         return self.releases[self.chosen]
+
+
+def _paid(charge: Entry) -> dict[str, object]:
+    budget = claimed(charge.budget_epsilon, charge.budget_delta)
+    return {"run": charge.run, "epsilon": budget.epsilon, "delta": budget.delta}
+
+
+def _folder_name(release: Release) -> str | None:
+    return None if release.folder is None else release.folder.name
 
 
 def choose(
@@ -96,73 +144,158 @@ def choose(
         epsilon, delta: budget of each candidate's release.
         choice_epsilon: budget of the choice.
         ledger, dataset: each part is charged before a row is read for it; refused in advance if not all is covered.
-        out: a new folder with one release folder for each candidate.
+        out: a folder with one release folder for each candidate; an unfinished choice in it is taken up again.
 
     Raises:
         UsageError, SchemaError, ResourceError, BudgetError, LedgerError: before a charge, as far as public facts tell.
     """
     candidates = [Candidate.read(text) for text in methods]
     _check(candidates, schema)
+    environment = _environment or Environment.real()
     account = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    name = dataset if dataset is not None else _only(account)
-    grants = [(one, one.budget(epsilon, delta)) for one in candidates]
-    last = Budget(choice_epsilon)
-    _check_covered(account, name, grants, last, schema)
-    if out is not None:
-        refuse_release_folder(Path(out))
-    table = open_table(data, schema)
-    folder = None if out is None else _new_folder(Path(out))
-    releases: dict[str, Release] = {}
-    for place, (one, grant) in enumerate(grants):
-        progress.stage("measure", place / (len(grants) + 1))
-        target = None if folder is None else folder / f"{place + 1}-{one.method}"
-        releases[one.name] = _released(table, one, grant, (account, name), out=target, environment=_environment)
-    chosen = _drawn(table, releases, (account, name), last, _environment or Environment.real())
-    progress.stage("measure", 1.0)
-    paid = sum(grant.epsilon for _, grant in grants) + choice_epsilon, sum(grant.delta for _, grant in grants)
-    found = Choice(chosen, releases, Budget(*paid))
-    if folder is not None:
-        found.write(folder / "choice.json")
+    bill = Bill(account, dataset if dataset is not None else _only(account), environment.run())
+    asked = _Asked(tuple(candidates), _designs(candidates, schema, epsilon, delta), Budget(choice_epsilon))
+    bill.check_unit(unit_words(schema.unit))
+    folder = None if out is None else ChoiceFolder(Path(out))
+    if folder is None or not folder.check():
+        bill.check_covered(asked.prices)
+    opened = _Opened(data, open_table(data, schema), environment)
+    if folder is None:
+        return _made(opened, asked, bill, None, progress=progress)
+    with _begun(folder, asked, bill) as begun:
+        found = _made(opened, asked, begun, folder, progress=progress)
+        folder.finish(found.write)
     return found
 
 
-def _released(
-    table: PrivateTable,
-    one: Candidate,
-    grant: Budget,
-    account: tuple[Ledger, str],
-    *,
-    out: Path | None,
-    environment: Environment | None,
-) -> Release:
-    """One candidate's release, charged as any release is."""
-    return synthesize(
-        table,
-        table.schema,
-        method=one.method,
-        options=dict(one.options),
-        epsilon=grant.epsilon,
-        delta=grant.delta,
-        ledger=account[0],
-        dataset=account[1],
-        out=out,
-        _environment=environment,
-    )
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The candidates, the designs of their releases, and the budget of the choice."""
+
+    candidates: tuple[Candidate, ...]
+    designs: tuple[Design, ...]
+    last: Budget
+
+    @property
+    def prices(self) -> list[tuple[Cost, Budget]]:
+        """What each release costs, in order, and at last the choice."""
+        return [*((design.granted, design.budget) for design in self.designs), (self.last.cost("pure"), self.last)]
+
+    def settings(self, bill: Bill) -> dict[str, object]:
+        """What must be the same when the choice is taken up again."""
+        units = [[budget.epsilon_units, budget.delta_units] for _, budget in self.prices]
+        return {
+            "schema": digest_of(self.designs[0].schema),
+            "ledger": bill.ledger.entries(bill.dataset)[0].hash,
+            "dataset": bill.dataset,
+            "methods": [one.name for one in self.candidates],
+            "budgets": units,
+        }
 
 
-def _drawn(
-    table: PrivateTable,
-    releases: Mapping[str, Release],
-    account: tuple[Ledger, str],
-    budget: Budget,
-    environment: Environment,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The private table as it was given and as it was opened, and what a run takes from the machine."""
+
+    data: object
+    table: PrivateTable
+    environment: Environment
+
+
+@dataclass(frozen=True, slots=True)
+class _OnceCharged:
+    """Keeps the table's fingerprint as soon as a charge is on disk, and not before; rows are read after that."""
+
+    folder: ChoiceFolder
+    opened: _Opened
+
+    def stage(self, name: str, done: float) -> None:
+        """Called by the run at each stage."""
+        if name == "charge" and not self.folder.knows_table():
+            self.folder.note_table(fingerprint(self.opened.data, self.opened.table.schema))
+
+
+@contextmanager
+def _begun(folder: ChoiceFolder, asked: _Asked, bill: Bill) -> Iterator[Bill]:
+    """The bill of the choice that is made in the folder: a new one, or the one that was interrupted."""
+    with folder.held(asked.settings(bill), bill.choice) as name:
+        begun = replace(bill, choice=name)
+        try:
+            yield begun
+        except BaseException:
+            with suppress(UnderstudyError):  # a ledger that cannot be read: leave the folder as it is
+                if not begun.charges():
+                    folder.discard()
+            raise
+
+
+def _made(opened: _Opened, asked: _Asked, bill: Bill, folder: ChoiceFolder | None, *, progress: Progress) -> Choice:
+    """Makes what is missing and draws the best. From the first charge on, charges stand, whatever happens."""
+    found: dict[str, Release] = {}
+    continued: set[str] = set()
+    if folder is not None:
+        if folder.knows_table():
+            folder.require_table(fingerprint(opened.data, opened.table.schema))
+        found, continued = _found(folder, asked, bill, opened.table.frame_kind)
+        settled = continued | set(found)
+        names = [*(one.name for one in asked.candidates), None]
+        bill.check_covered([price for name, price in zip(names, asked.prices, strict=True) if name not in settled])
+    releases: dict[str, Release] = {}
+    for part, (one, design) in enumerate(zip(asked.candidates, asked.designs, strict=True), start=1):
+        progress.stage("measure", (part - 1) / (len(asked.candidates) + 1))
+        releases[one.name] = found.get(one.name) or synthesize(
+            opened.table,
+            opened.table.schema,
+            method=one.method,
+            options=dict(one.options),
+            epsilon=design.budget.epsilon,
+            delta=design.budget.delta,
+            ledger=bill.ledger,
+            dataset=bill.dataset,
+            out=None if folder is None else folder.release_place(str(part), one.method),
+            resume=one.name in continued,
+            progress=None if folder is None else _OnceCharged(folder, opened),
+            _environment=replace(opened.environment, run=functools.partial(bill.next_run, str(part))),
+        )
+    draw = bill.next_run(DRAW)
+    chosen = _drawn(opened, releases, bill, draw, budget=asked.last)
+    progress.stage("measure", 1.0)
+    return Choice(chosen, releases, bill.total(), draw, tuple(bill.charges()))
+
+
+def _found(folder: ChoiceFolder, asked: _Asked, bill: Bill, frame_kind: str) -> tuple[dict[str, Release], set[str]]:
+    """The releases that are finished, and the candidates whose training can go on under its charge."""
+    found: dict[str, Release] = {}
+    continued: set[str] = set()
+    for number, one in enumerate(asked.candidates, start=1):
+        part = str(number)
+        target = folder.release_place(part, one.method)
+        finished = target.exists()
+        if finished:
+            found[one.name] = _finished(target, frame_kind, [entry.run for entry in bill.charges(part)])
+        if folder.keeps_state_of(None if finished else bill.open_run(part), target):
+            continued.add(one.name)
+    return found, continued
+
+
+def _finished(target: Path, frame_kind: str, charged: Sequence[str]) -> Release:
+    """A release as it was finished before; raises if it was altered, or not charged for this choice."""
+    problems = check_files(target)
+    if problems:
+        raise ReleaseError(problems)
+    release = Release.load(target, frame_kind=frame_kind)
+    if release.statement.run not in charged:
+        fix = "Give the ledger that was charged, or a new folder."
+        raise UsageError(f"release {str(target)!r}", "was not charged to this ledger for this choice.", fix)
+    return release
+
+
+def _drawn(opened: _Opened, releases: Mapping[str, Release], bill: Bill, run: str, *, budget: Budget) -> str:
     """The name of the chosen release; the choice is charged before a row is read for it."""
-    ledger, dataset = account
-    schema = table.schema
-    question, run, cost = _question(releases, schema), f"choice-{uuid.uuid4().hex}", budget.cost("pure")
-    ledger.charge(
-        dataset,
+    schema = opened.table.schema
+    question, cost = _question(releases, schema), budget.cost("pure")
+    bill.ledger.charge(
+        bill.dataset,
         run=run,
         method="choice",
         cost=cost,
@@ -170,10 +303,11 @@ def _drawn(
         unit=unit_words(schema.unit),
         note=charge_note(digest_of(schema)),
     )
-    curator = Curator(table, cost, environment.randomizer)
+    curator = Curator(opened.table, cost, opened.environment.randomizer)
     curator.settle(TableCodec.of(schema))
     chosen = curator.select(question, Cost(epsilon=cost.epsilon))
-    ledger.finish(run, "released")
+    with suppress(UnderstudyError):  # the note is for the owner's reading; the charge stands without it
+        bill.ledger.finish(run, "released")
     return chosen
 
 
@@ -206,10 +340,10 @@ def _check(candidates: Sequence[Candidate], schema: Schema) -> None:
         raise UsageError("methods", "must name at least two different methods.")
     _check_nothing_open(schema)
     codec = TableCodec.of(schema)
-    cells = sum(codec.domain.cells(clique) for clique in _pairs(codec))
-    if cells > MOST_CELLS:
-        fix = "Use coarser bins or fewer columns."
-        raise ResourceError("choice: all pairs of columns", 8 * cells * len(candidates), 8 * MOST_CELLS, fix)
+    cells = sum(codec.domain.cells(clique) for clique in _pairs(codec)) * (len(candidates) + 1)
+    if cells > MOST_CELLS:  # of every release and of the private table
+        fix = "Use coarser bins, fewer columns or fewer methods."
+        raise ResourceError("choice: all pairs of columns", 8 * cells, 8 * MOST_CELLS, fix)
 
 
 def _check_nothing_open(schema: Schema) -> None:
@@ -224,33 +358,23 @@ def _check_nothing_open(schema: Schema) -> None:
         raise UsageError("schema", rule, fix)
 
 
-def _check_covered(
-    ledger: Ledger, dataset: str, grants: Sequence[tuple[Candidate, Budget]], last: Budget, schema: Schema
-) -> None:
-    """Raises unless every release can be made and the ledger covers them and the choice; charges nothing."""
-    designs = [Design.of(schema, one.method, grant, options=dict(one.options)) for one, grant in grants]
-    for design in designs:
+def _designs(candidates: Sequence[Candidate], schema: Schema, epsilon: float, delta: float) -> tuple[Design, ...]:
+    """The design of every release; raises unless all of them can be made and will make a claim."""
+    designs = []
+    for one in candidates:
+        design = Design.of(schema, one.method, one.budget(epsilon, delta), options=dict(one.options))
         check_memory(design.plan, None)
         check_without_public(design)
-    costs = [(design.granted, design.budget) for design in designs] + [(last.cost("pure"), last)]
-    before = after = ledger.balance(dataset)
-    for cost, budget in costs:
-        units = {"budget_epsilon": budget.epsilon_units, "budget_delta": budget.delta_units}
-        after = after.after(after.price(cost, **units))
-    if not after.is_within_limit():
-        needed = f"{len(designs)} releases and the choice among them"
-        raise BudgetError("choose", needed, str(before.left), "Compare fewer methods, lower ε, or use a public proxy.")
+        if design.plan.refused:
+            rule = "makes no privacy claim with these options, so nothing could be said of the choice."
+            raise UsageError(f"method {one.name!r}", rule, "Choose other options or another method.")
+        designs.append(design)
+    return tuple(designs)
 
 
 def _only(ledger: Ledger) -> str:
     known = ledger.datasets()
     if len(known) != 1:
-        raise UsageError("dataset", "must be named, because the ledger has several.", f"Known: {', '.join(known)}.")
+        rule = f"must be named, because the ledger has {len(known)} datasets."
+        raise UsageError("dataset", rule, f"Known: {', '.join(known)}." if known else "Open one in it first.")
     return known[0]
-
-
-def _new_folder(place: Path) -> Path:
-    if place.exists():
-        raise UsageError(f"output {str(place)!r}", "exists already.", "Give a new folder.")
-    place.mkdir(parents=True)
-    return place

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 REPEATS = 3
+MINUTES, MEMORY = 60.0, "16GiB"
 SHORT_OF = ("refused", "memory", "time")
 """Ends of a run that wider limits or a larger machine may change."""
 
@@ -74,8 +75,8 @@ def compare(
     choose: ChoiceEpsilon = None,
     ledger: LedgerFile = None,
     dataset: Dataset = None,
-    minutes: Minutes = 60.0,
-    memory: RunMemory = "16GiB",
+    minutes: Minutes = MINUTES,
+    memory: RunMemory = MEMORY,
     seed: StudySeed = 0,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -89,6 +90,7 @@ def compare(
         if choose is not None and ledger is not None:
             alone = {"--copies": copies != 1, "--copies-mode": copies_mode != "resample", "--seed": seed != 0}
             alone |= {"--repeats": repeats != REPEATS, "--rows": rows is not None, "--public-proxy": public_proxy}
+            alone |= {"--minutes": minutes != MINUTES, "--memory": memory != MEMORY}
             named = {"--metric": metrics, "--set": settings, "--formula": formula, "--public": public}
             _refuse_unused(alone | {name: value is not None for name, value in named.items()})
             paid = _Paid((epsilons[0], delta), choose, ledger, dataset)
