@@ -56,6 +56,8 @@ def test_the_ledger_must_cover_what_is_missing_and_no_more(bill: Bill) -> None:
     bill.check_covered([one, one])
     with pytest.raises(BudgetError, match="asks for 2 releases and the choice, but ε = 2 is left"):
         bill.check_covered([one, one, one])
+    with pytest.raises(BudgetError, match="asks for the choice, but"):
+        bill.check_covered([(Budget(2.5).cost("pure"), Budget(2.5))])
 
 
 def test_a_dataset_protects_one_unit(bill: Bill) -> None:

@@ -64,7 +64,7 @@ class Bill:
             after = after.after(after.price(cost, **units))
         if not after.is_within_limit():
             releases = len(missing) - 1
-            needed = f"{releases} release{'' if releases == 1 else 's'} and the choice"
+            needed = f"{releases} release{'' if releases == 1 else 's'} and the choice" if releases else "the choice"
             fix = "Choose among fewer methods, lower ε, or use a public proxy."
             raise BudgetError("choose", needed, str(before.left), fix)
 
