@@ -134,7 +134,7 @@ def test_a_study_in_which_nothing_finished_says_why_and_can_go_on(folder: Path) 
     words = _words(folder, "--method", "independent", "--epsilon", 1, "--repeats", 1, "--metric", "marginals")
     shown = run(*words, "--minutes", 0.001)
     assert (shown.status, shown.panels) == (4, 1)
-    assert "independent at ε = 1 (1 run, time): was still running" in shown.words
+    assert "independent at ε = 1 (1 run, time): was still being made" in shown.words
     assert "kept in" in shown.words
     assert run(*words).status == 0
 
