@@ -145,6 +145,10 @@ def test_a_table_that_changes_in_mid_study_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="changed while"):
         compare(rows, SCHEMA, **ONE_RUN, out=tmp_path / "study", progress=Changing())
     assert not (tmp_path / "study" / "index.html").exists()
+    for size in (60, 70):  # neither the old table nor the new one can go on with runs that may be of both
+        pq.write_table(table(size), rows)
+        with pytest.raises(UsageError, match="another table"):
+            compare(rows, SCHEMA, **ONE_RUN, out=tmp_path / "study")
 
 
 def test_what_a_fallen_process_printed_is_kept_for_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,15 @@ row is read for it. Everything may be published: the chosen release, the others,
 makes no claim of its own is refused. Comparing without paying (`compare`) is confidential; choosing by it leaks.
 
 Taking up. After a kill the same command goes on in the same folder. It keeps every finished release as it is: that is
-public output, paid for by a charge that must be in the ledger. It charges and makes what is missing. A part that was
-charged but left no release, or no choice, is charged anew under a name of its own; only a training that kept its state
-goes on under its charge (`privacy/bookkeeping/hold.py`). Why this is sound: charged parts, each chosen after seeing
-earlier ones, are an adaptive composition whose prices add up, and no charge yields two answers. What was charged stays
-charged, and the published total counts all of it, also attempts that left nothing. How many attempts there are is
-settled from outside: no row's content can stop a run (`synthesizer/pipeline.py`), and whether to go on is decided by
-what is asked, what is on disk and what the ledger says. Should somebody stop a run because of what was released before,
-then prices were chosen on the way, and the cap of the ledger is what holds (`privacy/bookkeeping/balance.py`).
+public output, paid for by a charge that must be in the ledger, as must the newest charge (an older copy is refused). It
+charges and makes what is missing. A part that was charged but left no release, or no finished `choice.json`, is charged
+anew under a name of its own; only a training that kept its state goes on under its charge (see `hold.py`). Why this is
+sound: charged parts, each chosen after seeing earlier ones, are an adaptive composition whose prices add up, and no
+charge yields two answers. What was charged stays charged, and the published total counts all of it, also attempts that
+left nothing. How many attempts there are is settled from outside: no row's content can stop a run (see `pipeline.py`),
+and whether to go on is decided by what is asked, what is on disk and what the ledger says. Should somebody stop a run
+because of what was released before, then prices were chosen on the way, and the cap of the ledger is what holds (see
+`balance.py`); `choice.json` says so.
 
 One thing private is compared: the fingerprint of the table, so that releases of two tables are not put side by side. It
 is first computed when the first part has been charged, is kept for the owner alone, and goes into nothing that is
@@ -55,13 +56,18 @@ from understudy.release.wording import NEIGHBOURS, charge_note, unit_text
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
 from understudy.synthesizer import synthesize
 from understudy.synthesizer.account import unit_words
-from understudy.synthesizer.design import Design, check_memory
+from understudy.synthesizer.design import Design, check_disk, check_memory
 from understudy.synthesizer.environment import Environment
 from understudy.synthesizer.public_schema import check_without_public
 
 __all__ = ["Choice", "choose"]
 
 MOST_CELLS = 2**26
+NOTICE = (
+    "All candidates and the choice among them together satisfy this (ε, δ), interrupted attempts included; the "
+    "statement of one release covers that release alone. Which one is published depends on all of them."
+)
+INTERRUPTED = " This holds if no attempt was stopped because of a release; else the cap of the ledger is what holds."
 DRAW = "choice"
 """The part of a choice that is not a release; releases are parts 1, 2, …"""
 
@@ -98,9 +104,7 @@ class Choice:
             ],
             "choice": _paid(charges[self.draw]),
             "interrupted": [_paid(entry) for entry in lost],
-            "notice": "All candidates and the choice among them together satisfy this (ε, δ), interrupted attempts "
-            "included; the statement of one release covers that release alone. Which one is published depends on all "
-            "of them.",
+            "notice": NOTICE + (INTERRUPTED if lost else ""),
         }
 
     def write(self, path: Path) -> None:
@@ -159,6 +163,9 @@ def choose(
     folder = None if out is None else ChoiceFolder(Path(out))
     if folder is None or not folder.check():
         bill.check_covered(asked.prices)
+    if folder is not None:
+        for design in asked.designs:
+            check_disk(design.plan, folder.parent)
     opened = _Opened(data, open_table(data, schema), environment)
     if folder is None:
         return _made(opened, asked, bill, None, progress=progress)
@@ -204,14 +211,18 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class _OnceCharged:
-    """Keeps the table's fingerprint as soon as a charge is on disk, and not before; rows are read after that."""
+    """Keeps the ledger's head when a charge is on disk, and the table's fingerprint: not before, for it reads rows."""
 
     folder: ChoiceFolder
     opened: _Opened
+    ledger: Ledger
 
     def stage(self, name: str, done: float) -> None:
         """Called by the run at each stage."""
-        if name == "charge" and not self.folder.knows_table():
+        if name != "charge":
+            return
+        self.folder.note_head(self.ledger.head())
+        if not self.folder.knows_table():
             self.folder.note_table(fingerprint(self.opened.data, self.opened.table.schema))
 
 
@@ -219,12 +230,13 @@ class _OnceCharged:
 def _begun(folder: ChoiceFolder, asked: _Asked, bill: Bill) -> Iterator[Bill]:
     """The bill of the choice that is made in the folder: a new one, or the one that was interrupted."""
     with folder.held(asked.settings(bill), bill.choice) as name:
+        folder.require_head({entry.hash for entry in bill.ledger.entries()})
         begun = replace(bill, choice=name)
         try:
             yield begun
         except BaseException:
             with suppress(UnderstudyError):  # a ledger that cannot be read: leave the folder as it is
-                if not begun.charges():
+                if name == bill.choice and not begun.charges():
                     folder.discard()
             raise
 
@@ -240,6 +252,7 @@ def _made(opened: _Opened, asked: _Asked, bill: Bill, folder: ChoiceFolder | Non
         settled = continued | set(found)
         names = [*(one.name for one in asked.candidates), None]
         bill.check_covered([price for name, price in zip(names, asked.prices, strict=True) if name not in settled])
+    told = silent if folder is None else _OnceCharged(folder, opened, bill.ledger)
     releases: dict[str, Release] = {}
     for part, (one, design) in enumerate(zip(asked.candidates, asked.designs, strict=True), start=1):
         progress.stage("measure", (part - 1) / (len(asked.candidates) + 1))
@@ -254,11 +267,13 @@ def _made(opened: _Opened, asked: _Asked, bill: Bill, folder: ChoiceFolder | Non
             dataset=bill.dataset,
             out=None if folder is None else folder.release_place(str(part), one.method),
             resume=one.name in continued,
-            progress=None if folder is None else _OnceCharged(folder, opened),
+            progress=told,
             _environment=replace(opened.environment, run=functools.partial(bill.next_run, str(part))),
         )
     draw = bill.next_run(DRAW)
-    chosen = _drawn(opened, releases, bill, draw, budget=asked.last)
+    if folder is not None:
+        folder.prepare()
+    chosen = _drawn(opened, releases, bill, draw, budget=asked.last, told=told)
     progress.stage("measure", 1.0)
     return Choice(chosen, releases, bill.total(), draw, tuple(bill.charges()))
 
@@ -270,6 +285,7 @@ def _found(folder: ChoiceFolder, asked: _Asked, bill: Bill, frame_kind: str) -> 
     for number, one in enumerate(asked.candidates, start=1):
         part = str(number)
         target = folder.release_place(part, one.method)
+        folder.put_in_place(target, bill.released(part))
         finished = target.exists()
         if finished:
             found[one.name] = _finished(target, frame_kind, [entry.run for entry in bill.charges(part)])
@@ -290,7 +306,9 @@ def _finished(target: Path, frame_kind: str, charged: Sequence[str]) -> Release:
     return release
 
 
-def _drawn(opened: _Opened, releases: Mapping[str, Release], bill: Bill, run: str, *, budget: Budget) -> str:
+def _drawn(
+    opened: _Opened, releases: Mapping[str, Release], bill: Bill, run: str, *, budget: Budget, told: Progress
+) -> str:
     """The name of the chosen release; the choice is charged before a row is read for it."""
     schema = opened.table.schema
     question, cost = _question(releases, schema), budget.cost("pure")
@@ -303,6 +321,7 @@ def _drawn(opened: _Opened, releases: Mapping[str, Release], bill: Bill, run: st
         unit=unit_words(schema.unit),
         note=charge_note(digest_of(schema)),
     )
+    told.stage("charge", 1.0)
     curator = Curator(opened.table, cost, opened.environment.randomizer)
     curator.settle(TableCodec.of(schema))
     chosen = curator.select(question, Cost(epsilon=cost.epsilon))

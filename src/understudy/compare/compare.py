@@ -137,8 +137,8 @@ def _carried_out(
         drop_left_behind(TEMPORARY)
     place = Path(tempfile.mkdtemp(prefix=TEMPORARY)) if out is None else Path(out)
     folder = StudyFolder(place)
-    try:
-        with folder.held():
+    with folder.held():
+        try:
             folder.open(settings, schema, tables)
             told.stage("check", 1.0)
             if run_study(tables, schema, settings, folder, limits, progress=told):
@@ -151,9 +151,9 @@ def _carried_out(
             )
             if out is not None:
                 _write(study, place)
-    finally:
-        if out is None:
-            shutil.rmtree(place, ignore_errors=True)
+        finally:
+            if out is None:  # while the folder is held: what is left of a kill can be told by its lock
+                shutil.rmtree(place, ignore_errors=True)
     return Comparison(study, None if out is None else place)
 
 

@@ -158,6 +158,7 @@ class StudyFolder:
         """
         before = _read(self.place / BEGUN)
         if any(before.get(key) != found for key, found in _fingerprints(tables, schema).items()):
+            write_json(self.place / BEGUN, {**before, "table": "changed"})  # so that no table can go on with these runs
             rule = "changed while the study was running, so its runs may be of two tables."
             raise UsageError("table", rule, "Give a new folder, and tables that stay as they are.")
 

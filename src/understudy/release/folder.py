@@ -19,7 +19,7 @@ from pathlib import Path
 
 from understudy.errors import InputError, UnderstudyError, UsageError
 
-__all__ = ["MANIFEST", "check_free", "file_digest", "listed_files", "published", "sync_folder"]
+__all__ = ["MANIFEST", "check_free", "file_digest", "listed_files", "published", "sync", "sync_folder"]
 
 MANIFEST = "manifest.json"
 FORMAT = "understudy manifest, format 1"
@@ -62,7 +62,7 @@ def published(target: Path, completing: Callable[[], None] = lambda: None) -> It
         raise
     try:
         os.rename(staging, final)
-        _sync(final.parent)
+        sync(final.parent)
     except OSError as error:
         rule = f"cannot be put in place, but is complete in {str(staging)!r}."
         raise InputError(f"output {str(target)!r}", rule, "Rename that folder by hand.") from error
@@ -86,8 +86,8 @@ def file_digest(path: Path) -> str:
 def sync_folder(folder: Path) -> None:
     """Waits until every file and folder below `folder` is on disk."""
     for path in sorted(folder.rglob("*")):
-        _sync(path)
-    _sync(folder)
+        sync(path)
+    sync(folder)
 
 
 def _write_manifest(folder: Path) -> None:
@@ -99,7 +99,8 @@ def _write_manifest(folder: Path) -> None:
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Waits until a file, or the list of files in a folder, is on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -174,8 +174,8 @@ def _paid(
 ) -> Release:
     """Charges, and only then runs. From here on the charge stands, whatever happens."""
     charged = _charged(tables, design, wanted, places, environment=environment)
-    told.stage("charge", 1.0)
     try:
+        told.stage("charge", 1.0)
         release = _release(tables, design, wanted, charged, environment=environment, told=told)
         if places.target is not None:
             save_release(release, places.target, told, charged.complete)

@@ -19,7 +19,7 @@ from tests.compare.tables import SCHEMA, table
 from understudy.compare import Choice, choose
 from understudy.compare.choosing.folder import ChoiceFolder
 from understudy.compare.fingerprint import fingerprint
-from understudy.errors import BudgetError, ReleaseError, UsageError
+from understudy.errors import BudgetError, InputError, ReleaseError, UsageError
 from understudy.privacy.cost import UNIT, Budget
 from understudy.privacy.ledger import Ledger
 from understudy.release import verify_release
@@ -216,6 +216,44 @@ def test_what_a_killed_process_left_half_written_goes(tmp_path: Path, monkeypatc
     (tmp_path / "out" / ".choice.json.part").write_text("{")
     again()
     assert sorted(os.listdir(tmp_path / "out")) == ["1-independent", "2-laplace", "choice.json"]
+
+
+def test_an_older_copy_of_the_ledger_is_refused_and_costs_nothing(tmp_path: Path, monkeypatch) -> None:
+    """Neither a charge, nor the record of the choice, nor a finished release is lost by giving the wrong ledger."""
+    again = _interrupted(tmp_path, 1, monkeypatch)
+    shutil.copy(tmp_path / "ledger.db", tmp_path / "older.db")
+    with monkeypatch.context() as patched:
+        patched.setattr(ChoiceFolder, "prepare", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            again()
+    before = listing(tmp_path)
+    with pytest.raises(UsageError, match="not all in this ledger"):
+        again(ledger=Ledger.open(tmp_path / "older.db"))
+    assert listing(tmp_path) == before
+    assert sorted(os.listdir(again().release.folder.parent)) == ["1-independent", "2-laplace", "choice.json"]
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_release_on_record_that_was_not_put_in_place_is_not_paid_for_again(tmp_path: Path, monkeypatch) -> None:
+    again = _interrupted(tmp_path, 2, monkeypatch)
+    out = tmp_path / "out"
+    (out / "1-independent").rename(out / ".1-independent.abc.partial")
+    assert again().document()["interrupted"] != []  # the killed attempt at laplace, and nothing else
+    assert _charged(Ledger.open(tmp_path / "ledger.db")) == ["independent", "laplace", "laplace", "choice"]
+    assert sorted(os.listdir(out)) == ["1-independent", "2-laplace", "choice.json"]
+
+
+def test_a_draw_is_not_charged_where_its_result_cannot_be_written(tmp_path: Path, monkeypatch) -> None:
+    again = _interrupted(tmp_path, 2, monkeypatch)
+    (tmp_path / "out" / ".choice.json.part").mkdir()
+    with pytest.raises(InputError, match="cannot be written"):
+        again()
+    assert "choice" not in _charged(Ledger.open(tmp_path / "ledger.db"))
+    (tmp_path / "out" / ".choice.json.part").rmdir()
+    assert "no attempt was stopped" in str(again().document()["notice"])
 
 
 def test_a_lock_that_was_removed_by_its_holder_holds_nothing(tmp_path: Path, monkeypatch) -> None:

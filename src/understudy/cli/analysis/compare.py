@@ -219,7 +219,7 @@ def _require_scores(found: "Comparison", out: Path) -> None:
 
 def _show_choice(place: Shell, choice: "Choice", out: Path) -> None:
     place.line(f"Chosen: {choice.chosen} ({choice.release.folder})")
-    place.line(f"Paid in all: ε = {choice.cost.epsilon:g}, δ = {choice.cost.delta:g}, charged to the ledger.")
+    place.line(f"Paid in all: ε = {choice.cost.epsilon!r}, δ = {choice.cost.delta!r}, charged to the ledger.")
     place.note(f"Publish {out / 'choice.json'} with it: the statement of one release does not cover the choice.")
 
 

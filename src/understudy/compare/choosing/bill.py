@@ -39,6 +39,12 @@ class Bill:
         ended = {entry.run for entry in self.ledger.entries(self.dataset) if entry.kind == "finish"}
         return charges[-1].run if charges and charges[-1].run not in ended else None
 
+    def released(self, part: str) -> set[str]:
+        """Attempts at a part that are on record as released."""
+        entries = self.ledger.entries(self.dataset)
+        ended = {entry.run for entry in entries if entry.kind == "finish" and entry.outcome == "released"}
+        return ended & {entry.run for entry in self.charges(part)}
+
     def total(self, missing: Sequence[Budget] = ()) -> Budget:
         """Everything charged so far, attempts without a release too, and what is missing.
 

@@ -12,19 +12,22 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 
 from understudy.compare.job import write_json
 from understudy.errors import InputError, UsageError
 from understudy.evaluate.store import CLOSED_FILE, CLOSED_FOLDER, refuse_release_folder, write_closed
-from understudy.release.folder import sync_folder
+from understudy.release.checks.files import check_files
+from understudy.release.folder import MANIFEST, sync
 from understudy.synthesizer.working import working_place
 
 __all__ = ["ChoiceFolder"]
 
 FORMAT = "understudy unfinished choice, format 1"
 RESULT = "choice.json"
+ROOM = 2**16
+"""Bytes set aside for the result before the draw is charged."""
 WORDS = {"schema": "another schema", "ledger": "another ledger", "dataset": "another dataset"}
 
 
@@ -39,8 +42,13 @@ class ChoiceFolder:
         """The folder, as errors name it."""
         return f"output {str(self.place)!r}"
 
+    @property
+    def parent(self) -> Path:
+        """The nearest folder above that is there."""
+        return next(one for one in self.work.parents if one.is_dir())
+
     def check(self) -> bool:
-        """Whether an unfinished choice waits here; writes nothing.
+        """Whether an unfinished choice waits here; writes nothing, but what a finished one left beside it goes.
 
         Raises:
             UsageError: if the choice is finished, or the folder belongs to something else.
@@ -83,6 +91,25 @@ class ChoiceFolder:
         shutil.rmtree(working, ignore_errors=True)
         return False
 
+    def put_in_place(self, target: Path, released: set[str]) -> None:
+        """Renames a complete release that a killed process had put on record, but not in place; others go."""
+        for left in self.place.glob(f".{target.name}.*.partial"):
+            if not target.exists() and _run_of(left) in released:
+                left.rename(target)
+                sync(self.place)
+            else:
+                shutil.rmtree(left, ignore_errors=True)
+
+    def note_head(self, head: str) -> None:
+        """Keeps the hash of the ledger's last line, which stands for all charges so far."""
+        write_closed(self._head, head.encode())
+
+    def require_head(self, known: Set[str]) -> None:
+        """Raises if the ledger lacks what was charged to it before: an older copy would not count that."""
+        if self._head.is_file() and self._head.read_text(encoding="utf-8") not in known:
+            rule = "holds a choice whose charges are not all in this ledger: it is an older copy, or another one."
+            raise UsageError(self.where, rule, "Give the ledger that was charged last.")
+
     def note_table(self, fingerprint: str) -> None:
         """Keeps what the table is known by."""
         write_closed(self._table, fingerprint.encode())
@@ -96,13 +123,24 @@ class ChoiceFolder:
         if self._table.read_bytes() != fingerprint.encode():
             raise UsageError(self.where, "holds a choice that was begun with another table.", _SAME)
 
+    def prepare(self) -> None:
+        """Makes sure that the result can be written, before it is paid for.
+
+        Raises:
+            InputError: if it cannot.
+        """
+        try:
+            self._draft.write_bytes(bytes(ROOM))
+            sync(self._draft)
+        except OSError as error:
+            raise InputError(self.where, "cannot be written.", "Make room in it, then give the same again.") from error
+
     def finish(self, write: Callable[[Path], None]) -> None:
         """Puts the result, written by `write`, in place in one step; what may not be published goes."""
-        draft = self.place / f".{RESULT}.part"
-        write(draft)
-        sync_folder(self.place)
-        draft.rename(self.place / RESULT)
-        sync_folder(self.place)
+        write(self._draft)
+        sync(self._draft)
+        self._draft.rename(self.place / RESULT)
+        sync(self.place)
         shutil.rmtree(self.work, ignore_errors=True)
 
     def discard(self) -> None:
@@ -118,6 +156,14 @@ class ChoiceFolder:
     @property
     def _table(self) -> Path:
         return self.work / "table.txt"
+
+    @property
+    def _head(self) -> Path:
+        return self.work / "head.txt"
+
+    @property
+    def _draft(self) -> Path:
+        return self.place / f".{RESULT}.part"
 
     def _locked(self) -> int:
         try:
@@ -149,8 +195,8 @@ class ChoiceFolder:
         else:
             write_json(self._settings, {"format": FORMAT, "choice": name, **asked})
         self.place.mkdir(exist_ok=True)
-        for left in self.place.glob(".*.partial"):  # a release that a killed process did not complete
-            shutil.rmtree(left, ignore_errors=True)
+        for folder in (self.work, self.place, self.work.parent):  # charges are durable, so their names must be
+            sync(folder)
         return name
 
     def _read(self) -> Mapping[str, object]:
@@ -162,6 +208,16 @@ class ChoiceFolder:
             rule = f"has {str(self.work)!r} beside it, which does not tell what was begun."
             raise UsageError(self.where, rule, "Go on with the version that began it, or give a new folder.")
         return document
+
+
+def _run_of(folder: Path) -> str | None:
+    """The run of a release folder that is complete; None for anything less."""
+    if not (folder / MANIFEST).is_file() or check_files(folder):
+        return None
+    try:
+        return str(json.loads((folder / "statement.json").read_text(encoding="utf-8"))["run"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 _SAME = "Give the same as before: finished releases are not charged again. Or give a new folder."
