@@ -157,7 +157,7 @@ def _standing(grid: Grid) -> list[str]:
             if picked not in means:
                 continue
             best = next(iter(means))
-            ratios.append(means[picked] / means[best])
+            ratios.append(_over(means[picked], means[best]))
             if _close(means[picked], means):
                 good += 1
             else:
@@ -189,7 +189,8 @@ def _rivals(grid: Grid) -> list[str]:
         "## If `auto` had picked another method",
         "Distance of a method over that of the method that `auto` picks: geometric mean over the tables where both ran "
         "and the pick is another one, with its 95 % interval over tables (Student's t of logarithms), and the number "
-        "of tables. Below 1 the other method would have been better.",
+        "of tables. Below 1 the other method would have been better. Here and above, distances below "
+        f"{ALIKE:g} count as {ALIKE:g}.",
         f"Clearly better than the pick over these tables: {'; '.join(better) or 'none'}. Clearly worse in "
         f"{len(worse)} of the cells below.",
         table(header, body),
@@ -201,9 +202,18 @@ def _ratio(grid: Grid, corners: Sequence[Corner], method: str, measure: str) -> 
     logs = []
     for corner in corners:
         means, picked = grid.means(corner, measure), grid.picked(corner)
-        if method in means and picked in means and method != picked and min(means[method], means[picked]) > 0:
-            logs.append(math.log(means[method] / means[picked]))
+        if method in means and picked in means and method != picked:
+            logs.append(math.log(_over(means[method], means[picked])))
     return estimate(logs)
+
+
+def _over(distance: float, other: float) -> float:
+    """One distance over another; what is too small to matter counts alike.
+
+    >>> _over(0.0, 0.0001), _over(0.01, 0.0)
+    (1.0, 5.0)
+    """
+    return max(distance, ALIKE) / max(other, ALIKE)
 
 
 def _written(found: Estimate) -> str:
