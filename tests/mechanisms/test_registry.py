@@ -86,7 +86,7 @@ def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
 def test_auto_is_resolved_for_the_facts_of_the_plan():
     facts = PublicFacts(Domain.of({"a": 2_000}), (), 1)
     assert resolve(mechanism("auto"), facts, epsilon(1)) == Laplace(rounding="controlled")
-    assert resolve(mechanism("auto"), facts, epsilon(0.4)) == Independent()
+    assert resolve(mechanism("auto"), facts, epsilon(0.4)) == Independent(rounding="controlled")
     assert resolve(Laplace(threshold=3), facts, epsilon(1)) == Laplace(threshold=3)
 
 
