@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,7 +32,7 @@ from understudy.progress import Progress, silent
 from understudy.release.statement import digest_of
 from understudy.schema import Schema
 
-__all__ = ["Finished", "Study", "StudyFolder", "Tables", "drop_left_behind", "run_study"]
+__all__ = ["Finished", "Study", "StudyFolder", "Tables", "drop_left_behind", "run_study", "take_lock"]
 
 KIND = "understudy study"
 FORMAT = f"{KIND}, format 2"
@@ -129,7 +128,7 @@ class StudyFolder:
         """
         self._make()
         with (self.place / LOCK).open("ab") as file:
-            if not _locked(file, self.place / LOCK):
+            if not take_lock(file.fileno(), self.place / LOCK):
                 where = f"output {str(self.place)!r}"
                 raise UsageError(where, "is being worked on by another process.", "Wait for it.")
             for left in (*self.place.glob(f"{WORK}*"), *self.runs.glob(f"{WORK}*")):  # of a process that was killed
@@ -173,15 +172,15 @@ def drop_left_behind(prefix: str) -> None:
     """Removes studies without a lasting folder whose processes were killed: they may hold a copy of a table."""
     for place in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with contextlib.suppress(OSError), (place / LOCK).open("rb") as file:  # others' folders cannot be opened
-            if _locked(file, place / LOCK):
+            if take_lock(file.fileno(), place / LOCK):
                 shutil.rmtree(place, ignore_errors=True)
 
 
-def _locked(file: IO[bytes], path: Path) -> bool:
-    """Takes the lock; false if another process has it, or has just removed the file."""
+def take_lock(handle: int, path: Path) -> bool:
+    """Takes the lock of an open file; false if another process has it, or has just removed the file."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(handle), path.stat())
     except (BlockingIOError, FileNotFoundError):
         return False
 
@@ -213,6 +212,8 @@ def _read(begun: Path) -> Mapping[str, object]:
     return document
 
 
+_LISTS = ("candidates", "epsilons", "public used by")
+"""What may be added to: runs do not depend on each other."""
 _NAMES = {"candidates": "methods", "copies_mode": "copies mode", "metric_options": "options of metrics"}
 
 
@@ -225,36 +226,27 @@ def _require_same(before: Mapping[str, object], now: Mapping[str, object], place
         "public": "another public table",
         "confidential": "another answer to whether the table is public",
     }
-    apart = [words.get(key, words["settings"]) for key in now if not _covers(now[key], before.get(key))]
+    apart = [words.get(key, words["settings"]) for key in now if not _covers(key, now[key], before.get(key))]
     if not apart:
         return
     found, asked = before.get("settings"), now["settings"]
     if isinstance(found, dict) and isinstance(asked, dict):
-        names = [_NAMES.get(str(key), str(key)) for key in asked if not _same_or_more(asked[key], found.get(key), key)]
+        names = [_NAMES.get(str(key), str(key)) for key in asked if not _covers(key, asked[key], found.get(key))]
         apart = [f"{one} ({', '.join(names)})" if one == words["settings"] and names else one for one in apart]
     rule = f"holds a study that was begun with {' and '.join(dict.fromkeys(apart))}."
     fix = "Give a new folder, or the same as before: methods, ε and repeats may be added, not left out."
     raise UsageError(f"output {str(place)!r}", rule, fix)
 
 
-def _covers(now: object, before: object) -> bool:
-    """Whether what is asked for now is what was asked for before, or more of it."""
-    if isinstance(now, dict) and isinstance(before, dict) and now.keys() == before.keys() and "repeats" in now:
-        return all(_same_or_more(now[key], before[key], key) for key in now)
-    return now == before or (isinstance(now, list) and isinstance(before, list) and _holds(now, before))
-
-
-def _same_or_more(now: object, before: object, setting: str) -> bool:
-    """Runs do not depend on each other, so methods, ε and repeats can be added."""
-    if setting == "repeats" and isinstance(now, int) and isinstance(before, int):
+def _covers(name: str, now: object, before: object) -> bool:
+    """Whether what is asked for now is what was asked for before; of what may be added, also if it is more."""
+    if name == "settings" and isinstance(now, dict) and isinstance(before, dict):
+        return all(_covers(setting, now[setting], before.get(setting)) for setting in now)
+    if name == "repeats" and isinstance(now, int) and isinstance(before, int):
         return now >= before
-    if setting in ("candidates", "epsilons") and isinstance(now, list) and isinstance(before, list):
-        return _holds(now, before)
+    if name in _LISTS and isinstance(now, list) and isinstance(before, list):
+        return all(one in now for one in before)
     return now == before
-
-
-def _holds(now: list[object], before: list[object]) -> bool:
-    return all(one in now for one in before)
 
 
 def run_study(

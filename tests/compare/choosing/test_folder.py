@@ -257,7 +257,7 @@ def test_a_draw_is_not_charged_where_its_result_cannot_be_written(tmp_path: Path
 
 
 def test_a_lock_that_was_removed_by_its_holder_holds_nothing(tmp_path: Path, monkeypatch) -> None:
-    flock = "understudy.compare.choosing.folder.fcntl.flock"
+    flock = "understudy.compare.study.fcntl.flock"
     monkeypatch.setattr(flock, lambda *_: shutil.rmtree(tmp_path / ".out.choosing"))
     with pytest.raises(UsageError, match="is being worked on by another process"):
         ChoiceFolder(tmp_path / "out")._locked()
@@ -298,14 +298,27 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, monkeypatch) -
     assert Ledger.open(tmp_path / "ledger.db").balance("people").releases == 2
 
 
-def test_a_training_goes_on_under_its_charge(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(5.0, 1e-5))
+def _interrupted_training(place: Path, epsilon: float) -> tuple[Ledger, Callable[[str], Choice]]:
+    """A choice whose first release is a training that was interrupted; what it returns chooses, into a folder."""
+    ledger = Ledger.create(place / "ledger.db", "people", Budget(epsilon, 1e-5))
     options = " ".join(f"{name}={option}" for name, option in OPTIONS.items())
-    asked = {"methods": [f"dpwgan {options}", "independent"], "epsilon": 2.0, "choice_epsilon": 1.0, "delta": 1e-6}
+    methods = [f"dpwgan {options}", "independent"]
+
+    def again(out: str) -> Choice:
+        return choose(
+            table(300), SCHEMA, methods=methods, epsilon=2.0, delta=1e-6, choice_epsilon=1.0, ledger=ledger,
+            out=place / out,
+        )  # fmt: skip
+
     with interrupted_after(5):
-        choose(table(300), SCHEMA, **asked, ledger=ledger, out=tmp_path / "out")  # type: ignore[arg-type]
+        again("out")
     assert _charged(ledger) == ["dpwgan"]
-    found = choose(table(300), SCHEMA, **asked, ledger=ledger, out=tmp_path / "out")  # type: ignore[arg-type]
+    return ledger, again
+
+
+def test_a_training_goes_on_under_its_charge(tmp_path: Path) -> None:
+    ledger, again = _interrupted_training(tmp_path, 5.0)
+    found = again("out")
     assert _charged(ledger) == ["dpwgan", "independent", "choice"]
     assert [entry.kind for entry in ledger.entries()].count("continue") == 1
     assert found.document()["interrupted"] == []
@@ -313,14 +326,9 @@ def test_a_training_goes_on_under_its_charge(tmp_path: Path) -> None:
 
 
 def test_a_training_whose_state_is_gone_is_charged_anew(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(7.0, 1e-5))
-    options = " ".join(f"{name}={option}" for name, option in OPTIONS.items())
-    asked = {"methods": [f"dpwgan {options}", "independent"], "epsilon": 2.0, "choice_epsilon": 1.0, "delta": 1e-6}
-    with interrupted_after(5):
-        choose(table(300), SCHEMA, **asked, ledger=ledger, out=tmp_path / "out")  # type: ignore[arg-type]
+    ledger, again = _interrupted_training(tmp_path, 7.0)
     (tmp_path / "out" / ".1-dpwgan.working" / "run.json").unlink()
-    found = choose(table(300), SCHEMA, **asked, ledger=ledger, out=tmp_path / "out")  # type: ignore[arg-type]
+    assert again("out").cost.epsilon == 7.0
     assert _charged(ledger) == ["dpwgan", "dpwgan", "independent", "choice"]
-    assert found.cost.epsilon == 7.0
     with pytest.raises(BudgetError):
-        choose(table(300), SCHEMA, **asked, ledger=ledger, out=tmp_path / "next")  # type: ignore[arg-type]
+        again("next")

@@ -197,11 +197,13 @@ def _choose(place: Shell, table: str, schema: Path, methods: list[str], paid: _P
 
 
 def _show(place: Shell, found: "Comparison", out: Path) -> None:
+    from understudy.compare.summary import spelled
+
     if found.study.confidential:
         place.line("NOT FOR RELEASE: this compares with the private table.")
     _require_scores(found, out)
     for one in found.recommendations:
-        place.line(f"ε = {one.epsilon:g}: {one.candidate or 'none'}. {one.grounds}")
+        place.line(f"ε = {spelled(one.epsilon)}: {one.candidate or 'none'}. {one.grounds}")
     for failure in found.failures:
         place.line(f"Without scores: {failure}")
     place.note(f"Open {out / 'index.html'}; every number is in {out / 'results.parquet'}.")

@@ -8,7 +8,6 @@ charged is the ledger's to know (`bill.py`).
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 
 from understudy.compare.job import write_json
+from understudy.compare.study import take_lock
 from understudy.errors import InputError, UsageError
 from understudy.evaluate.store import CLOSED_FILE, CLOSED_FOLDER, refuse_release_folder, write_closed
 from understudy.release.checks.files import check_files
@@ -177,12 +177,7 @@ class ChoiceFolder:
             handle = os.open(self.work / "lock", flags, CLOSED_FILE)
         except OSError as error:
             raise InputError(self.where, "cannot be written.", "Choose another place.") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = os.path.samestat(os.fstat(handle), os.stat(self.work / "lock"))
-        except OSError:
-            held = False
-        if not held:  # another process has it, or has finished and removed it just now
+        if not take_lock(handle, self.work / "lock"):
             os.close(handle)
             raise UsageError(self.where, "is being worked on by another process.", "Wait for it.")
         return handle
