@@ -1,4 +1,4 @@
-"""Names say what a file holds; the tests mirror the source; Greek is spelled."""
+"""Names say what a file holds; Greek is spelled."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.tree import SOURCE, TESTS, excused, relative, source_files, syntax
+from tests.house.tree import relative, source_files, syntax
 
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "base", "core", "manager", "new", "old"}
 ABBREVIATIONS = re.compile(r"(^|_)(eps|cl|wgt|df\d*|cfg|tmp|mech|meas|priv|marg)($|_)")
@@ -17,14 +17,6 @@ def test_file_name_says_something(path: Path) -> None:
     words = set(path.stem.split("_"))
     assert not words & BANNED
     assert not re.search(r"(^|_)v?\d+$", path.stem), "a version number is not a name"
-
-
-@pytest.mark.parametrize("path", source_files(), ids=relative)
-def test_every_file_has_its_test_file(path: Path) -> None:
-    if path.name in ("__init__.py", "__main__.py") or relative(path) in excused("mirror"):
-        return
-    mirror = TESTS / path.relative_to(SOURCE).parent / f"test_{path.name}"
-    assert mirror.exists(), f"expected {relative(mirror)}"
 
 
 @pytest.mark.parametrize("path", source_files(), ids=relative)

@@ -17,11 +17,6 @@ def source_files() -> tuple[Path, ...]:
 
 
 @cache
-def files_of_tests() -> tuple[Path, ...]:
-    return tuple(sorted(TESTS.rglob("*.py")))
-
-
-@cache
 def syntax(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
