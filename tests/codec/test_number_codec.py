@@ -1,4 +1,5 @@
 import datetime as dt
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codec.examples import codec_of, codec_of_everything, codes
+from understudy.errors import UsageError
 from understudy.schema import Date, Float, GivenBins, Integer, UniformBins
 
 CODEC = codec_of_everything()
@@ -87,16 +89,58 @@ def test_dates_are_drawn_from_every_day_of_the_bin():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("18..64", [1]), ("18..65", [1]), ("..64", [0, 1]), ("65..", [2]), ("20..30", []), ("70", [2]), ("200", [2])],
+    ("text", "expected"), [("18..64", [1]), ("..64", [0, 1]), ("65..", [2]), ("0..100", [0, 1, 2]), ("-5..64", [0, 1])]
 )
-def test_conditions_choose_bins_fully_inside(text, expected):
+def test_a_condition_of_whole_bins_is_answered(text, expected):
     codec = codec_of(Integer(name="n", lower=0, upper=100, bins=GivenBins((0, 18, 65, 100))))
-    if expected:
-        assert codec.codes_matching("n", text).tolist() == expected
-    else:
-        with pytest.raises(ValueError, match="matches no code"):
-            codec.codes_matching("n", text)
+    assert codec.codes_matching("n", text).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("18..65", '"18..64" or "18..100"'),
+        ("20..30", '"18..64"'),
+        ("70", '"65..100"'),
+        ("200", '"65..100"'),
+        ("..20", '"..17" or "..64"'),
+    ],
+)
+def test_a_condition_that_cuts_a_bin_is_refused_with_the_nearest_ones(text, advice):
+    codec = codec_of(Integer(name="n", lower=0, upper=100, bins=GivenBins((0, 18, 65, 100))))
+    with pytest.raises(UsageError, match="does not stand for whole codes") as refused:
+        codec.codes_matching("n", text)
+    assert f"ask for {advice}." in str(refused.value)
+
+
+def test_the_nearest_conditions_can_be_asked():
+    even = codec_of(Float(name="x", lower=0.0, upper=100.0, bins=UniformBins(3)))
+    with pytest.raises(UsageError) as refused:
+        even.codes_matching("x", "0..40")
+    for asked in re.findall(r'"([^"]+)"', str(refused.value)):
+        assert even.codes_matching("x", asked).tolist() in ([0], [0, 1])
+
+
+@settings(max_examples=150)
+@given(
+    inner=st.sets(st.integers(1, 39), max_size=4),
+    special=st.sets(st.sampled_from([0, 7, 20, 40, 99]), max_size=3),
+    ends=st.tuples(st.integers(-3, 45), st.integers(-3, 45)).map(sorted),
+)
+def test_an_answered_range_holds_the_values_that_were_asked_for_and_no_others(inner, special, ends):
+    edges = (0, *sorted(inner), 40)
+    codec = codec_of(Integer(name="n", lower=0, upper=40, bins=GivenBins(edges), special=tuple(sorted(special))))
+    low, high = ends
+    values = np.asarray(sorted({*range(41), *special}))
+    codes = codec.encode("n", pa.array(values))
+    try:
+        found = codec.codes_matching("n", f"{low}..{high}")
+    except UsageError:
+        return
+    held = set(values[np.isin(codes, found)].tolist())
+    # A special value beyond the bounds is a mark, not an amount; a range of one value asks for that value.
+    wanted = {value for value in values.tolist() if low <= value <= high and (value <= 40 or low == high)}
+    assert held == wanted
 
 
 def test_words_for_bins():

@@ -1,5 +1,6 @@
 import datetime as dt
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -170,9 +171,11 @@ def test_describe_and_matching_agree():
     assert CODEC.codes_matching("banded", "18..100").tolist() == [1, 2]
     assert CODEC.codes_matching("banded", "missing").tolist() == [3]
     assert CODEC.codes_matching("income", "999998").tolist() == CODEC.encode("income", pa.array([999_998])).tolist()
-    assert (
-        CODEC.codes_matching("german", "2000-01-01").tolist() == CODEC.codes_matching("german", "01.01.2000").tolist()
-    )
+    with pytest.raises(UsageError) as refused:
+        CODEC.codes_matching("german", "01.01.2000")
+    (whole,) = re.findall(r'"([^"]+)"', str(refused.value))
+    own = "..".join(dt.date.fromisoformat(end).strftime("%d.%m.%Y") for end in whole.split(".."))
+    assert CODEC.codes_matching("german", own).tolist() == CODEC.codes_matching("german", whole).tolist()
     assert CODEC.codes_matching("flag", "Yes").tolist() == [1]
     for bad in ("nowhere", "x..y"):
         with pytest.raises(UsageError):

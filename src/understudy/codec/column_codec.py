@@ -93,7 +93,11 @@ class CodeReader(Protocol):
         ...
 
     def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
-        """The codes meant by a condition such as "F", "missing", "42" or "20..30"; none if nothing fits."""
+        """The codes that a condition such as "F", "missing", "42" or "20..30" stands for exactly; none if none do."""
+        ...
+
+    def nearest_conditions(self, text: str) -> str:
+        """Advice for a condition that no codes stand for exactly: the nearest ones that can be asked; may be empty."""
         ...
 
 

@@ -110,6 +110,10 @@ class LabelCodec:
             return np.asarray([] if code is None else [code], dtype=np.int64)
         return np.asarray([], dtype=np.int64)
 
+    def nearest_conditions(self, text: str) -> str:
+        """Nothing: a label is either known or not."""
+        return ""
+
 
 def boolean_codec(layout: Layout, arrow_type: pa.DataType) -> LabelCodec:
     """False is 0, true is 1; the usual words and 0/1 are understood in any case."""

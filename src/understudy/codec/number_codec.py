@@ -120,28 +120,74 @@ class NumberCodec:
         return support.value(first), support.value(last)
 
     def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
-        """The codes of "missing", of one value (its bin or special code), or of "lo..hi" (bins fully inside)."""
+        """The codes that "missing", one value or "lo..hi" stand for exactly; none where the condition cuts a bin.
+
+        A value stands for its code if it is special or the only value of its bin. A range must begin where a bin
+        begins and end where one ends; special values between the bounds belong to a range that holds them.
+        """
         if text == "missing":
             codes = [self.layout.missing_code] if self.layout.missing else []
             return np.asarray(codes, dtype=np.int64)
-        low, dots, high = text.partition("..")
-        if dots:
-            start = self.axis.number(low) if low.strip() else -math.inf
-            stop = self.axis.number(high) if high.strip() else math.inf
-            if start is None or stop is None:
-                return np.asarray([], dtype=np.int64)
-            return self.codes_between(start, stop)
-        number = self.axis.number(text)
-        if number is None:
+        asked = self._asked(text)
+        if asked is None:
             return np.asarray([], dtype=np.int64)
-        one = np.ones(1, dtype=bool)
-        value: Values = np.asarray([number], np.int64) if isinstance(number, int) else np.asarray([number], np.float64)
-        return self._codes(Reading(value, one, one)).astype(np.int64)
+        low, high = asked
+        special = [place for place, value in enumerate(self.special) if low <= value <= high]
+        if low == high and special:
+            return np.asarray([self.layout.regular + special[0]], dtype=np.int64)
+        inside = self.codes_between(low, high)
+        if len(inside) != len(self._bins_touched(low, high)) or not len(inside):
+            return np.asarray([], dtype=np.int64)
+        counted = [place for place in special if self.axis.lower <= self.special[place] <= self.axis.upper]
+        return np.asarray([*inside, *(self.layout.regular + place for place in counted)], dtype=np.int64)
+
+    def nearest_conditions(self, text: str) -> str:
+        """The conditions next to one that cuts a bin, as advice; empty where the text is no condition at all."""
+        asked = self._asked(text)
+        touched = [] if asked is None else self._bins_touched(*asked)
+        if asked is None or not touched:
+            return ""
+        whole = self.codes_between(*asked).tolist()
+        spoken = [f'"{self._range(asked, codes)}"' for codes in (whole, touched) if codes]
+        return f"Its values are known by bins only: ask for {' or '.join(dict.fromkeys(spoken))}."
+
+    def _asked(self, text: str) -> tuple[Number, Number] | None:
+        """The ends of "lo..hi" (either may be left out), or one value twice."""
+        low, dots, high = text.partition("..")
+        if not dots:
+            number = self.axis.number(text)
+            return None if number is None else (number, number)
+        start = self.axis.number(low) if low.strip() else -math.inf
+        stop = self.axis.number(high) if high.strip() else math.inf
+        return None if start is None or stop is None or start > stop else (start, stop)
+
+    def _bins_touched(self, low: Number, high: Number) -> list[int]:
+        """Bins with a value in [low, high]; values beyond the bounds are in the end bins."""
+        low, high = min(low, self.axis.upper), max(high, self.axis.lower)
+        ends = [self._ends(code) for code in range(self.layout.regular)]
+        if isinstance(self.axis.support, Grid) or low == high:
+            return [code for code, (a, b) in enumerate(ends) if low <= b and a <= high][-1 if low == high else 0 :]
+        # Where all floats are values a bin ends just before the next one, so to share an edge is not to overlap.
+        return [code for code, (a, b) in enumerate(ends) if low < b - self._slack and a + self._slack < high]
+
+    def _range(self, asked: tuple[Number, Number], codes: Sequence[int]) -> str:
+        """These bins as a condition; an end that was asked for at or beyond the column's bounds stays as it was."""
+        low, high = self._ends(codes[0])[0], self._ends(codes[-1])[1]
+        if asked[0] != asked[1]:
+            low = min(low, asked[0]) if codes[0] == 0 else low
+            high = max(high, asked[1]) if codes[-1] == self.layout.regular - 1 else high
+        if low == high:
+            return self.axis.text(low)
+        return "..".join("" if math.isinf(end) else self.axis.text(end) for end in (low, high))
+
+    @property
+    def _slack(self) -> float:
+        """How far an end that means an edge may miss it: edges of even float bins are rounded."""
+        return (self.axis.upper - self.axis.lower) * 1e-9 if isinstance(self.axis.lower, float) else 0
 
     def codes_between(self, low: Number, high: Number) -> npt.NDArray[np.int64]:
         """Bins all of whose values lie in [low, high]; special values are not part of a range."""
-        # Edges of even float bins are rounded, so an end that means an edge may miss it by a hair.
-        slack = (self.axis.upper - self.axis.lower) * 1e-9 if isinstance(self.axis.lower, float) else 0
+        slack = self._slack
         ends = (self._ends(code) for code in range(self.layout.regular))
         codes = [code for code, (a, b) in enumerate(ends) if low - slack <= a and b <= high + slack]
         return np.asarray(codes, dtype=np.int64)

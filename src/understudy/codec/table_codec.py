@@ -194,13 +194,20 @@ class TableCodec:
         return codec.describe(code)
 
     def codes_matching(self, name: str, text: str) -> npt.NDArray[np.int64]:
-        """The codes meant by `name=text`: a label, "missing", a value (its bin) or "lo..hi" (bins fully inside)."""
+        """The codes that `name=text` stands for exactly: a label, "missing", a value, or "lo..hi" of whole bins.
+
+        Raises:
+            UsageError: if it matches nothing, or would be answered for more or less than was asked.
+        """
         codec = self._codec(name)
         found = codec.codes_matching(text)
-        if not len(found):
-            shown = [codec.describe(code) for code in range(min(codec.layout.size, 50))]
-            raise UsageError(f"{name}={text}", "matches no code of this column.", nearest(text, shown))
-        return found
+        if len(found):
+            return found
+        advice = codec.nearest_conditions(text)
+        if advice:
+            raise UsageError(f"{name}={text}", "does not stand for whole codes of this column.", advice)
+        shown = [codec.describe(code) for code in range(min(codec.layout.size, 50))]
+        raise UsageError(f"{name}={text}", "matches no code of this column.", nearest(text, shown))
 
     def to_json(self) -> dict[str, dict[str, list[str] | list[Number]]]:
         """Settled labels, edges and rare labels: with the schema, all that is needed to build this codec again."""

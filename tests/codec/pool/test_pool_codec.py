@@ -27,7 +27,10 @@ def test_kept_labels_come_first_then_the_common_code_then_other_and_missing() ->
     assert codec.encode("town", values.dictionary_encode()).tolist() == [0, 1, 2, 2, 2, 3, 4]
     shown = [codec.describe("town", code) for code in range(5)]
     assert shown == ["Rome", "Oslo", "one of 3 rare labels", "elsewhere", "missing"]
-    assert [codec.codes_matching("town", text).tolist() for text in ("Oslo", "Bor", "missing")] == [[1], [2], [4]]
+    asked = ("Oslo", "one of 3 rare labels", "missing")
+    assert [codec.codes_matching("town", text).tolist() for text in asked] == [[1], [2], [4]]
+    with pytest.raises(UsageError, match='ask for all of these labels with "one of 3 rare labels"'):
+        codec.codes_matching("town", "Bor")
     with pytest.raises(UsageError, match="matches no code"):
         codec.codes_matching("town", "Paris")
 

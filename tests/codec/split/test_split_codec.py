@@ -61,8 +61,11 @@ def test_codes_in_words_and_words_as_codes():
     assert words == ["multiple of 100", "multiple of 20", "multiple of 3", "multiple of none", "no number"]
     for code, word in enumerate(words):
         assert codec.codes_matching("wage.kind", word).tolist() == [code]
-    assert codec.codes_matching("wage.kind", "40").tolist() == [1]
-    assert codec.codes_matching("wage.size", "40").tolist() == [1]
+    with pytest.raises(UsageError, match='ask for "multiple of 20"'):
+        codec.codes_matching("wage.kind", "40")
+    with pytest.raises(UsageError, match=r'ask for "3\.\.199"'):
+        codec.codes_matching("wage.size", "40")
+    assert codec.codes_matching("wage.size", "3..199").tolist() == [1]
     with pytest.raises(UsageError, match="matches no code"):
         codec.codes_matching("wage.kind", "multiple of 7")
 

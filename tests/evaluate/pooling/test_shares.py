@@ -111,3 +111,11 @@ def test_units_are_told() -> None:
 
     release = synthesize(frame, schema, method="laplace", epsilon=2.0, seed=5)
     assert "Up to 2 rows" in measured_share(release, {"sex": "F"}).notes[0]
+
+
+@pytest.mark.parametrize("text", ["0..25", "5"])
+def test_a_share_of_part_of_a_bin_is_refused(full_release: Release, text: str) -> None:
+    """It would be answered for whole bins, with an interval that need not hold the truth."""
+    with pytest.raises(UsageError, match=r'ask for "0\.\.19"'):
+        measured_share(full_release, {"age": text})
+    assert measured_share(full_release, {"age": "0..19"}).question == "age"

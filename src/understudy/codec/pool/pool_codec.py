@@ -61,8 +61,18 @@ class PoolCodec:
         return self.full.describe(int(self._wide[code]))
 
     def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
-        """The code of that label; the common code for a rare one, as a value of a number column means its bin."""
-        return np.unique(self._places[self.full.codes_matching(text)]).astype(np.int64)
+        """The code of that label or description; none for a rare label, which no count can tell from the others."""
+        if text == self.describe(self.pooled_code):
+            return np.asarray([self.pooled_code], dtype=np.int64)
+        codes: npt.NDArray[np.int64] = self._places[self.full.codes_matching(text)].astype(np.int64)
+        return codes[codes != self.pooled_code]
+
+    def nearest_conditions(self, text: str) -> str:
+        """For a rare label, the condition that holds all of them; else nothing."""
+        known = self._places[self.full.codes_matching(text)]
+        if not (known == self.pooled_code).any():
+            return ""
+        return f'It is rare and shares a code; ask for all of these labels with "{self.describe(self.pooled_code)}".'
 
 
 def checked_pool(column: str, labels: Sequence[str], pool: Pool) -> Pool:

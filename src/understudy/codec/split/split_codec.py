@@ -96,11 +96,15 @@ class KindCodec:
         return _NO_MULTIPLE if code == len(self._divisors) else _NO_NUMBER
 
     def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
-        """The code described so, or that of a number."""
-        found = [code for code in range(self.layout.size) if self.describe(code) == text]
-        if not found and self._size.axis.number(text) is not None:
-            found = self.encode(pa.array([text], pa.string())).tolist()
-        return np.asarray(found, dtype=np.int64)
+        """The code described so."""
+        return np.asarray([code for code in range(self.layout.size) if self.describe(code) == text], dtype=np.int64)
+
+    def nearest_conditions(self, text: str) -> str:
+        """For a number, its kind, which other numbers share."""
+        if self._size.axis.number(text) is None:
+            return ""
+        (code,) = self.encode(pa.array([text], pa.string())).tolist()
+        return f'It holds kinds of numbers: ask for "{self.describe(code)}".'
 
 
 def agreed(possible: npt.NDArray[np.bool_], sizes: Ints, kinds: Ints) -> Ints:
