@@ -1,3 +1,4 @@
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,18 @@ from understudy.marginals.answer import Law, Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
-from understudy.mechanisms.measured import Measured, Purse, Round, check_start, live_columns, shares_of, start_size
+from understudy.mechanisms.measured import (
+    Chosen,
+    Measured,
+    Pace,
+    Purse,
+    Round,
+    check_start,
+    live_columns,
+    shares_of,
+    spend_in_rounds,
+    start_size,
+)
 from understudy.privacy.cost import Cost
 from understudy.testing.doubles import NoNoise
 
@@ -113,3 +125,29 @@ def test_live_columns_shares_and_the_smallest_model():
     check_start(domain, [tied], 216 * 8, "aim")
     with pytest.raises(ResourceError, match="method aim"):
         check_start(domain, [tied], 216 * 8 - 1, "aim")
+
+
+@pytest.mark.parametrize(("moved", "dearer"), [(0.0, 4), (0.9, 4), (1.0, 4), (1.1, 1), (3.0, 1)])
+def test_rounds_become_dearer_when_the_model_moved_by_no_more_than_the_noise(moved, dearer):
+    """The threshold of AIM's annealing is the expected noise itself, neither half of it nor twice."""
+    curator = door(rows_of(chain(50, 1)), CHAIN, rho(1), NoNoise())
+    paid = []
+
+    def next_table(price, last):
+        paid.append(price.measure.rho)
+        curator.measure([Clique("a")], price.select + price.measure)
+        return Chosen(Clique("a"), 10.0 * moved, 10.0)
+
+    spend_in_rounds(Purse(curator, rho(1)), Pace(rho(0.001), rho(0.009), 0.1, 1), 2**20, next_table)
+    assert paid[1] == dearer * paid[0]
+
+
+def test_the_noise_of_a_round_is_its_expected_absolute_noise_over_all_cells():
+    curator = door(rows_of(chain(2_000, 1)), CHAIN, rho(1), NoNoise())
+    measured = Measured(curator.domain, (), 2**20)
+    measured.add(curator.measure([Clique((name,)) for name in curator.domain.columns], rho(0.1)))
+    measured.refit(100)
+    pair = curator.domain.clique("ab")
+    chosen = measured.next_table(curator, {pair: 1.0}, Round(rho(0.01), rho(0.02), 2**20, 100))
+    sigma = math.sqrt(1 / (2 * 0.02))
+    assert chosen.noise == pytest.approx(math.sqrt(2 / math.pi) * sigma * curator.domain.cells(pair), rel=0.01)

@@ -7,6 +7,7 @@ import pytest
 
 from understudy.release import wording
 from understudy.schema import Unit
+from understudy.synthesizer.account import unit_words
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -34,10 +35,39 @@ def test_promise_states_the_claim_or_refuses_it() -> None:
     assert "Do not publish" in refused
 
 
-def test_the_unit_is_named() -> None:
-    assert "One row" in wording.unit_text(Unit())
-    assert "'person'" in wording.unit_text(Unit("person", 3))
-    assert "3 rows" in wording.unit_text(Unit("person", 3))
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            wording.unit_text(Unit()),
+            "One row of the table. Somebody with several rows is protected row by row only.",
+        ),
+        (
+            wording.unit_text(Unit("person", 3)),
+            "Everybody named in column 'person', with at most 3 rows each; further rows were left out.",
+        ),
+        (
+            wording.promise_text(0.5, 1e-9, ""),
+            "Everything in this folder together satisfies differential privacy with ε = 0.5 and δ = 1e-09 for adding "
+            "or removing one protected unit.",
+        ),
+        (
+            wording.odds_text(1.0, 1e-6),
+            "Whatever anybody may conclude from this folder, its odds differ by a factor of at most 2.718 (e^ε) from "
+            "the odds if one unit's rows had been left out. A suspicion of 1 in 100 can become at most 1 in 37.4 "
+            "because of that unit. With a probability of at most 1e-06 (δ) this bound may not hold.",
+        ),
+        (
+            wording.label_text(["vote"], (1.0, 1e-6)),
+            "Tables that differ only in 'vote' of one unit's rows, all other columns equal: ε = 1, δ = 1e-06.",
+        ),
+        (unit_words(Unit("person", 3)), "each 'person', at most 3 rows"),
+        (unit_words(Unit()), "one row"),
+    ],
+)
+def test_the_sentences_of_the_guarantee_say_this_word_for_word(said: str, expected: str) -> None:
+    """One word of these changes what is promised ("at most", "adding or removing", "one unit's rows")."""
+    assert said == expected
 
 
 def test_variants() -> None:

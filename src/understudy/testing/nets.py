@@ -10,6 +10,7 @@
 `growth`      how much a tree of many layers tells about one row
 `training`    coins that are independent, and how much a noisy step tells about one row
 `accounting`  claims against direct sums of the exact integer law
+`claims`      what a statement claims, for units of one row and of several, against the noise of its answers
 `ledger`      charge before read, no free retry, no refund
 `resume`      an interrupted run is continued at no charge, and yields one release
 
@@ -23,6 +24,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -37,7 +39,7 @@ from understudy.counts.chunked_source import ChunkedSource
 from understudy.counts.open import open_table
 from understudy.counts.source import OccupiedCells, Records
 from understudy.errors import LedgerError
-from understudy.marginals.answer import Course, Grown, Law
+from understudy.marginals.answer import Course, Grown, Law, Measurement
 from understudy.mechanisms import registry
 from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
@@ -45,6 +47,7 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.randomizer import Request
 from understudy.privacy.secure import SecureRandomizer
+from understudy.privacy.training import accountant
 from understudy.schema import Integer, Schema, UniformBins, Unit
 from understudy.synthesizer import synthesize
 from understudy.testing import tables
@@ -221,6 +224,9 @@ def training_net() -> None:
     assert abs(sizes.mean() - rate * rows) < MOST_Z * math.sqrt(rate * (1 - rate) * rows / sizes.size)
     spread = sizes.var(ddof=1) / (rate * (1 - rate) * rows)
     assert abs(spread - 1) < MOST_Z * math.sqrt(2 / (sizes.size - 1)), "batches do not vary as coins do"
+    (part,) = accountant.course_parts(course, None, trained.law)
+    least = (sizes.mean() - MOST_Z * math.sqrt(rate * (1 - rate) * rows / sizes.size)) / rows
+    assert part.rate >= least, "the price counts on fewer rows taking part than do"
 
 
 def discovery_net() -> None:
@@ -247,6 +253,23 @@ def accounting_net() -> None:
         for weights in ([1.0, 1.0, 1.0], [0.1, 0.2, 0.7], [3.0, 1e-9]):
             parts = sum(Cost(epsilon=units, rho=units).split(weights), Cost())
             assert parts.fits(Cost(epsilon=units, rho=units)), "the parts of a cost exceed the whole"
+
+
+def claims_net() -> None:
+    """The ε of a finished statement covers its only answer, recomputed from the noise and from the rows of a unit."""
+    for rows in (1, 2, 4):
+        unit = Unit("person", rows) if rows > 1 else Unit()
+        schema = Schema((Integer(name="age", lower=0, upper=3),), unit)
+        table = pa.table({"person": np.arange(40), "age": np.arange(40) % 4})
+        release = synthesize(table.select(["age"] if rows == 1 else ["person", "age"]), schema, **_SETTINGS)
+        (answer,) = release.transcript.of(Measurement)
+        assert release.statement.claim is not None
+        epsilon, delta = release.statement.claim
+        true = exact_epsilon(answer.law, rows, delta)
+        assert true <= epsilon * (1 + 1e-9), f"a unit of {rows} rows is promised {epsilon:.4g}, and has {true:.4g}"
+
+
+_SETTINGS: Mapping[str, Any] = {"method": "independent", "epsilon": 1.0, "delta": 1e-6}
 
 
 def ledger_net() -> None:
@@ -309,6 +332,7 @@ NETS: dict[str, Callable[[], None]] = {
     "growth": growth_net,
     "training": training_net,
     "accounting": accounting_net,
+    "claims": claims_net,
     "ledger": ledger_net,
     "resume": resume_net,
 }

@@ -25,6 +25,18 @@ def test_shared_columns_keep_the_tables_of_both_blocks() -> None:
     assert np.array_equal(counts(found, Clique("bcd")), counts(real, Clique("bcd")))
 
 
+def test_two_shared_columns_are_matched_together_not_each_for_itself() -> None:
+    """Codes (0, 1) and (1, 0) are different cells: a block joined by anything coarser loses the joint table."""
+    real = truth(4_000)
+    rng = np.random.default_rng(1)
+    first = {name: real[name] for name in "abc"}
+    order = rng.permutation(4_000)
+    second = {name: real[name][order] for name in "bcd"}
+    found = dict(joined(DOMAIN, real, [first, second], rng))
+    assert np.array_equal(counts(found, Clique("abc")), counts(real, Clique("abc")))
+    assert np.array_equal(counts(found, Clique("bcd")), counts(real, Clique("bcd")))
+
+
 def test_blocks_without_shared_columns_are_independent() -> None:
     real = truth(4_000)
     found = dict(joined(DOMAIN, real, [{"a": real["a"]}, {"c": real["c"], "b": real["b"]}], np.random.default_rng(1)))

@@ -1,6 +1,7 @@
 """The price of training against direct sums of the exact integer law and against published numbers."""
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from understudy.privacy.training.accountant import (
     course_parts,
     epsilon_of,
     parts_epsilon,
+    rate_of,
     renyi,
     training_laws,
 )
@@ -141,3 +143,13 @@ def test_bad_parts_are_refused() -> None:
     with pytest.raises(UsageError):
         parts_epsilon([Part(0.5, 1.0)], 0.0)
     assert course_parts(COURSE, None, Law("gaussian", Fraction(1024**2)))[0].multiplier == 1.0
+
+
+@pytest.mark.parametrize("gap", [Fraction(1, 8), Fraction(19, 2), Fraction(977), Fraction(10**6, 3), Fraction(2**40)])
+def test_the_rate_is_the_probability_of_a_coin_rounded_up(gap) -> None:
+    with localcontext() as context:
+        context.prec = 40
+        exact = 1 - (-Decimal(gap.denominator) / Decimal(gap.numerator)).exp()
+        assert exact <= Decimal(rate_of(gap)) <= exact * (1 + Decimal("1e-10"))
+    (part,) = course_parts(Course(64, 7, gap), None, Law("gaussian", Fraction(10_000)))
+    assert (part.rate, part.multiplier, part.steps) == (rate_of(gap), 100 / 64, 7)

@@ -64,8 +64,8 @@ class PoolCodec:
         """The code of that label or description; none for a rare label, which no count can tell from the others."""
         if text == self.describe(self.pooled_code):
             return np.asarray([self.pooled_code], dtype=np.int64)
-        codes: npt.NDArray[np.int64] = self._places[self.full.codes_matching(text)].astype(np.int64)
-        return codes[codes != self.pooled_code]
+        codes = self._places[self.full.codes_matching(text)]
+        return np.asarray(codes[codes != self.pooled_code], dtype=np.int64)
 
     def nearest_conditions(self, text: str) -> str:
         """For a rare label, the condition that holds all of them; else nothing."""

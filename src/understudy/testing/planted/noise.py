@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 from unittest import mock
@@ -15,6 +16,8 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.exact.choices import choose_each
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
 from understudy.privacy.selection import choose_exponentially
+from understudy.release.statement import Statement
+from understudy.schema import Unit
 from understudy.testing.planted.bug import PlantedBug, patched
 
 __all__ = ["BLUNDERS"]
@@ -149,6 +152,13 @@ def _generous_share(self: Cost, fraction: Fraction | float) -> Cost:
     return Cost(-((-self.epsilon * part) // 1), -((-self.rho * part) // 1))
 
 
+def _as_if_of_one_row(self: Statement, otherwise: float) -> float:
+    return _BY_EXACT_LAW(replace(self, unit=Unit()), otherwise)
+
+
+_BY_EXACT_LAW = Statement._by_exact_law
+
+
 def _low_threshold(_: Law, unit_rows: int, *__: object) -> int:
     return unit_rows + 1
 
@@ -180,5 +190,8 @@ BLUNDERS: tuple[PlantedBug, ...] = (
         lambda: mock.patch("understudy.privacy.curator.discovery_threshold", _low_threshold),
     ),
     PlantedBug("continuous accounting", "accounting", _continuous_accounting),
+    PlantedBug(
+        "exact laws of one row for a unit of several", "claims", patched(Statement, "_by_exact_law", _as_if_of_one_row)
+    ),
     PlantedBug("shares rounded up", "accounting", patched(Cost, "share", _generous_share)),
 )

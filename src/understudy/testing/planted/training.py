@@ -15,8 +15,8 @@ from understudy.mechanisms.deep.critic import contributions
 from understudy.mechanisms.deep.wgan import WganTrainer
 from understudy.privacy import curator, secure
 from understudy.privacy.cost import Cost
-from understudy.privacy.training import train
-from understudy.privacy.training.accountant import training_laws
+from understudy.privacy.training import accountant, train
+from understudy.privacy.training.accountant import rate_of, training_laws
 from understudy.privacy.training.train import Contributions, bounded_sum
 from understudy.testing.planted.bug import PlantedBug, patched
 
@@ -103,6 +103,10 @@ def _fixed_batches(limit: int, gap: Fraction) -> Any:
     return np.sort(np.random.default_rng().permutation(limit)[:size]).astype(np.int64)
 
 
+def _low_rate(gap: Fraction) -> float:
+    return 0.97 * rate_of(gap)
+
+
 TRAINING: tuple[PlantedBug, ...] = (
     PlantedBug("gradients not clipped", "training replay", _no_clipping),
     PlantedBug("gradients clipped tensor by tensor", "training replay", _clip_per_tensor),
@@ -110,5 +114,6 @@ TRAINING: tuple[PlantedBug, ...] = (
     PlantedBug("gradients centred in their batch", "training replay", _centred_in_the_batch),
     PlantedBug("half of the steps priced", "training replay", patched(curator, "training_laws", _half_the_steps)),
     PlantedBug("amplification without sampling", "training", patched(secure, "sampled_positions", _everybody)),
+    PlantedBug("fewer rows priced than take part", "training", patched(accountant, "rate_of", _low_rate)),
     PlantedBug("shuffled batches priced as coins", "training", patched(secure, "sampled_positions", _fixed_batches)),
 )
