@@ -37,7 +37,7 @@ def _edges(real: PrivateTable, column: NumberColumn) -> list[int] | list[float]:
     assert isinstance(column.bins, PrivateBins)
     axis = axis_of(column)
     numbers = np.concatenate(
-        [np.empty(0), *(read_numbers(column, batch[column.name]) for _, batch in real.batches([column.name]))]
+        [np.empty(0), *(read_numbers(column, batch[column.name])[0] for _, batch in real.batches([column.name]))]
     )
     known = numbers[~np.isnan(numbers)]
     shares = np.linspace(0, 1, column.bins.count + 1)[1:-1]
