@@ -2,6 +2,9 @@
 
 J = ½ [(min U − max L)/(width of one) + (min U − max L)/(width of the other)], cut off at 0; the version that goes
 negative for intervals apart from each other is reported too. 1 means equal intervals.
+
+Several copies are pooled by a rule for estimates and their standard errors, which gives Wald intervals. There is no
+such rule for profile intervals, so with several copies they are refused.
 """
 
 import math
@@ -22,6 +25,11 @@ from understudy.evaluate.score import Outcome, Result, Scale, Unavailable
 from understudy.schema import Schema
 
 __all__ = ["IntervalOverlap"]
+
+NO_PROFILE = (
+    "profile intervals of several copies cannot be pooled, for the rule pools estimates and standard errors; "
+    "use interval=wald, or compare one copy"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,8 @@ class IntervalOverlap:
 
     def compare(self, pair: Pair, context: Context) -> Result:
         """Mean and smallest overlap."""
+        if self.interval == "profile" and len(pair.copies) > 1:
+            return refused(self, NO_PROFILE)
         compared = scored_models(self, pair, context, _outcomes, profile=self.interval == "profile")
         if isinstance(compared, Unavailable):
             return refused(self, compared.reason)

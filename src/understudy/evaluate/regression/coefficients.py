@@ -169,7 +169,7 @@ def compare_models(
     reference = references(formula, real)
     data = [model_data(formula, rows, reference) for rows in (real, *copies)]
     number = check_outcome(formula, pair.schema)
-    chosen, fits, notes = fit_all(data, family, number=number, level=level, profile=profile and len(copies) == 1)
+    chosen, fits, notes = fit_all(data, family, number=number, level=level, profile=profile)
     for fit, where in zip(fits, ["real table", *(f"copy {place + 1}" for place in range(len(copies)))], strict=True):
         if isinstance(fit, Unavailable):
             return Unavailable(f"{where}: {fit.reason}")
