@@ -72,9 +72,11 @@ class Nist:
         if not 0 < self.chance <= 1:
             raise UsageError("nist: chance", f"must be above 0 and at most 1, got {self.chance!r}.")
 
-    def suits(self, schema: Schema) -> bool:
-        """Whether the table has the columns of the third score: without them nobody would think of the challenge."""
-        return {self.sex, self.city, self.wage} <= {column.name for column in schema.modelled}
+    def lacks(self, schema: Schema) -> str:
+        """The columns of the third score that the table does not have: who has none of them asks for nist by name."""
+        known = {column.name for column in schema.modelled}
+        missing = [repr(name) for name in (self.sex, self.city, self.wage) if name not in known]
+        return f"the table has no column {' or '.join(missing)}" if missing else ""
 
     def check(self, schema: Schema) -> None:
         """Raises when the rule does not fit the schema."""

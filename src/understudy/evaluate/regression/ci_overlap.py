@@ -15,6 +15,7 @@ from understudy.errors import UsageError
 from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.metric import refused
 from understudy.evaluate.regression.coefficients import (
+    NO_FORMULA,
     FamilyName,
     ModelComparison,
     checked_formula,
@@ -54,6 +55,10 @@ class IntervalOverlap:
     def __post_init__(self) -> None:
         if self.interval == "profile" and self.family != "firth":
             raise UsageError("ci_overlap: interval", "profile is there for family firth only.", "Set family=firth.")
+
+    def lacks(self, schema: Schema) -> str:
+        """A formula, if there is none."""
+        return "" if self.formula else NO_FORMULA
 
     def check(self, schema: Schema) -> None:
         """Raises when the formula does not fit the schema."""

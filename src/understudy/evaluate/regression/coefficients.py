@@ -18,6 +18,7 @@ from understudy.evaluate.score import Detail, Outcome, Scale, Score, Unavailable
 from understudy.schema import Schema
 
 __all__ = [
+    "NO_FORMULA",
     "Compared",
     "FamilyName",
     "ModelComparison",
