@@ -177,7 +177,7 @@ class TableCodec:
     def encode(self, name: str, values: pa.Array | pa.ChunkedArray) -> CodeArray:
         """The code of each value of `origin(name)`. Never raises on content; each depends on its own value alone.
 
-        Where `leaves_out(name)`, the number past the last code stands for a value that has none.
+        In columns that are `leaving_out`, the number past the last code stands for a value that has none.
         """
         codec = self._codec(name)
         codes = np.empty(len(values), dtype=codec.layout.dtype)
@@ -221,9 +221,10 @@ class TableCodec:
             raise UsageError(f"{name}={text}", "matches no code of this column.", nearest(text, shown))
         return found
 
-    def leaves_out(self, name: str) -> bool:
-        """Whether rows are left out for values of this column of codes that have no code."""
-        return self._codec(name).layout.leaves_out
+    @cached_property
+    def leaving_out(self) -> tuple[str, ...]:
+        """The columns of codes in which a value may have no code, so that its row is left out."""
+        return tuple(name for name, codec in self._codecs.items() if codec.layout.leaves_out)
 
     def unreadable_code(self, name: str) -> int | None:
         """The code of what cannot be read, for a column of codes that has one of its own."""
