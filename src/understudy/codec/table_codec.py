@@ -170,6 +170,10 @@ class TableCodec:
             raise UsageError(f"column {name!r}", "is not a modelled column of the schema.", nearest(name, self._codecs))
         return self._codecs[name]
 
+    def layout(self, name: str) -> Layout:
+        """How many codes of each sort a column of codes has."""
+        return self._codec(name).layout
+
     def dtype(self, name: str) -> np.dtype[np.unsignedinteger]:
         """The smallest unsigned type that holds the column's codes."""
         return self._codec(name).layout.dtype

@@ -38,6 +38,7 @@ def _summary(evaluation: Evaluation) -> Section:
     )
     header = ("Question", "Score", "Value", "Yardstick", "Reading")
     blocks: list[Block] = [
+        *_unread(evaluation),
         Table(header, rows, "The first score of every metric.", frozenset({"Value", "Yardstick"})),
         Paragraph(YARDSTICK),
     ]
@@ -45,6 +46,14 @@ def _summary(evaluation: Evaluation) -> Section:
     if worst:
         blocks += [Paragraph("Where the stand-in is furthest off:", strong=True), Items(worst)]
     return Section("In short", "Is the stand-in good enough, and for what?", tuple(blocks))
+
+
+def _unread(evaluation: Evaluation) -> list[Block]:
+    """What the schema cannot read, before any score."""
+    said = tuple(sentence for one in evaluation.unread for sentence in one.sentences())
+    if not said:
+        return []
+    return [Paragraph("The schema does not fit all of the values:", strong=True), Items(said)]
 
 
 def _worst(results: Sequence[Result]) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
 from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows
-from understudy.evaluate.data.settle import settled_codec
+from understudy.evaluate.data.settle import judging_codec, settled_codec
+from understudy.evaluate.data.unread import unread_columns
 from understudy.evaluate.evaluation import Evaluation
 from understudy.evaluate.metric import Metric, lacking, refused
 from understudy.evaluate.registry import metric as metric_of
@@ -69,7 +70,7 @@ def evaluate(
     columns = tuple(column.name for column in known.modelled)
     sizes = tuple(copy.count for copy in pair.copies)
     facts = (known.title, method, pair.promise, pair.real.count, sizes, columns, seed, results)
-    return Evaluation(*facts, left_out, seconds)
+    return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds)
 
 
 def _placed(first: object, second: object) -> tuple[object, object]:
@@ -167,7 +168,8 @@ def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: 
     table = open_for_comparison(real, schema)
     if isinstance(synthetic, Release):
         copies = [open_for_comparison(copy, schema) for copy in synthetic.tables]
-        promise, method, codec = synthetic.statement.promise, synthetic.statement.method, synthetic.codec
+        promise, method = synthetic.statement.promise, synthetic.statement.method
+        codec = judging_codec(synthetic.codec)
         mode = synthetic.config.copies_mode
     else:
         given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]

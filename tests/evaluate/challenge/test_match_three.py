@@ -57,7 +57,7 @@ def _frame(rows: int, seed: int) -> pd.DataFrame:
 
 
 def _pair(real: pd.DataFrame, synthetic: pd.DataFrame) -> Pair:
-    codec = TableCodec.of(_schema())
+    codec = TableCodec.of(_schema(), judging=True)
     return Pair(codec, rows_of(real, _schema()), (rows_of(synthetic, _schema()),), 3)
 
 

@@ -114,6 +114,9 @@ def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, ver
     from understudy.evaluate.evaluation import NOTICE
 
     place.line(NOTICE)
+    for one in evaluation.unread:
+        for sentence in one.sentences():
+            place.line(sentence)
     rows = []
     for result in evaluation.results:
         for score in result.scores:

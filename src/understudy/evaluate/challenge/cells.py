@@ -25,7 +25,8 @@ import numpy.typing as npt
 from understudy.codec.axis import axis_of
 from understudy.errors import UsageError
 from understudy.evaluate.data.rows import Rows
-from understudy.schema import Schema
+from understudy.evaluate.data.unread import declared_size
+from understudy.schema import Schema, code_names
 from understudy.schema.column import NumberColumn
 
 __all__ = [
@@ -53,9 +54,11 @@ MOST_DENSE_CELLS = 1 << 22
 STRETCH = 1.0001
 OUT_OF_RANGE = BUCKETS
 NOT_A_CODE = -1
-"""Of a value that is no whole number of 0 or more: missing, or not among the labels."""
+"""Of a value that is no whole number of 0 or more, such as a missing one."""
 NOT_ALLOWED = -2
 """Of a code of the submission that the specification does not allow; no row of the original has it."""
+UNREAD = -3
+"""Of a value of the original that the schema cannot read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,18 +117,26 @@ def column_view(rows: Rows, name: str, rule: Rule = "buckets") -> CodeView | Num
     if rule == "match3":
         largest = match3_largest()[name]
         if isinstance(column, NumberColumn):
-            known, places = np.unique(_whole(rows.raw(name)), return_inverse=True)
+            part = code_names(column)[0]
+            codes = np.where(rows.codes[part] == _unread_code(rows, part), UNREAD, _whole(rows.raw(name)))
+            known, places = np.unique(codes, return_inverse=True)
             return CodeView(known, places.ravel(), largest)
-        words = [rows.codec.describe(name, code) for code in range(rows.domain.sizes[name])]
-        return CodeView(np.asarray([_code(word) for word in words], np.int64), rows.codes[name], largest)
+        words = [_code(rows.codec.describe(name, code)) for code in range(rows.domain.sizes[name])]
+        if _unread_code(rows, name) >= 0:
+            words[_unread_code(rows, name)] = UNREAD
+        return CodeView(np.asarray(words, np.int64), rows.codes[name], largest)
     if isinstance(column, NumberColumn):
         axis = axis_of(column)
         values = rows.numbers[name]
-        part = next(part for part in rows.domain.columns if rows.codec.origin(part) == name)
+        part = code_names(column)[0]
         states = np.where(np.isnan(values), rows.codes[part].astype(np.int64), -1)
         return NumberView(float(axis.lower), float(axis.upper), values, states)
-    size = rows.domain.sizes[name]
-    return CodeView(np.arange(size), rows.codes[name], size - 1)
+    return CodeView(np.arange(rows.domain.sizes[name]), rows.codes[name], declared_size(rows.codec, name) - 1)
+
+
+def _unread_code(rows: Rows, part: str) -> int:
+    code = rows.codec.layout(part).unreadable_code
+    return -1 if code is None else code
 
 
 def _whole(numbers: Floats) -> Ints:

@@ -180,7 +180,7 @@ def compare_models(
         notes.append("The copies share one model's privacy noise, which their pooled intervals leave out.")
     if ours.complete < ours.rows:
         shares = ", ".join(f"{1 - one.complete / one.rows:.1%}" for one in found)
-        notes.append(f"Rows with a missing value in a used column were left out (real, then copies: {shares}).")
+        notes.append(f"Rows without a value that can be used were left out (real, then copies: {shares}).")
     coefficients = tuple(
         Compared(name, estimate, _pooled([fit.estimates.get(name) for fit in theirs], level))
         for name, estimate in ours.estimates.items()

@@ -53,7 +53,7 @@ class Panel:
 
     def _summary(self, summary: Callable[[Floats], float]) -> Outcome:
         if not len(self.real):
-            return Unavailable("no two columns of the real table vary")
+            return Unavailable("no two columns of the real table have two values that can be read")
         return summary(np.abs(self.synthetic - self.real))
 
     def agreement(self) -> Outcome:
