@@ -1,5 +1,4 @@
-"""Numbers of number columns: as the codec reads them (clamped to the bounds, none where missing or special), and as the
-file has them."""
+"""Numbers of number columns, as the codec reads them and as the file has them."""
 
 import numpy as np
 import numpy.typing as npt
