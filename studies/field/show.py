@@ -118,11 +118,16 @@ def _curves(page: StudyPage, bench: Bench, results: Results, measure: str) -> No
         if len(results.values(bench.name, measure, method, epsilons[0])) > 1:
             ends = tuple(level.low for level in levels), tuple(level.high for level in levels)
         curves.append(Series(method, epsilons, tuple(level.mean for level in levels), *ends))
-    name = MEASURES[measure].name
-    upward = f"{MOST:,} − {name.split(' (')[0]}" if MEASURES[measure].higher else name
-    caption = f"{bench.title}: {name}; lower is better; ε for all {bench.sets} sets; other methods are in the table"
+    caption = f"{bench.title}: {drawn_name(measure)}; lower is better; ε for all {bench.sets} sets; "
+    caption += "other methods are in the table"
+    upward = drawn_name(measure).split(" (")[0] if MEASURES[measure].higher else drawn_name(measure)
     stem = f"{bench.name}-{measure}".replace("_", "-")
     page.figure(stem, Lines(caption, "ε", upward, tuple(curves), logarithmic=True))
+
+
+def drawn_name(measure: str) -> str:
+    """What a curve shows: scores of which more is better are drawn as what they lack, so that lower is better."""
+    return f"{MOST:,} − {MEASURES[measure].name}" if MEASURES[measure].higher else MEASURES[measure].name
 
 
 def _drawn(methods: tuple[str, ...]) -> tuple[str, ...]:

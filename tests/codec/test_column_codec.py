@@ -7,11 +7,30 @@ from understudy.codec.column_codec import Layout, code_type, encode_safely, thro
 
 @pytest.mark.parametrize(
     ("other", "missing", "absent", "unknown", "size"),
-    [(True, True, 4, 3, 5), (True, False, 3, 3, 4), (False, True, 3, 3, 4), (False, False, 0, 0, 3)],
+    [(True, True, 4, 3, 5), (True, False, 3, 3, 4), (False, True, 3, 3, 4), (False, False, 3, 3, 3)],
 )
 def test_odd_values_have_their_places(other, missing, absent, unknown, size):
     layout = Layout(regular=2, special=1, other=other, missing=missing)
     assert (layout.absent, layout.unknown, layout.size) == (absent, unknown, size)
+
+
+@pytest.mark.parametrize(
+    ("other", "missing", "absent", "unknown", "size"),
+    [(True, True, 4, 3, 6), (True, False, 4, 3, 5), (False, True, 3, 4, 5), (False, False, 3, 3, 4)],
+)
+def test_what_cannot_be_read_may_have_a_code_of_its_own(other, missing, absent, unknown, size):
+    layout = Layout(regular=2, special=1, other=other, missing=missing, unreadable=True)
+    assert (layout.absent, layout.unknown, layout.size) == (absent, unknown, size)
+    assert layout.unreadable_code == size - 1
+    assert not layout.leaves_out
+
+
+def test_the_number_that_is_no_code_fits_the_type():
+    layout = Layout(256, missing=False)
+    assert layout.leaves_out
+    assert layout.absent == layout.unknown == layout.size == 256
+    assert layout.dtype == np.uint16
+    assert Layout(255, missing=False, unreadable=True).dtype == np.uint8
 
 
 def test_code_types_are_the_smallest():

@@ -21,19 +21,43 @@ UNKNOWN = 10  # "plain" has ten labels and no other: unknown is missing
         ([0.5, 2.0], pa.float32(), [7, 1]),
         ([True, False], pa.bool_(), [5, UNKNOWN]),
         ([dt.date(2020, 1, 1)], pa.date32(), [6]),
-        (["red", "Red", "red ", " x ", "x"], pa.string(), [3, UNKNOWN, UNKNOWN, 8, UNKNOWN]),
+        (["red", "Red", "red ", "\tred\r\n", " x ", "x"], pa.string(), [3, UNKNOWN, 3, 3, 8, 8]),
         (["Ünï", "é", "e\u0301"], pa.large_string(), [4, UNKNOWN, 9]),
         ([b"red", b"\xff"], pa.binary(), [3, UNKNOWN]),
-        (["05", "5", "1.0"], pa.string(), [2, UNKNOWN, UNKNOWN]),
+        (["05", "5", "05.0"], pa.string(), [2, UNKNOWN, UNKNOWN]),
+        (["1.0", " 2.000 ", "1.5", "1e0", "+1", "1.", "0.50"], pa.string(), [0, 1, *[UNKNOWN] * 5]),
     ],
 )
-def test_values_are_compared_by_exact_text(values, kind, expected):
+def test_values_are_compared_by_their_text(values, kind, expected):
     assert codes(CODEC, "plain", values, kind) == expected
     assert CODEC.encode("plain", pa.array(values, kind).dictionary_encode()).tolist() == expected
 
 
-def test_without_missing_and_other_unknown_is_the_first_code():
-    assert codes(CODEC, "blank", ["", "a", "zzz", None]) == [0, 1, 0, 0]
+def test_without_missing_and_other_what_cannot_be_read_is_no_label():
+    assert codes(CODEC, "blank", ["", "a", "zzz", None, "A"]) == [0, 1, 2, 2, 2]
+    assert CODEC.describe("blank", 2) == "unreadable"
+    assert CODEC.codes_matching("blank", "unreadable").tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "values", "expected"),
+    [
+        (("a ", " a"), ["a", " a", "a ", " a "], [0, 1, 0, 0]),
+        ((" a", "a"), ["a", " a", "a "], [1, 0, 1]),
+        (("1.0", "2.00"), ["1", "1.0", "1.00", "2", "2.0"], [0, 0, 0, 1, 1]),
+        (("1.0", "1"), ["1", "1.0", "1.00"], [1, 0, 1]),
+        (("-3", "0"), ["-3.0", "-0.0", "0.0", "-0"], [0, 1, 1, 1]),
+    ],
+)
+def test_the_closest_spelling_wins_where_several_labels_fit(labels, values, expected):
+    codec = codec_of(Category(name="c", labels=labels, missing=False))
+    assert codes(codec, "c", values) == expected
+
+
+def test_numbers_meet_labels_that_are_written_with_zeros():
+    codec = codec_of(Category(name="c", labels=("0.0", "1.0"), missing=False))
+    assert codes(codec, "c", [0, 1, 2], pa.int64()) == [0, 1, 2]
+    assert codes(codec, "c", [0.0, 1.0, None], pa.float64()) == [0, 1, 2]
 
 
 def test_integers_outside_64_bits_match_their_labels():
@@ -61,6 +85,7 @@ def test_stored_integers_come_back_as_integers():
         (["TRUE", "false", ""], pa.string()),
         ([" Yes", "nO ", "maybe"], pa.string()),
         (["1", "0", "2"], pa.string()),
+        ([" 1.00", "0.000 ", "1.5"], pa.string()),
         (["1.0", "0.0", "\0"], pa.string()),
         (["t", "F", "tf"], pa.string_view()),
         ([1, 0, 2], pa.int8()),
@@ -68,7 +93,7 @@ def test_stored_integers_come_back_as_integers():
 )
 def test_booleans_in_all_their_forms(values, kind):
     assert codes(CODEC, "flag", values, kind) == [1, 0, 2]
-    assert codes(CODEC, "sure", values, kind) == [1, 0, 0]
+    assert codes(CODEC, "sure", values, kind) == [1, 0, 2]
 
 
 def test_a_label_named_missing_wins_over_the_word():

@@ -22,7 +22,21 @@ from tests.codec.examples import (
 )
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import UsageError
-from understudy.schema import Category, Derived, Integer, LinearSum, OpenCategory, PrivateBins, Schema, Unit
+from understudy.schema import (
+    Boolean,
+    Category,
+    Date,
+    Derived,
+    Float,
+    Integer,
+    LinearSum,
+    OpenCategory,
+    PrivateBins,
+    Schema,
+    Time,
+    UniformBins,
+    Unit,
+)
 
 CODEC = codec_of_everything()
 
@@ -107,12 +121,95 @@ def test_layout_is_regular_special_other_missing():
 def test_smallest_code_type():
     codec = codec_of(
         Integer(name="n9", lower=1, upper=9),
+        Category(name="c255", labels=tuple(map(str, range(255))), missing=False),
         Category(name="c256", labels=tuple(map(str, range(256))), missing=False),
-        Category(name="c257", labels=tuple(map(str, range(257))), missing=False),
         Category(name="c70000", labels=tuple(map(str, range(70_000))), missing=False),
     )
     assert [codec.dtype(name).name for name in codec.domain.columns] == ["uint8", "uint8", "uint16", "uint32"]
     assert codes(codec, "c70000", [69_999]) == [69_999]
+
+
+ODD = (
+    Category(name="both", labels=("a",), other="rest"),
+    Category(name="other", labels=("a",), other="rest", missing=False),
+    Category(name="gaps", labels=("a",)),
+    Category(name="closed", labels=("a",), missing=False),
+    Boolean(name="flag", missing=False),
+    Integer(name="number", lower=0, upper=1, special=(9,), missing=False),
+    Float(name="real", lower=0.0, upper=2.0, bins=UniformBins(2)),
+    Date(name="day", lower=dt.date(2020, 1, 1), upper=dt.date(2020, 1, 2), missing=False),
+    Time(name="clock", bins=UniformBins(2), missing=False),
+    Integer(name="parts", lower=0, upper=1, split=(2,), missing=False),
+)
+GAPS = ("", "  ", None)
+RUBBISH = ("NA", "€ 12.00", "1,234.50", "31/12/2020", "tr ue", "x" * 5000)
+
+
+def _meanings(codec, name, values):
+    return {
+        codec.describe(name, code) if code < codec.domain.sizes[name] else None for code in codes(codec, name, values)
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "gap", "rubbish"),
+    [
+        ("both", "missing", "rest"),
+        ("other", "rest", "rest"),
+        ("gaps", "missing", "missing"),
+        ("real", "missing", "missing"),
+        *((name, "unreadable", "unreadable") for name in ("closed", "flag", "number", "day", "clock", "parts.size")),
+        ("parts.kind", "no number", "no number"),
+    ],
+)
+def test_what_is_not_there_and_what_cannot_be_read_is_never_a_label_or_a_bin(name, gap, rubbish):
+    codec = codec_of(*ODD)
+    assert _meanings(codec, name, GAPS) == {gap}
+    assert _meanings(codec, name, RUBBISH) == {rubbish}
+    own = codec.unreadable_code(name)
+    if gap == "unreadable":
+        assert codec.codes_matching(name, "unreadable").tolist() == [own]
+        assert own == codec.domain.sizes[name] - 1
+    dropped = TableCodec.of(codec.schema, unreadable=False)
+    expected = None if gap in ("unreadable", "no number") else rubbish
+    assert _meanings(dropped, name, RUBBISH) == {expected}
+    assert (name in dropped.leaving_out) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    "name", ["both", "other", "gaps", "closed", "flag", "number", "real", "day", "clock", "parts.size"]
+)
+def test_a_judging_codec_tells_absent_from_unreadable(name):
+    codec = TableCodec.of(codec_of(*ODD).schema, judging=True)
+    assert _meanings(codec, name, GAPS) == {"missing"}
+    assert _meanings(codec, name, RUBBISH) == {"rest" if name in ("both", "other") else "unreadable"}
+    assert not codec.leaving_out
+    assert codes(codec, name, [float("nan"), 12.5]) != codes(codec, name, [12.5, float("nan")])
+    assert codec.missing_code(name) is not None
+
+
+def test_unreadable_values_come_back_as_nulls():
+    codec = TableCodec.of(codec_of(*ODD).schema, judging=True)
+    for word in ("missing", "unreadable"):
+        for name in ("closed", "flag", "number", "real", "day", "clock"):
+            chosen = {other: np.zeros(1, np.int64) for other in codec.domain.columns}
+            chosen[name] = codec.codes_matching(name, word)
+            assert codec.decode(chosen, np.random.default_rng(0))[name].to_pylist() == [None]
+
+
+def test_a_document_of_the_first_format_has_no_code_for_what_cannot_be_read():
+    codec = codec_of(*ODD)
+    old = TableCodec.from_json(codec.schema, {"labels": {}, "edges": {}})
+    assert old.domain.sizes["closed"] == 1 == codec.domain.sizes["closed"] - 1
+    assert "unreadable" not in old.to_json()
+    assert codec.to_json()["unreadable"] is True
+
+
+def test_a_schema_may_ask_to_drop_what_cannot_be_read():
+    schema = Schema(columns=ODD, unit=Unit(), unreadable="drop")
+    codec = TableCodec.of(schema)
+    assert codec.domain == TableCodec.of(codec_of(*ODD).schema, unreadable=False).domain
+    assert TableCodec.from_json(schema, codec.to_json()).domain == codec.domain
 
 
 def test_unsettled_columns_are_named():
@@ -137,7 +234,7 @@ def test_json_rebuilds_the_codec():
     again = TableCodec.from_json(CODEC.schema, document)
     assert again.domain == CODEC.domain
     assert again.to_json() == CODEC.to_json()
-    assert set(document) == {"labels", "edges"}
+    assert set(document) == {"labels", "edges", "unreadable"}
     table = CODEC.decode(all_codes(1), np.random.default_rng(1))
     assert all((again.encode(name, table[name]) == CODEC.encode(name, table[name])).all() for name in NAMES)
 
@@ -151,6 +248,7 @@ def test_json_rebuilds_the_codec():
         {"labels": LABELS, "edges": {**EDGES, "age": [1, 2]}},
         {"labels": {**LABELS, "plain": ["x"]}, "edges": EDGES},
         {"labels": [], "edges": EDGES},
+        {"labels": LABELS, "edges": EDGES, "unreadable": 1},
         {},
     ],
 )

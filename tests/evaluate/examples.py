@@ -66,12 +66,12 @@ def shuffled(frame: pd.DataFrame, seed: int = 7) -> pd.DataFrame:
 
 
 def rows_of(frame: object, schema: Schema) -> Rows:
-    return read_rows(open_for_comparison(frame, schema), TableCodec.of(schema))
+    return read_rows(open_for_comparison(frame, schema), TableCodec.of(schema, judging=True))
 
 
 def pair_of(real: object, *copies: object, schema: Schema | None = None, seed: int = 3) -> Pair:
     known = schema or mixed()
-    codec = TableCodec.of(known)
+    codec = TableCodec.of(known, judging=True)
     return Pair(codec, rows_of(real, known), tuple(rows_of(copy, known) for copy in copies), seed)
 
 

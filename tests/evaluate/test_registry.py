@@ -4,9 +4,11 @@ import dataclasses
 
 import pytest
 
+from tests.evaluate.examples import context, mixed_frame, pair_of, shuffled
 from understudy.errors import UsageError
 from understudy.evaluate.propensity.pmse import Pmse
-from understudy.evaluate.registry import metric, names
+from understudy.evaluate.registry import describe, metric, names
+from understudy.evaluate.suite import FITTED
 
 PROMISED = {"specks", "pmse", "nist", "marginals", "crosstab_l1", "chi2", "ci_overlap", "regression", "slopes"}
 
@@ -49,3 +51,41 @@ def test_every_option_says_what_it_is_for() -> None:
 def test_bad_options(name: str, options: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         metric(name, options)
+
+
+DISTANT = ("distance", "difference", "synthetic slope − real slope", "synthetic correlation − real correlation", "pMSE",
+           "loss", "half of that sum", "break", "the first score as a published script")  # fmt: skip
+CLOSE = ("agreement", "overlap", "same verdict", "same sign", "correlation of synthetic", "correlation of joint shares",
+         "inside the synthetic interval", "mean of the scores below")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_a_score_means_agrees_with_its_direction(name: str) -> None:
+    """Distances are better when they are lower, agreements when they are higher; no word may say the other thing."""
+    for scale in describe(name).scales:
+        if scale.direction == "none":
+            continue
+        found = {
+            "lower": any(word in scale.meaning for word in DISTANT),
+            "higher": any(w in scale.meaning for w in CLOSE),
+        }
+        assert found == {"lower": scale.direction == "lower", "higher": scale.direction == "higher"}, scale.meaning
+        end = scale.lowest if scale.direction == "lower" else scale.highest
+        assert scale.best == end
+
+
+@pytest.mark.parametrize("name", names())
+def test_captions_put_the_worst_first_in_the_words_of_the_direction(name: str) -> None:
+    options = {"formula": "voted ~ age + sex"} if name in FITTED else {"groups": "sex"} if name == "slopes" else {}
+    frame = mixed_frame(200)
+    result = metric(name, options).compare(pair_of(frame, shuffled(frame)), context(name))
+    worst = {"lower": ("smallest", "higher is better"), "higher": ("largest", "lower is better"), "none": ()}
+    for detail in result.details:
+        caption = detail.caption.lower()
+        if any(word in caption for word in ("difference", "distance", "ratio", "spread")):
+            wrong: tuple[str, ...] = worst["lower"]
+        elif "agreement" in caption or "overlap" in caption:
+            wrong = worst["higher"]
+        else:
+            wrong = worst[result.headline.direction]
+        assert not any(word in caption for word in wrong), detail.caption

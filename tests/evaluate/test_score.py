@@ -45,3 +45,17 @@ def test_result_shows_its_headline() -> None:
     assert (result.value, result.yardstick, result.why_not) == (0.5, 0.1, "")
     assert result.score("other").why_not == "why"
     assert result.detail("cells").records(1) == [{"a": 1}]
+
+
+def test_a_score_whose_yardstick_is_the_worst_value_cannot_judge() -> None:
+    """Two tables with nothing in common once read "as good as fresh real rows" where real halves had none either."""
+    nothing = SCALE.score(1.0, 1.0)
+    assert nothing.blind
+    assert nothing.reading.startswith("cannot tell: two halves of the real table score 1 themselves")
+    assert SCALE.score(0.2, 0.95).blind  # however good: the halves have no room left to be worse
+    assert not SCALE.score(1.0, 0.5).blind
+    agreement = Scale("agreement", "agreement", "higher", -1.0, 1.0, 1.0)
+    assert agreement.score(0.4, 0.03).blind
+    assert agreement.score(0.40, 0.86).reading == "0.46 short of the yardstick"
+    assert not Scale("ratio", "a ratio", highest=None).score(3.0, 1e9).blind
+    assert not Scale("count", "a count", "none", best=None).score(1.0, 1.0).blind

@@ -2,19 +2,23 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
-from tests.evaluate.examples import mixed, mixed_frame, shuffled
+from tests.evaluate.examples import codes_schema, mixed, mixed_frame, shuffled
 from tests.release.people import everything, people, simple
 from understudy.errors import SchemaError, UsageError
+from understudy.evaluate.page import build_report
 from understudy.evaluate.propensity.specks import Specks
 from understudy.evaluate.regression.ci_overlap import IntervalOverlap
 from understudy.evaluate.regression.regression import Regression
 from understudy.evaluate.suite import FITTED, chosen_metrics
 from understudy.release.release import Release
+from understudy.report.html import render_page
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
 
 
@@ -144,3 +148,31 @@ def test_progress_reaches_the_end() -> None:
     assert seen[-1] == ("measure", 1.0)
     shares = [done for name, done in seen if name == "measure"]
     assert shares == sorted(shares)
+
+
+def test_metrics_that_lack_something_are_left_out_unless_asked_for() -> None:
+    frame = mixed_frame(60)
+    found = us.evaluate(frame, shuffled(frame), mixed())
+    assert not {"nist", "regression", "ci_overlap"} & set(found.metrics)
+    assert found.left_out["nist"] == "the table has no column 'SEX' or 'CITY' or 'INCWAGE'"
+    assert not any("has no column" in score.why_not for result in found.results for score in result.scores)
+    assert "Left out, because the table has no column 'SEX'" in render_page(build_report(found)).replace("&#39;", "'")
+    asked = us.evaluate(frame, shuffled(frame), mixed(), metrics=["nist"])
+    assert not asked.left_out
+    assert "no column 'SEX'" in asked["nist"].score("regression").why_not
+    by_option = us.evaluate(frame, shuffled(frame), mixed(), options={"nist": {"include_last": True}})
+    assert "nist" in by_option.metrics
+    modelled = us.evaluate(frame, shuffled(frame), mixed(), formula="age ~ sex")
+    assert {"regression", "ci_overlap"} <= set(modelled.metrics)
+
+
+def test_columns_too_many_for_the_full_table_are_not_called_good() -> None:
+    """Rows that are all different: real halves have nothing in common, and neither has a table of other rows."""
+    rng = np.random.default_rng(1)
+    real, other = (
+        pd.DataFrame({f"c{place}": rng.integers(0, 9, 300).astype(str) for place in range(9)}) for _ in range(2)
+    )
+    schema = codes_schema(dict.fromkeys(real.columns, 9))
+    found = us.evaluate(real, other, schema, metrics=["crosstab_l1"])
+    assert found["crosstab_l1"].headline.blind
+    assert "as good as fresh" not in render_page(build_report(found))

@@ -9,7 +9,8 @@ import pytest
 from studies.field.entrants import TEAMS, present
 from studies.field.judge import judge, rank_between
 from studies.field.printed import PRINTED, challenge_of, hits, printed_tau
-from studies.field.results import Results
+from studies.field.results import MEASURES, Results
+from studies.field.show import drawn_name
 from studies.field.words import apart
 from studies.nist_field import study
 from studies.runs import Record
@@ -215,3 +216,15 @@ def test_a_team_is_among_the_better_ones_if_it_beats_the_mean_of_the_others(plac
     rest = [team for team in AS_PRINTED[2, "cart_ratio"] if team != "DPSyn"]
     order = {(2, "cart_ratio"): [*rest[:place], "DPSyn", *rest[place:]]}
     assert _kinds(_rows(_world({**AS_PRINTED, **order})), "among the better teams") == {kind}
+
+
+def test_captions_name_what_is_drawn() -> None:
+    """Curves are turned so that lower is better; a score of which more is better is then what it lacks."""
+    text = (Path(__file__).parents[2] / "docs" / "studies" / "nist_field.md").read_text(encoding="utf-8")
+    captions = [line for line in text.splitlines() if line.startswith("*") and "lower is better" in line]
+    assert len(captions) >= 11
+    for measure in MEASURES.values():
+        shown = [line for line in captions if f" {measure.name}; lower is better" in line]
+        assert all((f"1,000,000 − {measure.name};" in line) == measure.higher for line in shown), measure.name
+    for name, measure in MEASURES.items():
+        assert drawn_name(name).startswith("1,000,000 − ") == measure.higher

@@ -139,6 +139,8 @@ def show_release(
     place.line(statement.odds)
     if ledger is not None:
         _show_account(place, release, ledger, resumed=resumed)
+    for odd in statement.odd:
+        place.line(f"Look at this: {odd.text}")
     if statement.left_out:
         place.note(f"Left out, not in the schema: {', '.join(statement.left_out)}.")
     if statement.ledger.dataset is None:

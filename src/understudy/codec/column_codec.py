@@ -1,6 +1,9 @@
 """The promise every column codec keeps, and the order of its codes.
 
-Codes of a column always come in this order: regular ones (labels or bins), special numbers, other, missing.
+Codes of a column always come in this order: regular ones (labels or bins), special numbers, other, missing,
+unreadable. A value that is there but cannot be read is never given the code of a label or a bin: it goes to other, to
+missing or to a code of its own, and where a column has none of these it gets the number past the last code, which is
+no code at all. Whoever counts leaves out the rows that hold such a number.
 """
 
 from collections.abc import Callable
@@ -38,22 +41,30 @@ class Layout:
 
     >>> Layout(regular=3, special=1, other=True).missing_code
     5
+    >>> Layout(regular=3, missing=False, unreadable=True).unreadable_code
+    3
     """
 
     regular: int
     special: int = 0
     other: bool = False
     missing: bool = True
+    unreadable: bool = False
 
     @property
     def size(self) -> int:
         """Number of codes."""
-        return self.regular + self.special + self.other + self.missing
+        return self.regular + self.special + self.other + self.missing + self.unreadable
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether there are values without a code: there is neither other, nor missing, nor unreadable."""
+        return not (self.other or self.missing or self.unreadable)
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
-        """The type of an array of these codes."""
-        return code_type(self.size)
+        """The type of an array of these codes, with room for the number that is no code where that can occur."""
+        return code_type(self.size + self.leaves_out)
 
     @property
     def other_code(self) -> int | None:
@@ -63,17 +74,29 @@ class Layout:
     @property
     def missing_code(self) -> int | None:
         """The code of absent values, if declared."""
-        return self.size - 1 if self.missing else None
+        return self.regular + self.special + self.other if self.missing else None
+
+    @property
+    def unreadable_code(self) -> int | None:
+        """The code of values that cannot be read, if they have one of their own."""
+        return self.size - 1 if self.unreadable else None
 
     @property
     def absent(self) -> int:
-        """Where an absent value goes: missing, else other, else the first code."""
-        return next((code for code in (self.missing_code, self.other_code) if code is not None), 0)
+        """Where an absent value goes: missing, else unreadable, else other, else to no code (`size`)."""
+        return _first(self.missing_code, self.unreadable_code, self.other_code, self.size)
 
     @property
     def unknown(self) -> int:
-        """Where a value outside the list goes: other, else missing, else the first code."""
-        return next((code for code in (self.other_code, self.missing_code) if code is not None), 0)
+        """Where a value that is there but cannot be read goes: other, else unreadable, else missing, else to no code.
+
+        A column has unreadable beside missing only in the codec by which a table is judged.
+        """
+        return _first(self.other_code, self.unreadable_code, self.missing_code, self.size)
+
+
+def _first(*codes: int | None) -> int:
+    return next(code for code in codes if code is not None)
 
 
 class CodeReader(Protocol):
@@ -89,11 +112,11 @@ class CodeReader(Protocol):
         ...
 
     def describe(self, code: int) -> str:
-        """The code in words: a label, "[20, 30)", "missing"."""
+        """The code in words: a label, "[20, 30)", "missing", "unreadable"."""
         ...
 
     def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
-        """The codes that a condition such as "F", "missing", "42" or "20..30" stands for exactly; none if none do."""
+        """The codes that a condition such as "F", "missing", "unreadable", "42" or "20..30" stands for exactly, if any."""
         ...
 
     def nearest_conditions(self, text: str) -> str:
@@ -115,7 +138,7 @@ class ColumnCodec(CodeReader, Protocol):
 
 
 def encode_safely(array: pa.Array, encode: Encode, layout: Layout) -> CodeArray:
-    """Codes of the array; where Arrow stumbles over a value, only that value is treated as unknown.
+    """Codes of the array; where Arrow stumbles over a value, only that value counts as one that cannot be read.
 
     Halving keeps the rule that a code depends on its own value alone: the values around it are coded as ever.
     """

@@ -87,11 +87,12 @@ def _code_of(text: str | None, codec: CodeReader) -> int | None:
     if isinstance(codec, NumberCodec):
         return codec.special_code(text)
     found = codec.codes_matching(text)
-    return int(found[0]) if len(found) else None
+    # No rule speaks of what cannot be read: that such a value is impossible with others nobody knows.
+    return int(found[0]) if len(found) and found[0] != codec.layout.unreadable_code else None
 
 
 def _of_hierarchy(column: Category, codecs: Mapping[str, CodeReader], domain: Domain) -> Forbidden:
-    """A label with a group goes with that group or with missing; all other codes go with anything."""
+    """A label with a group goes with that group, with missing or with unreadable; other codes go with anything."""
     coarse = codecs[str(column.within)]
     mask = np.zeros((domain.sizes[column.name], domain.sizes[str(column.within)]), dtype=bool)
     for code, label in enumerate(column.labels):

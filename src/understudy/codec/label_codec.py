@@ -1,5 +1,16 @@
-"""Codes of categories, open categories and booleans: a list of labels, compared as exact text."""
+"""Codes of categories, open categories and booleans: a list of labels, and the rule by which a value meets one.
 
+A value meets a label by the first of these that holds, whatever the source and the type it comes in:
+
+1. its text is the label;
+2. its text is the label but for white space at either end (space, tab, line ends) of the one or the other;
+3. both are the same whole number written out, with or without zeros after a decimal point: 1, 1.0 and 1.00.
+
+Where several labels fit, the one that is written in the plainer form wins (without spaces, without zeros), then the one
+declared first. Nothing else is taken for the same: neither "f" and "F" nor "1" and "01". Each value is looked at alone.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,6 +25,12 @@ __all__ = ["LabelCodec", "boolean_codec", "labels_as"]
 
 # A label list such as 0…120 or county codes spans little; beyond this the table would cost more than hashing.
 _WIDEST_TABLE = 1 << 20
+
+# A whole number with zeros after the point, and its plain form.
+_ZEROS = r"^(-?(?:0|[1-9][0-9]{0,19}))\.0+$"
+
+# What Arrow's trimming of ASCII white space takes off.
+_SPACES = " \t\n\r\v\f"
 
 _WORDS = {"false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1}
 
@@ -37,14 +54,14 @@ class LabelCodec:
         self.other = other
         # With `words`, input is trimmed and folded before it is looked up; labels proper are never touched.
         self._folded = words is not None
-        known = dict(words) if words is not None else {label: code for code, label in enumerate(self.labels)}
+        known = dict(words) if words is not None else _spellings(self.labels)
         known.setdefault("", layout.absent)
         self._texts = pa.array(list(known), pa.string())
         self._codes = np.asarray([*known.values(), layout.unknown], dtype=layout.dtype)
         self._low, self._table = _integer_table(known, layout)
         shown: list[str | None] = [*self.labels]
         shown += [other] if layout.other else []
-        shown += [None] if layout.missing else []
+        shown += [None] * (layout.missing + layout.unreadable)
         self._values = labels_as(shown, arrow_type) if values is None else values
 
     def encode(self, array: pa.Array) -> CodeArray:
@@ -70,8 +87,21 @@ class LabelCodec:
         if self._folded:
             array = pc.ascii_lower(pc.ascii_trim_whitespace(array))
         known = self._texts.cast(array.type)
-        found = pc.fill_null(pc.index_in(array, value_set=known), len(known))
-        return self._with_nulls(np.take(self._codes, found.to_numpy(), mode="clip"), array)
+        found = pc.fill_null(pc.index_in(array, value_set=known), len(known)).to_numpy(zero_copy_only=False)
+        rest = np.flatnonzero((found == len(known)) & array.is_valid().to_numpy(zero_copy_only=False))
+        if rest.size:
+            found = found.copy()
+            found[rest] = self._found_plain(array.take(pa.array(rest)), known)
+        return self._with_nulls(np.take(self._codes, found, mode="clip"), array)
+
+    def _found_plain(self, texts: pa.Array, known: pa.Array) -> npt.NDArray[np.integer]:
+        """Places of the texts among those known once spaces, then zeros after a point, are taken off."""
+        trimmed = pc.ascii_trim_whitespace(texts)
+        whole = pc.replace_substring_regex(trimmed, _ZEROS, r"\1")
+        whole = pc.if_else(pc.equal(whole, "-0"), pa.scalar("0", whole.type), whole)
+        found = pc.coalesce(pc.index_in(trimmed, value_set=known), pc.index_in(whole, value_set=known))
+        places: npt.NDArray[np.integer] = pc.fill_null(found, len(known)).to_numpy(zero_copy_only=False)
+        return places
 
     def _encode_integers(self, array: pa.Array, table: CodeArray) -> CodeArray:
         numbers = (pc.fill_null(array, 0) if array.null_count else array).to_numpy(zero_copy_only=False)
@@ -90,21 +120,25 @@ class LabelCodec:
         return self._values.take(pa.array(codes))
 
     def describe(self, code: int) -> str:
-        """The label, the name of other, or "missing"."""
+        """The label, the name of other, "missing" or "unreadable"."""
         if code == self.layout.missing_code:
             return "missing"
+        if code == self.layout.unreadable_code:
+            return "unreadable"
         if code == self.layout.other_code:
             return str(self.other)
         return self.labels[code]
 
     def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
-        """The code of that label; labels come before the words "missing" and the name of other."""
+        """The code of that label; labels come before the name of other and the words "missing" and "unreadable"."""
         if text in self.labels:
             return np.asarray([self.labels.index(text)], dtype=np.int64)
         if self.layout.other and text == self.other:
             return np.asarray([self.layout.other_code], dtype=np.int64)
         if self.layout.missing and text == "missing":
             return np.asarray([self.layout.missing_code], dtype=np.int64)
+        if self.layout.unreadable and text == "unreadable":
+            return np.asarray([self.layout.unreadable_code], dtype=np.int64)
         if self._folded:
             code = _WORDS.get(text.strip().lower())
             return np.asarray([] if code is None else [code], dtype=np.int64)
@@ -117,7 +151,7 @@ class LabelCodec:
 
 def boolean_codec(layout: Layout, arrow_type: pa.DataType) -> LabelCodec:
     """False is 0, true is 1; the usual words and 0/1 are understood in any case."""
-    values = pa.array([False, True, None][: layout.size]).cast(arrow_type)
+    values = pa.array([False, True, None, None][: layout.size]).cast(arrow_type)
     return LabelCodec(("false", "true"), layout, arrow_type, words=_WORDS, values=values)
 
 
@@ -139,6 +173,18 @@ def _label_as(label: str | None, kind: pa.DataType) -> pa.Array:
         return pa.array([label], pa.string()).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return pa.nulls(1, kind)
+
+
+def _spellings(labels: Sequence[str]) -> dict[str, int]:
+    """The code of every text that a label can be met by; labels as declared come first, plainer forms of them last."""
+    known = {label: code for code, label in enumerate(labels)}
+    trimmed = {code: text for code, label in enumerate(labels) if (text := label.strip(_SPACES))}
+    for code, text in trimmed.items():
+        known.setdefault(text, code)
+    for code, text in trimmed.items():
+        whole = re.sub(_ZEROS, r"\1", text, flags=re.ASCII)
+        known.setdefault("0" if whole == "-0" else whole, code)
+    return known
 
 
 def _integer_table(known: Mapping[str, int], layout: Layout) -> tuple[int, CodeArray | None]:

@@ -1,4 +1,7 @@
-"""Codes of numbers, dates and times: bins along the column's axis, then special values, then missing."""
+"""Codes of numbers, dates and times: bins along the column's axis, then special values, missing, unreadable.
+
+A number beyond the bounds falls into an end bin. What is no number, or no date in the column's format, does not.
+"""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +14,7 @@ from understudy.codec.axis import Axis, CalendarAxis
 from understudy.codec.column_codec import CodeArray, Layout, through_dictionary
 from understudy.codec.reading import Reading
 from understudy.codec.support import Grid, Number, Values
-from understudy.codec.text import is_text, plain
+from understudy.codec.text import is_absent, is_text, plain
 
 __all__ = ["NumberCodec"]
 
@@ -22,11 +25,19 @@ _WIDEST_TABLE = 1 << 18
 class NumberCodec:
     """Numbers ⇄ codes of bins. Values beyond the bounds fall into the end bins."""
 
-    def __init__(self, axis: Axis, edges: Sequence[Number], special: Sequence[Number], *, missing: bool) -> None:
+    def __init__(
+        self,
+        axis: Axis,
+        edges: Sequence[Number],
+        special: Sequence[Number],
+        *,
+        missing: bool,
+        unreadable: bool = False,
+    ) -> None:
         self.axis = axis
         self.edges = tuple(edges)
         self.special = tuple(special)
-        self.layout = Layout(len(self.edges) - 1, len(self.special), missing=missing)
+        self.layout = Layout(len(self.edges) - 1, len(self.special), missing=missing, unreadable=unreadable)
         self.arrow_type = axis.arrow_type
         kind = np.float64 if isinstance(axis.lower, float) else np.int64
         self._inner = np.asarray(self.edges[1:-1], dtype=kind)
@@ -53,13 +64,18 @@ class NumberCodec:
         return isinstance(self.axis, CalendarAxis) and bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
     def _encode_plain(self, array: pa.Array) -> CodeArray:
-        return self._codes(self.axis.read(plain(array)))
+        array = plain(array)
+        reading = self.axis.read(array)
+        codes = self._codes(reading)
+        if self.layout.absent != self.layout.unknown and not reading.valid.all():
+            codes[is_absent(array)] = self.layout.absent
+        return codes
 
     def _codes(self, reading: Reading) -> CodeArray:
         codes = self._bins(reading.values)
         self._mark_special(codes, reading)
         if not reading.valid.all():
-            codes[~reading.valid] = self.layout.absent
+            codes[~reading.valid] = self.layout.unknown
         return codes
 
     def _bins(self, numbers: Values) -> CodeArray:
@@ -91,9 +107,11 @@ class NumberCodec:
         return self.axis.write(numbers, regular)
 
     def describe(self, code: int) -> str:
-        """The bin as "[20, 30)", a lone value as itself, or "missing"."""
+        """The bin as "[20, 30)", a lone value as itself, "missing" or "unreadable"."""
         if code == self.layout.missing_code:
             return "missing"
+        if code == self.layout.unreadable_code:
+            return "unreadable"
         if code >= self.layout.regular:
             return self.axis.text(self.special[code - self.layout.regular])
         start, stop = self.edges[code], self.edges[code + 1]
@@ -120,14 +138,14 @@ class NumberCodec:
         return support.value(first), support.value(last)
 
     def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
-        """The codes that "missing", one value or "lo..hi" stand for exactly; none where the condition cuts a bin.
+        """The codes that a value, "lo..hi", "missing" or "unreadable" stands for exactly; none where it cuts a bin.
 
         A value stands for its code if it is special or the only value of its bin. A range must begin where a bin
         begins and end where one ends; special values between the bounds belong to a range that holds them.
         """
-        if text == "missing":
-            codes = [self.layout.missing_code] if self.layout.missing else []
-            return np.asarray(codes, dtype=np.int64)
+        if text in ("missing", "unreadable"):
+            code = self.layout.missing_code if text == "missing" else self.layout.unreadable_code
+            return np.asarray([] if code is None else [code], dtype=np.int64)
         asked = self._asked(text)
         if asked is None:
             return np.asarray([], dtype=np.int64)

@@ -1,7 +1,9 @@
 """TableCodec: a whole table ⇄ codes, from the schema and the labels and edges that were paid for."""
 
+import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -32,7 +34,7 @@ from understudy.schema import (
     Schema,
     code_names,
 )
-from understudy.schema.column import STORAGE
+from understudy.schema.column import STORAGE, Named
 
 __all__ = ["TableCodec"]
 
@@ -54,8 +56,11 @@ class TableCodec:
         labels: Mapping[str, tuple[str, ...]],
         edges: Mapping[str, tuple[Number, ...]],
         pools: Mapping[str, Pool] | None = None,
+        *,
+        unreadable: bool = True,
     ) -> None:
         self.schema = schema
+        self.unreadable = unreadable
         self.pools = dict(pools or {})
         self.labels = dict(labels)
         self.edges = dict(edges)
@@ -78,8 +83,14 @@ class TableCodec:
         *,
         columns: Iterable[str] | None = None,
         pools: Mapping[str, Pool] | None = None,
+        unreadable: bool | None = None,
+        judging: bool = False,
     ) -> "TableCodec":
         """The codec of a schema.
+
+        A column that has neither a code for missing nor one for other has one for what cannot be read, unless the
+        schema says `unreadable: drop`. By its codec a table is released; `judging` gives the one by which a table is
+        judged, in which absent and unreadable values are told apart.
 
         Args:
             schema: Public facts about the table.
@@ -87,6 +98,8 @@ class TableCodec:
             edges: Bin edges of columns with private bins, on the column's axis.
             columns: Restricts the codec to these columns, so that others need not be settled yet.
             pools: Rare labels that share one code, with their shares, of categories that ask for that.
+            unreadable: Whether columns may have a code for what cannot be read; by default as the schema says.
+            judging: Gives every column a code for missing and, where it has no other, one for unreadable beside it.
 
         Raises:
             UsageError: if an open category or a privately binned column is not settled.
@@ -99,12 +112,15 @@ class TableCodec:
         }
         for name in sorted((chosen or set()) | set(found) | set(given)):
             _check_settled(schema.column(name), is_labelled=name in found, is_cut=name in given)
+        keeps = schema.unreadable == "keep" if unreadable is None else unreadable
+        odd = _Odd.JUDGED if judging else _Odd.CODED if keeps else _Odd.LEFT_OUT
+        settled = _Settled(found, given, pooled, odd)
         codecs = {
-            column.name: _codec_of(column, found.get(column.name), given.get(column.name), pooled.get(column.name))
+            column.name: _codec_of(column, settled)
             for column in schema.modelled
             if chosen is None or column.name in chosen
         }
-        return cls(schema, codecs, found, given, pooled)
+        return cls(schema, codecs, found, given, pooled, unreadable=keeps or judging)
 
     @cached_property
     def taxonomies(self) -> dict[str, npt.NDArray[np.int64]]:
@@ -154,12 +170,19 @@ class TableCodec:
             raise UsageError(f"column {name!r}", "is not a modelled column of the schema.", nearest(name, self._codecs))
         return self._codecs[name]
 
+    def layout(self, name: str) -> Layout:
+        """How many codes of each sort a column of codes has."""
+        return self._codec(name).layout
+
     def dtype(self, name: str) -> np.dtype[np.unsignedinteger]:
         """The smallest unsigned type that holds the column's codes."""
         return self._codec(name).layout.dtype
 
     def encode(self, name: str, values: pa.Array | pa.ChunkedArray) -> CodeArray:
-        """The code of each value of `origin(name)`. Never raises on content; each depends on its own value alone."""
+        """The code of each value of `origin(name)`. Never raises on content; each depends on its own value alone.
+
+        In columns that are `leaving_out`, the number past the last code stands for a value that has none.
+        """
         codec = self._codec(name)
         codes = np.empty(len(values), dtype=codec.layout.dtype)
         start = 0
@@ -187,14 +210,14 @@ class TableCodec:
         return pa.table([arrays[field.name] for field in self.arrow_schema], schema=self.arrow_schema)
 
     def describe(self, name: str, code: int) -> str:
-        """The code in words: a label, "[20, 30)", "missing"."""
+        """The code in words: a label, "[20, 30)", "missing", "unreadable"."""
         codec = self._codec(name)
         if not 0 <= code < codec.layout.size:
             raise UsageError(f"column {name!r}", f"has codes below {codec.layout.size}, got {code}.")
         return codec.describe(code)
 
     def codes_matching(self, name: str, text: str) -> npt.NDArray[np.int64]:
-        """The codes that `name=text` stands for exactly: a label, "missing", a value, or "lo..hi" of whole bins.
+        """The codes that `name=text` stands for exactly: a label, a value, "lo..hi" of whole bins, "missing" …
 
         Raises:
             UsageError: if it matches nothing, or would be answered for more or less than was asked.
@@ -209,15 +232,37 @@ class TableCodec:
         shown = [codec.describe(code) for code in range(min(codec.layout.size, 50))]
         raise UsageError(f"{name}={text}", "matches no code of this column.", nearest(text, shown))
 
-    def to_json(self) -> dict[str, dict[str, list[str] | list[Number]]]:
-        """Settled labels, edges and rare labels: with the schema, all that is needed to build this codec again."""
-        document: dict[str, dict[str, list[str] | list[Number]]] = {
+    @cached_property
+    def leaving_out(self) -> tuple[str, ...]:
+        """The columns of codes in which a value may have no code, so that its row is left out."""
+        return tuple(name for name, codec in self._codecs.items() if codec.layout.leaves_out)
+
+    def unreadable_code(self, name: str) -> int | None:
+        """The code of what cannot be read, for a column of codes that has one of its own."""
+        return self._codec(name).layout.unreadable_code
+
+    def missing_code(self, name: str) -> int | None:
+        """The code of missing values, for a column of codes that has one."""
+        return self._codec(name).layout.missing_code
+
+    def other_code(self, name: str) -> int | None:
+        """The code of values outside the list, for a column of codes that has one."""
+        return self._codec(name).layout.other_code
+
+    def to_json(self) -> dict[str, object]:
+        """Settled labels, edges and rare labels: with the schema, all that is needed to build this codec again.
+
+        `unreadable` says that columns may have a code for what cannot be read; the first format had none.
+        """
+        document: dict[str, object] = {
             "labels": {name: list(texts) for name, texts in self.labels.items()},
             "edges": {name: list(places) for name, places in self.edges.items()},
         }
         if self.pools:
             document["rare"] = {name: [label for label, _ in pool] for name, pool in self.pools.items()}
             document["shares"] = {name: [share for _, share in pool] for name, pool in self.pools.items()}
+        if self.unreadable:
+            document["unreadable"] = True
         return document
 
     @classmethod
@@ -231,33 +276,62 @@ class TableCodec:
         rare, shares = document.get("rare", {}), document.get("shares", {})
         if not (_is_lists(rare, (str,)) and _is_lists(shares, (int, float)) and _same_sizes(rare, shares)):
             raise UsageError("codec", "must hold one share for each rare label.", "Use to_json's output.")
+        unreadable = document.get("unreadable", False)
+        if not isinstance(unreadable, bool):
+            raise UsageError("codec", "must say true or false for unreadable.", "Use to_json's output.")
         pools = {name: tuple(zip(rare[name], shares[name], strict=True)) for name in rare}  # type: ignore[index, attr-defined]
-        return cls.of(schema, labels, edges, pools=pools)  # type: ignore[arg-type]
+        return cls.of(schema, labels, edges, pools=pools, unreadable=unreadable)  # type: ignore[arg-type]
 
 
-def _codec_of(
-    column: Column, labels: tuple[str, ...] | None, edges: tuple[Number, ...] | None, pool: Pool | None
-) -> ColumnCodec | SplitCodec:
+class _Odd(enum.Enum):
+    """What becomes of a value that cannot be read in a column with neither missing nor other."""
+
+    CODED = "it has a code of its own"
+    LEFT_OUT = "it has none, and its row is left out"
+    JUDGED = "it has a code of its own, in every column without other, beside one for missing"
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """What a schema leaves open, by column."""
+
+    labels: Mapping[str, tuple[str, ...]]
+    edges: Mapping[str, tuple[Number, ...]]
+    pools: Mapping[str, Pool]
+    odd: _Odd
+
+    def layout(self, column: Named, regular: int, *, other: bool = False) -> Layout:
+        """The codes of a column with this many regular ones."""
+        missing = column.missing or self.odd is _Odd.JUDGED
+        own = not other and (self.odd is _Odd.JUDGED or (self.odd is _Odd.CODED and not missing))
+        return Layout(regular, other=other, missing=missing, unreadable=own)
+
+
+def _codec_of(column: Column, settled: _Settled) -> ColumnCodec | SplitCodec:
     match column:
         case Category():
-            layout = Layout(len(column.labels), other=column.other is not None, missing=column.missing)
+            layout = settled.layout(column, len(column.labels), other=column.other is not None)
             full = LabelCodec(column.labels, layout, _stored(column), other=column.other)
+            pool = settled.pools.get(column.name)
             return full if pool is None else PoolCodec(full, pool)
         case OpenCategory():
+            labels = settled.labels.get(column.name)
             if labels is None:
                 rule = "is an open category whose labels are not discovered yet."
                 raise UsageError(f"column {column.name!r}", rule, "Pass its labels.")
             # The empty text is missing, and the name of other is a code already.
             kept = [label for label in dict.fromkeys(labels) if label not in ("", column.other)]
-            layout = Layout(len(kept), other=True, missing=column.missing)
+            layout = settled.layout(column, len(kept), other=True)
             return LabelCodec(kept, layout, _stored(column), other=column.other)
         case Boolean():
-            return boolean_codec(Layout(2, missing=column.missing), _stored(column))
+            return boolean_codec(settled.layout(column, 2), _stored(column))
         case Derived():
             raise UsageError(f"column {column.name!r}", "is derived, so it has no codes.")
         case _:
-            places = settled_edges(column, edges)
-            codec = NumberCodec(axis_of(column), places, special_of(column), missing=column.missing)
+            places = settled_edges(column, settled.edges.get(column.name))
+            odd = settled.layout(column, len(places) - 1)
+            special = special_of(column)
+            codec = NumberCodec(axis_of(column), places, special, missing=odd.missing, unreadable=odd.unreadable)
             return SplitCodec(codec, column.split) if isinstance(column, Integer) and column.split else codec
 
 

@@ -1,17 +1,18 @@
 """The text by which a value is compared with labels, the same whether it came from a text file or a typed column.
 
-Text is compared as exact code points: nothing is trimmed, folded or normalised here. Text that is not valid UTF-8 is
-passed on as it is, so it equals no label.
+Nothing is trimmed, folded or normalised here. Text that is not valid UTF-8 is passed on as it is, so it equals no
+label.
 """
 
 import math
 from decimal import Decimal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["canonical_text", "has_text", "is_text", "plain"]
+__all__ = ["canonical_text", "has_text", "is_absent", "is_text", "plain"]
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -57,6 +58,21 @@ def has_text(kind: pa.DataType) -> bool:
         pa.types.is_time,
     )
     return is_text(kind) or any(test(kind) for test in known)
+
+
+def is_absent(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which values of a `plain` array are not there: null, NaN, or text of nothing but white space.
+
+    >>> is_absent(pa.array(["", " ", "NA", None])).tolist()
+    [True, True, False, True]
+    """
+    if is_text(array.type):
+        empty = pc.equal(pc.binary_length(pc.ascii_trim_whitespace(array)), 0)
+        absent = pc.fill_null(empty, True)
+    else:
+        absent = array.is_null(nan_is_null=True)
+    found: npt.NDArray[np.bool_] = absent.to_numpy(zero_copy_only=False)
+    return found
 
 
 def canonical_text(array: pa.Array) -> pa.Array:

@@ -2,6 +2,11 @@
 
 Each chunk is a mapping from column to codes, after the unit's bound on rows. Rows in cells that public rules exclude
 are counted like any other: whoever removes such cells does it to the whole cell, before noise.
+
+Where the schema says `unreadable: drop`, a row that holds a value without a code is left out of every count, before
+the unit's bound. Whether a row is left out depends on that row and the public schema alone. So neighbours, which differ
+by the rows of one unit, still differ by rows of that unit only once both are filtered, and the bound then leaves at
+most k of them: no sensitivity changes. How many rows were left out is private and told to nobody.
 """
 
 import abc
@@ -22,7 +27,7 @@ from understudy.marginals.domain import Domain
 from understudy.marginals.partition import Partition
 from understudy.schema import Schema
 
-__all__ = ["Chunk", "ChunkedSource", "DeclaredTable", "encode_column", "grouped"]
+__all__ = ["Chunk", "ChunkedSource", "DeclaredTable", "coded_rows", "encode_column", "grouped", "rows_with_codes"]
 
 Codes = npt.NDArray[np.unsignedinteger]
 Chunk = Mapping[str, Codes]
@@ -176,6 +181,28 @@ def grouped(codes: Codes, holders: Ints) -> Records:
     ordered = holders[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
     return Records(codes[order], np.append(starts, len(ordered)).astype(np.int64))
+
+
+def rows_with_codes(codec: TableCodec, codes: Chunk) -> Ints | None:
+    """Positions of the rows in which every value has a code; None if that is all of them."""
+    kept: npt.NDArray[np.bool_] | None = None
+    for name in codec.leaving_out:
+        fits = codes[name] < codec.domain.sizes[name]
+        if not fits.all():
+            kept = fits if kept is None else kept & fits
+    return None if kept is None else np.flatnonzero(kept)
+
+
+def coded_rows(
+    codec: TableCodec, columns: Sequence[str], rows: int, values: Mapping[str, pa.Array | pa.ChunkedArray]
+) -> tuple[int, Chunk]:
+    """How many of the rows count, and their codes of these columns; `values` has all that is needed to tell."""
+    wanted = dict.fromkeys([*columns, *codec.leaving_out])
+    codes = {name: encode_column(codec, name, values[codec.origin(name)]) for name in wanted}
+    kept = rows_with_codes(codec, codes)
+    if kept is None:
+        return rows, {name: codes[name] for name in columns}
+    return len(kept), {name: codes[name][kept] for name in columns}
 
 
 def encode_column(codec: TableCodec, name: str, values: pa.Array | pa.ChunkedArray) -> Codes:

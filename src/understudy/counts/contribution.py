@@ -7,7 +7,8 @@ Why removing one unit changes at most k rows: whether a row is kept depends on i
 ranked among themselves, with a hash whose key is a public constant). Take all rows of one unit away: no other unit's
 rows change rank, so exactly the rows kept for that unit disappear, and there are at most k of them. Rows that are
 equal in all codes are interchangeable: keeping one or the other gives the same counts. Rows without an id belong to
-nobody who could be protected and are left out, again row by row.
+nobody who could be protected and are left out, again row by row, as are rows that a schema with `unreadable: drop`
+leaves out: what is ranked is what remains.
 """
 
 from collections.abc import Sequence

@@ -18,7 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.chunked_source import Chunk, ChunkedSource, DeclaredTable, encode_column
+from understudy.counts.chunked_source import (
+    Chunk,
+    ChunkedSource,
+    DeclaredTable,
+    coded_rows,
+    encode_column,
+    rows_with_codes,
+)
 from understudy.counts.contribution import row_priority
 from understudy.counts.files import Batch, arrow_reader, file_batches
 from understudy.counts.header import LOCKED, Container, Settings, silenced
@@ -105,9 +112,9 @@ class DuckDBSource(ChunkedSource):
         self._cached = set(wanted) if kept is not None else set()
 
     def _coded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-        origin = self._codec.origin
-        for rows, batch in self._table.batches(list(dict.fromkeys(map(origin, columns)))):
-            yield rows, {name: encode_column(self._codec, name, batch[origin(name)]) for name in columns}
+        needed = [*columns, *self._codec.leaving_out]
+        for rows, batch in self._table.batches(list(dict.fromkeys(map(self._codec.origin, needed)))):
+            yield coded_rows(self._codec, columns, rows, batch)
 
     def _bounded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         """Coded rows of each unit up to its bound, from the engine's own table, which is filled on first use."""
@@ -146,11 +153,15 @@ class DuckDBSource(ChunkedSource):
 
     def _unit_batch(self, batch: dict[str, pa.Array], unit: str, schema: pa.Schema) -> pa.RecordBatch:
         ids = text_of(batch[unit]).combine_chunks()
-        origin = self._codec.origin
-        codes = [encode_column(self._codec, name, batch[origin(name)]) for name in self.domain.columns]
+        by_name = {
+            name: encode_column(self._codec, name, batch[self._codec.origin(name)]) for name in self.domain.columns
+        }
+        codes = list(by_name.values())
         priority = row_priority(codes, len(ids))
         whole = pa.record_batch([ids, pa.array(priority), *(pa.array(code) for code in codes)], schema=schema)
-        return whole.filter(ids.is_valid())
+        kept = rows_with_codes(self._codec, by_name)
+        whole = whole if kept is None else whole.take(pa.array(kept))
+        return whole.filter(whole.column(0).is_valid())
 
 
 def _label_batch(batch: dict[str, pa.Array], column: str, unit: str | None, schema: pa.Schema) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, DeclaredTable, encode_column
+from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, DeclaredTable, encode_column, rows_with_codes
 from understudy.counts.contribution import kept_rows, numbered
 from understudy.counts.cover import TABLE_BYTES_PER_CELL
 from understudy.counts.files import Batch
@@ -89,6 +89,7 @@ class FrameSource(ChunkedSource):
         self._threads = max(1, threads)
         self._codes: dict[str, Codes] = {}
         self._rows: int | None = None
+        self._kept: Ints | None = None
         self._unit_of_row: Ints | None = None
 
     def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
@@ -133,16 +134,23 @@ class FrameSource(ChunkedSource):
         yield rows, codes, self._unit_of_row
 
     def _encoded(self, name: str) -> Codes:
-        return encode_column(self._codec, name, self._table.column(self._codec.origin(name)))
+        codes = encode_column(self._codec, name, self._table.column(self._codec.origin(name)))
+        return codes if self._kept is None else codes[self._kept]
 
     def _settle_rows(self) -> None:
-        """Fixes which rows count: all, or those within the unit's bound (which looks at the codes of all columns)."""
+        """Fixes which rows count: those whose values have codes, within the unit's bound (which looks at all codes)."""
         unit = self._table.schema.unit
+        names = self._codec.leaving_out if unit.column is None else self.domain.columns
+        codes = {name: self._encoded(name) for name in names}
+        self._kept = rows_with_codes(self._codec, codes)
+        if self._kept is not None:
+            codes = {name: column[self._kept] for name, column in codes.items()}
         if unit.column is None:
-            self._rows = self._table.rows
+            self._rows = self._table.rows if self._kept is None else len(self._kept)
+            self._codes = codes
             return
-        codes = {name: self._encoded(name) for name in self.domain.columns}
         ids = text_of(self._table.column(unit.column))
+        ids = ids if self._kept is None else ids.take(pa.array(self._kept))
         kept = kept_rows(ids, list(codes.values()), unit.rows)
         self._unit_of_row = numbered(ids)[kept]
         self._codes = {name: column[kept] for name, column in codes.items()}

@@ -1,12 +1,13 @@
 """Evaluation: everything a comparison found, as plain frozen values. Confidential: it was computed from real rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
 from understudy.errors import UsageError, nearest
+from understudy.evaluate.data.unread import Unread
 from understudy.evaluate.score import Result, Score
 
 __all__ = ["NOTICE", "YARDSTICK", "Evaluation"]
@@ -14,7 +15,8 @@ __all__ = ["NOTICE", "YARDSTICK", "Evaluation"]
 NOTICE = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."
 YARDSTICK = (
     "The yardstick of a score is the same score for two random halves of the real table: what chance alone does to "
-    "tables of half the size. A stand-in that scores as well as its yardstick cannot be told from fresh real rows."
+    "tables of half the size. A stand-in that scores as well as its yardstick cannot be told from fresh real rows by "
+    "this score. Where the halves themselves score close to the worst value, the score cannot judge any stand-in."
 )
 FORMAT = "understudy evaluation, format 1"
 JSON_ROWS = 1000
@@ -24,7 +26,9 @@ JSON_ROWS = 1000
 class Evaluation:
     """The results of all metrics, in the order they were asked for.
 
-    `seconds` is how long each metric took; it is no part of the findings, so it is neither compared nor written.
+    `left_out` are metrics that nobody asked for and that lack something here, with the reason; `unread` says which
+    columns hold values that the schema cannot read as they are. `seconds` is how long each metric took; it is no part
+    of the findings, so it is neither compared nor written.
     """
 
     title: str
@@ -35,6 +39,8 @@ class Evaluation:
     columns: tuple[str, ...]
     seed: int
     results: tuple[Result, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     def __getitem__(self, metric: str) -> Result:
@@ -71,6 +77,8 @@ class Evaluation:
             "columns": list(self.columns),
             "seed": self.seed,
             "yardstick": YARDSTICK,
+            "left_out": dict(self.left_out),
+            "unread": [asdict(one) for one in self.unread],
             "metrics": [_result_document(result, rows) for result in self.results],
         }
 

@@ -1,10 +1,9 @@
 """The confidential report: what an evaluation found, as a page. Every score beside its yardstick, the worst first."""
 
-import math
 from collections.abc import Sequence
 
 from understudy.evaluate.evaluation import NOTICE, YARDSTICK, Evaluation
-from understudy.evaluate.score import Detail, Result, Score
+from understudy.evaluate.score import Detail, Result
 from understudy.report.page import Block, Items, Page, Paragraph, Points, Section, Table
 
 __all__ = ["build_report"]
@@ -12,7 +11,6 @@ __all__ = ["build_report"]
 MOST_ROWS = 25
 MOST_POINTS = 1500
 _BETTER = {"lower": "lower", "higher": "higher", "none": "–"}
-_NEAR = 1.1
 
 
 def build_report(evaluation: Evaluation) -> Page:
@@ -33,13 +31,14 @@ def _summary(evaluation: Evaluation) -> Section:
             f"{result.metric}: {score.name}",
             _number(score.value),
             _number(score.yardstick),
-            _said(score),
+            score.reading,
         )
         for result in evaluation.results
         for score in result.scores[:1]
     )
     header = ("Question", "Score", "Value", "Yardstick", "Reading")
     blocks: list[Block] = [
+        *_unread(evaluation),
         Table(header, rows, "The first score of every metric.", frozenset({"Value", "Yardstick"})),
         Paragraph(YARDSTICK),
     ]
@@ -49,26 +48,12 @@ def _summary(evaluation: Evaluation) -> Section:
     return Section("In short", "Is the stand-in good enough, and for what?", tuple(blocks))
 
 
-def _said(score: Score) -> str:
-    """A score in words, against its yardstick.
-
-    >>> from understudy.evaluate.score import Scale
-    >>> _said(Scale("x", "x").score(0.3, 0.1))
-    '3 × the yardstick'
-    """
-    if score.value is None:
-        return f"not computed: {score.why_not}"
-    if score.direction == "none":
-        return "describes, does not judge"
-    if score.yardstick is None:
-        return f"no yardstick: {score.why_no_yardstick}"
-    better = score.value <= score.yardstick if score.direction == "lower" else score.value >= score.yardstick
-    if better or math.isclose(score.value, score.yardstick):
-        return "as good as fresh real rows"
-    if score.direction == "lower" and score.yardstick > 0:
-        times = score.value / score.yardstick
-        return "about as good as fresh real rows" if times <= _NEAR else f"{times:.3g} × the yardstick"
-    return f"{abs(score.value - score.yardstick):.3g} short of the yardstick"
+def _unread(evaluation: Evaluation) -> list[Block]:
+    """What the schema cannot read, before any score."""
+    said = tuple(sentence for one in evaluation.unread for sentence in one.sentences())
+    if not said:
+        return []
+    return [Paragraph("The schema does not fit all of the values:", strong=True), Items(said)]
 
 
 def _worst(results: Sequence[Result]) -> tuple[str, ...]:
@@ -130,13 +115,16 @@ def _detail(detail: Detail) -> list[Block]:
 
 def _how(evaluation: Evaluation) -> Section:
     copies = ", ".join(f"{rows:,}" for rows in evaluation.synthetic_rows)
+    left_out = tuple(
+        f"Left out, because {reason}: {name}. Ask for it by name." for name, reason in evaluation.left_out.items()
+    )
     items = (
         f"Rows: {evaluation.real_rows:,} real; {copies} synthetic.",
         f"Columns compared: {len(evaluation.columns)}.",
         f"Method: {evaluation.method or 'not known'}. {evaluation.promise}".strip(),
         f"Seed: {evaluation.seed}.",
     )
-    return Section("How it was done", "What was compared with what?", (Items(items),))
+    return Section("How it was done", "What was compared with what?", (Items((*items, *left_out)),))
 
 
 def _number(value: float | None) -> str:

@@ -13,6 +13,10 @@ Direction = Literal["lower", "higher", "none"]
 """Which way is better; "none" for numbers that describe and do not judge."""
 
 SLACK = 1e-9
+NEAR = 1.1
+"""A distance of up to this many yardsticks is about as good as the yardstick."""
+BLIND = 0.9
+"""A yardstick this far from the best value towards the worst leaves no room to tell good from bad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,45 @@ class Score:
                 raise ValueError(f"{self.name}: a number or a reason, not both and not neither")
             if number is not None and not self._holds(number):
                 raise ValueError(f"{self.name}: {number!r} is outside its range")
+
+    @property
+    def blind(self) -> bool:
+        """Whether two halves of the real table themselves score next to the worst value: then nothing can be told."""
+        worst = self._worst
+        if self.direction == "none" or self.yardstick is None or self.best is None or worst is None:
+            return False
+        return (self.yardstick - self.best) / (worst - self.best) >= BLIND
+
+    @property
+    def _worst(self) -> float | None:
+        """The far end of a distance; 0 for agreements, where nothing in common is the worst that is not contrary."""
+        return self.highest if self.direction == "lower" else 0.0
+
+    @property
+    def reading(self) -> str:
+        """The score in words, against its yardstick.
+
+        >>> Scale("x", "x").score(0.3, 0.1).reading, Scale("x", "x").score(0.05, 0.1).reading
+        ('3 × the yardstick', 'as good as fresh real rows')
+        >>> Scale("x", "x").score(1.0, 0.98).reading
+        'cannot tell: two halves of the real table score 0.98 themselves, and 1 is the worst'
+        """
+        if self.value is None:
+            return f"not computed: {self.why_not}"
+        if self.direction == "none":
+            return "describes, does not judge"
+        if self.yardstick is None:
+            return f"no yardstick: {self.why_no_yardstick}"
+        if self.blind:
+            halves = f"two halves of the real table score {self.yardstick:,.3g} themselves"
+            return f"cannot tell: {halves}, and {self._worst:,g} is the worst"
+        better = self.value <= self.yardstick if self.direction == "lower" else self.value >= self.yardstick
+        if better or math.isclose(self.value, self.yardstick):
+            return "as good as fresh real rows"
+        if self.direction == "lower" and self.yardstick > 0:
+            times = self.value / self.yardstick
+            return "about as good as fresh real rows" if times <= NEAR else f"{times:.3g} × the yardstick"
+        return f"{abs(self.value - self.yardstick):.3g} short of the yardstick"
 
     def _holds(self, number: float) -> bool:
         above = self.lowest is None or number >= self.lowest - SLACK * max(1.0, abs(self.lowest))

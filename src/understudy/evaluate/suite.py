@@ -9,9 +9,10 @@ from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
 from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows
-from understudy.evaluate.data.settle import settled_codec
+from understudy.evaluate.data.settle import judging_codec, settled_codec
+from understudy.evaluate.data.unread import unread_columns
 from understudy.evaluate.evaluation import Evaluation
-from understudy.evaluate.metric import Metric, refused
+from understudy.evaluate.metric import Metric, lacking, refused
 from understudy.evaluate.registry import metric as metric_of
 from understudy.evaluate.registry import names
 from understudy.evaluate.score import Result
@@ -45,7 +46,7 @@ def evaluate(
         synthetic: a release, its folder, a synthetic table, or a list of tables (copies). A release may also be given
             first and the real table second.
         schema: what both may contain; a release brings its own.
-        metrics: names or metrics with options; all of them when not given.
+        metrics: names or metrics with options; when not given, all that the table has the columns for.
         options: options by metric name, for example {"pmse": {"null": "bootstrap"}}.
         formula: the model that `regression` and `ci_overlap` fit, for example "income ~ age + sex".
         seed: same seed, same numbers.
@@ -60,19 +61,28 @@ def evaluate(
         raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
     known = _known_schema(given, schema)
     chosen = chosen_metrics(metrics, options or {}, formula)
+    left_out = _left_out(chosen, known, options or {}) if metrics is None else {}
+    chosen = [metric for metric in chosen if metric.name not in left_out]
     check_metrics(chosen, known)
     progress.stage("prepare", 0.0)
     pair, method = _read(real, given, known, seed, progress)
     results, seconds = _all_compared(chosen, pair, progress)
     columns = tuple(column.name for column in known.modelled)
     sizes = tuple(copy.count for copy in pair.copies)
-    return Evaluation(known.title, method, pair.promise, pair.real.count, sizes, columns, seed, results, seconds)
+    facts = (known.title, method, pair.promise, pair.real.count, sizes, columns, seed, results)
+    return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds)
 
 
 def _placed(first: object, second: object) -> tuple[object, object]:
     """The real table and the stand-in; a release is always the stand-in."""
     one, other = _loaded(first), _loaded(second)
     return (second, one) if isinstance(one, Release) and not isinstance(other, Release) else (first, other)
+
+
+def _left_out(chosen: Sequence[Metric], schema: Schema, options: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+    """Metrics that nobody asked for, by name or by an option, and that lack something here, with the reason."""
+    reasons = {metric.name: lacking(metric, schema) for metric in chosen if metric.name not in options}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def check_metrics(chosen: Sequence[Metric], schema: Schema) -> None:
@@ -158,7 +168,8 @@ def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: 
     table = open_for_comparison(real, schema)
     if isinstance(synthetic, Release):
         copies = [open_for_comparison(copy, schema) for copy in synthetic.tables]
-        promise, method, codec = synthetic.statement.promise, synthetic.statement.method, synthetic.codec
+        promise, method = synthetic.statement.promise, synthetic.statement.method
+        codec = judging_codec(synthetic.codec)
         mode = synthetic.config.copies_mode
     else:
         given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]

@@ -56,6 +56,7 @@ def card_facts(release: Release, data: Path) -> CardFacts:
             charges=tuple(charge_rows(statement)),
             not_protected=statement.not_protected,
             left_out=statement.left_out,
+            odd=tuple(one.text for one in statement.odd),
         ),
         measured=tuple(_measured(answer, first) for answer in first.transcript),
         together=_together(first),

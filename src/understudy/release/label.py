@@ -9,6 +9,7 @@ from understudy.marginals.answer import Law
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.release import wording
 from understudy.release.statement import Charge, LedgerFacts, Statement
+from understudy.release.unread import Odd
 from understudy.release.wording import escape_markdown
 from understudy.schema import Unit
 
@@ -21,46 +22,50 @@ Document = Mapping[str, object]
 def statement_document(statement: Statement) -> dict[str, object]:
     """The statement as JSON values; `read_statement` gives the same statement back."""
     unit = statement.unit
-    return {
-        "format": FORMAT,
-        "promise": statement.promise,
-        "refused": statement.refused,
-        "run": statement.run,
-        "date": statement.date,
-        "title": statement.title,
-        "method": statement.method,
-        "variant": statement.variant,
-        "currency": statement.currency,
-        "epsilon": statement.epsilon,
-        "delta": statement.delta,
-        "odds": statement.odds,
-        "schema_sha256": statement.schema_digest,
-        "unit": {"column": unit.column, "rows": unit.rows, "note": unit.note, "text": wording.unit_text(unit)},
-        "neighbours": wording.NEIGHBOURS,
-        "contribution_bound": unit.rows,
-        "budget": {"epsilon": statement.budget.epsilon, "delta": statement.budget.delta},
-        "units": {"epsilon": f"1/{UNIT}", "rho": f"1/{UNIT}", "delta": f"1/{DELTA_UNIT}"},
-        "granted": _cost_document(statement.granted),
-        "spent": _cost_document(statement.spent),
-        "as_planned": statement.as_planned,
-        "charges": [_charge_document(charge) for charge in statement.charges],
-        "ledger": {
-            "dataset": statement.ledger.dataset,
-            "head": statement.ledger.head,
-            "releases": statement.ledger.releases,
-            "epsilon": statement.ledger.epsilon,
-            "delta": statement.ledger.delta,
-            "text": wording.ledger_text(statement.ledger.dataset),
-        },
-        "copies": {
-            "count": statement.copies,
-            "mode": statement.copies_mode,
-            "text": wording.copies_text(statement.copies, statement.copies_mode),
-        },
-        "left_out": list(statement.left_out),
-        "not_protected": list(statement.not_protected),
-        "versions": dict(statement.versions),
-    } | _label_document(statement)
+    return (
+        {
+            "format": FORMAT,
+            "promise": statement.promise,
+            "refused": statement.refused,
+            "run": statement.run,
+            "date": statement.date,
+            "title": statement.title,
+            "method": statement.method,
+            "variant": statement.variant,
+            "currency": statement.currency,
+            "epsilon": statement.epsilon,
+            "delta": statement.delta,
+            "odds": statement.odds,
+            "schema_sha256": statement.schema_digest,
+            "unit": {"column": unit.column, "rows": unit.rows, "note": unit.note, "text": wording.unit_text(unit)},
+            "neighbours": wording.NEIGHBOURS,
+            "contribution_bound": unit.rows,
+            "budget": {"epsilon": statement.budget.epsilon, "delta": statement.budget.delta},
+            "units": {"epsilon": f"1/{UNIT}", "rho": f"1/{UNIT}", "delta": f"1/{DELTA_UNIT}"},
+            "granted": _cost_document(statement.granted),
+            "spent": _cost_document(statement.spent),
+            "as_planned": statement.as_planned,
+            "charges": [_charge_document(charge) for charge in statement.charges],
+            "ledger": {
+                "dataset": statement.ledger.dataset,
+                "head": statement.ledger.head,
+                "releases": statement.ledger.releases,
+                "epsilon": statement.ledger.epsilon,
+                "delta": statement.ledger.delta,
+                "text": wording.ledger_text(statement.ledger.dataset),
+            },
+            "copies": {
+                "count": statement.copies,
+                "mode": statement.copies_mode,
+                "text": wording.copies_text(statement.copies, statement.copies_mode),
+            },
+            "left_out": list(statement.left_out),
+            "not_protected": list(statement.not_protected),
+            "versions": dict(statement.versions),
+        }
+        | _label_document(statement)
+        | _odd_document(statement)
+    )
 
 
 def _label_document(statement: Statement) -> dict[str, object]:
@@ -75,6 +80,30 @@ def _label_document(statement: Statement) -> dict[str, object]:
         "text": wording.label_text(statement.labels, claim),
     }
     return {"label_change": document}
+
+
+def _odd_document(statement: Statement) -> dict[str, object]:
+    """What is said about values that cannot be read; nothing where there is nothing to say."""
+    document: dict[str, object] = {"rows_left_out": wording.DROPPED} if statement.drops_unreadable else {}
+    if statement.odd:
+        document["odd_values"] = [
+            {
+                "column": one.column,
+                "meaning": one.meaning,
+                "share": one.share,
+                "labelled": one.labelled,
+                "text": one.text,
+            }
+            for one in statement.odd
+        ]
+    return document
+
+
+def _read_odd(document: Document) -> Odd:
+    share, meaning = _number(document["share"]), _text(document["meaning"])
+    if not 0.0 <= share <= 1.0 or meaning not in ("unreadable", "missing", "other"):
+        raise ValueError("odd values")
+    return Odd(_text(document["column"]), meaning, share, _truth(document["labelled"]))
 
 
 def read_statement(document: object) -> Statement:
@@ -123,6 +152,8 @@ def _read(document: Document) -> Statement:
         refused=_text(document["refused"]),
         labels=tuple(_text(name) for name in _sequence(_mapping(document.get("label_change", {})).get("columns", []))),
         versions={_text(name): _text(version) for name, version in _mapping(document["versions"]).items()},
+        drops_unreadable="rows_left_out" in document,
+        odd=tuple(_read_odd(_mapping(one)) for one in _sequence(document.get("odd_values", []))),
     )
 
 
@@ -136,6 +167,9 @@ def statement_markdown(statement: Statement) -> str:
     ]
     lines += ["| Fact | Value |", "|---|---|"]
     lines += [f"| {name} | {escape_markdown(text)} |" for name, text in statement.facts()]
+    if statement.odd:
+        lines += ["", "## Values that could not be read", "", "Estimated from the noisy answers:", ""]
+        lines += [f"- {escape_markdown(one.text)}" for one in statement.odd]
     lines += ["", "## Charges", "", "| Run | Step | Cost | Noise | Scale |", "|---|---|---|---|---|"]
     lines += [f"| {' | '.join(map(escape_markdown, row))} |" for row in charge_rows(statement)]
     if any(charge.rate is not None for charge in statement.charges):

@@ -21,6 +21,7 @@ from understudy.marginals.transcript import Transcript
 from understudy.models.model import Model
 from understudy.models.streaming import draw_chunks
 from understudy.release.folder import check_free
+from understudy.release.unread import given_readable, readable_codes
 from understudy.schema import code_names
 
 __all__ = ["Condition", "Fitted", "Where", "draw_tables", "one_table", "write_rows"]
@@ -43,9 +44,13 @@ class Fitted:
 def draw_tables(
     fitted: Fitted, rows: int, *, seed: int, copy: int = 1, where: Where | None = None
 ) -> Iterator[pa.Table]:
-    """`rows` synthetic rows as a stream of tables; `where` conditions the model exactly, without rejection."""
+    """`rows` synthetic rows as a stream of tables; `where` conditions the model exactly, without rejection.
+
+    Values that cannot be read are drawn only for columns that clearly hold some (see `release/unread.py`).
+    """
     _check(rows, seed)
-    model = fitted.model.condition(_codes(fitted.codec, where)) if where else fitted.model
+    readable = readable_codes(fitted.codec, fitted.transcript, fitted.model)
+    model = given_readable(fitted.model, readable, _codes(fitted.codec, where or {}))
     chunks = draw_chunks(model, rows, _copy_seed(seed, copy))
     return (fitted.codec.decode(chunk.codes, chunk.rng) for chunk in chunks)
 

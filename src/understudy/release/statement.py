@@ -24,6 +24,7 @@ from understudy.marginals.answer import (
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon
 from understudy.release import wording
+from understudy.release.unread import Odd
 from understudy.schema import Schema, Unit
 from understudy.schema.document import schema_to_text
 
@@ -98,6 +99,10 @@ class Statement:
     labels: tuple[str, ...] = ()
     """Private columns of a method that labels public records: then the cost of changing them is stated as well."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    drops_unreadable: bool = False
+    """Whether the schema has rows left out that hold a value that cannot be read."""
+    odd: tuple[Odd, ...] = ()
+    """Columns of which strikingly much could not be read, is missing or lies outside the list, by noisy answers."""
 
     @property
     def spent(self) -> Cost:
@@ -193,6 +198,7 @@ class Statement:
             *((("Change of labels", wording.label_text(self.labels, self.label_claim)),) if self.labels else ()),
             ("Trust model", wording.TRUST),
             ("Contribution bound", f"{self.unit.rows:,} row{'' if self.unit.rows == 1 else 's'} per unit"),
+            *((("Rows left out", wording.DROPPED),) if self.drops_unreadable else ()),
             ("Method", self.method),
             ("Schema (SHA-256)", self.schema_digest),
             ("Granted", f"ε = {self.budget.epsilon:.9g}, δ = {self.budget.delta:.9g}"),

@@ -14,7 +14,13 @@ from typing import TypeVar
 
 from understudy.errors import Problem, ReleaseError, SchemaError, UnderstudyError
 from understudy.models.store import load_model
-from understudy.release.checks.account import check_charges, check_ledger, check_settings, check_statement
+from understudy.release.checks.account import (
+    check_charges,
+    check_ledger,
+    check_odd,
+    check_settings,
+    check_statement,
+)
 from understudy.release.checks.files import check_expected, check_files
 from understudy.release.checks.page import check_page
 from understudy.release.checks.values import check_rows
@@ -22,6 +28,7 @@ from understudy.release.config import RunConfig, read_config
 from understudy.release.folder import MANIFEST
 from understudy.release.measurements import read_measurements
 from understudy.release.release import data_name
+from understudy.release.rows import Fitted
 from understudy.release.statement import Statement
 from understudy.release.store import (
     expected_files,
@@ -99,6 +106,8 @@ def _check_runs(findings: _Findings, folder: Path, schema: Schema, config: RunCo
         model = findings.read(model_name(run), partial(load_model, folder / model_name(run)))
         if codec and model and dict(model.domain.sizes) != dict(codec.domain.sizes):
             findings.problems.append(Problem(model_name(run), "speaks about other codes than the schema."))
+        if run == copy == 1 and codec and model and transcripts:
+            findings.add("statement.json", partial(check_odd, statement, Fitted(codec, transcripts[0], model)))
         if codec:
             path, rows = folder / data_name(copy, config.copies), config.rows[copy - 1]
             findings.problems += check_rows(path, codec, rows, statement.run)

@@ -140,6 +140,28 @@ def copies_text(copies: int, mode: str) -> str:
     )
 
 
+def odd_text(column: str, meaning: str, share: float, *, labelled: bool) -> str:
+    """That strikingly much of a column is unreadable, missing or outside its list.
+
+    >>> odd_text("vote", "missing", 0.998, labelled=True)
+    'vote: about 100 % of its values are missing or could not be read; are its labels spelled as in the file?'
+    """
+    what = {
+        "unreadable": "are empty or could not be read",
+        "missing": "are missing or could not be read",
+        "other": "are not in its list of labels",
+    }[meaning]
+    question = "are its labels spelled as in the file?" if labelled else "is it written in the file as the schema says?"
+    return f"{column}: about {100 * share:.0f} % of its values {what}; {question}"
+
+
+DROPPED = (
+    "Rows with a value that cannot be read, in a column with neither missing nor other, are left out of every count. "
+    "Whether a row is left out depends on that row alone, so the promise holds for it as for any other."
+)
+"""What `unreadable: drop` in a schema means for the release."""
+
+
 def choice_text(rate: Fraction, sensitivity: Fraction | None, *, monotone: bool) -> str:
     """The rate of a choice and what an auditor needs to relate it to its cost.
 

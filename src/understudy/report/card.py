@@ -23,6 +23,8 @@ class PrivacyFacts:
     charges: tuple[tuple[str, ...], ...]
     not_protected: tuple[str, ...]
     left_out: tuple[str, ...]
+    odd: tuple[str, ...] = ()
+    """Columns of which strikingly much could not be read, in sentences."""
 
 
 MISPLACED = "Misplaced at most"
@@ -86,7 +88,7 @@ def build_card(facts: CardFacts) -> Page:
         sections=(
             _promise(facts.privacy),
             _measured(facts),
-            _columns(facts.one_ways),
+            _columns(facts.one_ways, facts.privacy.odd),
             _relative(facts.measured),
             _rows(facts.sample),
             _use(facts.copies),
@@ -145,8 +147,13 @@ def _measured(facts: CardFacts) -> Section:
     return Section("What was measured", "Which relationships can this data show at all?", tuple(blocks))
 
 
-def _columns(one_ways: tuple[OneWay, ...]) -> Section:
+def _columns(one_ways: tuple[OneWay, ...], odd: tuple[str, ...]) -> Section:
     blocks: list[Block] = []
+    if odd:
+        blocks += [
+            Paragraph("Values that could not be read, estimated from the noisy answers:", strong=True),
+            Items(odd),
+        ]
     for one in one_ways:
         caption = f"{one.column} ({one.origin})"
         shown = slice(0, MOST_BARS)

@@ -9,7 +9,16 @@ from understudy.schema.checks.column import column_problems
 from understudy.schema.checks.derived import derived_problems
 from understudy.schema.checks.rule import rule_problems
 from understudy.schema.checks.value import count_problems, text_problems
-from understudy.schema.column import Category, Column, Derived, Integer, LinearSum, Named, code_names
+from understudy.schema.column import (
+    UNREADABLE_RULES,
+    Category,
+    Column,
+    Derived,
+    Integer,
+    LinearSum,
+    Named,
+    code_names,
+)
 from understudy.schema.place import place, shown, suggest
 from understudy.schema.unit import Unit
 
@@ -26,6 +35,9 @@ def problems_of(schema: "Schema") -> list[Problem]:
     declared: object = schema.columns
     columns: tuple[object, ...] = declared if isinstance(declared, tuple) else ()
     found = [*text_problems(schema.title, "title"), *text_problems(schema.note, "note")]
+    if schema.unreadable not in UNREADABLE_RULES:
+        known_rules = suggest(str(schema.unreadable), UNREADABLE_RULES)
+        found.append(Problem("unreadable", f"{shown(schema.unreadable)} is not known.", known_rules))
     if not columns:
         found.append(Problem("columns", "must list at least one column.", "Declare what the table holds."))
     elif all(isinstance(column, Derived) for column in columns):

@@ -1,6 +1,7 @@
 """Column kinds: what a column may hold, stated by a person and never read from the rows.
 
-Every kind carries `missing` (may the value be absent? then absence is a code of its own in every table), `storage`
+Every kind carries `missing` (may the value be absent? then absence is a code of its own in every table; otherwise there
+is a code for what cannot be read, unless the schema says to drop such rows), `storage`
 (the Arrow type written out, "" for the kind's default) and `note` (where the bound or list comes from).
 The rules these values must obey are checked in `check.py`, all at once.
 """
@@ -14,6 +15,7 @@ __all__ = [
     "BIN_RULES",
     "RARE_RULES",
     "STORAGE",
+    "UNREADABLE_RULES",
     "Bins",
     "Boolean",
     "Category",
@@ -104,6 +106,9 @@ BIN_RULES = ("mass", "quantiles", "privtree")
 RARE_RULES = ("keep", "private")
 """What may become of the rare labels of a category."""
 
+UNREADABLE_RULES = ("keep", "drop")
+"""What may become of values that cannot be read, where a column has neither missing nor other."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
@@ -119,9 +124,10 @@ class Named:
 class Category(Named):
     """A closed list of labels (always text; `storage: int64` writes them out as integers).
 
-    `other` names the code for values outside the list; without it they count as missing. `groups` maps labels to a
-    coarser level (city → state); `within` names the column that must then hold the group. `rare: private` gives all
-    labels of low noisy count one code (paid for), from which they are drawn by their noisy counts when rows are made.
+    `other` names the code for values outside the list; without it they count as missing or as unreadable. `groups` maps
+    labels to a coarser level (city → state); `within` names the column that must then hold the group. `rare: private`
+    gives all labels of low noisy count one code (paid for), from which they are drawn by their noisy counts when rows
+    are made.
     """
 
     kind: ClassVar[str] = "category"

@@ -22,7 +22,7 @@ from understudy.schema.unit import Unit
 __all__ = ["read_schema", "schema_from_text", "schema_to_text", "write_schema"]
 
 FORMAT = 1
-_KEYS = ("understudy", "title", "note", "unit", "columns", "rules")
+_KEYS = ("understudy", "title", "note", "unit", "unreadable", "columns", "rules")
 
 
 def read_schema(path: Path) -> Schema:
@@ -61,6 +61,7 @@ def schema_from_text(text: str, where: str) -> Schema:
     title = reader.blank_or_text(fields["title"], "title") if "title" in fields else ""
     note = reader.blank_or_text(fields["note"], "note") if "note" in fields else ""
     unit = _unit(reader, fields["unit"]) if "unit" in fields else None
+    unreadable = reader.text(fields["unreadable"], "unreadable") if "unreadable" in fields else "keep"
     columns, kinds = _columns(reader, fields.get("columns"))
     rules = _rules(reader, fields["rules"], kinds) if "rules" in fields else []
     if reader.problems or unit is None:
@@ -69,7 +70,8 @@ def schema_from_text(text: str, where: str) -> Schema:
         more += [] if unit is None else unit_problems(unit, names)
         raise SchemaError([*reader.problems, *map(reader.located, more)])
     try:
-        return Schema(tuple(columns), unit, tuple(rules), title=title or "", note=note or "")
+        said = {"title": title or "", "note": note or "", "unreadable": unreadable or ""}
+        return Schema(tuple(columns), unit, tuple(rules), **said)
     except SchemaError as error:
         raise SchemaError([reader.located(problem) for problem in error.problems]) from error
 

@@ -25,6 +25,9 @@ class Schema:
     rules: tuple[Impossible, ...] = ()
     title: str = ""
     note: str = ""
+    unreadable: str = "keep"
+    """What becomes of values that cannot be read in columns with neither missing nor other: `keep` gives them a code of
+    their own, `drop` leaves out the rows that hold one."""
 
     def __post_init__(self) -> None:
         from understudy.schema.check import problems_of  # `check` needs the types above

@@ -33,6 +33,7 @@ from understudy.release.release import Release
 from understudy.release.rows import Fitted
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
 from understudy.release.store import save_release
+from understudy.release.unread import odd_values
 from understudy.release.wording import TEST_DOUBLE
 from understudy.schema import Schema
 from understudy.synthesizer.account import Account, Charged, Place
@@ -232,6 +233,7 @@ def _release(
         charges += charges_of(run, curator.charges, curator.transcript.answers)
         told.stage("measure", run / copies.runs)
     statement = _stated(design, copies, charges, charged, tables=tables, environment=environment)
+    statement = replace(statement, odd=odd_values(fits[0].codec, fits[0].transcript, fits[0].model))
     rows, rows_from = _rows(fits, copies)
     config = RunConfig(
         method=design.method.name,
@@ -289,6 +291,7 @@ def _stated(
         labels=design.plan.labels,
         refused="; ".join(filter(None, ["" if environment.randomizer.private else TEST_DOUBLE, design.plan.refused])),
         versions=installed_versions(),
+        drops_unreadable=design.schema.unreadable == "drop",
     )
     if statement.claim is not None and statement.claim[0] > design.budget.epsilon:
         raise AssertionError("the run did not keep to its plan, so its claim would exceed the budget")

@@ -1,6 +1,7 @@
 """Tiny schemas and tables for contracts: every column kind once, hostile names, a unit with several rows."""
 
 import datetime as dt
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ from understudy.codec.table_codec import TableCodec
 from understudy.schema import (
     Boolean,
     Category,
+    Column,
     Cut,
     Date,
     Datetime,
@@ -26,6 +28,7 @@ from understudy.schema import (
 )
 
 __all__ = [
+    "closed_kinds",
     "every_kind",
     "hostile_names",
     "open_labels",
@@ -100,6 +103,18 @@ def open_labels() -> Schema:
     """A closed column beside one whose labels must be discovered."""
     return Schema(
         columns=(Category(name="sex", labels=("F", "M")), OpenCategory(name="job", most_labels=20)), unit=Unit()
+    )
+
+
+def closed_kinds() -> Schema:
+    """The same kinds with neither missing nor other: what cannot be read is a code of its own, or its row goes."""
+    columns = every_kind().columns
+    return Schema(columns=tuple(map(_closed, columns)), unit=Unit())
+
+
+def _closed(column: Column) -> Column:
+    return (
+        replace(column, missing=False, other=None) if isinstance(column, Category) else replace(column, missing=False)
     )
 
 

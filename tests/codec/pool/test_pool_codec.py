@@ -47,8 +47,12 @@ def test_rows_of_the_common_code_are_drawn_by_the_shares() -> None:
 def test_everything_may_be_rare_and_labels_may_be_numbers() -> None:
     column = Category(name="code", labels=("7", "8"), storage="int64", missing=False, rare="private")
     codec = TableCodec.of(schema_of(column), pools={"code": (("7", 1.0), ("8", 1.0))})
-    assert codec.domain.sizes["code"] == 1
-    assert codec.encode("code", pa.array([7, 8, 9])).tolist() == [0, 0, 0]
+    assert codec.domain.sizes["code"] == 2
+    assert codec.encode("code", pa.array([7, 8, 9, None])).tolist() == [0, 0, 1, 1]
+    assert [codec.describe("code", code) for code in (0, 1)] == ["one of 2 rare labels", "unreadable"]
+    dropped = TableCodec.of(codec.schema, pools=codec.pools, unreadable=False)
+    assert dropped.encode("code", pa.array([7, 8, 9, None])).tolist() == [0, 0, 1, 1]
+    assert dropped.domain.sizes["code"] == 1  # so that 1 is no code
     assert set(codec.decode({"code": np.zeros(50, np.uint8)}, RNG).column("code").to_pylist()) == {7, 8}
 
 

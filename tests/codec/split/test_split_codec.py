@@ -89,7 +89,7 @@ def test_every_possible_pair_gives_values_that_are_coded_as_that_pair(column):
 def test_possible_pairs_are_those_of_some_value(column):
     codec = codec_of(column)
     values = [*range(column.lower, column.upper + 1, column.step), *column.special]
-    found = set(pairs(codec, column.name, pa.array(values + [None] * column.missing)))
+    found = set(pairs(codec, column.name, pa.array([*values, None])))
     shape = codec.domain.shape(codec.domain.everything())
     assert found == {tuple(pair) for pair in np.argwhere(~codec.forbidden[0].mask.reshape(shape)).tolist()}
 
@@ -128,9 +128,16 @@ def test_rules_and_derived_columns_speak_of_the_whole_column():
 def test_bins_chosen_later():
     column = Integer(name="n", lower=0, upper=99, bins=PrivateBins(3), split=(10,), missing=False)
     codec = codec_of(column, edges={"n": [0, 5, 40]})
-    assert dict(codec.domain.sizes) == {"n.size": 3, "n.kind": 2}
-    assert codec.forbidden == ()  # every bin holds both kinds
-    assert pairs(codec, "n", pa.array([0, 4, 39, 40, 99])) == [(0, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+    assert dict(codec.domain.sizes) == {"n.size": 4, "n.kind": 3}
+    numbers = pa.array([0, 4, 39, 40, 99])
+    assert pairs(codec, "n", numbers) == [(0, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+    assert pairs(codec, "n", pa.array(["12", "€ 12.00", "", None])) == [(1, 1), (3, 2), (3, 2), (3, 2)]
+    mask = codec.forbidden[0].mask.reshape(4, 3)  # every bin holds both kinds; what is no number has one of its own
+    assert mask.tolist() == [[False, False, True]] * 3 + [[True, True, False]]
+    dropped = TableCodec.of(codec.schema, edges={"n": [0, 5, 40]}, unreadable=False)
+    assert dropped.forbidden == ()
+    assert pairs(dropped, "n", numbers) == [(0, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+    assert pairs(dropped, "n", pa.array(["12", "€ 12.00", None])) == [(1, 1), (3, 2), (3, 2)]  # no codes at all
 
 
 def test_too_many_pairs_are_refused():

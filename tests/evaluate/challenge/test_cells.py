@@ -4,12 +4,13 @@ import numpy as np
 
 from tests.evaluate.examples import mixed, mixed_frame, rows_of
 from understudy.evaluate.challenge.cells import (
+    CodeView,
     NumberView,
     bucket_codes,
-    cell_codes,
     challenge_columns,
+    column_view,
     densities,
-    number_view,
+    paired_cells,
 )
 
 
@@ -26,16 +27,16 @@ def test_one_value_is_one_bucket() -> None:
 def test_columns_and_views() -> None:
     rows = rows_of(mixed_frame(100), mixed())
     assert challenge_columns(rows) == mixed().names
-    assert number_view(rows, "sex") is None
-    view = number_view(rows, "age")
-    assert view is not None
+    assert isinstance(column_view(rows, "sex"), CodeView)
+    view = column_view(rows, "age")
+    assert isinstance(view, NumberView)
     assert (view.lower, view.upper) == (18.0, 67.0)
     assert ((view.states >= 0) == np.isnan(rows.numbers["age"])).all()
 
 
 def test_densities_are_shares_over_the_same_cells() -> None:
     parts = [rows_of(mixed_frame(100, seed), mixed()) for seed in (1, 2)]
-    cache = {name: [cell_codes(part, name) for part in parts] for name in ("age", "income", "seen")}
-    first, second = densities(parts, ("age", "income", "seen"), cache)
+    cells = {name: paired_cells(parts[0], parts[1], name) for name in ("age", "income", "seen")}
+    first, second = densities(("age", "income", "seen"), cells)
     assert first.shape == second.shape
     assert first.sum() == second.sum() == 1.0

@@ -32,7 +32,7 @@ def test_counts_equal_those_by_hand(monkeypatch: pytest.MonkeyPatch, dense: int,
     found = list(counted(parts, cliques))
     assert [one.clique for one in found] == cliques
     for one in found:
-        shape = tuple(SIZES[name] for name in one.clique)
+        shape = parts[0].domain.shape(one.clique)
         for frame, counts in zip(frames, one.counts, strict=True):
             whole = np.zeros(np.prod(shape), np.int64)
             whole[np.arange(len(whole)) if one.cells is None else one.cells] = counts

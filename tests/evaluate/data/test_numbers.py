@@ -1,4 +1,4 @@
-"""Numbers are read as the codec reads them, whatever they are stored as."""
+"""Numbers are read as the codec reads them and as the file has them, whatever they are stored as."""
 
 import datetime as dt
 
@@ -23,18 +23,23 @@ AGE = Integer(name="age", lower=0, upper=99, special=(999,))
     ],
 )
 def test_every_storage_reads_the_same(array: pa.Array) -> None:
-    np.testing.assert_array_equal(read_numbers(AGE, array), [5.0, 99.0, np.nan, np.nan, 0.0])
+    numbers, raw = read_numbers(AGE, array)
+    np.testing.assert_array_equal(numbers, [5.0, 99.0, np.nan, np.nan, 0.0])
+    np.testing.assert_array_equal(raw, [5.0, 120.0, 999.0, np.nan, -3.0])
 
 
 def test_nonsense_is_no_number() -> None:
-    np.testing.assert_array_equal(read_numbers(AGE, pa.array(["x", "7", ""])), [np.nan, 7.0, np.nan])
+    for numbers in read_numbers(AGE, pa.array(["x", "7", ""])):
+        np.testing.assert_array_equal(numbers, [np.nan, 7.0, np.nan])
     assert np.isnan(read_numbers(AGE, pa.nulls(3))).all()
-    assert len(read_numbers(AGE, pa.array([], pa.int64()))) == 0
+    assert len(read_numbers(AGE, pa.array([], pa.int64()))[0]) == 0
 
 
 def test_dates_are_days_and_floats_stay() -> None:
     column = Date(name="d", lower=dt.date(2020, 1, 1), upper=dt.date(2020, 12, 31))
-    days = read_numbers(column, pa.array([dt.date(2020, 1, 2), None]))
+    days, _ = read_numbers(column, pa.array([dt.date(2020, 1, 2), None]))
     assert days[0] == (dt.date(2020, 1, 2) - dt.date(1970, 1, 1)).days
     weights = Float(name="w", lower=0.0, upper=1.0, special=(-1.0,))
-    np.testing.assert_array_equal(read_numbers(weights, pa.array([0.25, -1.0, 7.0])), [0.25, np.nan, 1.0])
+    numbers, raw = read_numbers(weights, pa.array([0.25, -1.0, 7.0]))
+    np.testing.assert_array_equal(numbers, [0.25, np.nan, 1.0])
+    np.testing.assert_array_equal(raw, [0.25, -1.0, 7.0])

@@ -25,11 +25,12 @@ def test_most_frequent_labels_and_quantiles() -> None:
     assert codec.labels == {"job": ("a", "b")}
     assert codec.edges["age"][0] == 0
     assert codec.edges["age"][-1] == 101
-    assert codec.domain.sizes["age"] == 5
-    assert codec.domain.sizes["pay"] == 3
+    assert codec.layout("age").regular == 4
+    assert codec.layout("pay").regular == 2
+    assert codec.describe("age", codec.domain.sizes["age"] - 1) == "unreadable"
 
 
 def test_nothing_known_is_one_bin() -> None:
     frame = pd.DataFrame({"job": [None], "age": [None], "pay": [np.nan]})
     codec = settled_codec(open_for_comparison(frame, SCHEMA), SCHEMA)
-    assert codec.domain.sizes["age"] == 2
+    assert codec.layout("age").regular == 1

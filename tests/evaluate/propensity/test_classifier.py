@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tests.evaluate.examples import mixed, mixed_frame, rows_of, shuffled
+from understudy.evaluate.data.pair import Pair
 from understudy.evaluate.propensity import classifier as room
-from understudy.evaluate.propensity.classifier import Logistic, Trees, labels, out_of_sample
+from understudy.evaluate.propensity.classifier import Logistic, Trees, common_complexity, labels, out_of_sample
 from understudy.evaluate.score import Unavailable
 
 FRAME = mixed_frame(400)
@@ -16,7 +17,7 @@ TARGET = labels(REAL, OTHER)
 def _classifiers() -> list[Logistic | Trees]:
     logistic = Logistic.of(REAL, OTHER, "interactions")
     assert isinstance(logistic, Logistic)
-    return [logistic, Trees.of(REAL, OTHER, 0.001, np.random.default_rng(1))]
+    return [logistic, Trees.of(REAL, OTHER, 0.001)]
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -52,4 +53,5 @@ def test_too_many_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_complexity_is_chosen_when_not_given() -> None:
-    assert Trees.of(REAL, OTHER, None, np.random.default_rng(1)).complexity >= 0
+    assert common_complexity(Pair(REAL.codec, REAL, (OTHER,), 1), None) >= 0
+    assert common_complexity(Pair(REAL.codec, REAL, (OTHER,), 1), 0.25) == 0.25

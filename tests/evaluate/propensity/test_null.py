@@ -51,7 +51,7 @@ def test_observed_counts_parameters_and_splits() -> None:
     )  # fmt: skip
     assert (parameters, splits) == (5, True)
     assert 0 < value < 0.25
-    unsplit = observed(Trees.of(first, second, 1.0, rng), target, "in_sample", rng)  # type: ignore[arg-type]
+    unsplit = observed(Trees.of(first, second, 1.0), target, "in_sample", rng)  # type: ignore[arg-type]
     assert unsplit[0] == pytest.approx(0)
     assert unsplit[2] is False
 
@@ -91,7 +91,7 @@ def _simulated(null: str, *, scheme: str = "in_sample", kind: str = "logistic", 
 
 
 def _classifier(kind: str, first: object, second: object, rng: np.random.Generator) -> Classifier:
-    found = Logistic.of(first, second) if kind == "logistic" else Trees.of(first, second, 0.0, rng)  # type: ignore[arg-type]
+    found = Logistic.of(first, second) if kind == "logistic" else Trees.of(first, second, 0.0)  # type: ignore[arg-type]
     assert not isinstance(found, Unavailable)
     return found
 

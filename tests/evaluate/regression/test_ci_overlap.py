@@ -27,3 +27,14 @@ def test_profile_intervals() -> None:
     assert found.value == pytest.approx(wald.value, abs=0.05)
     assert found.value != wald.value
     assert "profile intervals" in found.notes[0]
+
+
+def test_profile_intervals_of_several_copies_are_refused_by_their_name() -> None:
+    metric = IntervalOverlap(formula="voted ~ sex", family="firth", interval="profile")
+    found = metric.compare(pair_of(FRAME, mixed_frame(300, seed=8), mixed_frame(300, seed=9)), context())
+    assert all(score.value is None and "cannot be pooled" in score.why_not for score in found.scores)
+    assert not any("profile" in note for note in found.notes)
+    wald = IntervalOverlap(formula="voted ~ sex", family="firth")
+    pooled = wald.compare(pair_of(FRAME, mixed_frame(300, seed=8), mixed_frame(300, seed=9)), context())
+    assert pooled.value is not None
+    assert "wald intervals" in pooled.notes[0]

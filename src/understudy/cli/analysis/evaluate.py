@@ -98,11 +98,25 @@ def metric_options(settings: list[str] | None) -> dict[str, dict[str, object]]:
     return found
 
 
+def _remarks(evaluation: "Evaluation") -> list[str]:
+    """What the table of scores does not say by itself."""
+    found = []
+    for result in evaluation.results:
+        if result.headline.value is not None and result.headline.blind:
+            found.append(f"{result.metric}: {result.headline.name} {result.headline.reading}.")
+    for name, reason in evaluation.left_out.items():
+        found.append(f"Left out: {name} ({reason}). Ask for it with --metric {name}.")
+    return found
+
+
 def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, verbose: bool) -> None:
     """Every score beside its yardstick."""
     from understudy.evaluate.evaluation import NOTICE
 
     place.line(NOTICE)
+    for one in evaluation.unread:
+        for sentence in one.sentences():
+            place.line(sentence)
     rows = []
     for result in evaluation.results:
         for score in result.scores:
@@ -110,6 +124,8 @@ def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, ver
             line = "none" if score.yardstick is None else f"{score.yardstick:.6g}"
             rows.append([result.metric, score.name, value, line, score.direction])
     place.table(["metric", "score", ">value", ">yardstick", "better"], rows)
+    for line in _remarks(evaluation):
+        place.line(line)
     if verbose:
         times = [[name, f"{seconds:.1f}"] for name, seconds in evaluation.seconds.items()]
         place.table(["metric", ">seconds"], times)

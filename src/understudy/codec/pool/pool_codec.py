@@ -2,16 +2,17 @@
 
 Which labels are rare was found out from noisy counts that were paid for (`mechanisms/preparation/rare.py`); with each
 goes a share, and a row of the common code is written as one of them, drawn by the shares. Kept labels come first, in
-their order, then the common code, then other and missing as ever.
+their order, then the common code, then other, missing and unreadable as ever.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.codec.column_codec import CodeArray, Layout
+from understudy.codec.column_codec import CodeArray
 from understudy.codec.label_codec import LabelCodec
 from understudy.errors import UsageError
 
@@ -32,14 +33,16 @@ class PoolCodec:
         self._members = np.array([code for code, label in enumerate(full.labels) if label in rare], dtype=np.int64)
         shares = np.array([rare[full.labels[code]] for code in self._members], dtype=np.float64)
         self._steps = np.cumsum(shares / shares.sum())
-        self.layout = Layout(len(kept) + 1, other=full.layout.other, missing=full.layout.missing)
+        self.layout = replace(full.layout, regular=len(kept) + 1)
         self.pooled_code = len(kept)
         beyond = range(full.layout.regular, full.layout.size)
         # From a code of this column to one of all labels (any member for the common code), and back.
         self._wide = np.array([*kept, self._members[0], *beyond], dtype=np.int64)
-        self._places = np.full(full.layout.size, self.pooled_code, dtype=self.layout.dtype)
+        self._places = np.full(full.layout.size + 1, self.pooled_code, dtype=self.layout.dtype)
         self._places[self._wide] = np.arange(self.layout.size)
         self._places[self._members] = self.pooled_code
+        if full.layout.leaves_out:
+            self._places[full.layout.size] = self.layout.size  # no code is no code here either
 
     def encode(self, array: pa.Array) -> CodeArray:
         """The code of each value."""

@@ -2,9 +2,10 @@
 
 People round amounts: 1,500 is far more common than 1,497. A bin alone forgets that, a code per value costs too much
 noise; size and kind together keep it. The kind of a value is the first of the column's divisors that it is a multiple
-of, or none of them; special and missing values share one further code. Both parts are read from the same cell, and a
-record whose kind its bin does not hold (a value off the column's step) gets the first kind that the bin does hold, so
-that every coded pair stands for a value. The pairs that stand for none are forbidden cells: no model gives them mass.
+of, or none of them; special, missing and unreadable values share one further code. Both parts are read from the same
+cell, and a record whose kind its bin does not hold (a value off the column's step) gets the first kind that the bin
+does hold, so that every coded pair stands for a value. The pairs that stand for none are forbidden cells: no model
+gives them mass.
 """
 
 from functools import cached_property
@@ -68,21 +69,22 @@ class KindCodec:
         self._size = size
         self._divisors = divisors
         self._possible = possible
-        missing = size.layout.missing
-        self.layout = Layout(len(divisors) + 1, 1 if size.special and not missing else 0, missing=missing)
+        self.layout = _kind_layout(len(divisors) + 1, size.layout)
 
     def encode(self, array: pa.Array) -> CodeArray:
         """The code of each value's kind, one that its size can have."""
         array = plain(array)
         sizes = self._size.encode(array).astype(np.int64)
-        layout = Layout(self.layout.regular, missing=False)
+        layout = Layout(self.layout.regular - 1, other=True, missing=False)  # what is no number is settled by its size
         if pa.types.is_null(array.type):
             kinds = np.zeros(len(array), dtype=np.int64)
         elif pa.types.is_dictionary(array.type) or self._size.reads_by_text(array.type):
             kinds = through_dictionary(array, self._kinds, layout).astype(np.int64)
         else:
             kinds = self._kinds(array).astype(np.int64)
-        return agreed(self._possible, sizes, kinds).astype(self.layout.dtype)
+        coded = sizes < self._size.layout.size
+        found = agreed(self._possible, np.where(coded, sizes, 0), kinds)
+        return np.where(coded, found, self.layout.size).astype(self.layout.dtype)
 
     def _kinds(self, array: pa.Array) -> CodeArray:
         axis = self._size.axis
@@ -90,7 +92,7 @@ class KindCodec:
         return kinds_of(values, self._divisors).astype(self.layout.dtype)
 
     def describe(self, code: int) -> str:
-        """The kind in words: "multiple of 100", "multiple of none", or "no number" for special and missing values."""
+        """The kind in words: "multiple of 100", "multiple of none", or "no number" for all other values."""
         if code < len(self._divisors):
             return f"multiple of {self._divisors[code]}"
         return _NO_MULTIPLE if code == len(self._divisors) else _NO_NUMBER
@@ -105,6 +107,15 @@ class KindCodec:
             return ""
         (code,) = self.encode(pa.array([text], pa.string())).tolist()
         return f'It holds kinds of numbers: ask for "{self.describe(code)}".'
+
+
+def _kind_layout(kinds: int, size: Layout) -> Layout:
+    """The codes of the kinds, and one more for all values that are no number, if the column can hold any."""
+    if size.missing:
+        return Layout(kinds, missing=True)
+    if size.special:
+        return Layout(kinds, special=1, missing=False)
+    return Layout(kinds, missing=False, unreadable=size.unreadable)
 
 
 def agreed(possible: npt.NDArray[np.bool_], sizes: Ints, kinds: Ints) -> Ints:

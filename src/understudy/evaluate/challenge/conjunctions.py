@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from understudy.evaluate.challenge.cells import NumberView, challenge_columns, number_view
+from understudy.evaluate.challenge.cells import CodeView, NumberView, Rule, challenge_columns, column_view
 from understudy.evaluate.data.rows import Rows
 
 __all__ = ["BASE_ROWS", "CodeSet", "Condition", "Interval", "conjunction_score", "draw_conjunctions", "shares"]
@@ -23,7 +23,7 @@ TOLERATED = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class CodeSet:
-    """The value must be one of these codes (of labels, or of the states in which a number is none)."""
+    """The value must be one of these codes (as the scorer sees them, or of the states in which a number is none)."""
 
     codes: tuple[int, ...]
 
@@ -40,26 +40,25 @@ Condition = Mapping[str, CodeSet | Interval]
 
 
 def draw_conjunctions(
-    rows: Rows, rng: np.random.Generator, *, number: int = BASE_ROWS, chance: float = CHANCE
+    rows: Rows, rng: np.random.Generator, *, number: int = BASE_ROWS, chance: float = CHANCE, rule: Rule = "buckets"
 ) -> tuple[Condition, ...]:
     """Conditions around rows of the original, drawn with replacement; rows drawn twice count once."""
     columns = challenge_columns(rows)
-    views = {name: number_view(rows, name) for name in columns}
+    views = {name: column_view(rows, name, rule) for name in columns}
     bases = sorted(set(rng.integers(0, rows.count, number).tolist()))
     found: list[Condition] = []
     for base in bases:
         chosen = [name for name in columns if rng.random() < chance]
-        found.append({name: _condition(rows, views[name], name, base, rng) for name in chosen})
+        found.append({name: _condition(views[name], base, rng) for name in chosen})
     return tuple(found)
 
 
-def _condition(
-    rows: Rows, view: NumberView | None, name: str, base: int, rng: np.random.Generator
-) -> CodeSet | Interval:
-    if view is None:
-        allowed = {int(rows.codes[name][base])}
+def _condition(view: CodeView | NumberView, base: int, rng: np.random.Generator) -> CodeSet | Interval:
+    """Codes are drawn from all that the specification allows, whether or not a row has them, until one repeats."""
+    if isinstance(view, CodeView):
+        allowed = {view.at(base)}
         while True:
-            drawn = int(rng.integers(0, rows.domain.sizes[name]))
+            drawn = int(rng.integers(0, view.largest + 1))
             if drawn in allowed:
                 return CodeSet(tuple(sorted(allowed)))
             allowed.add(drawn)
@@ -70,29 +69,28 @@ def _condition(
     return Interval(value - radius, value + radius)
 
 
-def shares(rows: Rows, conditions: Sequence[Condition]) -> Floats:
+def shares(rows: Rows, conditions: Sequence[Condition], rule: Rule = "buckets") -> Floats:
     """The share of rows that satisfy each conjunction."""
     columns = challenge_columns(rows)
-    views = {name: number_view(rows, name) for name in columns}
+    views = {name: column_view(rows, name, rule) for name in columns}
     found = []
     for condition in conditions:
         fits: Bools = np.ones(rows.count, np.bool_)
         for name, said in condition.items():
             if name in views:  # conditions on columns that a submission lacks are ignored
-                fits &= _satisfied(rows, views[name], name, said)
+                fits &= _satisfied(views[name], said)
         found.append(float(fits.mean()))
     return np.asarray(found, np.float64)
 
 
-def _satisfied(rows: Rows, view: NumberView | None, name: str, said: CodeSet | Interval) -> Bools:
+def _satisfied(view: CodeView | NumberView, said: CodeSet | Interval) -> Bools:
     if isinstance(said, Interval):
-        assert view is not None
+        assert isinstance(view, NumberView)
         return (view.states < 0) & (view.values >= said.low) & (view.values <= said.high)
-    if view is not None:
+    if isinstance(view, NumberView):
         return np.isin(view.states, said.codes)
-    allowed = np.zeros(rows.domain.sizes[name], np.bool_)
-    allowed[list(said.codes)] = True
-    return allowed[rows.codes[name]]
+    fits: Bools = np.isin(view.levels, said.codes)[view.places]
+    return fits
 
 
 def conjunction_score(original: Floats, submission: Floats) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from understudy.errors import UsageError
-from understudy.evaluate.challenge.cells import challenge_columns
+from understudy.evaluate.challenge.cells import Rule, challenge_columns
 from understudy.evaluate.challenge.conjunctions import BASE_ROWS, CodeSet, Condition, Interval, draw_conjunctions
 from understudy.evaluate.challenge.three_way import TRIPLES, Triple, draw_triples
 from understudy.evaluate.data.rows import Rows
@@ -19,19 +19,22 @@ from understudy.evaluate.data.rows import Rows
 __all__ = ["ChallengeTests", "draw_tests"]
 
 FORMAT = "understudy challenge tests, format 1"
+_RULES: Mapping[str, Rule] = {"match3": "match3", "buckets": "buckets"}
 
 
 @dataclass(frozen=True, slots=True)
 class ChallengeTests:
-    """Triples for score 1 and conjunctions for score 2."""
+    """Triples for score 1 and conjunctions for score 2, and the rule by which the latter's codes are meant."""
 
     triples: tuple[Triple, ...]
     conjunctions: tuple[Condition, ...]
+    rule: Rule = "buckets"
 
     def to_json(self) -> dict[str, object]:
         """Both lists as plain values."""
         return {
             "format": FORMAT,
+            "rule": self.rule,
             "triples": [list(triple) for triple in self.triples],
             "conjunctions": [{name: _said(one) for name, one in condition.items()} for condition in self.conjunctions],
         }
@@ -45,7 +48,8 @@ class ChallengeTests:
             if not isinstance(triples, list) or not isinstance(conjunctions, list) or document["format"] != FORMAT:
                 raise TypeError("lists")
             kept = tuple((str(one), str(two), str(three)) for one, two, three in triples)
-            return cls(kept, tuple({str(key): _meant(said) for key, said in one.items()} for one in conjunctions))
+            meant = tuple({str(key): _meant(said) for key, said in one.items()} for one in conjunctions)
+            return cls(kept, meant, _RULES[str(document.get("rule", "buckets"))])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError("challenge tests", "do not have the expected form.", "Use to_json's output.") from error
 
@@ -65,11 +69,14 @@ class ChallengeTests:
         return cls.from_json(document)
 
 
-def draw_tests(original: Rows, rng: np.random.Generator, *, include_last: bool, chance: float) -> ChallengeTests:
+def draw_tests(
+    original: Rows, rng: np.random.Generator, *, include_last: bool, chance: float, rule: Rule = "buckets"
+) -> ChallengeTests:
     """100 triples and the conjunctions around 300 rows."""
     columns: Sequence[str] = challenge_columns(original)
     triples = draw_triples(columns, rng, number=TRIPLES, include_last=include_last)
-    return ChallengeTests(triples, draw_conjunctions(original, rng, number=BASE_ROWS, chance=chance))
+    conjunctions = draw_conjunctions(original, rng, number=BASE_ROWS, chance=chance, rule=rule)
+    return ChallengeTests(triples, conjunctions, rule)
 
 
 def _said(one: CodeSet | Interval) -> dict[str, object]:

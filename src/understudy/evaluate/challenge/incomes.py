@@ -1,4 +1,10 @@
-"""Score 3 of the challenge ("regression"): Gini index of wages and pay gap between the sexes, city by city."""
+"""Score 3 of the challenge ("regression"): Gini index of wages and pay gap between the sexes, city by city.
+
+Every city of a table is ranked, as the official program does: where nobody's wage is known, or all known wages are 0,
+the Gini index is 1; a sex without a known wage adds nothing to the pay gap. The program applies this to submissions and
+stops at such a city of the original; here both tables follow one rule, so that equal tables score in full. Cities with
+the same pay gap are ranked in the order of their codes (there: in the order of the file).
+"""
 
 import math
 from collections.abc import Mapping
@@ -7,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from understudy.evaluate.challenge.cells import Rule
 from understudy.evaluate.data.rows import Rows
 from understudy.evaluate.score import Outcome, Unavailable
 from understudy.schema.column import NumberColumn
@@ -42,7 +49,7 @@ def income_score(original: Mapping[str, City], submission: Mapping[str, City]) -
     """500,000 · (√(s₁/c) + √(s₂/c)) over the c cities of the original; a city that is missing contributes nothing."""
     number = len(original)
     if number < 2:
-        return Unavailable("fewer than two cities have a known wage, so there is no ranking")
+        return Unavailable("the table has fewer than two cities, so there is no ranking")
     ranks, theirs = _ranks(original), _ranks(submission)
     alike, placed = 0.0, 0.0
     for name, city in original.items():
@@ -57,35 +64,48 @@ def _ranks(cities: Mapping[str, City]) -> dict[str, int]:
     return {name: rank for rank, name in enumerate(ordered)}
 
 
-def cities_of(rows: Rows, names: tuple[str, str, str], sexes: tuple[str, str]) -> dict[str, City]:
-    """Every city with at least one known wage.
+def cities_of(
+    rows: Rows, names: tuple[str, str, str], sexes: tuple[str, str], rule: Rule = "buckets"
+) -> dict[str, City]:
+    """Every city that occurs.
 
     Args:
         rows: the table.
         names: the columns of sex, city and wage.
         sexes: the labels of men and women.
+        rule: match3 takes wages from 999,998 on for "not available", as the program does; otherwise that code alone
+            stands for it, beside what the schema calls missing or special.
     """
     sex, city, wage = names
-    wages = _wages(rows, wage)
-    known = ~np.isnan(wages) & (wages != NOT_AVAILABLE)
+    wages = _wages(rows, wage, rule)
     described = [rows.codec.describe(sex, code) for code in range(rows.domain.sizes[sex])]
+    codes = [[place for place, text in enumerate(described) if text == label] for label in sexes]
+    members = [np.isin(rows.codes[sex], one) for one in codes]
+    order = np.argsort(rows.codes[city], kind="stable")
+    present, starts = np.unique(rows.codes[city][order], return_index=True)
     found: dict[str, City] = {}
-    for code in np.unique(rows.codes[city][known]).tolist():
-        here = known & (rows.codes[city] == code)
-        means = []
-        for label in sexes:
-            codes = [place for place, text in enumerate(described) if text == label]
-            theirs = wages[here & np.isin(rows.codes[sex], codes)]
-            means.append(float(theirs.mean()) if len(theirs) else 0.0)
-        found[rows.codec.describe(city, code)] = City(gini(wages[here]), means[0] - means[1])
+    for code, here in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+        people = here[~np.isnan(wages[here])]
+        means = [_mean(wages[people[member[people]]]) for member in members]
+        found[rows.codec.describe(city, code)] = City(gini(wages[people]), means[0] - means[1])
     return found
 
 
-def _wages(rows: Rows, name: str) -> Floats:
+def _mean(wages: Floats) -> float:
+    return float(wages.mean()) if len(wages) else 0.0
+
+
+def _wages(rows: Rows, name: str, rule: Rule) -> Floats:
+    """The wage of each row as the file has it, NaN where it is not available."""
     if isinstance(rows.codec.schema.column(name), NumberColumn):
-        return rows.numbers[name]
-    table = [_as_number(rows.codec.describe(name, code)) for code in range(rows.domain.sizes[name])]
-    return np.asarray(table, np.float64)[rows.codes[name]]
+        wages = rows.raw(name)
+        if rule == "buckets":
+            wages = np.where(np.isnan(rows.numbers[name]), np.nan, wages)
+    else:
+        table = [_as_number(rows.codec.describe(name, code)) for code in range(rows.domain.sizes[name])]
+        wages = np.asarray(table, np.float64)[rows.codes[name]]
+    absent = wages >= NOT_AVAILABLE if rule == "match3" else wages == NOT_AVAILABLE
+    return np.where(absent, np.nan, wages)
 
 
 def _as_number(text: str) -> float:

@@ -1,9 +1,12 @@
-"""nist: the three scores of the 2018 challenge, each from 0 to 1,000,000, exactly as its public scorer computes them.
+"""nist: the three scores of the 2018 challenge, each from 0 to 1,000,000, computed as its public program does.
 
 clustering: agreement of 100 random 3-way tables. classification: shares of rows that satisfy 300 random conjunctions,
 compared on the log scale. regression: Gini index and pay gap by city, for tables with sex, city and wage. The match
-score is the mean of those that apply. `k_marginal` is the score of the institute's later tools: mean agreement of all
-pairs, times 1,000. What our codec adds: a value outside the schema has become "other" or missing in both tables.
+score is the mean of those that apply. On a table with the 98 columns of Match 3 every column is one of codes from 0 to
+the largest code of the challenge's specification, and numbers are those of the file; on other tables labels are codes
+and numbers fall into 100 buckets, as in Matches 1 and 2 (see `cells`; the option `rule` overrules that). A value that
+the schema cannot read agrees with nothing. `k_marginal` is the score of the institute's later tools: mean agreement of
+all pairs, times 1,000; it counts the cells of the schema (its bins) under either rule.
 """
 
 import itertools
@@ -15,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.errors import UsageError
-from understudy.evaluate.challenge.cells import challenge_columns
+from understudy.evaluate.challenge.cells import Rule, RuleName, challenge_columns, rule_for
 from understudy.evaluate.challenge.conjunctions import CHANCE, CodeSet, Condition, conjunction_score, shares
 from understudy.evaluate.challenge.draws import ChallengeTests, draw_tests
 from understudy.evaluate.challenge.incomes import City, cities_of, income_score
@@ -25,8 +28,12 @@ from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows
 from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, mean_outcome, table_of
 from understudy.marginals.clique import Clique
+from understudy.schema import Schema
 
 __all__ = ["Nist"]
+
+MOST_CODES = 20
+"""Codes of a condition that a report spells out."""
 
 
 def _scale(name: str, meaning: str, highest: float = MOST) -> Scale:
@@ -56,53 +63,79 @@ class Nist:
         default=CHANCE, metadata={"help": "chance that a column enters a conjunction (match 2: 0.33)"}
     )
     include_last: bool = field(default=False, metadata={"help": "also draw the last column, which the scorer forgot"})
+    rule: RuleName = field(
+        default="auto", metadata={"help": "codes of Match 3 or buckets of Matches 1 and 2; auto: by the columns"}
+    )
     tests: ChallengeTests | str | None = field(default=None, metadata={"help": "kept tests, or the file they are in"})
 
     def __post_init__(self) -> None:
         if not 0 < self.chance <= 1:
             raise UsageError("nist: chance", f"must be above 0 and at most 1, got {self.chance!r}.")
 
+    def lacks(self, schema: Schema) -> str:
+        """The columns of the third score that the table does not have: who has none of them asks for nist by name."""
+        known = {column.name for column in schema.modelled}
+        missing = [repr(name) for name in (self.sex, self.city, self.wage) if name not in known]
+        return f"the table has no column {' or '.join(missing)}" if missing else ""
+
+    def check(self, schema: Schema) -> None:
+        """Raises when the rule does not fit the schema."""
+        rule_for(schema, self.rule)
+
     def compare(self, pair: Pair, context: Context) -> Result:
         """All scores, averaged over copies."""
-        kept = self._kept() or self._drawn(pair.real, context)
+        rule = rule_for(pair.schema, self.rule)
+        kept = self._kept(rule) or self._drawn(pair.real, context, rule)
         found = []
         for place, copy in enumerate(pair.copies):
             found.append(self._scored(pair.real, copy, kept))
             context.done((place + 1) / (len(pair.copies) + 1))
         lines = pair.between_halves(
-            lambda one, other: self._scored(one, other, self._drawn(one, context)).outcomes, len(self.scales)
+            lambda one, other: self._scored(one, other, self._drawn(one, context, rule)).outcomes, len(self.scales)
         )
         scores = []
         for place, scale in enumerate(self.scales):
             value = mean_outcome([one.outcomes[place] for one in found])
             scores.append(scale.score(value, lines[place]))
-        return Result(self.name, self.question, tuple(scores), _details(pair, kept, found))
+        return Result(self.name, self.question, tuple(scores), _details(pair, kept, found), (_RULE_NOTES[rule],))
 
-    def _kept(self) -> ChallengeTests | None:
-        return ChallengeTests.load(self.tests) if isinstance(self.tests, str) else self.tests
+    def _kept(self, rule: Rule) -> ChallengeTests | None:
+        kept = ChallengeTests.load(self.tests) if isinstance(self.tests, str) else self.tests
+        if kept is not None and kept.rule != rule:
+            words = f"were drawn under the rule {kept.rule}, and this table is scored by {rule}."
+            raise UsageError("challenge tests", words, f"Set rule={kept.rule}, or draw new ones.")
+        return kept
 
-    def _drawn(self, original: Rows, context: Context) -> ChallengeTests:
-        return draw_tests(original, context.rng("tests"), include_last=self.include_last, chance=self.chance)
+    def _drawn(self, original: Rows, context: Context, rule: Rule) -> ChallengeTests:
+        rng = context.rng("tests")
+        return draw_tests(original, rng, include_last=self.include_last, chance=self.chance, rule=rule)
 
     def _scored(self, original: Rows, submission: Rows, tests: ChallengeTests) -> "_Scored":
-        agreement = triples_agreement(original, submission, tests.triples)
-        real, theirs = shares(original, tests.conjunctions), shares(submission, tests.conjunctions)
-        missing = [name for name in (self.sex, self.city, self.wage) if name not in challenge_columns(original)]
+        rule = tests.rule
+        agreement = triples_agreement(original, submission, tests.triples, rule)
+        real, theirs = shares(original, tests.conjunctions, rule), shares(submission, tests.conjunctions, rule)
         clustering: Outcome = float(MOST * agreement.mean()) if len(agreement) else _few_columns(self.include_last)
         classification: Outcome = conjunction_score(real, theirs)
         if not (real > 0).all():
             classification = Unavailable("a kept test fits no row of this original")
         ours: dict[str, City] = {}
         others: dict[str, City] = {}
+        missing = [name for name in (self.sex, self.city, self.wage) if name not in challenge_columns(original)]
         if missing:
             regression: Outcome = Unavailable(f"the table has no column {missing[0]!r}")
         else:
             names, sexes = (self.sex, self.city, self.wage), (self.male, self.female)
-            ours, others = cities_of(original, names, sexes), cities_of(submission, names, sexes)
+            ours, others = (cities_of(rows, names, sexes, rule) for rows in (original, submission))
             regression = income_score(ours, others)
         three: list[Outcome] = [clustering, classification, regression]
         match = mean_outcome([one for one in three if not isinstance(one, Unavailable)])
         return _Scored([match, *three, _k_marginal(original, submission)], agreement, (real, theirs), (ours, others))
+
+
+_RULE_NOTES: dict[Rule, str] = {
+    "match3": "Columns are codes from 0 to the largest of the challenge's specification, as in Match 3.",
+    "buckets": "Labels are codes and numbers fall into 100 buckets, as in Matches 1 and 2.",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +172,7 @@ def _details(pair: Pair, tests: ChallengeTests, found: list[_Scored]) -> tuple[D
     gaps = np.abs(np.log(np.maximum(theirs, 1e-6)) - np.log(np.maximum(real, 1e-300)))
     order = np.argsort(-gaps, kind="stable").tolist()
     shown: dict[str, list[object]] = {
-        "conditions": [_words(pair, tests.conjunctions[place]) for place in order],
+        "conditions": [_words(pair, tests.conjunctions[place], tests.rule) for place in order],
         "real_share": [float(real[place]) for place in order],
         "synthetic_share": [float(theirs[place]) for place in order],
     }
@@ -166,12 +199,18 @@ def _city_detail(ours: dict[str, City], others: dict[str, City]) -> Detail:
     )
 
 
-def _words(pair: Pair, condition: Condition) -> str:
+def _words(pair: Pair, condition: Condition, rule: Rule) -> str:
     said = []
     for name, one in condition.items():
         if isinstance(one, CodeSet):
-            part = next(part for part in pair.codec.domain.columns if pair.codec.origin(part) == name)
-            said.append(f"{name} in {{{', '.join(pair.codec.describe(part, code) for code in one.codes)}}}")
+            shown = [str(code) if rule == "match3" else _label(pair, name, code) for code in one.codes[:MOST_CODES]]
+            more = f", and {len(one.codes) - MOST_CODES:,} more" if len(one.codes) > MOST_CODES else ""
+            said.append(f"{name} in {{{', '.join(shown)}{more}}}")
         else:
             said.append(f"{name} in [{one.low:g}, {one.high:g}]")
     return " and ".join(said) or "(no condition)"
+
+
+def _label(pair: Pair, name: str, code: int) -> str:
+    part = next(part for part in pair.codec.domain.columns if pair.codec.origin(part) == name)
+    return pair.codec.describe(part, code)

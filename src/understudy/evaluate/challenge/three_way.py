@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from understudy.evaluate.challenge.cells import cell_codes, densities
+from understudy.evaluate.challenge.cells import Rule, densities, paired_cells
 from understudy.evaluate.data.rows import Rows
 
 __all__ = ["MOST", "TRIPLES", "draw_triples", "triple_agreement", "triples_agreement"]
@@ -42,9 +42,8 @@ def triple_agreement(original: Floats, submission: Floats) -> float:
     return 1.0 - float(np.abs(original - submission).sum()) / 2
 
 
-def triples_agreement(original: Rows, submission: Rows, triples: Sequence[Triple]) -> Floats:
+def triples_agreement(original: Rows, submission: Rows, triples: Sequence[Triple], rule: Rule = "buckets") -> Floats:
     """The agreement of every triple; the score is a million times their mean."""
     used = dict.fromkeys(name for triple in triples for name in triple)
-    cache = {name: [cell_codes(original, name), cell_codes(submission, name)] for name in used}
-    found = [triple_agreement(*densities([original, submission], triple, cache)) for triple in triples]
-    return np.asarray(found, np.float64)
+    cells = {name: paired_cells(original, submission, name, rule) for name in used}
+    return np.asarray([triple_agreement(*densities(triple, cells)) for triple in triples], np.float64)

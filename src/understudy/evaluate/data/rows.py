@@ -6,7 +6,7 @@ whole table, so that what a bound cost shows.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,17 +32,26 @@ _ORDER_KEY = 0x5EED
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Codes of every column of codes, and numbers of every number column (NaN where missing or special)."""
+    """Codes of every column of codes, and numbers of every number column (NaN where missing or special).
+
+    `unclamped` holds the numbers of the file itself, special ones and those beyond the bounds included, of the columns
+    in which they differ from `numbers`; `raw` looks them up.
+    """
 
     codec: TableCodec
     count: int
     codes: Mapping[str, CodeArray]
     numbers: Mapping[str, Floats]
+    unclamped: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def domain(self) -> Domain:
         """How many codes each column has."""
         return self.codec.domain
+
+    def raw(self, name: str) -> Floats:
+        """The numbers of a number column as the file has them; NaN where it holds none."""
+        return self.unclamped[name] if name in self.unclamped else self.numbers[name]
 
     def take(self, index: Ints) -> "Rows":
         """These rows, in this order."""
@@ -51,6 +60,7 @@ class Rows:
             count=len(index),
             codes={name: codes[index] for name, codes in self.codes.items()},
             numbers={name: numbers[index] for name, numbers in self.numbers.items()},
+            unclamped={name: numbers[index] for name, numbers in self.unclamped.items()},
         )
 
     @cached_property
@@ -71,26 +81,36 @@ def read_rows(table: PrivateTable, codec: TableCodec) -> Rows:
     axes = [column for column in codec.schema.modelled if isinstance(column, NumberColumn) and column.name in origins]
     codes: dict[str, list[CodeArray]] = {name: [np.empty(0, codec.dtype(name))] for name in names}
     numbers: dict[str, list[Floats]] = {column.name: [np.empty(0)] for column in axes}
+    unclamped: dict[str, list[Floats]] = {column.name: [np.empty(0)] for column in axes}
     count = 0
     for rows, batch in table.batches(origins):
         count += rows
         for name in names:
             codes[name].append(encode_column(codec, name, batch[codec.origin(name)]))
         for column in axes:
-            numbers[column.name].append(read_numbers(column, batch[column.name]))
+            read, raw = read_numbers(column, batch[column.name])
+            numbers[column.name].append(read)
+            unclamped[column.name].append(raw if _differ(read, raw) else read)
+    known = {name: np.concatenate(parts) for name, parts in numbers.items()}
+    beyond = {name: np.concatenate(parts) for name, parts in unclamped.items()}
     whole = Rows(
         codec,
         count,
         {name: np.concatenate(parts) for name, parts in codes.items()},
-        {name: np.concatenate(parts) for name, parts in numbers.items()},
+        known,
+        {name: raw for name, raw in beyond.items() if _differ(known[name], raw)},
     )
     return whole.take(_order(whole))
+
+
+def _differ(numbers: Floats, raw: Floats) -> bool:
+    return not np.array_equal(numbers, raw, equal_nan=True)
 
 
 def _order(rows: Rows) -> Ints:
     """Positions by hash; names go into the key in sorted order, so that the schema's order does not matter."""
     columns: list[npt.NDArray[np.unsignedinteger]] = [rows.codes[name] for name in sorted(rows.codes)]
-    columns += [(rows.numbers[name] + 0.0).view(np.uint64) for name in sorted(rows.numbers)]
+    columns += [(rows.raw(name) + 0.0).view(np.uint64) for name in sorted(rows.numbers)]
     return np.argsort(hash_rows(columns, _ORDER_KEY, rows.count), kind="stable")
 
 
@@ -101,6 +121,11 @@ def stacked(first: Rows, second: Rows) -> Rows:
         count=first.count + second.count,
         codes={name: np.concatenate([first.codes[name], second.codes[name]]) for name in first.codes},
         numbers={name: np.concatenate([first.numbers[name], second.numbers[name]]) for name in first.numbers},
+        unclamped={
+            name: np.concatenate([first.raw(name), second.raw(name)])
+            for name in first.numbers
+            if name in first.unclamped or name in second.unclamped
+        },
     )
 
 

@@ -1,6 +1,7 @@
 """Codes for a schema that leaves labels or bins open, when no release has settled them.
 
-Labels and bins are then taken from the real table. That is no leak here: a comparison is confidential anyway.
+Labels and bins are then taken from the real table. That is no leak here: a comparison is confidential anyway. With or
+without a release, the codec is one for judging: what the schema cannot read has a code of its own.
 """
 
 import numpy as np
@@ -12,7 +13,12 @@ from understudy.evaluate.data.numbers import read_numbers
 from understudy.schema import OpenCategory, PrivateBins, Schema
 from understudy.schema.column import NumberColumn
 
-__all__ = ["settled_codec"]
+__all__ = ["judging_codec", "settled_codec"]
+
+
+def judging_codec(released: TableCodec) -> TableCodec:
+    """The codec by which a release is judged: its labels and bins, and every rare label by itself."""
+    return TableCodec.of(released.schema, released.labels, released.edges, judging=True)
 
 
 def settled_codec(real: PrivateTable, schema: Schema) -> TableCodec:
@@ -23,7 +29,7 @@ def settled_codec(real: PrivateTable, schema: Schema) -> TableCodec:
         for column in schema.modelled
         if isinstance(column, NumberColumn) and isinstance(column.bins, PrivateBins)
     }
-    return TableCodec.of(schema, labels, edges)
+    return TableCodec.of(schema, labels, edges, judging=True)
 
 
 def _labels(real: PrivateTable, column: OpenCategory) -> list[str]:
@@ -37,7 +43,7 @@ def _edges(real: PrivateTable, column: NumberColumn) -> list[int] | list[float]:
     assert isinstance(column.bins, PrivateBins)
     axis = axis_of(column)
     numbers = np.concatenate(
-        [np.empty(0), *(read_numbers(column, batch[column.name]) for _, batch in real.batches([column.name]))]
+        [np.empty(0), *(read_numbers(column, batch[column.name])[0] for _, batch in real.batches([column.name]))]
     )
     known = numbers[~np.isnan(numbers)]
     shares = np.linspace(0, 1, column.bins.count + 1)[1:-1]

@@ -1,9 +1,13 @@
 """Classifiers that tell real rows (0) from synthetic ones (1): logistic regression and classification trees.
 
 Both are prepared once for a stacked table and can then be fitted to any labels and any selection of its rows, which
-is what permutations, bootstrap draws and folds need.
+is what permutations, bootstrap draws and folds need. Trees are pruned at one complexity for all data sets of an
+evaluation: every copy, the two real halves, and what is drawn under a null. It is the one with the least error in
+5-fold cross-validation on the real table and the first copy, unless an option sets it; the draw of the folds follows
+from the seed alone, so that all metrics with trees use the same one.
 """
 
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -12,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from understudy.errors import UsageError
+from understudy.evaluate.data.pair import Pair
 from understudy.evaluate.data.rows import Rows, stacked
 from understudy.evaluate.models.design import Design, design_of
 from understudy.evaluate.models.logistic import fit_logistic
@@ -21,7 +27,20 @@ from understudy.evaluate.models.tree import best_complexity, grow_tree
 from understudy.evaluate.models.tree_features import Features, tree_features
 from understudy.evaluate.score import Unavailable
 
-__all__ = ["MOST_COEFFICIENTS", "Classifier", "Logistic", "Scored", "Terms", "Trees", "labels", "out_of_sample"]
+__all__ = [
+    "MAIN_EFFECTS",
+    "MOST_COEFFICIENTS",
+    "Classifier",
+    "Logistic",
+    "Scored",
+    "Terms",
+    "Trees",
+    "check_complexity",
+    "common_complexity",
+    "labels",
+    "out_of_sample",
+    "too_small",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -29,8 +48,11 @@ Ints = npt.NDArray[np.int64]
 Terms = Literal["main", "interactions"]
 
 MOST_COEFFICIENTS = 3000
+MAIN_EFFECTS = ("A regression on main effects sees single columns only; the tree sees combinations too.",)
 FOLDS = 5
 TRAINED = 0.7
+FEWEST_ROWS = 10
+FEWEST_FOLD_ROWS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +85,34 @@ class Classifier(Protocol):
 def labels(first: Rows, second: Rows) -> Floats:
     """0 for the rows of the first table, 1 for those of the second."""
     return np.concatenate([np.zeros(first.count), np.ones(second.count)])
+
+
+def too_small(first: Rows, second: Rows, scheme: str) -> Unavailable | None:
+    """Why these tables cannot be told apart by a classifier, if they cannot."""
+    fewest = FEWEST_ROWS if scheme == "in_sample" else FEWEST_FOLD_ROWS
+    if min(first.count, second.count) < fewest:
+        return Unavailable(f"a table with fewer than {fewest} rows cannot train a classifier")
+    return None
+
+
+def check_complexity(metric: str, complexity: float | None) -> None:
+    """Raises for a complexity that no tree can have."""
+    if complexity is not None and not 0 <= complexity <= 1:
+        raise UsageError(f"{metric}: complexity", f"must lie between 0 and 1, got {complexity!r}.")
+
+
+def common_complexity(pair: Pair, given: float | None) -> float:
+    """The complexity at which every tree of this evaluation is pruned: the given one, or one by cross-validation.
+
+    Tables that are too small to train on are never scored, so that theirs does not matter.
+    """
+    if given is not None:
+        return given
+    if too_small(pair.real, pair.copies[0], "in_sample") is not None:
+        return 0.0
+    rng = np.random.default_rng([pair.seed, zlib.crc32(b"complexity of trees")])
+    features = tree_features(stacked(pair.real, pair.copies[0]))
+    return best_complexity(features, labels(pair.real, pair.copies[0]).astype(np.uint8), rng, folds=FOLDS)
 
 
 class Logistic:
@@ -111,19 +161,16 @@ class Logistic:
 
 
 class Trees:
-    """A classification tree pruned at one complexity, chosen by cross-validation when not given."""
+    """A classification tree pruned at one complexity."""
 
     def __init__(self, features: Features, complexity: float) -> None:
         self.features = features
         self.complexity = complexity
 
     @classmethod
-    def of(cls, first: Rows, second: Rows, complexity: float | None, rng: np.random.Generator) -> "Trees":
+    def of(cls, first: Rows, second: Rows, complexity: float) -> "Trees":
         """The tree for two tables."""
-        features = tree_features(stacked(first, second))
-        if complexity is None:
-            complexity = best_complexity(features, labels(first, second).astype(np.uint8), rng, folds=FOLDS)
-        return cls(features, complexity)
+        return cls(tree_features(stacked(first, second)), complexity)
 
     @property
     def rows(self) -> int:

@@ -2,8 +2,8 @@
 
 ratio = pMSE / its mean under the null (1: as close as the null says), standardised = (pMSE − mean) / standard
 deviation. Always state the null: under "fitted_model" the mean is smaller by the factor 1 − c than under
-"permutation" (see `null`). Trees are pruned at a complexity chosen by 5-fold cross-validation on the first copy and
-used for all; where no tree splits under the null, the ratio is undefined and says so.
+"permutation" (see `null`). Trees are pruned at one complexity for all data sets, the same as in specks (see
+`classifier`); where no tree splits under the null, the ratio is undefined and says so.
 """
 
 import math
@@ -17,9 +17,18 @@ import pyarrow as pa
 from understudy.errors import UsageError
 from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows
-from understudy.evaluate.propensity.classifier import Classifier, Logistic, Terms, Trees, labels
+from understudy.evaluate.propensity.classifier import (
+    MAIN_EFFECTS,
+    Classifier,
+    Logistic,
+    Terms,
+    Trees,
+    check_complexity,
+    common_complexity,
+    labels,
+    too_small,
+)
 from understudy.evaluate.propensity.null import Null, NullName, Scheme, closed_form, drawn_null, observed
-from understudy.evaluate.propensity.specks import MAIN_EFFECTS, too_small
 from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, mean_outcome, table_of
 
 __all__ = ["Pmse"]
@@ -59,8 +68,7 @@ class Pmse:
     def __post_init__(self) -> None:
         if self.draws < 2:
             raise UsageError("pmse: draws", f"must be at least 2, got {self.draws!r}.")
-        if self.complexity is not None and not 0 <= self.complexity <= 1:
-            raise UsageError("pmse: complexity", f"must lie between 0 and 1, got {self.complexity!r}.")
+        check_complexity("pmse", self.complexity)
         if self.null == "fitted_model" and self.scheme == "folds":
             rule = "is known for rows that were fitted (scheme in_sample) only: folds train on parts of the real rows."
             raise UsageError("pmse: null fitted_model", rule, "Use null permutation or bootstrap with folds.")
@@ -68,15 +76,14 @@ class Pmse:
     def compare(self, pair: Pair, context: Context) -> Result:
         """Raw, ratio and standardised values of both classifiers."""
         rows: list[_Row] = []
-        complexity = self.complexity
+        complexity = common_complexity(pair, self.complexity)
         for place, copy in enumerate(pair.copies):
-            found, complexity = self._both(pair.real, copy, f"copy {place + 1}", complexity, context)
-            rows += found
+            rows += self._both(pair.real, copy, f"copy {place + 1}", complexity, context)
             context.done((place + 1) / (len(pair.copies) + 1))
         halves = pair.halves
         lines: list[_Row] = []
         if not isinstance(halves, Unavailable):
-            lines, _ = self._both(*halves, "halves", self.complexity, context)
+            lines = self._both(*halves, "halves", complexity, context)
         scores = []
         for scale in self.scales:
             kind, _, form = scale.name.partition("_")
@@ -91,21 +98,17 @@ class Pmse:
         ]
         return Result(self.name, self.question, tuple(scores), (_variants([*rows, *lines]),), tuple(notes))
 
-    def _both(
-        self, first: Rows, second: Rows, which: str, complexity: float | None, context: Context
-    ) -> tuple[list["_Row"], float | None]:
+    def _both(self, first: Rows, second: Rows, which: str, complexity: float, context: Context) -> list["_Row"]:
+        blank = Null(self.null, 0.0, 0.0)
         reason = too_small(first, second, self.scheme)
         if reason is not None:
-            blank = Null(self.null, 0.0, 0.0)
-            return [_Row(which, kind, self.scheme, blank, reason) for kind in ("logistic", "cart")], complexity
-        trees = Trees.of(first, second, complexity, context.rng("complexity"))
+            return [_Row(which, kind, self.scheme, blank, reason) for kind in ("logistic", "cart")]
         logistic = Logistic.of(first, second, self.terms)
         if isinstance(logistic, Unavailable):
-            rows = [_Row(which, "logistic", self.scheme, Null(self.null, 0.0, 0.0), logistic)]
+            rows = [_Row(which, "logistic", self.scheme, blank, logistic)]
         else:
             rows = self._rows(logistic, first, second, which, context)
-        rows += self._rows(trees, first, second, which, context)
-        return rows, trees.complexity
+        return rows + self._rows(Trees.of(first, second, complexity), first, second, which, context)
 
     def _rows(
         self, classifier: Logistic | Trees, first: Rows, second: Rows, which: str, context: Context

@@ -1,8 +1,9 @@
 """specks: the Kolmogorov–Smirnov distance of propensity scores of real and synthetic rows.
 
 A classifier is trained to tell the tables apart; 0 means that it learned nothing, 1 that it separates them. Copies are
-averaged. `legacy` is what the authors' published script computes (the distance of the values of the distribution
-functions on a grid), for comparison with printed figures only.
+averaged. Trees are pruned at one complexity for all data sets, the same as in pmse (see `classifier`). `legacy` is what
+the authors' published script computes (the distance of the values of the distribution functions on a grid), for
+comparison with printed figures only.
 """
 
 from collections.abc import Sequence
@@ -17,17 +18,24 @@ from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows
 from understudy.evaluate.models.design import INTERCEPT, Design
 from understudy.evaluate.models.logistic import fit_logistic
-from understudy.evaluate.propensity.classifier import Classifier, Logistic, Terms, Trees, labels, out_of_sample
+from understudy.evaluate.propensity.classifier import (
+    MAIN_EFFECTS,
+    Classifier,
+    Logistic,
+    Terms,
+    Trees,
+    check_complexity,
+    common_complexity,
+    labels,
+    out_of_sample,
+    too_small,
+)
 from understudy.evaluate.propensity.distance import kolmogorov_smirnov, legacy_distance
 from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, mean_outcome, table_of
 
-__all__ = ["MAIN_EFFECTS", "Specks", "too_small"]
+__all__ = ["Specks"]
 
 Floats = npt.NDArray[np.float64]
-
-MAIN_EFFECTS = ("A regression on main effects sees single columns only; the tree sees combinations too.",)
-FEWEST_ROWS = 10
-FEWEST_FOLD_ROWS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +55,38 @@ class Specks:
         default="in_sample", metadata={"help": "score the rows that were fitted, or others (5 folds, 70/30)"}
     )
 
+    complexity: float | None = field(default=None, metadata={"help": "of the tree; cross-validated when not given"})
+
+    def __post_init__(self) -> None:
+        check_complexity("specks", self.complexity)
+
     def compare(self, pair: Pair, context: Context) -> Result:
         """One distance for each classifier."""
+        complexity = common_complexity(pair, self.complexity)
+        context.done(1 / (len(pair.copies) + 3))
         found = []
         for place, copy in enumerate(pair.copies):
-            found.append(self._distances(pair.real, copy, context))
-            context.done((place + 1) / (len(pair.copies) + 2))
-        lines = pair.between_halves(lambda one, other: self._distances(one, other, context), len(self.scales))
-        context.done((len(pair.copies) + 1) / (len(pair.copies) + 2))
+            found.append(self._distances(pair.real, copy, complexity, context))
+            context.done((place + 2) / (len(pair.copies) + 3))
+        lines = pair.between_halves(
+            lambda one, other: self._distances(one, other, complexity, context), len(self.scales)
+        )
         scores = tuple(
             scale.score(mean_outcome([one[place] for one in found]), lines[place])
             for place, scale in enumerate(self.scales)
         )
-        return Result(self.name, self.question, scores, _columns(pair), MAIN_EFFECTS if self.terms == "main" else ())
+        notes = [*(MAIN_EFFECTS if self.terms == "main" else ())]
+        if scores[1].value is not None:
+            notes.append(f"All trees were pruned at complexity {complexity:.3g}.")
+        return Result(self.name, self.question, scores, _columns(pair), tuple(notes))
 
-    def _distances(self, first: Rows, second: Rows, context: Context) -> Sequence[Outcome]:
+    def _distances(self, first: Rows, second: Rows, complexity: float, context: Context) -> Sequence[Outcome]:
         """By regression, by tree, and by regression as the published script has it."""
         reason = too_small(first, second, self.scheme)
         if reason is not None:
             return [reason] * 3
         target = labels(first, second)
-        trees = Trees.of(first, second, None, context.rng("complexity"))
+        trees = Trees.of(first, second, complexity)
         by_tree = kolmogorov_smirnov(*self._scores(trees, target, context))
         logistic = Logistic.of(first, second, self.terms)
         if isinstance(logistic, Unavailable):
@@ -83,14 +102,6 @@ class Specks:
             scored, places = out_of_sample(classifier, target, context.rng("folds"))
             scores, truth = scored.scores, target[places]
         return scores[truth == 0], scores[truth == 1]
-
-
-def too_small(first: Rows, second: Rows, scheme: str) -> Unavailable | None:
-    """Why these tables cannot be told apart by a classifier, if they cannot."""
-    fewest = FEWEST_ROWS if scheme == "in_sample" else FEWEST_FOLD_ROWS
-    if min(first.count, second.count) < fewest:
-        return Unavailable(f"a table with fewer than {fewest} rows cannot train a classifier")
-    return None
 
 
 def _columns(pair: Pair) -> tuple[Detail, ...]:

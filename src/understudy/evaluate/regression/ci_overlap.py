@@ -2,6 +2,9 @@
 
 J = ½ [(min U − max L)/(width of one) + (min U − max L)/(width of the other)], cut off at 0; the version that goes
 negative for intervals apart from each other is reported too. 1 means equal intervals.
+
+Several copies are pooled by a rule for estimates and their standard errors, which gives Wald intervals. There is no
+such rule for profile intervals, so with several copies they are refused.
 """
 
 import math
@@ -12,6 +15,7 @@ from understudy.errors import UsageError
 from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.metric import refused
 from understudy.evaluate.regression.coefficients import (
+    NO_FORMULA,
     FamilyName,
     ModelComparison,
     checked_formula,
@@ -22,6 +26,11 @@ from understudy.evaluate.score import Outcome, Result, Scale, Unavailable
 from understudy.schema import Schema
 
 __all__ = ["IntervalOverlap"]
+
+NO_PROFILE = (
+    "profile intervals of several copies cannot be pooled, for the rule pools estimates and standard errors; "
+    "use interval=wald, or compare one copy"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,10 @@ class IntervalOverlap:
         if self.interval == "profile" and self.family != "firth":
             raise UsageError("ci_overlap: interval", "profile is there for family firth only.", "Set family=firth.")
 
+    def lacks(self, schema: Schema) -> str:
+        """A formula, if there is none."""
+        return "" if self.formula else NO_FORMULA
+
     def check(self, schema: Schema) -> None:
         """Raises when the formula does not fit the schema."""
         if self.formula:
@@ -54,6 +67,8 @@ class IntervalOverlap:
 
     def compare(self, pair: Pair, context: Context) -> Result:
         """Mean and smallest overlap."""
+        if self.interval == "profile" and len(pair.copies) > 1:
+            return refused(self, NO_PROFILE)
         compared = scored_models(self, pair, context, _outcomes, profile=self.interval == "profile")
         if isinstance(compared, Unavailable):
             return refused(self, compared.reason)

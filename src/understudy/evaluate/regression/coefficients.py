@@ -18,6 +18,7 @@ from understudy.evaluate.score import Detail, Outcome, Scale, Score, Unavailable
 from understudy.schema import Schema
 
 __all__ = [
+    "NO_FORMULA",
     "Compared",
     "FamilyName",
     "ModelComparison",
@@ -169,7 +170,7 @@ def compare_models(
     reference = references(formula, real)
     data = [model_data(formula, rows, reference) for rows in (real, *copies)]
     number = check_outcome(formula, pair.schema)
-    chosen, fits, notes = fit_all(data, family, number=number, level=level, profile=profile and len(copies) == 1)
+    chosen, fits, notes = fit_all(data, family, number=number, level=level, profile=profile)
     for fit, where in zip(fits, ["real table", *(f"copy {place + 1}" for place in range(len(copies)))], strict=True):
         if isinstance(fit, Unavailable):
             return Unavailable(f"{where}: {fit.reason}")
@@ -179,7 +180,7 @@ def compare_models(
         notes.append("The copies share one model's privacy noise, which their pooled intervals leave out.")
     if ours.complete < ours.rows:
         shares = ", ".join(f"{1 - one.complete / one.rows:.1%}" for one in found)
-        notes.append(f"Rows with a missing value in a used column were left out (real, then copies: {shares}).")
+        notes.append(f"Rows without a value that can be used were left out (real, then copies: {shares}).")
     coefficients = tuple(
         Compared(name, estimate, _pooled([fit.estimates.get(name) for fit in theirs], level))
         for name, estimate in ours.estimates.items()

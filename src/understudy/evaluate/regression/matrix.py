@@ -1,4 +1,8 @@
-"""From a formula and rows to a model matrix and outcomes. Rows with a missing value in a used column are left out."""
+"""From a formula and rows to a model matrix and outcomes. Rows with a missing value in a used column are left out.
+
+A value that the schema cannot read is a level of its own in a column that enters by levels (no synthetic row has it, so
+its coefficient cannot be estimated there); where a number or an outcome is due it counts as missing.
+"""
 
 from dataclasses import dataclass
 
@@ -83,19 +87,19 @@ def _code_column(name: str, rows: Rows) -> str:
     return next(part for part in rows.domain.columns if rows.codec.origin(part) == name)
 
 
-def _known(name: str, rows: Rows, *, by_level: bool) -> Bools:
+def _known(name: str, rows: Rows, *, by_level: bool, outcome: bool = False) -> Bools:
     column = rows.codec.schema.column(name)
     if isinstance(column, NumberColumn) and not by_level:
         return ~np.isnan(rows.numbers[name])
     part = _code_column(name, rows)
-    if not column.missing:
-        return np.ones(rows.count, np.bool_)
-    return np.asarray(rows.codes[part] != rows.domain.sizes[part] - 1)  # missing is the last code
+    layout = rows.codec.layout(part)
+    absent = [layout.missing_code, layout.unreadable_code if outcome else None]
+    return ~np.isin(rows.codes[part], [code for code in absent if code is not None])
 
 
 def _complete(formula: Formula, rows: Rows) -> Bools:
     by_level = formula.event is not None
-    kept = _known(formula.outcome, rows, by_level=by_level)
+    kept = _known(formula.outcome, rows, by_level=by_level, outcome=True)
     for part in _parts(formula):
         kept = kept & _known(part.column, rows, by_level=part.by_level)
     return kept

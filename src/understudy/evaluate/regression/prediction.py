@@ -18,12 +18,13 @@ from scipy.stats import rankdata
 
 from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows, stacked
+from understudy.evaluate.data.unread import wholly_unread
 from understudy.evaluate.metric import refused
 from understudy.evaluate.models.tree import Limits, grow_tree
 from understudy.evaluate.models.tree_features import Features, tree_features
 from understudy.evaluate.score import Detail, Result, Scale, table_of
 from understudy.evaluate.tables.slopes import check_columns
-from understudy.schema import Schema
+from understudy.schema import Schema, code_names
 from understudy.schema.column import NumberColumn
 
 __all__ = ["Prediction", "area_under_curve"]
@@ -84,7 +85,9 @@ class Prediction:
         for place, name in enumerate(names):
             areas = _areas(pair, name, order)
             if areas is None:
-                notes.append(f"{name} cannot be predicted: one class is empty.")
+                unread = any(wholly_unread(pair.real, part) for part in code_names(pair.schema.column(name)))
+                why = "the schema can read no value of it" if unread else "one class is empty"
+                notes.append(f"{name} cannot be predicted: {why}.")
             else:
                 found.append((name, *areas))
             context.done((place + 1) / len(names))

@@ -11,6 +11,7 @@ from typing import ClassVar
 from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.metric import refused
 from understudy.evaluate.regression.coefficients import (
+    NO_FORMULA,
     Compared,
     FamilyName,
     ModelComparison,
@@ -40,6 +41,10 @@ class Regression:
     formula: str = field(default="", metadata={"help": 'the model, as "income ~ age + sex"'})
     family: FamilyName = field(default="auto", metadata={"help": "kind of model"})
     level: float = field(default=0.95, metadata={"help": "of the intervals"})
+
+    def lacks(self, schema: Schema) -> str:
+        """A formula, if there is none."""
+        return "" if self.formula else NO_FORMULA
 
     def check(self, schema: Schema) -> None:
         """Raises when the formula does not fit the schema."""

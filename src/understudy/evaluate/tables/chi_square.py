@@ -10,11 +10,14 @@ import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
+from understudy.codec.table_codec import TableCodec
 from understudy.evaluate.data.counting import Counted, counted
 from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows
+from understudy.evaluate.data.unread import declared_size, wholly_unread
 from understudy.evaluate.pooling.chi_square import pool_chi_squares
 from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, table_of
 from understudy.evaluate.tables.independence import Tested, pearson
@@ -47,7 +50,7 @@ class ChiSquare:
         ]
         notes = []
         if skipped:
-            notes.append(f"{skipped} pairs were left out: a column holds a single value in the real table.")
+            notes.append(_why_skipped(pair, skipped))
         if any(one.structural for one in found):
             notes.append(f"{sum(one.structural for one in found)} pairs have cells that a rule makes impossible.")
         return Result(self.name, self.question, tuple(scores), (_detail(found),) if found else (), tuple(notes))
@@ -63,16 +66,16 @@ class _Verdict:
 
 
 def _verdicts(pair: Pair, original: Rows, copies: tuple[Rows, ...], context: Context) -> tuple[list[_Verdict], int]:
-    domain = pair.codec.domain
+    domain, sizes = pair.codec.domain, _sizes(pair.codec, original, *copies)
     cliques = [Clique(names) for names in itertools.combinations(domain.columns, 2)]
     tied = [set(forbidden.clique) for forbidden in pair.codec.forbidden if forbidden.mask.any()]
     found: list[_Verdict] = []
     for place, table in enumerate(counted([original, *copies], cliques)):
         shape = (domain.sizes[table.clique[0]], domain.sizes[table.clique[1]])
-        tested = _tested(table, shape)
+        common = (sizes[table.clique[0]] - 1) * (sizes[table.clique[1]] - 1)
+        tested = _tested(table, shape, common)
         if tested[0] is not None:
             structural = any(names <= set(table.clique) for names in tied)
-            common = (shape[0] - 1) * (shape[1] - 1)
             combined = _combined(tested[1:], common)
             found.append(_Verdict(table.clique, tested[0].p_value, combined, tested[0].statistic, structural))
         if place % 64 == 0:
@@ -80,8 +83,27 @@ def _verdicts(pair: Pair, original: Rows, copies: tuple[Rows, ...], context: Con
     return found, len(cliques) - len(found)
 
 
-def _tested(table: Counted, shape: tuple[int, int]) -> list[Tested | None]:
-    return [pearson(counts, shape, table.cells) for counts in table.counts]
+def _sizes(codec: TableCodec, *tables: Rows) -> dict[str, int]:
+    """Codes of each column: those that the schema declares, and of the others those that occur."""
+    found = {}
+    for name in codec.domain.columns:
+        declared = declared_size(codec, name)
+        odd = {int(code) for rows in tables for code in np.unique(rows.codes[name]).tolist() if code >= declared}
+        found[name] = declared + len(odd)
+    return found
+
+
+def _why_skipped(pair: Pair, skipped: int) -> str:
+    """Why pairs cannot be tested: what cannot be read is not called a single value, for it may be many."""
+    unread = [name for name in pair.codec.domain.columns if wholly_unread(pair.real, name)]
+    if unread:
+        words = f"the schema can read no value of {', '.join(unread)}, or a column holds a single value"
+        return f"{skipped} pairs were left out: in the real table {words}."
+    return f"{skipped} pairs were left out: a column holds a single value in the real table."
+
+
+def _tested(table: Counted, shape: tuple[int, int], common: int) -> list[Tested | None]:
+    return [pearson(counts, shape, table.cells, common=common) for counts in table.counts]
 
 
 def _combined(tested: list[Tested | None], common: int) -> float:
@@ -94,7 +116,7 @@ def _combined(tested: list[Tested | None], common: int) -> float:
 def _rates(verdicts: list[_Verdict]) -> list[Outcome]:
     """The share of equal verdicts at every level, in the order of the scales."""
     if not verdicts:
-        reason = "no pair of columns can be tested: each column holds a single value, or there is one column"
+        reason = "no pair of columns can be tested: fewer than two columns have two values that can be read"
         return [Unavailable(reason) for _ in LEVELS]
     return [
         sum((one.real < level) == (one.synthetic < level) for one in verdicts) / len(verdicts)

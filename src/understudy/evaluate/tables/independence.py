@@ -26,13 +26,16 @@ class Tested:
     common: float
 
 
-def pearson(counts: Ints, shape: tuple[int, int], cells: Ints | None = None) -> Tested | None:
+def pearson(
+    counts: Ints, shape: tuple[int, int], cells: Ints | None = None, *, common: int | None = None
+) -> Tested | None:
     """The test without continuity correction; None if fewer than two rows or columns occur.
 
     Args:
         counts: of all cells in row-major order, or of those named in `cells`.
-        shape: rows and columns of the whole table, which give the common degrees of freedom.
+        shape: rows and columns of the whole table.
         cells: flat numbers of the cells counted.
+        common: the common degrees of freedom, when they are not those of the whole table.
     """
     places = np.arange(len(counts)) if cells is None else cells
     kept = counts > 0
@@ -49,7 +52,8 @@ def pearson(counts: Ints, shape: tuple[int, int], cells: Ints | None = None) -> 
     # Σ(O − E)²/E = Σ O²/E − n; summed as (O/E − 1)·O, which loses less.
     statistic = max(0.0, float(((observed / expected - 1.0) * observed).sum()))
     p_value = float(chi2.sf(statistic, degrees))
-    return Tested(statistic, degrees, p_value, converted(statistic, degrees, (shape[0] - 1) * (shape[1] - 1)))
+    shared = (shape[0] - 1) * (shape[1] - 1) if common is None else common
+    return Tested(statistic, degrees, p_value, converted(statistic, degrees, shared))
 
 
 def converted(statistic: float, degrees: int, common: int) -> float:

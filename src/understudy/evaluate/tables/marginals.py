@@ -18,6 +18,7 @@ import pyarrow as pa
 from understudy.errors import UsageError
 from understudy.evaluate.data.counting import counted, total_variation
 from understudy.evaluate.data.pair import Context, Pair
+from understudy.evaluate.data.unread import declared_size
 from understudy.evaluate.score import Detail, Outcome, Result, Scale, Score, Unavailable, table_of
 from understudy.marginals.clique import Clique
 
@@ -148,7 +149,10 @@ def _cells(pair: Pair) -> Detail:
         copies = [counts / counts.sum() for counts in table.counts[1:]]
         synthetic = sum(copies[1:], copies[0]) / len(copies)
         codes = range(domain.sizes[name]) if table.cells is None else table.cells.tolist()
+        declared = declared_size(pair.codec, name)
         for place, code in enumerate(codes):
+            if code >= declared and not real[place] and not synthetic[place]:
+                continue  # nothing of what the schema does not expect
             rows.append((name, pair.codec.describe(name, code), float(real[place]), float(synthetic[place]), code))
     rows.sort(key=lambda row: -abs(row[3] - row[2]))
     kinds = {

@@ -2,6 +2,9 @@
 
 Where a number cannot be computed from the synthetic table (a level does not occur, or nothing else does) while the
 real table has one, the synthetic one counts as 0: nobody would see an association there.
+
+The headline is the agreement over all pairs. Most levels of most columns have hardly anything to do with each other, so
+a mean of differences is small whether or not the few strong relations were kept; it comes last and says so.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,11 +19,14 @@ from understudy.evaluate.data.rows import Rows
 from understudy.evaluate.score import Detail, Outcome, Unavailable
 from understudy.evaluate.tables.indicators import MOST_LEVELS, LevelPairs, level_pairs
 
-__all__ = ["Panel", "panel_detail", "panel_notes", "panel_of"]
+__all__ = ["NEAR_ZERO", "Panel", "panel_detail", "panel_notes", "panel_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Measure = Callable[[Ints], Floats]
+
+NEAR_ZERO = "; small wherever most pairs of levels are unrelated"
+"""What a reader of a mean over all pairs of levels must know."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +39,10 @@ class Panel:
     synthetic: Floats
     lost: int
 
+    def outcomes(self) -> list[Outcome]:
+        """Agreement, largest and mean difference: the order of the scales."""
+        return [self.agreement(), self.largest_difference(), self.mean_difference()]
+
     def mean_difference(self) -> Outcome:
         """Mean of |synthetic − real|."""
         return self._summary(lambda gaps: float(gaps.mean()))
@@ -43,7 +53,7 @@ class Panel:
 
     def _summary(self, summary: Callable[[Floats], float]) -> Outcome:
         if not len(self.real):
-            return Unavailable("no two columns of the real table vary")
+            return Unavailable("no two columns of the real table have two values that can be read")
         return summary(np.abs(self.synthetic - self.real))
 
     def agreement(self) -> Outcome:

@@ -18,7 +18,7 @@ from understudy.evaluate.data.pair import Context, Pair
 from understudy.evaluate.data.rows import Rows
 from understudy.evaluate.score import Detail, Outcome, Result, Scale, Unavailable, table_of
 from understudy.evaluate.tables.indicators import slope_table
-from understudy.evaluate.tables.panels import Panel, agreement, panel_detail, panel_notes, panel_of
+from understudy.evaluate.tables.panels import NEAR_ZERO, Panel, agreement, panel_detail, panel_notes, panel_of
 from understudy.schema import Schema
 
 __all__ = ["Slopes", "check_columns"]
@@ -33,9 +33,9 @@ class Slopes:
     name: ClassVar[str] = "slopes"
     question: ClassVar[str] = "Does knowing one column change the odds of another by as much?"
     scales: ClassVar[tuple[Scale, ...]] = (
-        Scale("mean_difference", "mean of |synthetic slope − real slope|", highest=2.0),
-        Scale("worst_difference", "largest |synthetic slope − real slope|", highest=2.0),
         Scale("agreement", "correlation of synthetic with real slopes", "higher", -1.0, 1.0, 1.0),
+        Scale("worst_difference", "largest |synthetic slope − real slope|", highest=2.0),
+        Scale("mean_difference", f"mean of |synthetic slope − real slope|{NEAR_ZERO}", highest=2.0),
         Scale("joint_shares", "correlation of joint shares of the chosen columns", "higher", -1.0, 1.0, 1.0),
     )
 
@@ -47,7 +47,7 @@ class Slopes:
         check_columns("slopes", (*self.outcomes, *self.groups), schema)
 
     def compare(self, pair: Pair, context: Context) -> Result:
-        """Differences and agreement of slopes."""
+        """Agreement and differences of slopes."""
         panel = self._panel(pair, pair.real, pair.copies)
         context.done(0.5)
         shares = _joint_shares(pair, self.groups, pair.real, pair.copies)
@@ -72,7 +72,7 @@ class Slopes:
 
 def _outcomes(panel: Panel, shares: tuple[npt.NDArray[np.int64], Floats, Floats] | Unavailable) -> list[Outcome]:
     joint = shares if isinstance(shares, Unavailable) else agreement(shares[1], shares[2])
-    return [panel.mean_difference(), panel.largest_difference(), panel.agreement(), joint]
+    return [*panel.outcomes(), joint]
 
 
 def check_columns(metric: str, columns: Sequence[str], schema: Schema) -> None:

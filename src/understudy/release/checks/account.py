@@ -22,12 +22,14 @@ from understudy.privacy.ledger import verify_extract
 from understudy.privacy.training.accountant import course_parts, parts_epsilon
 from understudy.release.config import RunConfig
 from understudy.release.label import read_statement, statement_document, statement_markdown
+from understudy.release.rows import Fitted
 from understudy.release.statement import Charge, Statement, digest_of, unit_of
 from understudy.release.store import read_json
+from understudy.release.unread import odd_values
 from understudy.release.wording import charge_note
 from understudy.schema import Schema
 
-__all__ = ["check_charges", "check_ledger", "check_settings", "check_statement"]
+__all__ = ["check_charges", "check_ledger", "check_odd", "check_settings", "check_statement"]
 
 NAME = "statement.json"
 DISTRUST = "Do not rely on this folder; ask its publisher for the original."
@@ -162,6 +164,7 @@ def check_settings(statement: Statement, config: RunConfig, schema: Schema) -> l
         "config.yaml: copies_mode": (config.copies_mode, statement.copies_mode),
         "schema.yaml: unit": (schema.unit, statement.unit),
         "schema.yaml: title": (schema.title, statement.title),
+        "schema.yaml: unreadable": (schema.unreadable == "drop", statement.drops_unreadable),
         "schema.yaml": (digest_of(schema), statement.schema_digest),
     }
     differs = [where for where, (given, stated) in pairs.items() if given != stated]
@@ -169,6 +172,20 @@ def check_settings(statement: Statement, config: RunConfig, schema: Schema) -> l
     if statement.currency == "pure" and any(charge.cost.rho for charge in statement.charges):
         found.append(Problem(NAME, "a pure run has a charge in ρ.", DISTRUST))
     return found
+
+
+def check_odd(statement: Statement, fitted: Fitted) -> list[Problem]:
+    """Whether what is said about unreadable values follows from answers and model; the first format said nothing."""
+    if not fitted.codec.unreadable and not statement.drops_unreadable:
+        return []
+    derived = {(one.column, one.meaning): one for one in odd_values(fitted.codec, fitted.transcript, fitted.model)}
+    stated = {(one.column, one.meaning): one for one in statement.odd}
+    # Another machine may round a share otherwise in its last digit.
+    close = derived.keys() == stated.keys() and all(
+        abs(one.share - stated[key].share) < 0.002 and one.labelled == stated[key].labelled
+        for key, one in derived.items()
+    )
+    return [] if close else [Problem(f"{NAME}: odd_values", "does not follow from the noisy answers.", DISTRUST)]
 
 
 def check_ledger(statement: Statement, lines: Sequence[str]) -> list[Problem]:

@@ -13,7 +13,7 @@ from understudy.codec.derived import derived_column
 from understudy.codec.label_codec import labels_as
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import Problem
-from understudy.schema import Boolean, Category, Column, Derived, OpenCategory
+from understudy.schema import Boolean, Category, Column, Derived, OpenCategory, code_names
 
 __all__ = ["check_rows"]
 
@@ -56,7 +56,8 @@ def _content(table: pa.Table, codec: TableCodec) -> set[tuple[str, str]]:
         values = table[column.name].combine_chunks()
         if isinstance(column, Derived):
             continue
-        if values.null_count and not column.missing:
+        empty = column.missing or codec.unreadable_code(code_names(column)[0]) is not None
+        if values.null_count and not empty:
             wrong.add((f"column {column.name!r}", "holds missing values, which the schema does not allow."))
         if not _inside(column, values.drop_null(), codec):
             wrong.add((f"column {column.name!r}", "holds a value outside its domain."))
@@ -85,7 +86,8 @@ def _rules(table: pa.Table, codec: TableCodec) -> set[tuple[str, str]]:
     for rule in codec.forbidden:
         cells = np.zeros(table.num_rows, dtype=np.int64)
         for name in rule.clique:
-            cells = cells * codec.domain.sizes[name] + codec.encode(name, table[codec.origin(name)])
+            size = codec.domain.sizes[name]
+            cells = cells * size + np.minimum(codec.encode(name, table[codec.origin(name)]), size - 1)
         if rule.mask[cells].any():
             wrong.add((f"columns {', '.join(rule.clique)}", "hold a combination that a rule excludes."))
     return wrong

@@ -20,9 +20,11 @@ from understudy.counts.frame_source import FrameTable, is_frame
 from understudy.counts.header import container_of
 from understudy.errors import InputError, SchemaError, UsageError, nearest
 from understudy.models.labels.label_model import LabelModel
+from understudy.models.model import Model
 from understudy.models.streaming import CHUNK_ROWS, chunk_generator
 from understudy.release.frames import Frame, to_frame
 from understudy.release.rows import Fitted
+from understudy.release.unread import readable_codes
 from understudy.schema import Derived, LinearSum, Schema, code_names
 from understudy.schema.part import without_columns
 
@@ -137,12 +139,26 @@ def labelled_file(
 
 def _labels(fitted: Fitted, columns: Mapping[str, Column], number: int, seed: int) -> pa.Table:
     """The private columns of one chunk of records."""
-    codec, model = fitted.codec, fitted.model
+    codec, model = fitted.codec, _readable(fitted)
     assert isinstance(model, LabelModel)
     rng = chunk_generator(seed, number)
     public = {name: codec.encode(name, columns[codec.origin(name)]) for name in model.chain.public}
+    for name, codes in public.items():
+        if name in codec.leaving_out and (codes >= codec.domain.sizes[name]).any():
+            rule = "holds a value that cannot be read, and this release has no code for that."
+            raise UsageError(f"column {codec.origin(name)!r}", rule, "Mend the records, or leave such rows out.")
     rows = len(next(iter(columns.values())))
     return _decoder(fitted).decode(model.label(public, rng, rows=rows), rng)
+
+
+def _readable(fitted: Fitted) -> Model:
+    """The model, given that private columns without a clear count of unreadable values can be read."""
+    readable = readable_codes(fitted.codec, fitted.transcript, fitted.model)
+    wanted = {name: codes for name, codes in readable.items() if fitted.codec.origin(name) in private_columns(fitted)}
+    try:
+        return fitted.model.condition(wanted) if wanted else fitted.model
+    except UsageError:  # nothing readable is left
+        return fitted.model
 
 
 def _check_seed(seed: int) -> None:
@@ -156,7 +172,7 @@ def _decoder(fitted: Fitted) -> TableCodec:
     labels = {name: codec.labels[name] for name in names if name in codec.labels}
     edges = {name: codec.edges[name] for name in names if name in codec.edges}
     pools = {name: codec.pools[name] for name in names if name in codec.pools}
-    return TableCodec.of(codec.schema, labels, edges, columns=names, pools=pools)
+    return TableCodec.of(codec.schema, labels, edges, columns=names, pools=pools, unreadable=codec.unreadable)
 
 
 def _public(fitted: Fitted, private: tuple[str, ...]) -> Schema:

@@ -33,6 +33,8 @@ def schema_to_text(schema: Schema) -> str:
     top: dict[str, object] = {"understudy": "1"}
     top |= {key: text_token(text) for key, text in (("title", schema.title), ("note", schema.note)) if text}
     top["unit"] = _unit(schema.unit)
+    if schema.unreadable != "keep":
+        top["unreadable"] = text_token(schema.unreadable)
     top["columns"] = {text_token(column.name): _column(column) for column in schema.columns}
     if schema.rules:
         top["rules"] = [_rule(rule) for rule in schema.rules]
