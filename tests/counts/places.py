@@ -22,11 +22,12 @@ Place = Callable[[pa.Table, Path], object]
 def csv_text(table: pa.Table, delimiter: str = ",") -> bytes:
     """A text file of the table, every field quoted, so that any label survives."""
     lines = [table.column_names, *zip(*(column.to_pylist() for column in table.columns), strict=True)]
-    return "".join(delimiter.join(_field(value) for value in line) + "\r\n" for line in lines).encode()
+    return b"".join(delimiter.encode().join(_field(value) for value in line) + b"\r\n" for line in lines)
 
 
-def _field(value: object) -> str:
-    return '""' if value is None else '"' + str(value).replace('"', '""') + '"'
+def _field(value: object) -> bytes:
+    text = b"" if value is None else value if isinstance(value, bytes) else str(value).encode()
+    return b'"' + text.replace(b'"', b'""') + b'"'
 
 
 def as_csv(table: pa.Table, folder: Path) -> Path:

@@ -3,9 +3,18 @@ import decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from understudy.counts.labels import counted_labels, label_keys, object_text, text_of
+from understudy.counts.labels import LabelNumbers, Texts, label_keys, object_bytes, texts_of
+from understudy.schema.column import MOST_LABEL_BYTES
+
+KEY = (1, 2)
+
+
+def shown(texts: Texts) -> list[str | None]:
+    values = texts.values.to_pylist()
+    return [None if place < 0 else values[place].decode() for place in texts.places]
 
 
 class Awkward:
@@ -36,20 +45,59 @@ class Awkward:
     ids=lambda value: str(getattr(value, "type", "")),
 )
 def test_one_text_for_one_value_whatever_its_type(values: pa.Array, texts: list[str | None]) -> None:
-    assert text_of(values).to_pylist() == texts
+    assert shown(texts_of(values)) == texts
 
 
 def test_nested_values_have_some_text_and_do_not_raise() -> None:
-    first, second, absent = text_of(pa.array([[1, 2], [3], None])).to_pylist()
+    first, second, absent = shown(texts_of(pa.array([[1, 2], [3], None])))
     assert first != second
     assert absent is None
 
 
-def test_text_that_is_not_unicode_is_no_label() -> None:
-    broken = pa.Array.from_buffers(pa.binary(), 2, pa.array([b"\xff\xfe", b"ok"]).buffers())
-    found = counted_labels([(text_of(broken).combine_chunks(), pa.array([3, 4]))])
-    assert found.labels == ("ok",)
-    assert found.counts.tolist() == [4]
+NOT_UTF8 = (b"\xc3\x28", b"\xed\xa0\x80", b"\xff\xfe", b"Z\xfcrich")
+AS_STRING = pc.CastOptions.unsafe(pa.string())
+
+
+@pytest.mark.parametrize("raw", NOT_UTF8)
+@pytest.mark.parametrize("kind", ["binary", "string", "large_binary", "dictionary", "dictionary of strings"])
+def test_text_that_is_not_utf8_is_an_id_and_no_label(raw: bytes, kind: str) -> None:
+    values = pa.array([raw, b"ok", None, raw])
+    array = {
+        "binary": values,
+        "string": pc.cast(values, options=AS_STRING),
+        "large_binary": values.cast(pa.large_binary()),
+        "dictionary": values.dictionary_encode(),
+        "dictionary of strings": pc.cast(values, options=AS_STRING).dictionary_encode(),
+    }[kind]
+    texts = texts_of(array)
+    assert texts.numbers().tolist() == [0, 1, -1, 0]
+    assert shown(texts.only_labels()) == [None, "ok", None, None]
+
+
+def test_a_label_may_have_so_many_bytes_and_no_more() -> None:
+    longest, longer = "é" * (MOST_LABEL_BYTES // 2), "é" * (MOST_LABEL_BYTES // 2) + "x"
+    assert shown(texts_of(pa.array([longest, longer])).only_labels()) == [longest, None]
+
+
+def test_a_long_text_of_a_dictionary_is_held_once() -> None:
+    entries = pa.array(["x" * (1 << 20), "short"])
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 50_000, pa.int32()), entries)
+    texts = texts_of(array)
+    assert texts.values.nbytes < 2 << 20
+    assert texts.numbers()[:3].tolist() == [0, 1, 0]
+    assert texts.only_labels().places[:3].tolist() == [-1, 1, -1]
+
+
+def test_hashes_follow_the_bytes_alone() -> None:
+    whole = texts_of(pa.array(["a", None, "bc", "a", "x" * 100]))
+    hashes = whole.hashes(KEY)
+    assert hashes[0].tolist() == hashes[3].tolist()
+    assert len({tuple(row) for row in hashes[[0, 2, 4]].tolist()}) == 3
+    assert not hashes[1].any()
+    for other in (pa.array([b"a"]), pa.array(["a"]).dictionary_encode(), pa.array(["zz", "a"]).slice(1)):
+        assert texts_of(other).hashes(KEY)[0].tolist() == hashes[0].tolist()
+    assert texts_of(pa.array(["a"])).hashes((1, 3))[0].tolist() != hashes[0].tolist()
+    assert texts_of(pa.array([], pa.string())).hashes(KEY).shape == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +108,9 @@ def test_text_that_is_not_unicode_is_no_label() -> None:
         (np.float64("nan"), None),
         (np.datetime64("NaT"), None),
         ("text", "text"),
-        ("\ud800", None),
+        ("\ud800", b"\xed\xa0\x80"),
         (b"bytes", "bytes"),
+        (b"\xc3\x28", b"\xc3\x28"),
         (5.0, "5"),
         (float("inf"), "inf"),
         (True, "true"),
@@ -74,15 +123,19 @@ def test_text_that_is_not_unicode_is_no_label() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_objects(value: object, text: str | None) -> None:
-    assert object_text(value) == text
+def test_objects(value: object, text: str | bytes | None) -> None:
+    assert object_bytes(value) == (text.encode() if isinstance(text, str) else text)
 
 
-def test_labels_come_in_code_point_order_and_add_up_over_parts() -> None:
-    parts = [(pa.array(["b", "é", None]), pa.array([1, 2, 9])), (pa.array(["b", "a", ""]), pa.array([10, 3, 9]))]
-    found = counted_labels(parts)
+def test_labels_come_in_code_point_order_and_add_up_over_batches() -> None:
+    known = LabelNumbers()
+    first = known.of(texts_of(pa.array(["b", "é", "unheld", "b"])))
+    second = known.of(texts_of(pa.chunked_array([["b", "a"], ["a"]])))
+    times = np.bincount(np.concatenate([first, second]).astype(np.int64), minlength=len(known))
+    times[int(first[2])] = 0
+    found = known.counted(times)
     assert found.labels == ("a", "b", "é")
-    assert found.counts.tolist() == [3, 11, 2]
+    assert found.counts.tolist() == [2, 3, 1]
     assert found.counts.dtype == np.int64
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.counts.malformed import CONTAINER_WRONG, SECRET
 from tests.counts.places import PLACES, people
-from understudy.counts.duckdb_source import DuckDBTable
 from understudy.counts.frame_source import FrameTable
 from understudy.counts.open import open_table
+from understudy.counts.streamed_source import FileTable
 from understudy.errors import InputError, SchemaError, UnderstudyError, UsageError
 from understudy.schema import Unit
 
@@ -20,7 +20,7 @@ TABLE = pa.table({"sex": ["F"], "age": ["1"], "city": ["Rome"], "extra": [SECRET
 def test_everything_the_user_may_have(place: str, tmp_path: Path) -> None:
     data = PLACES[place](TABLE, tmp_path)
     opened = open_table(data, people())
-    assert isinstance(opened, DuckDBTable if isinstance(data, str | Path) else FrameTable)
+    assert isinstance(opened, FileTable if isinstance(data, str | Path) else FrameTable)
     assert opened.schema == people()
     assert opened.undeclared == ("extra",)
     assert open_table(opened, people()) is opened

@@ -1,6 +1,6 @@
 """The door: it spends before it reads, never more than granted, and asks for noise that matches the price."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from understudy.audit.replay import Recorder
-from understudy.counts.source import Ints, LabelCounts, OccupiedCells
+from understudy.counts.source import Batch, Ints, LabelCounts, OccupiedCells, PrivateTable
 from understudy.errors import BudgetError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
@@ -24,7 +24,7 @@ TABLE = np.arange(6, dtype=np.int64)
 
 
 @dataclass
-class StubTable:
+class StubTable(PrivateTable):
     """Counts a fixed table and keeps a diary of every read."""
 
     unit_rows: int = 1
@@ -35,8 +35,8 @@ class StubTable:
     def schema(self) -> SimpleNamespace:
         return SimpleNamespace(unit=SimpleNamespace(sensitivity=self.unit_rows))
 
-    def bind(self, codec: object) -> "StubTable":
-        return self
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        raise AssertionError("the stub counts by itself")
 
     def counts(self, cliques: Sequence[Clique]) -> Mapping[Clique, Ints]:
         self.reads.append("counts")
@@ -51,9 +51,15 @@ class StubTable:
         self.reads.append("occupied")
         return OccupiedCells(np.arange(1, 6), TABLE[1:])
 
-    def label_counts(self, column: str) -> LabelCounts:
+    def found_labels(self, column: str) -> LabelCounts:
         self.reads.append("labels")
         return LabelCounts(("common", "rare"), np.array([1000, 1]))
+
+
+@pytest.fixture(autouse=True)
+def _stubs_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PrivateTable, "bind", lambda table, _: table)
+    monkeypatch.setattr(PrivateTable, "label_counts", lambda table, column: table.found_labels(column))
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class FirstCell:
 
 def door(granted: Cost, unit_rows: int = 1) -> tuple[Curator, StubTable, Recorder]:
     table, recorder = StubTable(unit_rows), Recorder(NoNoise())
-    curator = Curator(table, granted, recorder)  # type: ignore[arg-type]
+    curator = Curator(table, granted, recorder)
     curator.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
     return curator, table, recorder
 
@@ -193,7 +199,7 @@ def test_sparse_noise_is_pure_and_needs_a_threshold() -> None:
 
 
 def test_nothing_can_be_asked_before_the_codes_are_settled() -> None:
-    curator = Curator(StubTable(), PURE, NoNoise())  # type: ignore[arg-type]
+    curator = Curator(StubTable(), PURE, NoNoise())
     with pytest.raises(UsageError, match="settle"):
         curator.measure([A], PURE)
     assert curator.left == PURE

@@ -37,7 +37,7 @@ from understudy.schema.bins import bin_starts, values_between
 from understudy.schema.column import BIN_RULES, NumberColumn
 from understudy.schema.rule import labels_for_rules
 
-__all__ = ["COLUMNS", "HOSTILE", "columns", "labels", "names", "schemas"]
+__all__ = ["COLUMNS", "HOSTILE", "HOSTILE_LABELS", "columns", "labels", "names", "schemas"]
 
 HOSTILE = (
     "yes",
@@ -90,6 +90,8 @@ HOSTILE = (
     "x" * 1100,
 )
 
+HOSTILE_LABELS = (*(text for text in HOSTILE if len(text) <= 1024), "x" * 1024)  # a name may be longer than a label
+
 
 def names() -> st.SearchStrategy[str]:
     """Column names a table may really have, and some it should not."""
@@ -100,7 +102,7 @@ def names() -> st.SearchStrategy[str]:
 
 def labels() -> st.SearchStrategy[str]:
     """Labels; the empty one is a label too."""
-    return st.sampled_from((*HOSTILE, "", "\0")) | st.text(st.characters(codec="utf-8"), max_size=6)
+    return st.sampled_from((*HOSTILE_LABELS, "", "\0")) | st.text(st.characters(codec="utf-8"), max_size=6)
 
 
 def _shared(*storage: str) -> dict[str, st.SearchStrategy[object]]:

@@ -1,28 +1,33 @@
 """A contract that nothing can break is worth nothing: each is shown to fail on something wrong."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from understudy.audit.replay import Leak
+from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import ChunkedSource
 from understudy.counts.open import open_table
-from understudy.errors import UsageError
+from understudy.counts.source import Batch, CountSource, LabelCounts, PrivateTable
+from understudy.errors import InputError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms import registry
 from understudy.mechanisms.independent import Independent
 from understudy.models.blocks import BlockModel
 from understudy.privacy import secure
-from understudy.privacy.cost import Budget, Cost
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.noise import discrete_laplace
 from understudy.release.rows import Fitted
-from understudy.synthesizer import pipeline
+from understudy.schema import Category, OpenCategory, Schema, Unit
+from understudy.synthesizer import pipeline, synthesize
 from understudy.synthesizer.design import Design
-from understudy.testing import check_model, check_source
+from understudy.testing import NoNoise, check_model, check_source, tables
 from understudy.testing.chooser import Chooser
 from understudy.testing.grower import Grower
 from understudy.testing.mechanism_contract import PLACES, MechanismChecks, check_mechanism
@@ -65,9 +70,80 @@ def test_source_contract_rejects_lost_rows_and_double_counting() -> None:
         check_source(open_table)
 
 
-def test_source_contract_rejects_a_bound_that_is_ignored() -> None:
-    everybody = lambda ids, *_: np.flatnonzero(ids.is_valid())  # noqa: E731
-    with mock.patch("understudy.counts.frame_source.kept_rows", everybody), pytest.raises(AssertionError):
+class Forgetful:
+    """A source that answers every question by itself and never heard of units."""
+
+    undeclared, frame_kind = (), "pandas"
+
+    def __init__(self, table: pa.Table, schema: Schema) -> None:
+        self.table, self.schema = table, schema
+
+    def label_counts(self, column: str) -> LabelCounts:
+        return open_table(self.table, replace(self.schema, unit=Unit())).label_counts(column)
+
+    def bind(self, codec: TableCodec) -> CountSource:
+        return open_table(self.table, replace(self.schema, unit=Unit())).bind(codec)
+
+
+class OnlyRows(PrivateTable):
+    """A source that hands over rows of a frame and knows nothing else."""
+
+    def __init__(self, table: pa.Table, schema: Schema) -> None:
+        super().__init__(table.column_names, schema)
+        self.table = table
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        yield self.table.num_rows, {name: self.table.column(name) for name in columns}
+
+
+def test_source_contract_accepts_a_source_that_only_hands_over_rows() -> None:
+    check_source(OnlyRows)
+
+
+def test_source_contract_says_that_a_source_counts_by_itself() -> None:
+    with pytest.raises(AssertionError, match="unit bound: Forgetful is no PrivateTable"):
+        check_source(Forgetful)  # type: ignore[arg-type]
+
+
+def test_a_source_cannot_replace_the_cutting() -> None:
+    with pytest.raises(TypeError, match="Hasty replaces bind, which cut each unit to its bound"):
+        type("Hasty", (OnlyRows,), {"bind": lambda self, codec: None})
+
+
+def test_the_door_counts_one_person_once_whatever_the_source() -> None:
+    """One person with 5,000 rows: refused where nobody would cut them, and one row otherwise."""
+    schema = Schema((Category(name="sex", labels=("F", "M")), OpenCategory(name="job")), Unit("person", 1))
+    jobs = [f"job {number}" for number in range(5000)]
+    table = pa.table({"sex": ["F"] * 5000, "job": jobs, "person": ["Ada"] * 5000})
+    with pytest.raises(UsageError, match="Forgetful is no PrivateTable"):
+        Curator(Forgetful(table, schema), Cost(epsilon=UNIT), NoNoise())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="A source of your own is a subclass"):
+        synthesize(Forgetful(table, schema), schema, method="independent", epsilon=1.0, delta=1e-6)
+    curator = Curator(OnlyRows(table, schema), Cost(epsilon=2 * UNIT, delta=DELTA_UNIT // 2), NoNoise())
+    found = curator.discover("job", Cost(epsilon=UNIT, delta=DELTA_UNIT // 2))
+    assert found.values.sum() <= 1
+    curator.settle(TableCodec.of(schema, {"job": []}))
+    (answer,) = curator.measure([curator.domain.clique(["sex"])], Cost(epsilon=UNIT))
+    assert answer.values.tolist() == [1, 0, 0]
+
+
+def test_a_batch_with_columns_of_unequal_length_is_refused() -> None:
+    class Ragged(OnlyRows):
+        def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+            yield 3, {name: pa.nulls(2) for name in columns}
+
+    schema = tables.several_rows(1)
+    source = Ragged(tables.some_rows(schema, 3, seed=1), schema).bind(TableCodec.of(schema))
+    with pytest.raises(InputError, match="differ in length"):
+        source.counts([source.domain.everything()])
+
+
+def test_source_contract_says_that_a_bound_is_ignored() -> None:
+    everybody = lambda unit, *_: np.flatnonzero(unit >= 0)  # noqa: E731
+    with (
+        mock.patch("understudy.counts.contribution._first_rows", everybody),
+        pytest.raises(AssertionError, match="unit bound: one person is counted with 40 labels where 1 may count"),
+    ):
         check_source(open_table)
 
 
@@ -157,7 +233,7 @@ def test_mechanism_contract_rejects_runs_that_are_refused() -> None:
 
 def test_mechanism_contract_rejects_a_source_that_changes_the_answer() -> None:
     checks = replace(CHECKS, method="independent")
-    path = "understudy.counts.duckdb_source.DuckDBTable.bind"
+    path = "understudy.counts.streamed_source.FileTable.batches"
     with mock.patch(path, side_effect=AssertionError("files are read")), pytest.raises(AssertionError):
         checks.agrees_through_every_source()
 

@@ -116,7 +116,7 @@ class CodeReader(Protocol):
         ...
 
     def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
-        """The codes that a condition such as "F", "missing", "unreadable", "42" or "20..30" stands for exactly, if any."""
+        """The codes that a condition such as "F", "missing", "unreadable", "42" or "20..30" stands for exactly."""
         ...
 
     def nearest_conditions(self, text: str) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from understudy.counts.header import Container, container_of
 from understudy.counts.kernels import hash_rows
-from understudy.counts.labels import label_keys, text_of
+from understudy.counts.labels import label_keys, texts_of
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
 from understudy.release.folder import file_digest
@@ -72,7 +72,7 @@ def _of_rows(table: PrivateTable, names: list[str]) -> str:
 
 def _keys(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     """A hash of each value's text; absent values share one of their own."""
-    coded = text_of(values).combine_chunks().dictionary_encode()
-    keys = np.append(label_keys(coded.dictionary), np.uint64(_ABSENT))
-    places: npt.NDArray[np.int64] = coded.indices.fill_null(len(keys) - 1).to_numpy(zero_copy_only=False)
-    return keys[places]
+    texts = texts_of(values)
+    coded = texts.values.dictionary_encode()
+    of_values = label_keys(coded.dictionary)[coded.indices.fill_null(0)] if len(coded.dictionary) else []
+    return np.append(np.asarray(of_values, np.uint64), np.uint64(_ABSENT))[texts.places]

@@ -21,13 +21,12 @@ from understudy.codec.table_codec import TableCodec
 from understudy.counts.cover import Cover, answer_bytes, check_memory, cover_for, passes, project
 from understudy.counts.kernels import TableCounter, flat_index, look_up
 from understudy.counts.source import Ints, OccupiedCells, Records
-from understudy.errors import ResourceError, SchemaError, UsageError
+from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.partition import Partition
-from understudy.schema import Schema
 
-__all__ = ["Chunk", "ChunkedSource", "DeclaredTable", "coded_rows", "encode_column", "grouped", "rows_with_codes"]
+__all__ = ["Chunk", "ChunkedSource", "coded_rows", "encode_column", "grouped", "rows_with_codes"]
 
 Codes = npt.NDArray[np.unsignedinteger]
 Chunk = Mapping[str, Codes]
@@ -37,32 +36,6 @@ LEAST_MERGE = 1 << 20
 LEAST_LOOK_UP = 1 << 10
 LEAST_TOUCHED = 1 << 20
 SHORT_INTEGERS = {pa.int8(): 8, pa.uint8(): 8, pa.int16(): 16, pa.uint16(): 16}
-
-
-class DeclaredTable:
-    """What every private table knows before a row is read: its schema, and which of its columns that leaves out.
-
-    Raises:
-        SchemaError: with every problem of the header.
-    """
-
-    def __init__(self, names: Sequence[str], schema: Schema) -> None:
-        problems = schema.header_problems(names)
-        if problems:
-            raise SchemaError(problems)
-        self._names = tuple(names)
-        self._schema = schema
-
-    @property
-    def schema(self) -> Schema:
-        """The public schema it will be read under."""
-        return self._schema
-
-    @property
-    def undeclared(self) -> tuple[str, ...]:
-        """Columns present in the table but not in the schema: left out."""
-        declared = {*self._schema.names, self._schema.unit.column}
-        return tuple(name for name in self._names if name not in declared)
 
 
 class ChunkedSource(abc.ABC):

@@ -4,8 +4,9 @@ Header: the first line. A record ends at LF, CR or CR LF; blank lines are skippe
 quoted if the quote that closes it is followed by the delimiter or the end of the record within 1 MiB ("" inside is a
 quote, line ends inside are text); else the quote is an ordinary character and the field ends where any field would.
 So a stray quote spoils its own record, not the rest of the file. Fields too many are dropped, too few are absent;
-empty ones are absent. Bytes that are not UTF-8 are read as Latin-1, field by field. Records end after 4 MiB at the
-latest; what follows up to the next line end is dropped. Nothing is guessed from values: every field is text.
+empty ones are absent. Bytes that are not UTF-8 are handed on as they are, and are unreadable as in any other source
+(see `labels`). Records end after 4 MiB at the latest; what follows up to the next line end is dropped. Nothing is
+guessed from values: every field is text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -156,7 +157,16 @@ def delimited_header(path: Path, delimiter: str) -> list[str]:
     spans = np.zeros((1, most, 3), np.int32)
     records, _, _ = _scan(data, 0, True, False, np.uint8(ord(delimiter)), np.arange(most), spans)
     present: list[int] = np.flatnonzero(spans[0, :, 2] != ABSENT).tolist() if records else []
-    return [_texts(data, spans[:, slot])[0].as_py() or "" for slot in present]
+    raw = [_texts(data, spans[:, slot]).cast(pa.large_binary())[0].as_py() or b"" for slot in present]
+    return [_name(text) for text in raw]
+
+
+def _name(text: bytes) -> str:
+    """A column's name: UTF-8, or Latin-1 where it is not. Names are public, and the schema has to spell them."""
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return text.decode("latin-1")
 
 
 def delimited_batches(
@@ -196,31 +206,11 @@ def _record_batches(
 
 
 def _texts(data: Bytes, spans: npt.NDArray[np.int32]) -> pa.Array:
-    """One slot's fields as large_string, absent ones null."""
+    """One slot's fields as large_string, absent ones null. Their bytes are not judged, as in a Parquet file."""
     lengths = np.where(spans[:, 2] == ABSENT, 0, spans[:, 1] - spans[:, 0])
     offsets = np.zeros(len(spans) + 1, np.int64)
     valid = np.zeros(len(spans), np.bool_)
     out = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
     _gather(data, spans, offsets, valid, out)
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    raw = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(spans), [bitmap, pa.py_buffer(offsets), pa.py_buffer(out)]
-    )
-    try:
-        return raw.cast(pa.large_string())
-    except pa.ArrowInvalid:
-        return _lenient_text(raw)
-
-
-def _lenient_text(raw: pa.Array) -> pa.Array:
-    """UTF-8 where the bytes are, Latin-1 where they are not; distinct values are decoded once."""
-    encoded = raw.dictionary_encode()
-    texts = pa.array([_decoded(value) for value in encoded.dictionary.to_pylist()], pa.large_string())
-    return texts.take(encoded.indices)
-
-
-def _decoded(value: bytes) -> str:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
+    return pa.LargeStringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(out), bitmap)

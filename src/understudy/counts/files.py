@@ -9,6 +9,7 @@ which might quote a row.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -17,11 +18,10 @@ import pyarrow.parquet as pq
 
 from understudy.counts.delimited import delimited_batches
 from understudy.counts.header import Container, Settings, connect_read_only
+from understudy.counts.source import Batch
 from understudy.errors import InputError
 
-__all__ = ["Batch", "arrow_reader", "file_batches", "quoted"]
-
-Batch = tuple[int, dict[str, pa.Array]]
+__all__ = ["file_batches", "quoted"]
 
 BATCH_ROWS = 1 << 17
 MOST_VALUES = 1 << 22  # rows × columns of one batch
@@ -83,22 +83,32 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _database_batches(path: Path, table: str, wanted: list[str], *, memory_bytes: int, threads: int) -> Iterator[Batch]:
-    settings: Settings = {"memory_limit": f"{memory_bytes}B", "threads": threads, "preserve_insertion_order": False}
+    """Rows in the order of the table. A value too long for the limit is read on with what memory the machine has."""
+    settings: Settings = {"memory_limit": f"{memory_bytes}B", "threads": threads}
+    done = 0
+    with suppress(duckdb.OutOfMemoryException):
+        for rows, batch in _query_batches(path, table, wanted, settings):
+            yield rows, batch
+            done += rows
+        return
+    for rows, batch in _query_batches(path, table, wanted, {"threads": 1}):
+        left = min(rows, done)
+        done -= left
+        if rows > left:
+            yield rows - left, {name: column.slice(left) for name, column in batch.items()}
+
+
+def _query_batches(path: Path, table: str, wanted: list[str], settings: Settings) -> Iterator[Batch]:
     with connect_read_only(path, settings) as connection:
         if not wanted:
             ((rows,),) = connection.sql(f"SELECT count(*) FROM {quoted(table)}").fetchall()
             yield int(rows), {}
             return
-        query = f"SELECT {', '.join(map(quoted, wanted))} FROM {quoted(table)}"
-        for batch in arrow_reader(connection, query, _batch_rows(len(wanted))):
+        relation = connection.sql(f"SELECT {', '.join(map(quoted, wanted))} FROM {quoted(table)}")
+        # The method's name differs between old and new DuckDB.
+        reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+        for batch in reader(_batch_rows(len(wanted))):
             yield batch.num_rows, {name: batch.column(position) for position, name in enumerate(wanted)}
-
-
-def arrow_reader(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> pa.RecordBatchReader:
-    """A query's result as a stream of batches, under the method name of old and new DuckDB."""
-    relation = connection.sql(query)
-    method = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return method(rows)
 
 
 def quoted(name: str) -> str:

@@ -14,16 +14,14 @@ import narwhals as nw
 import narwhals.dependencies as known
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, DeclaredTable, encode_column, rows_with_codes
-from understudy.counts.contribution import kept_rows, numbered
+from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
+from understudy.counts.contribution import kept_rows
 from understudy.counts.cover import TABLE_BYTES_PER_CELL
-from understudy.counts.files import Batch
 from understudy.counts.kernels import TableCounter
-from understudy.counts.labels import CONTENT_ERRORS, counted_labels, label_keys, object_text, text_of
-from understudy.counts.source import CountSource, Ints, LabelCounts
+from understudy.counts.labels import CONTENT_ERRORS, object_bytes, texts_of
+from understudy.counts.source import Batch, Ints, PrivateTable
 from understudy.errors import InputError
 from understudy.marginals.clique import Clique
 from understudy.schema import Schema
@@ -34,14 +32,12 @@ CHUNK_ROWS = 1 << 20
 LEAST_ROWS_PER_THREAD = 1 << 16
 
 
-class FrameTable(DeclaredTable):
+class FrameTable(PrivateTable):
     """A private table in memory. Building it checks the header against the schema and reads no row."""
 
     def __init__(self, data: object, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
         self._frame = _frame_of(data, {*schema.names, schema.unit.column})
-        super().__init__(self._frame.names, schema)
-        self._memory_bytes = memory_bytes
-        self._threads = threads
+        super().__init__(self._frame.names, schema, memory_bytes=memory_bytes, threads=threads)
 
     @property
     def frame_kind(self) -> str:
@@ -61,32 +57,14 @@ class FrameTable(DeclaredTable):
         """Every row of these columns, before any bound, as one batch. Private."""
         yield self.rows, {name: self.column(name) for name in columns}
 
-    def label_counts(self, column: str) -> LabelCounts:
-        """Labels of an open column, after the unit's bound on rows was applied (to rows that have a label)."""
-        texts = text_of(self.column(column))
-        encoded = texts.combine_chunks().dictionary_encode()
-        unit = self._schema.unit
-        if unit.column is not None:
-            named = np.flatnonzero(encoded.is_valid().to_numpy(zero_copy_only=False))
-            encoded = encoded.take(pa.array(named))
-            ids = text_of(self.column(unit.column)).take(pa.array(named))
-            keys = label_keys(encoded.dictionary)[encoded.indices.to_numpy(zero_copy_only=False)]
-            encoded = encoded.take(pa.array(kept_rows(ids, [keys], unit.rows)))
-        counted = pc.value_counts(encoded.indices)
-        return counted_labels([(encoded.dictionary.take(counted.field("values")), counted.field("counts"))])
-
-    def bind(self, codec: TableCodec) -> CountSource:
-        """The same rows seen through settled codes. Reads nothing yet."""
-        return FrameSource(self, codec, memory_bytes=self._memory_bytes, threads=self._threads)
-
 
 class FrameSource(ChunkedSource):
     """Exact counts of a frame. Each column is encoded once, when it is first needed."""
 
-    def __init__(self, table: FrameTable, codec: TableCodec, *, memory_bytes: int, threads: int = 1) -> None:
-        super().__init__(codec, memory_bytes)
+    def __init__(self, table: FrameTable, codec: TableCodec) -> None:
+        super().__init__(codec, table.memory_bytes)
         self._table = table
-        self._threads = max(1, threads)
+        self._threads = max(1, table.threads)
         self._codes: dict[str, Codes] = {}
         self._rows: int | None = None
         self._kept: Ints | None = None
@@ -143,18 +121,12 @@ class FrameSource(ChunkedSource):
         names = self._codec.leaving_out if unit.column is None else self.domain.columns
         codes = {name: self._encoded(name) for name in names}
         self._kept = rows_with_codes(self._codec, codes)
-        if self._kept is not None:
-            codes = {name: column[self._kept] for name, column in codes.items()}
-        if unit.column is None:
-            self._rows = self._table.rows if self._kept is None else len(self._kept)
-            self._codes = codes
-            return
-        ids = text_of(self._table.column(unit.column))
-        ids = ids if self._kept is None else ids.take(pa.array(self._kept))
-        kept = kept_rows(ids, list(codes.values()), unit.rows)
-        self._unit_of_row = numbered(ids)[kept]
-        self._codes = {name: column[kept] for name, column in codes.items()}
-        self._rows = len(kept)
+        if unit.column is not None:
+            ids = texts_of(self._table.column(unit.column)).only_at(self._kept)
+            self._kept = kept_rows(ids, list(codes.values()), unit.rows)
+            self._unit_of_row = ids.numbers()[self._kept]
+        self._rows = self._table.rows if self._kept is None else len(self._kept)
+        self._codes = codes if self._kept is None else {name: column[self._kept] for name, column in codes.items()}
 
 
 class _Frame(Protocol):
@@ -296,4 +268,4 @@ def _all_text(values: Any) -> bool:
 
 
 def _as_text(values: list[object]) -> pa.Array:
-    return pa.array([object_text(value) for value in values], pa.large_string())
+    return pa.array([object_bytes(value) for value in values], pa.large_binary())

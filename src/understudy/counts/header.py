@@ -32,12 +32,13 @@ Kind = Literal["delimited", "parquet", "database"]
 Header = tuple[tuple[str, str], ...]
 Settings = dict[str, str | bool | int | float | list[str]]
 
-# The engine may neither fetch code nor open any file but the one it was given.
+# The engine may neither fetch code nor open or write any file but the one it was given.
 LOCKED: Settings = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
     "enable_external_access": False,
+    "temp_directory": "",  # it only reads, and what it reads must not be written elsewhere
 }
 
 # Nor may it print how far it is: what appears only after some seconds, and tells them, depends on the rows.

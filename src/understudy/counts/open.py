@@ -2,18 +2,17 @@
 
 import os
 from pathlib import Path
-from typing import TypeGuard
 
-from understudy.counts.duckdb_source import DuckDBTable
-from understudy.counts.frame_source import FrameTable, is_frame
+from understudy.codec.table_codec import TableCodec
+from understudy.counts.frame_source import FrameSource, FrameTable, is_frame
 from understudy.counts.header import SUFFIXES, Container, container_of
-from understudy.counts.source import PrivateTable
+from understudy.counts.source import DEFAULT_MEMORY_BYTES, CountSource, LabelCounts, PrivateTable
+from understudy.counts.streamed_source import FileTable, StreamedSource, streamed_labels
 from understudy.errors import InputError, UsageError, size_text
 from understudy.schema import Schema
 
-__all__ = ["DEFAULT_MEMORY_BYTES", "open_table"]
+__all__ = ["DEFAULT_MEMORY_BYTES", "label_counts_of", "open_table", "source_of"]
 
-DEFAULT_MEMORY_BYTES = 2 << 30
 LEAST_MEMORY_BYTES = 64 << 20
 MOST_THREADS = 8
 
@@ -45,19 +44,26 @@ def open_table(
     if isinstance(data, str | Path):
         container = container_of(data)
         _check_first_line(container, schema)
-        return DuckDBTable(container, schema, memory_bytes=memory, threads=workers)
+        return FileTable(container, schema, memory_bytes=memory, threads=workers)
     if is_frame(data):
         return FrameTable(data, schema, memory_bytes=memory, threads=workers)
-    if _is_private_table(data):
+    if isinstance(data, PrivateTable):
         if data.schema != schema:
             raise UsageError("data", "was opened under another schema.", "Open it again under this one.")
         return data
     kinds = f"a pandas, polars or Arrow frame, or the path of a {', '.join(SUFFIXES)} file"
-    raise InputError("data", f"must be {kinds}; got {type(data).__name__}.")
+    own = "A source of your own is a subclass of understudy.counts.source.PrivateTable."
+    raise InputError("data", f"must be {kinds}; got {type(data).__name__}.", own)
 
 
-def _is_private_table(data: object) -> TypeGuard[PrivateTable]:
-    return all(hasattr(data, name) for name in ("schema", "undeclared", "frame_kind", "label_counts", "bind"))
+def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
+    """Exact counts of any table under settled codes, after the unit's bound. Reads nothing yet."""
+    return FrameSource(table, codec) if isinstance(table, FrameTable) else StreamedSource(table, codec)
+
+
+def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
+    """Labels of an open column of any table, after the unit's bound."""
+    return streamed_labels(table, column)
 
 
 def _check_first_line(container: Container, schema: Schema) -> None:

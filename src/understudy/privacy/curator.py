@@ -1,6 +1,8 @@
 """Curator: the one door. Mechanisms ask it; it counts, adds noise, keeps the account, and writes the transcript.
 
-Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation.
+Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation. The door cuts
+each unit to its k rows itself, for every kind of table (`counts/contribution.py`): a source only hands over rows, and
+what is no `PrivateTable` is refused.
 
 `measure`   one clique or partition puts every row in one cell, so neighbours differ by at most k in L1 and in L2.
             Laplace noise of scale k/ε_i is ε_i-DP; Gaussian noise with σ_i² = k²/(2ρ_i) is ρ_i-zCDP (Canonne, Kamath,
@@ -101,8 +103,8 @@ class Curator:
         progress: Progress = silent,
         keeper: Keeper | None = None,
     ) -> None:
-        self._table = table
-        self._public_table = public
+        self._table = _own(table)
+        self._public_table = None if public is None else _own(public)
         self._public: CountSource | None = None
         self._source: CountSource | None = None
         self._codec: TableCodec | None = None
@@ -147,8 +149,8 @@ class Curator:
         The codec must come from the schema and from earlier answers alone; then this is post-processing and free.
         """
         self._codec = codec
-        self._source = self._table.bind(codec)
-        self._public = None if self._public_table is None else self._public_table.bind(codec)
+        self._source = PrivateTable.bind(self._table, codec)
+        self._public = None if self._public_table is None else PrivateTable.bind(self._public_table, codec)
         self._kept, self._kept_bytes = {}, 0
 
     @property
@@ -324,7 +326,7 @@ class Curator:
         threshold = discovery_threshold(law, self._unit_rows, cost.delta, step)
         self._spend([(step, cost)])
         request = Request("discover", column, 0, law, Fraction(self._unit_rows), threshold=threshold)
-        kept = self._randomizer.keep_frequent(request, self._table.label_counts(column))
+        kept = self._randomizer.keep_frequent(request, PrivateTable.label_counts(self._table, column))
         answer = Discovery(step, column, kept.labels, kept.counts, law, threshold)
         self.transcript.append(answer)
         return answer
@@ -362,6 +364,14 @@ class Curator:
         self._settled()
         assert self._source is not None
         return self._source
+
+
+def _own(table: object) -> PrivateTable:
+    """The table, if it is one whose rows we cut to the unit's bound ourselves."""
+    if not isinstance(table, PrivateTable):
+        rule = f"{type(table).__name__} is no PrivateTable, so that nobody would cut its rows to the unit's bound."
+        raise UsageError("table", rule, "Open it with open_table, or make it a subclass of PrivateTable.")
+    return table
 
 
 def _name(target: Clique | Partition) -> str:

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 __all__ = [
     "BIN_RULES",
+    "MOST_LABEL_BYTES",
     "RARE_RULES",
     "STORAGE",
     "UNREADABLE_RULES",
@@ -41,6 +42,9 @@ __all__ = [
 ]
 
 Point = int | float | dt.date | dt.datetime | dt.time
+
+MOST_LABEL_BYTES = 1024
+"""The longest label, in bytes of UTF-8. Longer values of a table are unreadable: they equal no label."""
 
 _WHOLE = ("int64", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
 _TEXT = ("string", "large_string")

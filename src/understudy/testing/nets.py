@@ -29,6 +29,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from scipy import stats
 
 from understudy.audit.lower_bound import epsilon_lower, exact_epsilon, log_odds_lower, rate_bounds
@@ -37,7 +38,7 @@ from understudy.audit.replay import check_pair
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import ChunkedSource
 from understudy.counts.open import open_table
-from understudy.counts.source import OccupiedCells, Records
+from understudy.counts.source import OccupiedCells, PrivateTable, Records
 from understudy.errors import LedgerError
 from understudy.marginals.answer import Course, Grown, Law, Measurement
 from understudy.mechanisms import registry
@@ -56,6 +57,7 @@ from understudy.testing.doubles import SeededRandomizer
 from understudy.testing.grower import Chains, Grower
 from understudy.testing.interrupted import Interrupted
 from understudy.testing.pipeline import Case
+from understudy.testing.source_contract import check_source
 from understudy.testing.trainee import Trainee
 
 __all__ = ["NETS"]
@@ -110,6 +112,19 @@ def _replayed(cases: list[tuple[Schema, str, Budget]], *, pairs: int) -> None:
             rng = np.random.default_rng(number)
             for index, pair in enumerate([*fixed, *hostile, *random_pairs(schema, pairs, rng)]):
                 check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
+
+
+def sources_net() -> None:
+    """The contract of sources, for rows in memory and for rows in a file."""
+    check_source(open_table)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.parquet"
+
+        def written(table: pa.Table, schema: Schema) -> PrivateTable:
+            pq.write_table(table, path)
+            return open_table(path, schema)
+
+        check_source(written)
 
 
 def noise_net() -> None:
@@ -326,6 +341,7 @@ NETS: dict[str, Callable[[], None]] = {
     "tree replay": tree_replay_net,
     "choice replay": choice_replay_net,
     "training replay": training_replay_net,
+    "sources": sources_net,
     "noise": noise_net,
     "selection": selection_net,
     "discovery": discovery_net,

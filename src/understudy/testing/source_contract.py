@@ -3,28 +3,37 @@
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from scipy import stats
 
 from understudy.audit.neighbours import designed_pairs
 from understudy.codec.table_codec import TableCodec
+from understudy.counts.open import open_table as opened
 from understudy.counts.source import CountSource, PrivateTable
 from understudy.marginals.clique import Clique
-from understudy.schema import Schema, Unit
+from understudy.schema import Category, Integer, OpenCategory, Schema, Unit
+from understudy.schema.column import MOST_LABEL_BYTES
 from understudy.testing import tables
 
 __all__ = ["OpenTable", "check_source"]
 
 OpenTable = Callable[[pa.Table, Schema], PrivateTable]
-"""Puts an Arrow table of text columns where the source under test can read it, and opens it there."""
+"""Puts an Arrow table where the source under test can read it, and opens it there. Its columns are text, or bytes where
+the check is about text that is not UTF-8."""
+
+NOT_UTF8 = (b"\xc3\x28", b"\xed\xa0\x80", b"\xff\xfe", b"Z\xfcrich")
+LONG_BYTES = 100_000
+LEVEL = 1e-6
 
 
 def check_source(open_table: OpenTable) -> None:
-    """Raises AssertionError where the source differs from counting by hand."""
+    """Raises AssertionError, with what failed, where the source differs from counting by hand."""
+    _check_door(open_table)
     plain = (tables.small(), tables.every_kind(), tables.hostile_names(), tables.split_amounts(), tables.closed_kinds())
     # What cannot be read has a code of its own, or its row is left out: in every source by the codec's rule.
     for schema in (*plain, *(replace(schema, unreadable="drop") for schema in (plain[0], plain[3], plain[4]))):
@@ -32,10 +41,20 @@ def check_source(open_table: OpenTable) -> None:
             _check_counts(open_table, schema, tables.some_rows(schema, rows, seed=rows))
         _check_hostile_values(open_table, schema)
     _check_labels(open_table)
+    _check_bytes(open_table)
+    _check_long_values(open_table)
     for bound in (1, 3):
         _check_unit(open_table, tables.split_amounts(unit=Unit(column="person", rows=bound)))
         for rule in ("keep", "drop"):
             _check_unit(open_table, replace(tables.several_rows(bound), unreadable=rule))
+    _check_spread(open_table)
+
+
+def _check_door(open_table: OpenTable) -> None:
+    """The bound of k rows per unit is the door's work: a source that could do without it is refused by type."""
+    table = open_table(tables.some_rows(tables.several_rows(1), 3, seed=1), tables.several_rows(1))
+    told = f"unit bound: {type(table).__name__} is no PrivateTable, so its rows would be counted without the bound"
+    assert isinstance(table, PrivateTable), told
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +100,15 @@ def _check_counts(open_table: OpenTable, schema: Schema, table: pa.Table) -> Non
     cliques += [codec.domain.clique(names[:3])]
     answers = source.counts(cliques)
     for clique in cliques:
-        exact = answers[clique]
-        assert exact.dtype == np.int64
-        assert exact.tolist() == _by_hand(codec, codes, clique), clique
+        exact, shown = answers[clique], " × ".join(clique) or "the total"
+        assert exact.dtype == np.int64, f"counts of {shown} are {exact.dtype}, not 64-bit integers"
+        by_hand = _by_hand(codec, codes, clique)
+        assert exact.tolist() == by_hand, f"counts of {shown} differ from counting {table.num_rows} rows by hand"
     _check_everything(source, codec, codes)
     records = source.records()
-    by_hand = Counter(zip(*(codes[name] for name in names), strict=True))
-    assert Counter(map(tuple, records.codes.tolist())) == by_hand, "the records are not the rows"
-    assert records.starts.tolist() == list(range(by_hand.total() + 1)), "every row is a unit of its own"
+    rows = Counter(zip(*(codes[name] for name in names), strict=True))
+    assert Counter(map(tuple, records.codes.tolist())) == rows, "the records are not the rows"
+    assert records.starts.tolist() == list(range(rows.total() + 1)), "not every row is a unit of its own"
 
 
 def _check_everything(source: CountSource, codec: TableCodec, codes: dict[str, list[int]]) -> None:
@@ -98,14 +118,16 @@ def _check_everything(source: CountSource, codec: TableCodec, codes: dict[str, l
         int(np.ravel_multi_index(cell, shape)) for cell in zip(*(codes[name] for name in everything), strict=True)
     )
     occupied = source.occupied(everything)
-    assert occupied.indices.tolist() == sorted(cells)
-    assert occupied.counts.tolist() == [cells[index] for index in sorted(cells)]
+    assert occupied.indices.tolist() == sorted(cells), "occupied cells are not those of the rows"
+    by_hand = [cells[index] for index in sorted(cells)]
+    assert occupied.counts.tolist() == by_hand, "counts of occupied cells differ from counting by hand"
     blocks = _Blocks(everything, shape)
     expected = np.bincount(
         blocks.assign({name: np.array(values, dtype=np.int64) for name, values in codes.items()}),
         minlength=blocks.cells,
     )
-    assert source.partition_counts([blocks])[0].tolist() == expected.tolist()
+    found = source.partition_counts([blocks])[0]
+    assert found.tolist() == expected.tolist(), "counts of a partition differ from counting by hand"
 
 
 def _check_hostile_values(open_table: OpenTable, schema: Schema) -> None:
@@ -115,13 +137,77 @@ def _check_hostile_values(open_table: OpenTable, schema: Schema) -> None:
     _check_counts(open_table, schema, last_rows)
 
 
+def _labels_of(table: PrivateTable, column: str) -> dict[str, int]:
+    found = table.label_counts(column)
+    return dict(zip(found.labels, found.counts.tolist(), strict=True))
+
+
 def _check_labels(open_table: OpenTable) -> None:
     schema = tables.open_labels()
     labels = ["nurse", "cook", "nurse", None, "ünï🙂", "nurse", "x'y\"z", "cook"]
     table = pa.table({"sex": pa.array(["F"] * len(labels)), "job": pa.array(labels, pa.string())})
-    found = open_table(table, schema).label_counts("job")
+    found = _labels_of(open_table(table, schema), "job")
     expected = Counter(label for label in labels if label is not None)
-    assert dict(zip(found.labels, found.counts.tolist(), strict=True)) == dict(expected)
+    assert found == dict(expected), "labels of an open column differ from counting by hand"
+    for bound in (1, 2):
+        _check_bounded_labels(open_table, Schema(schema.columns, Unit("person", bound)))
+
+
+def _check_bounded_labels(open_table: OpenTable, schema: Schema) -> None:
+    """One person with very many labels, one with few, one row without a person, one without a label."""
+    people = [*["Ada"] * 40, "Bo", "Bo", None, "Cy", "Cy"]
+    labels = [*(f"job {number}" for number in range(40)), "nurse", "cook", "nobody's", None, "nurse"]
+    table = pa.table({"sex": ["F"] * len(people), "job": labels, "person": people})
+    found = _labels_of(open_table(table, schema), "job")
+    bound = schema.unit.rows
+    of_one = sum(count for label, count in found.items() if label.startswith("job "))
+    assert of_one == bound, f"unit bound: one person is counted with {of_one} labels where {bound} may count"
+    assert "nobody's" not in found, "a label was counted for a row that belongs to no unit"
+    assert found == _labels_of(opened(table, schema), "job"), "labels kept for a unit differ from those of a frame"
+
+
+def _check_bytes(open_table: OpenTable) -> None:
+    """Text that is not UTF-8 is unreadable, as any value outside the schema is; an id is told apart by its bytes."""
+    columns = (Category(name="sex", labels=("F", "M"), other="?"), Integer(name="age", lower=18, upper=22))
+    schema = Schema(columns, Unit())
+    values = [b"F", *NOT_UTF8, b"M", "é".encode()]
+    table = pa.table({"sex": pa.array(values, pa.binary()), "age": pa.array([b"20", *NOT_UTF8, b"19", b"x"])})
+    readable = pa.table({"sex": ["F", *["outside"] * 4, "M", "é"], "age": ["20", *["outside"] * 4, "19", "x"]})
+    for name in ("sex", "age"):
+        clique = TableCodec.of(schema).domain.clique([name])
+        found, expected = (
+            _counts(make, schema, clique) for make in (open_table(table, schema), opened(readable, schema))
+        )
+        assert found == expected, f"{name}: values that are not UTF-8 are not coded as unreadable"
+    free = Schema((*columns[:1], OpenCategory(name="job")), Unit("person", 1))
+    jobs = pa.array([b"nurse", *NOT_UTF8, b"nurse", "é".encode()], pa.binary())
+    people = pa.array([*NOT_UTF8, b"a", b"b", b"c"], pa.binary())
+    bounded = open_table(pa.table({"sex": table.column("sex"), "job": jobs, "person": people}), free)
+    assert _labels_of(bounded, "job") == {"nurse": 2, "é": 1}, "text that is not UTF-8 became a label, or spoiled one"
+    codec = TableCodec.of(free, {"job": ["nurse"]})
+    total = int(bounded.bind(codec).counts([Clique()])[Clique()][0])
+    assert total == len(people), f"{len(people)} people are counted as {total}: ids that are not UTF-8 were confused"
+
+
+def _counts(table: PrivateTable, schema: Schema, clique: Clique) -> list[int]:
+    found: list[int] = table.bind(TableCodec.of(schema)).counts([clique])[clique].tolist()
+    return found
+
+
+def _check_long_values(open_table: OpenTable) -> None:
+    """A value of any length is counted like others: too long for a label, and told apart as an id."""
+    longest = "é" * (MOST_LABEL_BYTES // 2)
+    people = ["x" * LONG_BYTES + end for end in "abb"] + ["c", "d"]
+    jobs = ["nurse", longest, longest, longest + "x", "x" * LONG_BYTES]
+    table = pa.table({"sex": ["F", "M", "M", "x" * LONG_BYTES, "F"], "job": jobs, "person": people})
+    schema = Schema((Category(name="sex", labels=("F", "M"), other="?"), OpenCategory(name="job")), Unit("person", 1))
+    opened_table = open_table(table, schema)
+    limit = f"{MOST_LABEL_BYTES:,} bytes"
+    assert _labels_of(opened_table, "job") == {"nurse": 1, longest: 1}, f"labels are not those of at most {limit}"
+    codec = TableCodec.of(schema, {"job": ["nurse"]})
+    clique = codec.domain.clique(["sex"])
+    found = opened_table.bind(codec).counts([clique])[clique].tolist()
+    assert found == [2, 1, 1, 0], "people with long ids or values are not counted one row each"
 
 
 def _check_unit(open_table: OpenTable, schema: Schema) -> None:
@@ -140,16 +226,40 @@ def _check_unit(open_table: OpenTable, schema: Schema) -> None:
     coded = codec.encode(codec.domain.columns[0], table.column(first)) < codec.domain.shape(everything)[0]
     ids = table.column(column).to_pylist()
     held = Counter(name for name, counts in zip(ids, coded.tolist(), strict=True) if name is not None and counts)
+    may = sum(min(bound, rows) for rows in held.values())
     full = open_table(table, schema).bind(codec).counts([everything])[everything]
-    assert full.sum() == sum(min(bound, rows) for rows in held.values())
-    records = open_table(table, schema).bind(codec).records()
-    counted = np.ravel_multi_index(tuple(records.codes.astype(np.int64).T), codec.domain.shape(everything))
-    assert np.bincount(counted, minlength=full.size).tolist() == full.tolist()
-    assert sorted(np.diff(records.starts).tolist()) == sorted(min(bound, rows) for rows in held.values())
+    assert full.sum() == may, f"unit bound: {full.sum()} rows count where {may} may (at most {bound} of each unit)"
+    _check_unit_records(open_table(table, schema).bind(codec), full, [min(bound, rows) for rows in held.values()])
     reversed_rows = table.take(pa.array(range(table.num_rows - 1, -1, -1)))
     again = open_table(reversed_rows, schema).bind(codec).counts([everything])[everything]
-    assert again.tolist() == full.tolist(), "the order of rows must not matter"
+    assert again.tolist() == full.tolist(), "the order of rows decides which rows of a unit count"
+    frame = opened(table, schema).bind(codec).counts([everything])[everything]
+    assert frame.tolist() == full.tolist(), "other rows of a unit count than in a frame"
     for unit in sorted(held)[:6]:
         keep = [name != unit for name in table.column(column).to_pylist()]
         without = open_table(table.filter(pa.array(keep)), schema).bind(codec).counts([everything])[everything]
-        assert int(np.abs(full - without).sum()) == min(bound, held[unit])
+        moved, most = int(np.abs(full - without).sum()), min(bound, held[unit])
+        assert moved == most, f"unit bound: leaving one unit out changes {moved} rows, not {most}"
+
+
+def _check_unit_records(source: CountSource, full: npt.NDArray[np.int64], sizes: Sequence[int]) -> None:
+    records = source.records()
+    shape = source.domain.shape(source.domain.everything())
+    counted = np.ravel_multi_index(tuple(records.codes.astype(np.int64).T), shape)
+    assert np.bincount(counted, minlength=full.size).tolist() == full.tolist(), (
+        "the records are not the rows that count"
+    )
+    held = sorted(np.diff(records.starts).tolist())
+    assert held == sorted(sizes), "unit bound: the records of units are not as many as may count"
+
+
+def _check_spread(open_table: OpenTable) -> None:
+    """People who all hold the same four rows, of which one counts: each of the four is kept about as often."""
+    people, jobs = 400, ("nurse", "cook", "clerk", "smith")
+    schema = Schema((Category(name="job", labels=jobs, missing=False),), Unit("person", 1))
+    table = pa.table({"job": list(jobs) * people, "person": [f"p{row // 4}" for row in range(4 * people)]})
+    codec = TableCodec.of(schema)
+    clique = codec.domain.clique(["job"])
+    kept = open_table(table, schema).bind(codec).counts([clique])[clique][: len(jobs)]
+    evenly = float(stats.chisquare(kept).pvalue) if kept.sum() == people else 0.0
+    assert evenly > LEVEL, "the same rows are kept in every unit that holds them, so that counts lean to their codes"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from understudy.errors import Problem
-from understudy.schema.column import Date, Datetime, Float, Integer, NumberColumn, Time
+from understudy.schema.column import MOST_LABEL_BYTES, Date, Datetime, Float, Integer, NumberColumn, Time
 from understudy.schema.place import shown
 
 __all__ = [
@@ -37,12 +37,15 @@ def text_problems(value: object, where: str) -> Iterator[Problem]:
 
 
 def label_problems(labels: tuple[object, ...], where: str) -> Iterator[Problem]:
-    """Whether all labels are text and differ."""
+    """Whether all labels are text that can be told apart: no two alike, none longer than a label may be."""
     seen: set[object] = set()
     for label in labels:
         yield from text_problems(label, where)
         if isinstance(label, str) and label in seen:
             yield Problem(where, f"{shown(label)} appears twice.", "Remove one.")
+        if isinstance(label, str) and len(label.encode("utf-8", errors="replace")) > MOST_LABEL_BYTES:
+            rule = f"{shown(label[:40])}… is longer than {MOST_LABEL_BYTES:,} bytes, so no value could equal it."
+            yield Problem(where, rule, "Shorten it, in the table too.")
         seen.add(label if isinstance(label, str) else None)
 
 

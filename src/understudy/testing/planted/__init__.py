@@ -9,8 +9,9 @@ from understudy.testing.planted.leaks import LEAKS
 from understudy.testing.planted.ledger import UNPAID
 from understudy.testing.planted.noise import BLUNDERS
 from understudy.testing.planted.scores import UNDERSTATED
+from understudy.testing.planted.sources import MISREAD
 from understudy.testing.planted.training import TRAINING
 
 __all__ = ["PLANTED", "PlantedBug"]
 
-PLANTED: tuple[PlantedBug, ...] = (*LEAKS, *BLUNDERS, *UNDERSTATED, *UNPAID, *TRAINING)
+PLANTED: tuple[PlantedBug, ...] = (*LEAKS, *BLUNDERS, *UNDERSTATED, *UNPAID, *TRAINING, *MISREAD)

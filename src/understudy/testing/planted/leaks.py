@@ -208,7 +208,7 @@ def _property(wrong: object) -> property:
 
 
 def _everybody(ids: Any, *_: object) -> Any:
-    return np.flatnonzero(ids.is_valid())
+    return np.flatnonzero(ids.places >= 0)
 
 
 _HALF = Fraction(SCORE_UNIT // 2)

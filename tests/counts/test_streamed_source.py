@@ -1,9 +1,6 @@
-import gc
 import os
-import stat
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import duckdb
@@ -15,11 +12,10 @@ import pytest
 from tests.counts.malformed import ROWS_ODD, SECRET
 from tests.counts.places import as_csv, as_parquet, by_hand, every_clique, full_counts, people
 from understudy.codec.table_codec import TableCodec
-from understudy.counts import duckdb_source
-from understudy.counts.duckdb_source import DuckDBTable, Engine
 from understudy.counts.header import connect_read_only, container_of
 from understudy.counts.open import open_table
-from understudy.errors import InputError, ResourceError
+from understudy.counts.streamed_source import FileTable
+from understudy.errors import InputError
 from understudy.schema import OpenCategory, Schema, Unit
 
 MEMORY = 256 << 20
@@ -75,16 +71,16 @@ def test_rows_beside_a_bad_one_still_count(name: str, rows: int, tmp_path: Path)
 
 def test_coded_columns_are_kept_when_they_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[list[str]] = []
-    original = DuckDBTable.batches
+    original = FileTable.batches
     monkeypatch.setattr(
-        DuckDBTable, "batches", lambda self, columns: (reads.append(list(columns)), original(self, columns))[1]
+        FileTable, "batches", lambda self, columns: (reads.append(list(columns)), original(self, columns))[1]
     )
     table = some_table(200)
     codec = TableCodec.of(people())
     expected = {clique: by_hand(codec, table, clique) for clique in every_clique(codec)}
     path = as_parquet(table, tmp_path)
     roomy = open_table(path, people(), memory_bytes=MEMORY).bind(codec)
-    cramped = DuckDBTable(container_of(path), people(), memory_bytes=40_000).bind(codec)
+    cramped = FileTable(container_of(path), people(), memory_bytes=40_000).bind(codec)
     cramped._cache_bytes = 100  # type: ignore[attr-defined]
     for source, most in ((roomy, 3), (cramped, 2 * len(expected))):
         reads.clear()
@@ -119,11 +115,14 @@ def test_removing_one_unit_changes_at_most_its_bound(tmp_path: Path) -> None:
         assert 1 <= np.abs(full - fewer).sum() <= 2
 
 
-def test_the_engine_is_private_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    engine = Engine(64 << 20, 1)
-    (folder,) = tmp_path.iterdir()
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+def test_the_engine_that_reads_databases_is_locked_and_silent(tmp_path: Path) -> None:
+    # A progress bar would appear after two seconds and tell how long the rows took.
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute("CREATE TABLE t (a INTEGER)")
+    opened = connect_read_only(tmp_path / "t.duckdb")
+    settings = ("enable_progress_bar", "enable_progress_bar_print", "temp_directory")
+    query = ", ".join(f"current_setting('{name}')" for name in settings)
+    assert opened.execute(f"SELECT {query}").fetchall() == [(False, False, "")]
     for command in (
         "SELECT * FROM read_text('/etc/hostname')",
         "INSTALL httpfs",
@@ -131,44 +130,7 @@ def test_the_engine_is_private_and_leaves_nothing(monkeypatch: pytest.MonkeyPatc
         f"ATTACH '{tmp_path / 'x.duckdb'}'",
     ):
         with pytest.raises(duckdb.Error):
-            engine._connection.execute(command)
-    del engine
-    gc.collect()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_engines_print_nothing(tmp_path: Path) -> None:
-    # A progress bar would appear after two seconds and tell how long the rows took.
-    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
-        connection.execute("CREATE TABLE t (a INTEGER)")
-    engine = Engine(64 << 20, 1)
-    for connection in (engine._connection, connect_read_only(tmp_path / "t.duckdb")):
-        query = "SELECT current_setting('enable_progress_bar'), current_setting('enable_progress_bar_print')"
-        assert connection.execute(query).fetchall() == [(False, False)]
-
-
-def test_a_source_that_is_dropped_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    schema = people(unit=Unit(column="who", rows=1))
-    path = as_parquet(some_table(50), tmp_path)
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    source = open_table(path, schema).bind(TableCodec.of(schema))
-    full_counts(source)
-    assert len(list((tmp_path / "temporary").iterdir())) == 1
-    del source
-    gc.collect()
-    assert list((tmp_path / "temporary").iterdir()) == []
-
-
-def test_a_full_engine_is_told_without_a_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    schema = people(unit=Unit(column="who", rows=1))
-    table = some_table(50).set_column(0, "who", pa.array([SECRET] * 50))
-    source = open_table(as_parquet(table, tmp_path), schema).bind(TableCodec.of(schema))
-    monkeypatch.setattr(duckdb_source, "_first_rows", lambda *_: f"QUALIFY error('{SECRET}')")
-    with pytest.raises(ResourceError) as caught:
-        full_counts(source)
-    assert SECRET not in str(caught.value)
-    assert caught.value.__context__ is None
+            opened.execute(command)
 
 
 def test_a_file_that_breaks_while_units_are_ranked(tmp_path: Path) -> None:
@@ -186,6 +148,7 @@ from pathlib import Path
 from tests.counts.places import people
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.open import open_table
+from understudy.counts.streamed_source import FileTable
 from understudy.schema import Unit
 
 def peak():
