@@ -22,7 +22,6 @@ from understudy.counts.chunked_source import (
     Chunk,
     ChunkedSource,
     DeclaredTable,
-    coded_rows,
     encode_column,
     rows_with_codes,
 )
@@ -85,7 +84,7 @@ class DuckDBSource(ChunkedSource):
     """Exact counts of files. Coded columns are kept for the next question if they fit a quarter of the limit."""
 
     def __init__(self, table: DuckDBTable, codec: TableCodec, *, memory_bytes: int) -> None:
-        super().__init__(codec, memory_bytes // 4)
+        super().__init__(codec, memory_bytes // 4, table.schema)
         self._table = table
         self._cache_bytes = memory_bytes // 4
         self._cache: list[tuple[int, Chunk]] | None = None
@@ -112,9 +111,15 @@ class DuckDBSource(ChunkedSource):
         self._cached = set(wanted) if kept is not None else set()
 
     def _coded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-        needed = [*columns, *self._codec.leaving_out]
-        for rows, batch in self._table.batches(list(dict.fromkeys(map(self._codec.origin, needed)))):
-            yield coded_rows(self._codec, columns, rows, batch)
+        origin = self._codec.origin
+        needed = list(dict.fromkeys([*columns, *self._leaving_out]))
+        for rows, batch in self._table.batches(list(dict.fromkeys(map(origin, needed)))):
+            codes = {name: encode_column(self._codec, name, batch[origin(name)]) for name in needed}
+            kept = rows_with_codes(self._codec, codes)
+            if kept is None:
+                yield rows, {name: codes[name] for name in columns}
+            else:
+                yield len(kept), {name: codes[name][kept] for name in columns}
 
     def _bounded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         """Coded rows of each unit up to its bound, from the engine's own table, which is filled on first use."""
