@@ -83,9 +83,11 @@ def schema_of(labels: bool) -> Schema:
             Category(name=name, labels=tuple(label(name, code) for code in range(size)), missing=False)
             for name, size in pairs
         ]
-        return Schema(columns=tuple(columns), unit=Unit())
+        return Schema(columns=tuple(columns), unit=Unit(), unreadable="drop")
     return Schema(
-        columns=tuple(Integer(name=name, lower=0, upper=size - 1, missing=False) for name, size in pairs), unit=Unit()
+        columns=tuple(Integer(name=name, lower=0, upper=size - 1, missing=False) for name, size in pairs),
+        unit=Unit(),
+        unreadable="drop",
     )
 
 

@@ -40,6 +40,7 @@ def schema_of(columns: int) -> Schema:
             for place, size in enumerate(sizes)
         ),
         unit=Unit(),
+        unreadable="drop",
     )
 
 

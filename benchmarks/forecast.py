@@ -82,7 +82,7 @@ def measure(place: str, name: str, epsilon: float) -> Line | str:
     if method == "rdt":
         options = {"private": schema.columns[-1].name, **options}
     asked = {"method": method, "epsilon": epsilon, "delta": delta, "options": options}
-    few = Schema(columns=schema.columns[-3:], unit=schema.unit)
+    few = Schema(columns=schema.columns[-3:], unit=schema.unit, unreadable=schema.unreadable)
     with suppress(UnderstudyError):  # then kernels are loaded in what is timed
         synthesize(table.select([column.name for column in few.columns])[:FEW], few, rows=FEW, seed=0, **asked)
     try:

@@ -97,7 +97,7 @@ def schema_of(domain: dict[str, int]) -> Schema:
         Category(name=name, labels=tuple(map(str, range(size))), missing=False, storage="int64")
         for name, size in domain.items()
     )
-    return Schema(columns=columns, unit=Unit())
+    return Schema(columns=columns, unit=Unit(), unreadable="drop")
 
 
 def measure(folder: Path, name: str, epsilon: float, repeats: int) -> Outcome:

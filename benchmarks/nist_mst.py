@@ -164,7 +164,7 @@ def read(folder: str) -> tuple[Schema, pa.Table]:
         if name not in LEFT_OUT
     )
     table = pq.read_table(FOLDER / folder / "data.parquet", columns=[column.name for column in columns])
-    return Schema(columns, Unit()), table
+    return Schema(columns, Unit(), unreadable="drop"), table
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ cpu_target.target_context.refresh()
 def schema_of(job: Job) -> Schema:
     """Integer columns with a bin for every code."""
     columns = tuple(Integer(name=name, lower=0, upper=size - 1, missing=False) for name, size in job.domain.items())
-    schema = Schema(columns=columns, unit=Unit())
+    schema = Schema(columns=columns, unit=Unit(), unreadable="drop")
     domain = TableCodec.of(schema).domain
     if any(domain.cells((name,)) != size for name, size in job.domain.items()):
         raise ContractError("a column has no bin for every code")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -55,10 +55,12 @@ def case(name: str, data: Path | None) -> Case:
 
 
 def _voters(name: str) -> Case:
-    schema, table = schema_from_text(schema_text(), "voters"), voter_table()
+    schema, table = replace(schema_from_text(schema_text(), "voters"), unreadable="drop"), voter_table()
     if name == "voters":
         return Case(name, schema, table)
-    return Case(name, Schema(tuple(schema.column(one) for one in FEW), Unit()), table.select(list(FEW)))
+    return Case(
+        name, Schema(tuple(schema.column(one) for one in FEW), Unit(), unreadable="drop"), table.select(list(FEW))
+    )
 
 
 def coded(sizes: dict[str, int], columns: Sequence[str]) -> Schema:
@@ -67,4 +69,4 @@ def coded(sizes: dict[str, int], columns: Sequence[str]) -> Schema:
         Category(name=name, labels=tuple(map(str, range(sizes[name]))), missing=False, storage="int64")
         for name in columns
     ]
-    return Schema(tuple(made), Unit())
+    return Schema(tuple(made), Unit(), unreadable="drop")

@@ -94,7 +94,7 @@ def _schema(labels: Mapping[str, list[str]], parts: int) -> Schema:
         Category(name="sex", labels=tuple(labels["sex"]), missing=False),
         Category(name="race", labels=tuple(labels["race"]), missing=False),
     )
-    return Schema(columns=columns, unit=Unit(), title="CPS workers 1994-1995")
+    return Schema(columns=columns, unit=Unit(), title="CPS workers 1994-1995", unreadable="drop")
 
 
 def few_voters(rows: int) -> Bench:
@@ -103,7 +103,7 @@ def few_voters(rows: int) -> Bench:
     names = ("age", "family_income", "residence", "metropolitan", "female", "white")
     schema = Schema(
         columns=tuple(next(column for column in whole.columns if column.name == name) for name in names), unit=Unit(),
-        title="few simulated voters",
+        title="few simulated voters", unreadable="drop",
     )  # fmt: skip
     table = voter_table(2 * rows).select(list(names))
     public = table.slice(0, rows).drop_columns(["female", "white"])

@@ -114,7 +114,7 @@ def voters() -> Bench:
     whole = voter_table()
     names = ("age", "family_income", "female", "married", "voted")
     full = schema_from_text(schema_text(), "voters")
-    schema = Schema(tuple(full.column(name) for name in names), Unit(), title="young voters")
+    schema = Schema(tuple(full.column(name) for name in names), Unit(), title="young voters", unreadable="drop")
     order = np.random.default_rng(0).permutation(whole.num_rows)
     table = whole.select(list(names))
     public, private = table.take(order[:1000]), table.take(order[1000:2000])
@@ -140,7 +140,7 @@ def _coded(data: Path, folder: str, columns: tuple[str, ...]) -> Schema:
         )
         for name in columns
     ]
-    return Schema(tuple(made), Unit(), title=folder)
+    return Schema(tuple(made), Unit(), title=folder, unreadable="drop")
 
 
 def _parts(table: pa.Table, public: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[pa.Table, pa.Table]:

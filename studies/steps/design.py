@@ -76,7 +76,7 @@ def schema() -> Schema:
         for place, levels in enumerate(LEVELS)
     )
     outcome = Float(name="y", lower=-EDGE, upper=EDGE, bins=UniformBins(BINS), missing=False)
-    return Schema(columns=(*predictors, outcome), unit=Unit(), title="simulated regression")
+    return Schema(columns=(*predictors, outcome), unit=Unit(), title="simulated regression", unreadable="drop")
 
 
 def as_table(codes: Ints, outcome: Floats) -> pa.Table:

@@ -2,10 +2,12 @@ import datetime as dt
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.codec.examples import codec_of, codec_of_everything, codes, invalid_text
 from understudy.codec.label_codec import labels_as
-from understudy.schema import Boolean, Category
+from understudy.schema import Boolean, Category, Integer
 
 CODEC = codec_of_everything()
 UNKNOWN = 10  # "plain" has ten labels and no other: unknown is missing
@@ -104,3 +106,34 @@ def test_a_label_named_missing_wins_over_the_word():
 
 def test_text_that_is_not_utf8_equals_nothing():
     assert CODEC.encode("plain", invalid_text(b"red", b"\xffred", b"1")).tolist() == [3, UNKNOWN, 0]
+
+
+SMALL = st.lists(st.none() | st.integers(-3, 12), min_size=1, max_size=12)
+
+
+@given(SMALL, st.booleans(), st.sampled_from(["", " ", "\t"]), st.integers(1, 3))
+@settings(max_examples=200, deadline=None)
+def test_a_number_has_one_code_however_it_is_written(values, missing, space, zeros):
+    """As CSV text, as pandas writes integers with gaps, with spaces, as integers, floats, decimals and a dictionary."""
+    labels = ("0", "1", "2", "-3", "11")
+    columns = [
+        Category(name="label", labels=labels, missing=missing),
+        Integer(name="number", lower=-2, upper=10, special=(11,), missing=missing),
+    ]
+    flags = [value if value in (0, 1) else None for value in values]
+    codec = codec_of(*columns, Boolean(name="flag", missing=missing))
+    for name, listed in (("label", values), ("number", values), ("flag", flags)):
+        whole = pa.array(listed, pa.int64())
+        expected = codec.encode(name, whole).tolist()
+        forms = [
+            whole.cast(pa.float64()),
+            whole.cast(pa.float32()),
+            whole.cast(pa.int8()),
+            whole.cast(pa.decimal128(25, 2)),
+            whole.cast(pa.string()),
+            pa.array(["" if value is None else str(value) for value in listed]),
+            pa.array([None if value is None else f"{value}.{'0' * zeros}" for value in listed], pa.string()),
+            pa.array([None if value is None else f"{space}{value}{space}" for value in listed], pa.large_string()),
+        ]
+        for form in [*forms, *(form.dictionary_encode() for form in forms)]:
+            assert codec.encode(name, form).tolist() == expected, form.type

@@ -7,11 +7,12 @@ import pytest
 
 from tests.counts.malformed import CONTAINER_WRONG, SECRET
 from tests.counts.places import PLACES, people
+from understudy.codec.table_codec import TableCodec
 from understudy.counts.frame_source import FrameTable
 from understudy.counts.open import open_table
 from understudy.counts.streamed_source import FileTable
 from understudy.errors import InputError, SchemaError, UnderstudyError, UsageError
-from understudy.schema import Unit
+from understudy.schema import Category, Integer, Schema, Unit
 
 TABLE = pa.table({"sex": ["F"], "age": ["1"], "city": ["Rome"], "extra": [SECRET]})
 
@@ -66,3 +67,27 @@ def test_opening_reads_no_row(tmp_path: Path) -> None:
     data[4:60] = b"\0" * 56  # the only page
     path.write_bytes(data)
     assert open_table(path, people()).undeclared == ("extra",)
+
+
+def test_the_same_values_get_the_same_codes_in_every_form(tmp_path: Path) -> None:
+    """Integers with gaps: text as pandas writes it, text, Parquet text, integers and floats, objects of pandas."""
+    values = [1, 0, None, 1, 7, None, 0, 1]
+    column = Category(name="vote", labels=("0", "1"), missing=False)
+    schema = Schema(columns=(column, Integer(name="n", lower=0, upper=3, missing=False)), unit=Unit())
+    codec = TableCodec.of(schema)
+    clique = codec.domain.everything()
+    texts = ["" if value is None else f"{value}.0" for value in values]
+    (tmp_path / "pandas.csv").write_text("vote,n\n" + "".join(f"{text},{text}\n" for text in texts))
+    (tmp_path / "plain.csv").write_text("vote,n\n" + "".join(f" {text[:1]} ,{text[:1]}\n" for text in texts))
+    typed = {kind: pa.array(values, pa.int64()).cast(kind) for kind in (pa.string(), pa.int64(), pa.float64())}
+    for place, array in enumerate(typed.values()):
+        pq.write_table(pa.table({"vote": array, "n": array}), tmp_path / f"{place}.parquet")
+    objects = pd.Series(values, dtype=object)
+    frames = [
+        pd.DataFrame({"vote": one, "n": one}) for one in (objects, pd.Series(values), pd.Series(values, dtype="Int64"))
+    ]
+    forms = [*sorted(tmp_path.iterdir()), *frames]
+    assert len(forms) == 8
+    counted = [open_table(form, schema).bind(codec).counts([clique])[clique].tolist() for form in forms]
+    assert counted[0] == [2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 2]
+    assert all(one == counted[0] for one in counted)

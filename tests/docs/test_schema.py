@@ -4,6 +4,7 @@ import dataclasses
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from understudy.codec.table_codec import TableCodec
@@ -22,7 +23,7 @@ def test_blocks_are_schemas(block: str) -> None:
 
 
 def test_every_way_to_choose_bins_is_on_the_page() -> None:
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     for rule in BIN_RULES:
         assert f"by: {rule}" in PAGE
 
@@ -30,12 +31,60 @@ def test_every_way_to_choose_bins_is_on_the_page() -> None:
 def test_the_example_is_read_and_split() -> None:
     schema = schema_from_text(PAGE.split("```yaml\n")[1].split("```")[0], "docs/schema.md")
     codec = TableCodec.of(schema)
-    assert dict(codec.domain.sizes) == {"sex": 2, "wage.size": 7, "wage.kind": 9}
+    assert dict(codec.domain.sizes) == {"sex": 3, "wage.size": 8, "wage.kind": 9}
     assert [codec.describe("wage.kind", code) for code in (0, 7, 8)] == [
         "multiple of 100",
         "multiple of none",
         "no number",
     ]
+
+
+VALUES: dict[str, str | bytes | None] = {
+    "empty, null": "",
+    "white space": "  ",
+    "`NA`": "NA",
+    "`F`": "F",
+    "`F` and a space": "F ",
+    "`f`": "f",
+    "`1`": "1",
+    "`1.0`": "1.0",
+    "`01`": "01",
+    "`€ 12.00`": "€ 12.00",
+    "`1,234.50`": "1,234.50",
+    "`2020-12-31`": "2020-12-31",
+    "`31/12/2020`": "31/12/2020",
+    "`2031-01-01`": "2031-01-01",
+    "`120`": "120",
+    "`-7`": "-7",
+    "`999`": "999",
+    "bytes that are not UTF-8": b"\xc3\x28",
+    "5,000 letters": "x" * 5000,
+}
+
+
+def code_table() -> str:
+    """What becomes of every value in every column of the page's schema, by the codec."""
+    block = next(block for block in BLOCKS if "closed" in block)
+    schema = schema_from_text(block, "docs/schema.md")
+    codec = TableCodec.of(schema)
+    lines = [["value", *(f"`{name}`" for name in schema.names)], ["---"] * (1 + len(schema.names))]
+    for shown, value in VALUES.items():
+        kind = pa.binary() if isinstance(value, bytes) else pa.string()
+        met = [codec.describe(name, int(codec.encode(name, pa.array([value], kind))[0])) for name in schema.names]
+        lines.append([shown, *met])
+    return "\n".join(f"| {' | '.join(line)} |".replace("| --- ", "|---").replace("--- |", "---|") for line in lines)
+
+
+def test_the_table_of_values_and_codes_is_what_the_codec_does() -> None:
+    assert code_table() in PAGE
+
+
+def test_null_is_coded_like_empty_text() -> None:
+    schema = schema_from_text(next(block for block in BLOCKS if "closed" in block), "docs/schema.md")
+    codec = TableCodec.of(schema)
+    for name in schema.names:
+        coded = codec.encode(name, pa.array(["", None, "  "], pa.string())).tolist()
+        assert len(set(coded)) == 1, name
 
 
 def test_every_kind_and_key_is_on_the_page() -> None:

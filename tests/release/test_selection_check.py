@@ -103,7 +103,7 @@ def test_the_card_says_what_they_are(grown: Release) -> None:
     layers = len(grown.transcript.of(Grown)[0].layers)
     assert told == [
         (f"tree of {layers} layers", None),
-        ("choice among 2 in every cell", None),
+        ("choice among 3 in every cell", None),
         ("scores of options", None),
     ]
 

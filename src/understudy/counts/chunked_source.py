@@ -25,8 +25,9 @@ from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.partition import Partition
+from understudy.schema import Schema
 
-__all__ = ["Chunk", "ChunkedSource", "coded_rows", "encode_column", "grouped", "rows_with_codes"]
+__all__ = ["Chunk", "ChunkedSource", "encode_column", "grouped", "rows_with_codes"]
 
 Codes = npt.NDArray[np.unsignedinteger]
 Chunk = Mapping[str, Codes]
@@ -41,9 +42,12 @@ SHORT_INTEGERS = {pa.int8(): 8, pa.uint8(): 8, pa.int16(): 16, pa.uint16(): 16}
 class ChunkedSource(abc.ABC):
     """Counts from chunks of coded rows; subclasses say where the chunks come from."""
 
-    def __init__(self, codec: TableCodec, table_bytes: int) -> None:
+    def __init__(self, codec: TableCodec, table_bytes: int, schema: Schema | None = None) -> None:
         self._codec = codec
         self._table_bytes = table_bytes
+        declared = {column.name for column in (schema or codec.schema).modelled}
+        # A public table need not hold all columns of the codec.
+        self._leaving_out = [name for name in codec.leaving_out if codec.origin(name) in declared]
         self._covers: dict[frozenset[Clique], Cover] = {}
 
     @abc.abstractmethod
@@ -157,25 +161,15 @@ def grouped(codes: Codes, holders: Ints) -> Records:
 
 
 def rows_with_codes(codec: TableCodec, codes: Chunk) -> Ints | None:
-    """Positions of the rows in which every value has a code; None if that is all of them."""
+    """Positions of the rows in which every value of these columns has a code; None if that is all of them."""
     kept: npt.NDArray[np.bool_] | None = None
     for name in codec.leaving_out:
+        if name not in codes:
+            continue
         fits = codes[name] < codec.domain.sizes[name]
         if not fits.all():
             kept = fits if kept is None else kept & fits
     return None if kept is None else np.flatnonzero(kept)
-
-
-def coded_rows(
-    codec: TableCodec, columns: Sequence[str], rows: int, values: Mapping[str, pa.Array | pa.ChunkedArray]
-) -> tuple[int, Chunk]:
-    """How many of the rows count, and their codes of these columns; `values` has all that is needed to tell."""
-    wanted = dict.fromkeys([*columns, *codec.leaving_out])
-    codes = {name: encode_column(codec, name, values[codec.origin(name)]) for name in wanted}
-    kept = rows_with_codes(codec, codes)
-    if kept is None:
-        return rows, {name: codes[name] for name in columns}
-    return len(kept), {name: codes[name][kept] for name in columns}
 
 
 def encode_column(codec: TableCodec, name: str, values: pa.Array | pa.ChunkedArray) -> Codes:

@@ -62,7 +62,7 @@ class FrameSource(ChunkedSource):
     """Exact counts of a frame. Each column is encoded once, when it is first needed."""
 
     def __init__(self, table: FrameTable, codec: TableCodec) -> None:
-        super().__init__(codec, table.memory_bytes)
+        super().__init__(codec, table.memory_bytes, table.schema)
         self._table = table
         self._threads = max(1, table.threads)
         self._codes: dict[str, Codes] = {}
@@ -118,7 +118,7 @@ class FrameSource(ChunkedSource):
     def _settle_rows(self) -> None:
         """Fixes which rows count: those whose values have codes, within the unit's bound (which looks at all codes)."""
         unit = self._table.schema.unit
-        names = self._codec.leaving_out if unit.column is None else self.domain.columns
+        names = self._leaving_out if unit.column is None else self.domain.columns
         codes = {name: self._encoded(name) for name in names}
         self._kept = rows_with_codes(self._codec, codes)
         if unit.column is not None:

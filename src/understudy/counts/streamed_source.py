@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, coded_rows, encode_column, rows_with_codes
+from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
 from understudy.counts.contribution import ORDER_KEY, ColumnBlocks, UnitRows
 from understudy.counts.files import file_batches
 from understudy.counts.header import Container
@@ -41,7 +41,7 @@ class StreamedSource(ChunkedSource):
     """Exact counts of batches. Coded columns are kept for the next question if they fit a quarter of the limit."""
 
     def __init__(self, table: PrivateTable, codec: TableCodec) -> None:
-        super().__init__(codec, table.memory_bytes // 4)
+        super().__init__(codec, table.memory_bytes // 4, table.schema)
         self._table = table
         self._cache_bytes = table.memory_bytes // 4
         self._cache: list[tuple[int, Chunk]] | None = None
@@ -69,9 +69,15 @@ class StreamedSource(ChunkedSource):
 
     def _coded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         """Codes of every row that counts, straight from the table."""
-        needed = [*columns, *self._codec.leaving_out]
-        for rows, batch in _read(self._table, list(dict.fromkeys(map(self._codec.origin, needed)))):
-            yield coded_rows(self._codec, columns, rows, batch)
+        origin = self._codec.origin
+        needed = list(dict.fromkeys([*columns, *self._leaving_out]))
+        for rows, batch in _read(self._table, list(dict.fromkeys(map(origin, needed)))):
+            codes = {name: encode_column(self._codec, name, batch[origin(name)]) for name in needed}
+            kept = rows_with_codes(self._codec, codes)
+            if kept is None:
+                yield rows, {name: codes[name] for name in columns}
+            else:
+                yield len(kept), {name: codes[name][kept] for name in columns}
 
     def _bounded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         """Coded rows of each unit up to its bound."""

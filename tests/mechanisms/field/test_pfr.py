@@ -17,9 +17,9 @@ from understudy.schema import Category, Derived, Lookup
 
 
 def schema(sizes: dict[str, int], *extra: object) -> Schema:
-    """Categories with so many labels."""
+    """Categories with so many labels, and as many codes."""
     listed = tuple(Category(name=n, labels=tuple(map(str, range(s))), missing=False) for n, s in sizes.items())
-    return Schema(columns=(*listed, *extra), unit=Unit())  # type: ignore[arg-type]
+    return Schema(columns=(*listed, *extra), unit=Unit(), unreadable="drop")  # type: ignore[arg-type]
 
 
 def test_denoising_by_hand() -> None:
