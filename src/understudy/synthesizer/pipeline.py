@@ -26,7 +26,7 @@ from understudy.mechanisms.prepare import prepare
 from understudy.privacy.cost import Budget
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
-from understudy.progress import Progress, silent
+from understudy.progress import Progress, recorded, silent
 from understudy.release.config import RunConfig, installed_versions
 from understudy.release.folder import check_free
 from understudy.release.release import Release
@@ -47,6 +47,7 @@ MOST_ROWS = 100_000_000
 """Rows of a copy at most when they follow the noisy total; ask for more by number."""
 
 
+@recorded()
 def synthesize(
     data: object,
     schema: Schema,
