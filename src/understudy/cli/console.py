@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from understudy.cli.ending import OutputError, drop_output, ending_of, ignore_signals
+from understudy.cli.ending import OutputError, drop_output, ending_of, ignore_signals, require_handles
 from understudy.progress import STAGES, Standing, recorded
 
 if TYPE_CHECKING:
@@ -222,6 +222,7 @@ def shell(*, quiet: bool, debug: bool, charges: bool = False) -> Iterator[Shell]
         warnings.simplefilter("ignore")  # a library's warning may quote data
         logging.disable(logging.CRITICAL)
         try:
+            require_handles()
             place = Shell(quiet=quiet)
             yield place
             place.flush()

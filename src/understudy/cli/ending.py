@@ -11,6 +11,7 @@ An exception that nobody raised on purpose is told by its type alone, for its te
 import contextlib
 import errno
 import os
+import resource
 import signal
 import sys
 import threading
@@ -29,12 +30,15 @@ __all__ = [
     "has_output",
     "ignore_signals",
     "orderly_signals",
+    "require_handles",
     "stopped_by",
 ]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_SECONDS = 2.0
 """A second signal that soon does not disturb the orderly end that the first one began."""
+LEAST_HANDLES = 64
+"""Open files at most that a command must be allowed: tables of many files, spill files, the ledger and a release."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM)
 LIMITED = {
     errno.EFBIG: "A file would be larger than this process may write (ulimit -f).",
@@ -183,6 +187,17 @@ def has_output() -> bool:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as the process runs
     return sys.stdout is not None
+
+
+def require_handles() -> None:
+    """Raises unless this process may open a fair number of files; asks for more first, where that is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= LEAST_HANDLES:
+        return
+    if hard == resource.RLIM_INFINITY or hard >= LEAST_HANDLES:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (LEAST_HANDLES, hard))
+        return
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def drop_output() -> None:

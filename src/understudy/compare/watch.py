@@ -1,10 +1,13 @@
 """One process under a limit of time and memory: it is watched from outside and killed when it goes past either."""
 
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +15,7 @@ from typing import Literal
 __all__ = ["SCORING", "Ending", "Limits", "end_with_parent", "resident_bytes", "watched"]
 
 PAUSE = 0.05
+END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2); the setting survives exec
 SCORING = "scoring"
 """What a run prints when its table is made, so that its log tells how far it came."""
 
@@ -37,8 +41,9 @@ class Ending:
 def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
     """Runs `python` with these arguments; what it prints goes to the log.
 
-    The child's input is a pipe that closes when this process ends, even by kill -9: a child that watches its input
-    (`end_with_parent`) never outlives its study.
+    The child never outlives this process, even if that is ended by kill -9. On Linux the kernel sees to it. Elsewhere
+    the child's input is a pipe that closes when this process ends, and a child that watches its input
+    (`end_with_parent`) ends as soon as the interpreter lets it: not while it is starting or compiling.
     """
     begun = time.monotonic()
     peak = 0
@@ -47,6 +52,7 @@ def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
             # -P: files of the folder one happens to be in must not stand in for modules.
             [sys.executable, "-P", *arguments],
             stdin=subprocess.PIPE,
+            preexec_fn=_tied_to(os.getpid()),  # one system call: nothing in it waits for a thread
             stdout=file,
             stderr=subprocess.STDOUT,
         )
@@ -66,6 +72,20 @@ def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
             child.stdin.close()
             child.wait()
     return Ending("exit", child.returncode, time.monotonic() - begun, peak)
+
+
+def _tied_to(parent: int) -> Callable[[], None] | None:
+    """What a new process does first so that the kernel ends it with its parent; None where the kernel cannot."""
+    if sys.platform != "linux":
+        return None
+    request = ctypes.CDLL(None, use_errno=True).prctl
+
+    def tie() -> None:
+        request(END_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before the request
+            os._exit(1)
+
+    return tie
 
 
 def end_with_parent() -> None:

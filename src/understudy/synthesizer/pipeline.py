@@ -36,7 +36,15 @@ from understudy.release.store import save_release
 from understudy.release.wording import TEST_DOUBLE
 from understudy.schema import Schema
 from understudy.synthesizer.account import Account, Charged, Place
-from understudy.synthesizer.design import Copies, Design, Options, check_disk, check_memory, check_uses_public
+from understudy.synthesizer.design import (
+    Copies,
+    Design,
+    Options,
+    check_disk,
+    check_file_size,
+    check_memory,
+    check_uses_public,
+)
 from understudy.synthesizer.environment import Environment
 from understudy.synthesizer.public_schema import check_without_public, public_schema
 from understudy.synthesizer.working import Begun, Working, check_continuable, configuration_digest, is_continuable
@@ -142,6 +150,7 @@ def _checked_target(design: Design, out: Place | None, memory_bytes: int | None)
     target = Path(out)
     check_free(target)
     check_disk(design.plan, target.absolute().parent)
+    check_file_size(design.plan)
     return target
 
 
