@@ -70,6 +70,18 @@ def _swallowed(*_: object, **__: object) -> None:
         raise RuntimeError(SECRET) from None
 
 
+class _Finalized:
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+
+
+def _unraisable(*_: object, **__: object) -> None:
+    """The signal strikes in a finalizer, out of which no exception can leave."""
+    _Finalized()
+    time.sleep(5)
+
+
 ENDINGS = {
     "usage": (_raise(UsageError("--rows", "is wrong.")), 2),
     "ledger": (_raise(LedgerError("ledger", "is damaged.")), 3),
@@ -86,6 +98,7 @@ ENDINGS = {
     "SIGTERM": (_signal(signal.SIGTERM), 143),
     "SIGHUP": (_signal(signal.SIGHUP), 129),
     "SIGINT as another error": (_swallowed, 130),
+    "SIGTERM in a finalizer": (_unraisable, 143),
 }
 MOMENTS = {
     "before the charge": ("understudy.synthesizer.pipeline.Account.charge", 0),

@@ -81,8 +81,8 @@ def test_a_study_that_is_stopped_takes_its_process_along(tmp_path: Path, number:
     from tests.cli.workspace import Workspace
 
     place = Workspace.make(tmp_path)
-    words = ["compare", place.table, "--schema", place.schema, "--method", "aim", "--epsilon", 1, "--out", "study"]
-    command = [sys.executable, "-m", "understudy", *map(str, words)]
+    words = ["compare", place.table, "--schema", place.schema, "--method", "aim", "--epsilon", 1]
+    command = [sys.executable, "-m", "understudy", *map(str, words), "--delta", "1e-6", "--out", "study"]
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     worker = _child_of(running.pid)
     running.send_signal(number)
@@ -93,7 +93,7 @@ def test_a_study_that_is_stopped_takes_its_process_along(tmp_path: Path, number:
 
 
 def _child_of(process: int) -> int:
-    for _ in range(1200):
+    for _ in range(600):
         found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
         if found:
             return int(found[0])

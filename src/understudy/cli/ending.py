@@ -37,6 +37,7 @@ __all__ = [
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_SECONDS = 2.0
 """A second signal that soon does not disturb the orderly end that the first one began."""
+AGAIN_SECONDS = 0.05
 LEAST_HANDLES = 64
 """Open files at most that a command must be allowed: tables of many files, spill files, the ledger and a release."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM)
@@ -146,9 +147,18 @@ def _stop(number: int, _frame: FrameType | None) -> None:
         return
     if _Received.number is None:
         _Received.number, _Received.at = number, now
-    elif now - _Received.at < GRACE_SECONDS:
+    elif now - _Received.at < GRACE_SECONDS and number != signal.SIGALRM:
         return
     raise KeyboardInterrupt
+
+
+def _unraisable(found: "sys.UnraisableHookArgs") -> None:
+    """Prints nothing, for it may hold private values. A signal that struck where no exception can leave comes again.
+
+    Such places are finalizers, callbacks out of compiled code, and what libraries do at a fork.
+    """
+    if isinstance(found.exc_value, KeyboardInterrupt) and _Received.number is not None:
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
 
 
 @contextlib.contextmanager
@@ -158,13 +168,17 @@ def orderly_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)}
+    hook = sys.unraisablehook
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, _stop)
+    sys.unraisablehook = _unraisable
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -1,13 +1,10 @@
 """One process under a limit of time and memory: it is watched from outside and killed when it goes past either."""
 
-import ctypes
 import os
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,7 +12,13 @@ from typing import Literal
 __all__ = ["SCORING", "Ending", "Limits", "end_with_parent", "resident_bytes", "watched"]
 
 PAUSE = 0.05
-END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2); the setting survives exec
+_TIE = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; it survives exec
+if os.getppid() != int(sys.argv[1]):  # the parent ended before the request
+    sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 SCORING = "scoring"
 """What a run prints when its table is made, so that its log tells how far it came."""
 
@@ -50,9 +53,8 @@ def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
     with log.open("wb") as file:
         child = subprocess.Popen(
             # -P: files of the folder one happens to be in must not stand in for modules.
-            [sys.executable, "-P", *arguments],
+            [*_tied_to_this_process(), sys.executable, "-P", *arguments],
             stdin=subprocess.PIPE,
-            preexec_fn=_tied_to(os.getpid()),  # one system call: nothing in it waits for a thread
             stdout=file,
             stderr=subprocess.STDOUT,
         )
@@ -74,18 +76,15 @@ def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
     return Ending("exit", child.returncode, time.monotonic() - begun, peak)
 
 
-def _tied_to(parent: int) -> Callable[[], None] | None:
-    """What a new process does first so that the kernel ends it with its parent; None where the kernel cannot."""
+def _tied_to_this_process() -> list[str]:
+    """The beginning of a command that the kernel ends together with this process; empty where it cannot.
+
+    A small interpreter makes the request and then becomes the command. Making it between fork and exec instead would
+    run what libraries do at every fork, and a signal that arrives there is lost.
+    """
     if sys.platform != "linux":
-        return None
-    request = ctypes.CDLL(None, use_errno=True).prctl
-
-    def tie() -> None:
-        request(END_WITH_PARENT, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended before the request
-            os._exit(1)
-
-    return tie
+        return []
+    return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid())]
 
 
 def end_with_parent() -> None:
