@@ -1,12 +1,23 @@
-"""Kernels on disk: several processes that start cold at once never run machine code made for other types."""
+"""Kernels on disk: several processes that start cold at once never run machine code made for other types.
 
+And whatever is wrong with the disk, kernels still run: they are compiled anew.
+"""
+
+import errno
+import fcntl
+import os
+import pickle
+import resource
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from unittest import mock
 
+import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from understudy import compiled as module
@@ -78,6 +89,125 @@ def test_a_cache_that_cannot_be_guarded_is_not_used() -> None:
     assert double(21) == 42
     assert not double.stats.cache_hits
     assert type(double._cache).__name__ == "NullCache"
+
+
+ONCE = """
+import numpy as np
+from kernel import total
+
+assert total(np.arange(50)) == 1225
+print(sum(total.stats.cache_hits.values()))
+"""
+
+
+def _run(folder: Path, before: Callable[[], None] | None = None, **environment: str) -> str:
+    command = [sys.executable, "-c", ONCE]
+    settings = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    shown = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env=settings, preexec_fn=before
+    )
+    assert (shown.returncode, shown.stderr) == (0, ""), shown.stderr
+    return shown.stdout.strip()
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    (tmp_path / "kernel.py").write_text(KERNEL, encoding="utf-8")
+    return tmp_path
+
+
+def test_without_any_place_for_the_cache_kernels_still_run(kernel: Path) -> None:
+    (kernel / "__pycache__").write_text("a file where the folder would be, which stops root as well", encoding="utf-8")
+    for _ in range(2):
+        assert _run(kernel, HOME="/dev/null", XDG_CACHE_HOME="/dev/null", NUMBA_CACHE_DIR="") == "0"
+    assert sorted(path.name for path in kernel.iterdir()) == ["__pycache__", "kernel.py"]
+
+
+def test_a_limit_on_file_sizes_does_not_stop_a_kernel(kernel: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # the index fits, the machine code does not
+
+    assert _run(kernel, limit) == "0"
+    assert list(kernel.rglob("*.nbi"))
+    assert not list(kernel.rglob("*.nbc"))
+    assert _run(kernel) == "0"  # the index names a file that is not there
+    assert _run(kernel) == "1"
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("content", [b"rubbish\n", pickle.dumps(7)], ids=["no pickle", "another object"])
+def test_a_damaged_cache_is_begun_anew(kernel: Path, suffix: str, content: bytes) -> None:
+    _run(kernel)
+    (damaged,) = kernel.rglob(f"*.{suffix}")
+    whole = damaged.read_bytes()
+    if suffix == "nbi":  # numba reads a version first: damage what comes after it as well
+        content = whole[: whole.index(b".") + 1] + content
+    damaged.write_bytes(content)
+    assert _run(kernel) == "0"
+    assert _run(kernel) == "1"
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EIO, errno.EMFILE])
+def test_a_lock_that_fails_does_not_stop_a_kernel(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    @compiled()
+    def triple(value: int) -> int:
+        return 3 * value
+
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(number, "no lock")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert triple(14) == 42
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.ESTALE])
+@pytest.mark.parametrize("name", ["load", "save"])
+def test_a_disk_that_fails_does_not_stop_a_kernel(number: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @compiled()
+    def half(value: float) -> float:
+        return value / 2
+
+    def fail(*_: object) -> None:
+        raise OSError(number, "failed")
+
+    monkeypatch.setattr(IndexDataCacheFile, name, fail)
+    assert half(84.0) == 42.0
+
+
+def test_machine_code_of_an_earlier_source_is_never_taken_for_a_new_one(tmp_path: Path) -> None:
+    earlier = module._LockedFile(IndexDataCacheFile(str(tmp_path), "kernel", "earlier source"))
+    earlier.save("types", "earlier code")
+    later = module._LockedFile(IndexDataCacheFile(str(tmp_path), "kernel", "later source"))
+    full = OSError(errno.ENOSPC, "full")
+    with mock.patch.object(IndexDataCacheFile, "_save_data", side_effect=full), pytest.raises(OSError, match="full"):
+        later.save("types", "later code")
+    assert later.load("types") is None
+
+
+def test_a_service_account_gets_its_release(tmp_path: Path) -> None:
+    """Neither the installation nor the home can be written: plain files stand where folders would be made."""
+    copy = tmp_path / "installed"
+    source = Path(module.__file__).parent
+    shutil.copytree(source, copy / "understudy", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [path for path in copy.rglob("*") if path.is_dir()]:
+        (folder / "__pycache__").touch()
+    (tmp_path / "schema.yaml").write_text(
+        "understudy: 1\nunit: row\ncolumns:\n  sex: {kind: category, labels: [F, M], note: code book}\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "people.csv").write_text("sex\n" + "F\nM\n" * 20, encoding="utf-8")
+    command = [sys.executable, "-m", "understudy", "synthesize", "people.csv", "--schema", "schema.yaml"]
+    homeless = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "NUMBA_CACHE_DIR": "", "PYTHONPATH": str(copy)}
+    shown = subprocess.run(
+        [*command, "--method", "independent", "--epsilon", "1", "--out", "release"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | homeless | {"PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert (tmp_path / "release" / "manifest.json").is_file()
 
 
 def test_no_kernel_may_reorder_sums() -> None:

@@ -3,13 +3,18 @@
 numba's own disk cache numbers the variants of a function without locking. Two processes that compile different
 variants at the same time can both take the same number, and a third (or one of them, later) then loads machine code
 made for other argument types. Results are silently wrong. So every read and write of the cache happens under a lock of
-its folder. Where the cache cannot be guarded (an unknown numba, a system without `fcntl`), it is not used: kernels are
-then compiled anew in every process, which is slow and right.
+its folder. Where the cache cannot be guarded (an unknown numba, a system without `fcntl`) or has no place (a read-only
+installation and a home that cannot be written), it is not used: kernels are then compiled anew in every process, which
+is slow and right. The same holds for every single failure of the cache (a full disk, a file system without locks, a
+limit of the process, a damaged file): kernels are compiled in the middle of a run that was charged, and whether their
+machine code could be kept must not decide whether a release is made.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 import numba
@@ -21,6 +26,9 @@ class _CacheFile(Protocol):
     """What numba asks of the file behind a function's cache."""
 
     _cache_path: str
+    _index_path: str
+
+    def _load_index(self) -> dict[object, str]: ...
 
     def load(self, key: object) -> object: ...
 
@@ -38,20 +46,56 @@ def compiled() -> Callable[[Callable[..., object]], Any]:
     """
 
     def decorate(function: Callable[..., object]) -> Any:  # what numba makes of a function has no useful static type
-        cached = numba.njit(cache=True, nogil=True)(function)
-        return cached if _guard(cached) else numba.njit(nogil=True)(function)
+        with suppress(Exception):  # numba raises RuntimeError where no folder can be written, OSError if one vanishes
+            cached = numba.njit(cache=True, nogil=True)(function)
+            if _guard(cached):
+                return cached
+        return numba.njit(nogil=True)(function)
 
     return decorate
 
 
-def _guard(kernel: object) -> bool:
-    """Puts the lock around the kernel's cache; False if there is nothing to put it around."""
-    cache = getattr(kernel, "_cache", None)
-    file = getattr(cache, "_cache_file", None)
-    if not all(hasattr(file, name) for name in ("_cache_path", "load", "save", "flush")) or not _can_lock():
+def _guard(kernel: Any) -> bool:
+    """Puts the lock around the kernel's cache and makes its failures harmless; False if this cannot be done."""
+    cache: Any = getattr(kernel, "_cache", None)
+    file: Any = getattr(cache, "_cache_file", None)
+    needed = ("_cache_path", "_index_path", "_load_index", "load", "save", "flush")
+    known = all(hasattr(file, name) for name in needed)
+    if not known or not all(hasattr(cache, name) for name in ("load_overload", "save_overload")) or not _can_lock():
         return False
-    cache._cache_file = _LockedFile(file)  # type: ignore[union-attr, arg-type]
+    cache._cache_file = _LockedFile(file)
+    kernel._cache = _HarmlessCache(cache)
     return True
+
+
+class _HarmlessCache:
+    """numba's cache of one kernel, whose failures mean no more than that there is nothing to load and nothing is kept.
+
+    Also what cannot be unpickled or linked any more counts as not there: the kernel is compiled and kept anew.
+    """
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def load_overload(self, signature: object, context: object) -> object:
+        """The compiled kernel for these argument types, if it was kept and can be read."""
+        with suppress(Exception):
+            return self._cache.load_overload(signature, context)
+        return None
+
+    def save_overload(self, signature: object, compiled_kernel: object) -> None:
+        """Keeps a compiled kernel, if that is possible; a damaged index is thrown away and begun anew."""
+        try:
+            self._cache.save_overload(signature, compiled_kernel)
+        except OSError:
+            return
+        except Exception:  # noqa: BLE001 - what a damaged pickle raises is not foreseeable
+            with suppress(Exception):
+                self._cache.flush()
+                self._cache.save_overload(signature, compiled_kernel)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
 
 
 class _LockedFile:
@@ -68,12 +112,26 @@ class _LockedFile:
     def save(self, key: object, data: object) -> None:
         """Keeps machine code under that key."""
         with _locked(self._file._cache_path, exclusive=True):
+            self._drop_stale()
             self._file.save(key, data)
 
     def flush(self) -> None:
         """Forgets everything."""
         with _locked(self._file._cache_path, exclusive=True):
             self._file.flush()
+
+    def _drop_stale(self) -> None:
+        """Removes machine code of an earlier source, or raises.
+
+        numba writes the number of a new file into the index before the file itself. If the second write fails, an old
+        file of that number would be taken for the new one.
+        """
+        index = Path(self._file._index_path)
+        known = set(self._file._load_index().values())
+        name = re.compile(re.escape(index.stem) + r"\.\d+\.nbc")
+        for path in index.parent.iterdir():
+            if name.fullmatch(path.name) and path.name not in known:
+                path.unlink()
 
 
 def _can_lock() -> bool:

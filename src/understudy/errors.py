@@ -79,7 +79,7 @@ class BudgetError(UnderstudyError, ValueError):
 
 
 class LedgerError(UnderstudyError, RuntimeError):
-    """The ledger cannot be read, written or trusted; nothing was charged and nothing private was read."""
+    """The ledger cannot be read, written or trusted."""
 
     exit_code: ClassVar[int] = 3
 
@@ -89,7 +89,7 @@ class LedgerError(UnderstudyError, RuntimeError):
 
 
 class ResourceError(UnderstudyError, MemoryError):
-    """The plan needs more memory or disk than allowed; refused before anything was charged."""
+    """The plan needs more memory or disk than allowed."""
 
     exit_code: ClassVar[int] = 4
 

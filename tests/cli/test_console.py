@@ -1,6 +1,7 @@
 """Panels, exit status, silence, and the rule that an unexpected exception shows its type only."""
 
 import io
+import json
 import logging
 import os
 import re
@@ -126,6 +127,15 @@ def test_text_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> N
     assert "[bold]x[/bold]" in shown
     assert "\x1b" not in shown
     assert "\x07" not in shown
+
+
+def test_json_cannot_steer_the_terminal_either(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"a\x1b[31m": "\x7f\x85\x9b2J\u202e\u2066\u200b\u2028\ufeff\udc80\U000e0001 ε é 好 \n\t"}
+    Shell().json(value)
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == value
+    assert all(char.isprintable() or char == "\n" for char in shown)
+    assert "ε é 好" in shown
 
 
 def test_quiet_drops_notes_and_progress_but_not_results(

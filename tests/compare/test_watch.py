@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,48 @@ def test_no_child_outlives_a_watcher_that_is_killed(tmp_path: Path) -> None:
     running.send_signal(signal.SIGKILL)
     running.wait()
     assert _ends(number)
+
+
+def test_no_child_outlives_a_watcher_even_while_it_cannot_look_at_its_input(tmp_path: Path) -> None:
+    """As while it is starting, or compiling a kernel: then no thread of the interpreter gets its turn."""
+    child = "import os, re;"
+    child += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); re.match('(a*)*b', 'a' * 60)"
+    watcher = "import sys; from pathlib import Path; from understudy.compare.watch import Limits, watched;"
+    watcher += f"watched(['-c', {child!r}], Limits(60.0, 2**34), Path({str(tmp_path / 'log')!r}))"
+    running = subprocess.Popen([sys.executable, "-c", watcher])
+    number = _number_in(tmp_path / "pid")
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    try:
+        assert _ends(number)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
+def test_a_study_that_is_stopped_takes_its_process_along(tmp_path: Path, number: int, status: int) -> None:
+    from tests.cli.workspace import Workspace
+
+    place = Workspace.make(tmp_path)
+    words = ["compare", place.table, "--schema", place.schema, "--method", "aim", "--epsilon", 1]
+    command = [sys.executable, "-m", "understudy", *map(str, words), "--delta", "1e-6", "--out", "study"]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    worker = _child_of(running.pid)
+    running.send_signal(number)
+    assert running.wait(timeout=60) == status
+    assert _ends(worker)
+    if number == signal.SIGTERM:
+        assert [path.name for path in (tmp_path / "study").glob(".*")] == []
+
+
+def _child_of(process: int) -> int:
+    for _ in range(600):
+        found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        if found:
+            return int(found[0])
+        time.sleep(0.05)
+    raise AssertionError("the child never started")
 
 
 def _number_in(place: Path) -> int:

@@ -1,9 +1,11 @@
 """The `understudy` command: its subcommands, and the exit status of each ending.
 
-0 done · 1 a fault of ours · 2 usage, schema or input · 3 budget or ledger refused · 4 not enough memory or disk.
+0 done · 1 a fault of ours · 2 usage, schema or input · 3 budget or ledger refused · 4 not enough memory or disk ·
+130, 143, 129 stopped by Ctrl-C, by a request to terminate, by a closed terminal (128 plus the signal).
 Rooms that do the work are imported inside the commands, so that `--help` answers at once.
 """
 
+import errno
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -13,7 +15,8 @@ from typer.core import TyperGroup
 
 from understudy.cli import demo, ledger, methods, plan, sample, schema, synthesize, verify
 from understudy.cli.analysis import compare, evaluate, label, leafsize, metrics, pool
-from understudy.cli.console import show_error
+from understudy.cli.console import end, show_error
+from understudy.cli.ending import OutputError, has_output, orderly_signals, stopped_by
 
 __all__ = ["app", "main"]
 
@@ -90,11 +93,35 @@ def _root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status; never raises for a mistake of the user."""
+    if not has_output():
+        show_error("Standard output", ["It is closed. Send it to a file, or to /dev/null."])
+        return 2
+    with orderly_signals():
+        try:
+            status = _run(list(sys.argv[1:] if arguments is None else arguments))
+            sys.stdout.flush()  # help pages and versions: what commands print has left by now
+        except SystemExit:  # this is how click answers a reader that has gone
+            return _ended(OutputError(errno.EPIPE))
+        except OSError as error:  # commands end their own errors: what fails out here is printing a page
+            return _ended(OutputError(error.errno or errno.EIO))
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - no traceback may reach the terminal
+            return _ended(error)
+        number = stopped_by()
+        return status if number is None or status == 0 else 128 + number
+
+
+def _ended(error: BaseException) -> int:
     try:
-        words = list(sys.argv[1:] if arguments is None else arguments)
+        end(error)
+    except typer.Exit as ending:
+        return ending.exit_code
+
+
+def _run(words: list[str]) -> int:
+    try:
         status = app(args=words, prog_name="understudy", standalone_mode=False)
     except typer.Abort:
-        return 130
+        raise KeyboardInterrupt from None
     except _CLICK_ERROR as error:
         text = error.format_message()
         if text:  # empty when the help page was printed instead

@@ -10,18 +10,19 @@ import errno
 import json
 import logging
 import os
+import re
 import sys
 import tempfile
 import time
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from understudy.errors import BudgetError, LedgerError, ReleaseError, ResourceError, SchemaError, UnderstudyError
-from understudy.progress import STAGES
+from understudy.cli.ending import OutputError, drop_output, ending_of, ignore_signals, require_handles
+from understudy.progress import STAGES, Standing, recorded
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-__all__ = ["Debug", "Meter", "Quiet", "Shell", "plain", "refuse", "shell", "show_error"]
+__all__ = ["Debug", "Meter", "Quiet", "Shell", "end", "plain", "shell", "show_error"]
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes; results and errors only.")]
 Debug = Annotated[
@@ -39,19 +40,7 @@ Debug = Annotated[
 OFF_TERMINAL_WIDTH = 100
 SHARES = dict(zip(STAGES, (0.02, 0.02, 0.11, 0.45, 0.25, 0.15), strict=True))
 """How much of a usual run each stage takes; a public guess that only moves the bar."""
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM)
-REFUSED = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.ELOOP,
-    errno.ENAMETOOLONG,
-)
-"""Answers of the operating system that are about a path the user named, not about us."""
-REPORT = "Please report it with the command you typed, the schema and this type, never with rows of the table."
+UNSEEN = re.compile(r"[^\n\x20-\x7e]")
 
 
 def plain(text: str) -> str:
@@ -68,8 +57,8 @@ class Shell:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
-        self._out = _console(sys.stdout)
-        self._err = _console(sys.stderr)
+        self._out = _console(_Result(sys.stdout))
+        self._err = _console(_Remarks(sys.stderr))
 
     @property
     def watched(self) -> bool:
@@ -86,8 +75,13 @@ class Shell:
             self._err.print(plain(text), markup=False, highlight=False, soft_wrap=True)
 
     def json(self, value: Mapping[str, object]) -> None:
-        """The result for programs: one JSON object."""
-        self._out.file.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        """The result for programs: one JSON object, in which no character could steer a terminal."""
+        text = json.dumps(value, indent=2, ensure_ascii=False)
+        self._out.file.write(UNSEEN.sub(lambda found: _escaped(found[0]), text) + "\n")
+
+    def flush(self) -> None:
+        """Waits until every line of the result has left this process."""
+        self._out.file.flush()
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
         """A result as a table; a header that starts with ">" is a column of numbers; no headers, no heading."""
@@ -118,6 +112,60 @@ class Shell:
         columns = (TextColumn("{task.description:<8}"), BarColumn(), share, left, TimeElapsedColumn())
         with Bar(*columns, console=self._err, transient=True) as bar:
             yield Meter(bar, stages)
+
+
+def _escaped(char: str) -> str:
+    """The character as it is if one can see it, and as JSON spells it if not."""
+    return char if char.isprintable() else json.dumps(char)[1:-1]
+
+
+class _Stream:
+    """A stream of text, with another answer to failure."""
+
+    def __init__(self, stream: "TextIO") -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Result(_Stream):
+    """Standard output: a result that cannot be written is an error of its own kind."""
+
+    def write(self, text: str) -> int:
+        """Writes, or raises OutputError."""
+        with _output_errors():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flushes, or raises OutputError."""
+        with _output_errors():
+            self._stream.flush()
+
+
+class _Remarks(_Stream):
+    """Standard error: no run may end because nobody can read its remarks."""
+
+    def write(self, text: str) -> int:
+        """Writes if that is possible."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flushes if that is possible."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def _output_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(error.errno or errno.EIO) from error
+    except ValueError as error:  # closed
+        raise OutputError(errno.EBADF) from error
 
 
 class Meter:
@@ -165,49 +213,43 @@ def _time_left(elapsed: float, share: float, expected_seconds: float | None) -> 
 
 
 @contextlib.contextmanager
-def shell(*, quiet: bool, debug: bool) -> Iterator[Shell]:
-    """The place a command prints to; any exception inside becomes one panel and the exit status it calls for."""
-    with warnings.catch_warnings():
+def shell(*, quiet: bool, debug: bool, charges: bool = False) -> Iterator[Shell]:
+    """The place a command prints to; any exception inside becomes one panel and the exit status it calls for.
+
+    The panel of a command that may charge a ledger (`charges`) ends with what was charged and what exists.
+    """
+    with warnings.catch_warnings(), recorded() as standing:
         warnings.simplefilter("ignore")  # a library's warning may quote data
         logging.disable(logging.CRITICAL)
         try:
-            yield Shell(quiet=quiet)
+            require_handles()
+            place = Shell(quiet=quiet)
+            yield place
+            place.flush()
         except (typer.Exit, typer.Abort):
             raise
-        except UnderstudyError as error:
-            refuse(error)
-        except KeyboardInterrupt:
-            show_error("Stopped", ["You stopped the run. Budget charged so far stays charged."])
-            raise typer.Exit(130) from None
-        except BrokenPipeError:
-            raise typer.Exit(0) from None
-        except Exception as error:  # noqa: BLE001 - the last line: whatever it is, its text must not be printed
-            _unexpected(error, debug=debug)
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, its text must not be printed
+            end(error, standing if charges else None, debug=debug)
         finally:
             logging.disable(logging.NOTSET)
 
 
-def refuse(error: UnderstudyError) -> NoReturn:
-    """Ends the command with the error's panel and exit status."""
-    title = "Error"
-    for kind, name in _TITLES.items():
-        if isinstance(error, kind):
-            title = name
-    if isinstance(error, SchemaError | ReleaseError):
-        lines = [f"• {problem}" for problem in error.problems]
-    else:
-        lines = [str(error)]
-    show_error(title, lines)
-    raise typer.Exit(error.exit_code) from None
-
-
-_TITLES: Mapping[type[UnderstudyError], str] = {
-    SchemaError: "Schema",
-    BudgetError: "Budget refused",
-    LedgerError: "Ledger",
-    ResourceError: "Not enough memory or disk",
-    ReleaseError: "Release folder",
-}
+def end(error: BaseException, standing: Standing | None = None, *, debug: bool = False) -> NoReturn:
+    """Ends the command with the panel and exit status that the exception calls for."""
+    ending = ending_of(error)
+    ignore_signals()
+    if isinstance(error, OutputError):
+        drop_output()
+    lines = list(ending.lines)
+    if ending.ours and debug:
+        lines.append(f"Traceback (may contain PRIVATE values, keep it to yourself): {_keep_traceback(error)}")
+    elif ending.ours:
+        lines.append("With --debug the traceback is kept in a private file on this machine.")
+    if standing is not None:
+        lines.append(standing.sentence())
+    if ending.title:
+        show_error(ending.title, lines)
+    raise typer.Exit(ending.status) from None
 
 
 def show_error(title: str, lines: Sequence[str]) -> None:
@@ -217,30 +259,11 @@ def show_error(title: str, lines: Sequence[str]) -> None:
     from rich.text import Text
 
     body = Text("\n".join(plain(line) for line in lines))
-    _console(sys.stderr).print(Panel(body, title=title, title_align="left", box=box.ROUNDED, border_style="red"))
+    panel = Panel(body, title=title, title_align="left", box=box.ROUNDED, border_style="red")
+    _console(_Remarks(sys.stderr)).print(panel)
 
 
-def _unexpected(error: Exception, *, debug: bool) -> NoReturn:
-    kind = type(error).__name__
-    number = error.errno if isinstance(error, OSError) else None
-    if isinstance(error, MemoryError) or number in FULL:
-        lines = ["Memory or disk ran out. No release was written; budget charged so far stays charged.", "Free some."]
-        show_error("Not enough memory or disk", lines)
-        raise typer.Exit(4) from None
-    if number in REFUSED:
-        reason = os.strerror(number or 0).lower()  # a fixed text; the error's own may quote more
-        show_error("Error", [f"The operating system refused: {reason}. Check the paths you named and your rights."])
-        raise typer.Exit(2) from None
-    lines = [f"Internal error of type {kind}. No release was written.", REPORT]
-    if debug:
-        lines.append(f"Traceback (may contain PRIVATE values, keep it to yourself): {_keep_traceback(error)}")
-    else:
-        lines.append("With --debug the traceback is kept in a private file on this machine.")
-    show_error("A fault of understudy", lines)
-    raise typer.Exit(1) from None
-
-
-def _keep_traceback(error: Exception) -> str:
+def _keep_traceback(error: BaseException) -> str:
     handle, path = tempfile.mkstemp(prefix="understudy-debug-", suffix=".txt")  # created with mode 0600
     with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write("CONFIDENTIAL: this traceback may contain private values. Do not share it. Delete it after use.\n\n")
@@ -248,9 +271,10 @@ def _keep_traceback(error: Exception) -> str:
     return path
 
 
-def _console(stream: "TextIO") -> "Console":
+def _console(text: _Stream) -> "Console":
     from rich.console import Console
 
+    stream: Any = text
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")  # a terminal without Greek letters must not stop a release

@@ -42,7 +42,7 @@ def demo(
 
     Folders that an earlier demo made are replaced; anything else in the way is left alone and refused.
     """
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell(quiet=quiet, debug=debug, charges=True) as place:
         from understudy.cli.synthesize import show_release
         from understudy.demo.voters import schema_text
         from understudy.release import verify_release

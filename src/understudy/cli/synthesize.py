@@ -59,7 +59,7 @@ def synthesize(
 
     Up to the charge only column names are read, and a mistake costs nothing. After it no row can stop the run.
     """
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell(quiet=quiet, debug=debug, charges=True) as place:
         _require_agreement(ledger, dataset)
         with place.running() as progress:  # from the first second, so before the heavy imports
             known, options = _read(schema), pairs("--set", settings)

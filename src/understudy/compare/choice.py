@@ -48,7 +48,7 @@ from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Entry, Ledger
 from understudy.privacy.questions.stand_in_error import StandInError
-from understudy.progress import Progress, silent
+from understudy.progress import Progress, recorded, silent
 from understudy.release.checks.files import check_files
 from understudy.release.release import Release
 from understudy.release.statement import digest_of
@@ -126,6 +126,7 @@ def _folder_name(release: Release) -> str | None:
     return None if release.folder is None else release.folder.name
 
 
+@recorded()
 def choose(
     data: object,
     schema: Schema,

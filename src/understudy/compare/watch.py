@@ -12,6 +12,13 @@ from typing import Literal
 __all__ = ["SCORING", "Ending", "Limits", "end_with_parent", "resident_bytes", "watched"]
 
 PAUSE = 0.05
+_TIE = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; it survives exec
+if os.getppid() != int(sys.argv[1]):  # the parent ended before the request
+    sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 SCORING = "scoring"
 """What a run prints when its table is made, so that its log tells how far it came."""
 
@@ -37,15 +44,16 @@ class Ending:
 def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
     """Runs `python` with these arguments; what it prints goes to the log.
 
-    The child's input is a pipe that closes when this process ends, even by kill -9: a child that watches its input
-    (`end_with_parent`) never outlives its study.
+    The child never outlives this process, even if that is ended by kill -9. On Linux the kernel sees to it. Elsewhere
+    the child's input is a pipe that closes when this process ends, and a child that watches its input
+    (`end_with_parent`) ends as soon as the interpreter lets it: not while it is starting or compiling.
     """
     begun = time.monotonic()
     peak = 0
     with log.open("wb") as file:
         child = subprocess.Popen(
             # -P: files of the folder one happens to be in must not stand in for modules.
-            [sys.executable, "-P", *arguments],
+            [*_tied_to_this_process(), sys.executable, "-P", *arguments],
             stdin=subprocess.PIPE,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -66,6 +74,17 @@ def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
             child.stdin.close()
             child.wait()
     return Ending("exit", child.returncode, time.monotonic() - begun, peak)
+
+
+def _tied_to_this_process() -> list[str]:
+    """The beginning of a command that the kernel ends together with this process; empty where it cannot.
+
+    A small interpreter makes the request and then becomes the command. Making it between fork and exec instead would
+    run what libraries do at every fork, and a signal that arrives there is lost.
+    """
+    if sys.platform != "linux":
+        return []
+    return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid())]
 
 
 def end_with_parent() -> None:

@@ -6,6 +6,7 @@ which the study notes as a failure.
 
 import resource
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -69,6 +70,7 @@ def main(arguments: list[str]) -> int:
     """Runs the job of the first file and writes the outcome to the second."""
     end_with_parent()
     job, outcome = (Path(argument) for argument in arguments)
+    tempfile.tempdir = str(job.parent)  # which the study removes, also when it had to kill this process
     run_job(Job.read(job)).write(outcome)
     return 0
 

@@ -41,11 +41,13 @@ from understudy.privacy.bookkeeping.hold import (
 )
 from understudy.privacy.bookkeeping.store import Store, create_file, reading, writing
 from understudy.privacy.cost import Budget, Cost
+from understudy.progress import standing
 
 __all__ = ["Balance", "Composition", "Entry", "Ledger", "Mark", "Outcome", "Receipt", "verify_extract"]
 
 Outcome = Literal["released", "failed"]
 WAIT_SECONDS = 60.0
+LOOK_SECONDS = 2.0
 MOST_NAME = 200
 MOST_NOTE = 2000
 
@@ -148,21 +150,36 @@ class Ledger:
         _check_text("note", note, MOST_NOTE)
         require_claim(cost, budget, variances)
         said = _Said(run, method, unit, note, budget.epsilon_units, budget.delta_units)
-        with writing(self.path, self._wait) as store:
-            opening, latest = _dataset(store, dataset)
-            _check_run(store, run)
-            _check_unit(dataset, unit, latest)
-            before = balance_after(opening, latest)
-            price = before.price(cost, budget_epsilon=said.epsilon, budget_delta=said.delta)
-            after = before.after(price)
-            granted = after.is_within_limit()
-            if granted:
-                entry = said.entry(dataset, before.composition)
-                entry = _tied(_priced(entry, cost, after), store, latest.hash)
-                store.append(entry)
+        record, granted = standing(), False
+        record.charging(run, str(Cost(epsilon=said.epsilon, delta=said.delta)), self.path)
+        try:
+            with writing(self.path, self._wait) as store:
+                opening, latest = _dataset(store, dataset)
+                _check_run(store, run)
+                _check_unit(dataset, unit, latest)
+                before = balance_after(opening, latest)
+                price = before.price(cost, budget_epsilon=said.epsilon, budget_delta=said.delta)
+                after = before.after(price)
+                granted = after.is_within_limit()
+                if granted:
+                    entry = said.entry(dataset, before.composition)
+                    entry = _tied(_priced(entry, cost, after), store, latest.hash)
+                    store.append(entry)
+            record.charged(run, stands=granted)
+        except BaseException:  # a signal may strike just after the charge is on disk
+            record.charged(run, stands=granted and self._holds(run))
+            raise
         if not granted:
             raise _refusal(dataset, run, before, cost, budget)
         return _receipt(entry, price, after, entry.hash)
+
+    def _holds(self, run: str) -> bool | None:
+        """Whether the run is charged; None if the file cannot be read."""
+        try:
+            with reading(self.path, LOOK_SECONDS) as store:
+                return store.of_run("charge", run) is not None
+        except LedgerError:
+            return None
 
     def finish(self, run: str, outcome: Outcome, *, holder: str | None = None) -> None:
         """Notes, with the date alone, how a charged run ended. Changes no total: nothing is ever paid back.
@@ -206,6 +223,9 @@ class Ledger:
             line = _line("continue", charge, note=mark.note if mark else BEGINNING)
             line = _tied(line, store, before)
             store.append(line)
+        record = standing()
+        record.charging(run, str(Cost(epsilon=charge.budget_epsilon, delta=charge.budget_delta)), self.path)
+        record.charged(run, stands=True)
         price = after.price(charge.cost, budget_epsilon=charge.budget_epsilon, budget_delta=charge.budget_delta)
         return _receipt(charge, price, after, line.hash)
 

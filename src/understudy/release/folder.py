@@ -8,6 +8,7 @@ before the rename. From that call on the sibling stays, unless it was refused: i
 by hand if the process ends before that.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -18,16 +19,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from understudy.errors import InputError, UnderstudyError, UsageError
+from understudy.progress import standing
 
 __all__ = ["MANIFEST", "check_free", "file_digest", "listed_files", "published", "sync", "sync_folder"]
 
 MANIFEST = "manifest.json"
 FORMAT = "understudy manifest, format 1"
 DIGEST_BYTES = 2**20
+NAME_BYTES = 6
 
 
 def check_free(target: Path) -> None:
-    """Raises unless `target` does not exist and its parent is a folder that can be written."""
+    """Raises unless `target` is a possible name, does not exist, and its parent is a folder that can be written."""
+    _check_name(target)
     if target.is_symlink() or target.exists():
         raise UsageError(f"output {str(target)!r}", "exists already.", "Name a new folder or remove this one.")
     parent = target.absolute().parent
@@ -38,14 +42,15 @@ def check_free(target: Path) -> None:
 
 
 @contextmanager
-def published(target: Path, completing: Callable[[], None] = lambda: None) -> Iterator[Path]:
+def published(target: Path, completing: Callable[[], None] | None = None) -> Iterator[Path]:
     """An empty folder beside the target; when the block ends well it is listed, synced and renamed to the target.
 
-    `completing` is called in between; if it refuses (UnderstudyError), the folder goes and nothing is published.
+    `completing` is called in between, for what was paid for; if it refuses (UnderstudyError), the folder goes and
+    nothing is published.
     """
     check_free(target)
     final = target.absolute()
-    staging = final.parent / f".{final.name}.{secrets.token_hex(6)}.partial"
+    staging = final.parent / f".{final.name}.{secrets.token_hex(NAME_BYTES)}.partial"
     staging.mkdir()
     try:
         yield staging
@@ -56,7 +61,9 @@ def published(target: Path, completing: Callable[[], None] = lambda: None) -> It
         shutil.rmtree(staging, ignore_errors=True)
         raise
     try:
-        completing()
+        if completing is not None:
+            standing().completing(staging, final)
+            completing()
     except UnderstudyError:  # refused: nobody may see it. Anything else may have struck after it was put on record.
         shutil.rmtree(staging, ignore_errors=True)
         raise
@@ -106,3 +113,19 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _check_name(target: Path) -> None:
+    """Raises unless the target's name can be written as text and leaves room for the longer names of its siblings."""
+    final = target.absolute()
+    try:
+        str(final).encode()
+    except UnicodeEncodeError as error:
+        rule = "has a name that is not valid UTF-8, so that it could not be written into any file or message."
+        raise UsageError(f"output {str(target)!r}", rule, "Name another folder.") from error
+    try:
+        os.lstat(final.parent / f".{final.name}.{'0' * 2 * NAME_BYTES}.partial" / MANIFEST)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            rule = "has a name that is too long for the names that are made from it."
+            raise UsageError(f"output {str(target)!r}", rule, "Name it more shortly.") from error

@@ -60,7 +60,7 @@ def codec_name(run: int) -> str:
 
 
 def save_release(
-    release: Release, target: Path, progress: Progress, completing: Callable[[], None] = lambda: None
+    release: Release, target: Path, progress: Progress, completing: Callable[[], None] | None = None
 ) -> None:
     """Writes every file of the folder and publishes it in one rename; `completing` is called just before that."""
     with published(target, completing) as folder:

@@ -17,6 +17,7 @@ from understudy.errors import LedgerError, UnderstudyError, UsageError
 from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import Ledger, Outcome, Receipt
 from understudy.privacy.training.keeper import FolderKeeper
+from understudy.progress import standing
 from understudy.release.statement import LedgerFacts, digest_of
 from understudy.release.wording import charge_note
 from understudy.schema import Unit
@@ -26,6 +27,8 @@ from understudy.synthesizer.working import Begun, Working
 __all__ = ["Account", "Place", "unit_words"]
 
 Place = str | os.PathLike[str]
+ONLY_RECORD = "That file is the only record of it: keep it, and count it among what this table has spent."
+CONTINUABLE = "The same command with --resume continues the run, free of charge."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,9 @@ class Account:
             receipt = _charge(ledger, ledger.datasets()[0], design, run)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
+            standing().uncharged(run)  # nothing was read, and the ledger of this run alone is gone
             raise
+        standing().remark(run, ONLY_RECORD)
         return Charged(receipt, ledger, None, folder)
 
     def begin(self, design: Design, begun: Begun, working: Working) -> "Charged":
@@ -78,7 +83,10 @@ class Account:
             receipt = _charge(ledger, self.dataset or ledger.datasets()[0], design, begun.run)
         except BaseException:
             working.discard()
+            if self.ledger is None:
+                standing().uncharged(begun.run)  # nothing was read, and the ledger of this run alone is gone
             raise
+        standing().remark(begun.run, CONTINUABLE)
         keeper = FolderKeeper(working.path, ledger, begun.run, begun.configuration)
         keeper.begun(receipt)
         return Charged(receipt, ledger, self.dataset, None, working, keeper)
@@ -97,7 +105,9 @@ class Account:
         _check_charged_for(ledger, self.dataset or ledger.datasets()[0], design, begun.run)
         _check_unreleased(ledger, begun.run, working)
         keeper = FolderKeeper(working.path, ledger, begun.run, begun.configuration)
-        return Charged(keeper.take_up(), ledger, self.dataset, None, working, keeper)
+        receipt = keeper.take_up()
+        standing().remark(begun.run, CONTINUABLE)
+        return Charged(receipt, ledger, self.dataset, None, working, keeper)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Method, options, currency, the cost of every step and the memory it needs follow
 
 import math
 import os
+import resource
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
-from understudy.errors import ResourceError, UsageError, nearest
+from understudy.errors import ResourceError, UsageError, nearest, size_text
 from understudy.mechanisms.mechanism import Informed, Mechanism, Plan, Step
 from understudy.mechanisms.prepare import granted_cost, preparation_cost, preparation_steps, public_facts
 from understudy.mechanisms.registry import currency_for, mechanism, pure_share, resolve, spends_delta, uses_public
@@ -24,7 +25,7 @@ from understudy.release.config import COPIES_MODES
 from understudy.schema import Schema, Unit
 from understudy.synthesizer.one_structure import one_structure
 
-__all__ = ["Copies", "Design", "Options", "check_disk", "check_memory", "check_uses_public", "plan"]
+__all__ = ["Copies", "Design", "Options", "check_disk", "check_file_size", "check_memory", "check_uses_public", "plan"]
 
 MOST_COPIES = 1_000
 MEMORY_SHARE = 0.8
@@ -243,6 +244,19 @@ def check_disk(plan: Plan, place: Path) -> None:
     if needed > free:
         fix = "Free some space or choose another disk."
         raise ResourceError(f"disk of output folder for method {plan.method}", needed, free, fix)
+
+
+def check_file_size(plan: Plan) -> None:
+    """Refuses a plan whose files may grow larger than this process is allowed to write.
+
+    Raises:
+        UsageError: with both sizes; nothing was charged.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    needed = plan.bytes + LEAST_DISK_BYTES
+    if limit != resource.RLIM_INFINITY and needed > limit:
+        rule = f"ulimit -f allows {size_text(limit)} a file, and this run may need {size_text(needed)}."
+        raise UsageError("file size limit", rule, "Raise that limit, and run the command again.")
 
 
 def _machine_bytes() -> int:

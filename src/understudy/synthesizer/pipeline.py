@@ -26,7 +26,7 @@ from understudy.mechanisms.prepare import prepare
 from understudy.privacy.cost import Budget
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
-from understudy.progress import Progress, silent
+from understudy.progress import Progress, recorded, silent
 from understudy.release.config import RunConfig, installed_versions
 from understudy.release.folder import check_free
 from understudy.release.release import Release
@@ -37,7 +37,15 @@ from understudy.release.unread import odd_values
 from understudy.release.wording import TEST_DOUBLE
 from understudy.schema import Schema
 from understudy.synthesizer.account import Account, Charged, Place
-from understudy.synthesizer.design import Copies, Design, Options, check_disk, check_memory, check_uses_public
+from understudy.synthesizer.design import (
+    Copies,
+    Design,
+    Options,
+    check_disk,
+    check_file_size,
+    check_memory,
+    check_uses_public,
+)
 from understudy.synthesizer.environment import Environment
 from understudy.synthesizer.public_schema import check_without_public, public_schema
 from understudy.synthesizer.working import Begun, Working, check_continuable, configuration_digest, is_continuable
@@ -48,6 +56,7 @@ MOST_ROWS = 100_000_000
 """Rows of a copy at most when they follow the noisy total; ask for more by number."""
 
 
+@recorded()
 def synthesize(
     data: object,
     schema: Schema,
@@ -142,6 +151,7 @@ def _checked_target(design: Design, out: Place | None, memory_bytes: int | None)
     target = Path(out)
     check_free(target)
     check_disk(design.plan, target.absolute().parent)
+    check_file_size(design.plan)
     return target
 
 

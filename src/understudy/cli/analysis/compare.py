@@ -85,7 +85,7 @@ def compare(
 
     With --choose every method is released once and the best is drawn privately; all of it is charged to the ledger.
     """
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell(quiet=quiet, debug=debug, charges=choose is not None) as place:
         _require_agreement(choose, epsilons, ledger, dataset)
         if choose is not None and ledger is not None:
             alone = {"--copies": copies != 1, "--copies-mode": copies_mode != "resample", "--seed": seed != 0}

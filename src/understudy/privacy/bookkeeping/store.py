@@ -5,8 +5,10 @@ disk, so it survives kill -9 and loss of power, and between writes the ledger is
 keep recent entries in a second file that a careless copy leaves behind). Every call opens its own connection: nothing
 is shared between threads or forked processes, and a writer holds the file only while it writes.
 
-Refused: a file that is missing, not a ledger, of a newer format, with altered tables or guards, or known under two
-names (two names mean two journals, which can destroy a database). All failures become `LedgerError`.
+Refused: a file that is missing, not a ledger, of a newer format, with altered tables or guards, damaged, switched to
+write-ahead mode by another program, or known under two names (two names mean two journals, which can destroy a
+database). A journal that a killed process left is rolled back by whoever opens the ledger next. All failures become
+`LedgerError`.
 """
 
 import os
@@ -63,17 +65,22 @@ TABLES = {
 }
 LAYOUTS = {1: _tables("'dataset', 'charge', 'finish'", "kind <> 'dataset'", "kind <> 'finish'"), FORMAT: TABLES}
 """Tables and guards of every format; the first knew no checkpoints, and is brought up to date at the first one."""
-UNREAD = "Nothing private was read."
+# These say nothing of what was charged or read: a ledger is also opened after a run. Whoever ends a command says it.
 _REFUSALS = {
-    "SQLITE_BUSY": ("is in use by another process.", f"{UNREAD} Try again when that run has charged."),
-    "SQLITE_LOCKED": ("is in use by another part of this process.", f"{UNREAD} Try again."),
-    "SQLITE_READONLY": ("cannot be written.", f"{UNREAD} Give this user write access to the file and its folder."),
-    "SQLITE_FULL": ("cannot grow: the disk is full.", f"{UNREAD} Free some space and run again."),
-    "SQLITE_IOERR": ("cannot be read or written: the disk fails or is full.", f"{UNREAD} Check the disk."),
-    "SQLITE_CANTOPEN": ("cannot be opened for writing.", f"{UNREAD} Check access to the file and its folder."),
+    "SQLITE_BUSY": ("is in use by another process.", "Try again when that run has charged."),
+    "SQLITE_LOCKED": ("is in use by another part of this process.", "Try again."),
+    "SQLITE_READONLY": ("cannot be written.", "Give this user write access to the file and its folder."),
+    "SQLITE_FULL": ("cannot grow: the disk is full.", "Free some space and run again."),
+    "SQLITE_IOERR": ("cannot be read or written: the disk fails or is full.", "Check the disk."),
+    "SQLITE_CANTOPEN": ("cannot be opened for writing.", "Check access to the file and its folder."),
     "SQLITE_NOTADB": ("is not a ledger.", "Name a file made by `understudy ledger init`."),
-    "SQLITE_CORRUPT": ("is damaged.", f"{UNREAD} Restore it from a trusted copy."),
+    "SQLITE_CORRUPT": ("is damaged.", "Restore it from a trusted copy."),
 }
+_WRITE_AHEAD = (
+    "is in write-ahead mode, in which recent charges may lie in a second file that a copy leaves behind.",
+    "Run `sqlite3 LEDGER 'PRAGMA journal_mode=DELETE'` where both files lie, then `understudy ledger verify LEDGER` "
+    "with --known and the hashes of your releases.",
+)
 
 
 class Store:
@@ -84,7 +91,7 @@ class Store:
 
     def head(self) -> Entry:
         """The last line."""
-        return self._found("1 ORDER BY sequence DESC LIMIT 1")[0]
+        return self._first("1 ORDER BY sequence DESC LIMIT 1")
 
     def opening(self, dataset: str) -> Entry | None:
         """The line that opened the dataset."""
@@ -92,7 +99,7 @@ class Store:
 
     def latest(self, dataset: str) -> Entry:
         """The last opening or charge of an opened dataset."""
-        return self._found(f"kind IN {PRICED} AND dataset = ? ORDER BY sequence DESC LIMIT 1", dataset)[0]
+        return self._first(f"kind IN {PRICED} AND dataset = ? ORDER BY sequence DESC LIMIT 1", dataset)
 
     def of_run(self, kind: Kind, run: str) -> Entry | None:
         """The charge or finish line of a run."""
@@ -136,11 +143,14 @@ class Store:
     def check_format(self, *, guards: bool) -> None:
         """Refuses a file that is no ledger or of a newer format, and one with altered guards where asked."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (journal,) = self._connection.execute("PRAGMA journal_mode").fetchone()
         form = self._form()
         if not os.path.getsize(self._path):
             raise LedgerError(str(self._path), "is empty: its making was cut short.", "Delete it and make it again.")
         if application != APPLICATION:
             raise LedgerError(str(self._path), "is not a ledger.", "Name a file made by `understudy ledger init`.")
+        if journal == "wal":  # it was switched just now; `_connect` looks before SQLite makes a second file
+            raise LedgerError(str(self._path), *_WRITE_AHEAD)
         if form > FORMAT:
             rule = f"has format {form}, this version reads up to {FORMAT}."
             raise LedgerError(str(self._path), rule, "Upgrade understudy.")
@@ -182,6 +192,13 @@ class Store:
         lines = self._connection.execute(f"SELECT {COLUMNS} FROM entry WHERE {condition}", parameters).fetchall()
         return [self._believed(dict(zip(FIELDS, line, strict=True))) for line in lines]
 
+    def _first(self, condition: str, *parameters: str | int) -> Entry:
+        """A line that every whole ledger has; where it is missing, an index or a page is damaged."""
+        found = self._found(condition, *parameters)
+        if not found:
+            raise LedgerError(str(self._path), *_REFUSALS["SQLITE_CORRUPT"])
+        return found[0]
+
     def _believed(self, line: dict[str, object]) -> Entry:
         """The entry, unless it was altered: no charge may rest on totals that someone changed."""
         with suppress(ValueError):
@@ -219,12 +236,14 @@ def create_file(path: Path, first: Entry) -> None:
 
 @contextmanager
 def reading(path: Path, wait_seconds: float, *, guards: bool = True) -> Iterator[Store]:
-    """A consistent view of the ledger; with `guards=False` also of one whose guards were altered."""
+    """A consistent view of the ledger; with `guards=False` also of one that was altered or is damaged."""
     with _translated(path), closing(_connect(path, wait_seconds)) as connection:
         store = Store(connection, path)
         connection.execute("PRAGMA query_only = ON")
         with _transaction(connection, "DEFERRED"):
             store.check_format(guards=guards)
+            if guards:
+                store.check_pages()
             yield store
 
 
@@ -248,6 +267,8 @@ def _connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
     if status.st_nlink > 1:
         fix = "Remove the other name, or copy the file and agree which copy counts."
         raise LedgerError(str(path), "is one file under two names, which can destroy it.", fix)
+    if _is_write_ahead(path):
+        raise LedgerError(str(path), *_WRITE_AHEAD)
     # mode=rw never creates; where writing is not allowed SQLite falls back to reading, and a write fails.
     connection = sqlite3.connect(
         f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=wait_seconds, isolation_level=None
@@ -260,6 +281,13 @@ def _connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _is_write_ahead(path: Path) -> bool:
+    """Whether the file's header (bytes 18 and 19 of a SQLite database) says that changes are kept in a second file."""
+    with path.open("rb") as file:
+        header = file.read(20)
+    return header.startswith(b"SQLite format 3\x00") and 2 in header[18:20]
 
 
 @contextmanager
@@ -297,11 +325,11 @@ def _translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "") or ""
         family = "_".join(name.split("_")[:2])
-        rule, fix = _REFUSALS.get(family, (f"cannot be used ({name or 'no code'}).", UNREAD))
+        rule, fix = _REFUSALS.get(family, (f"cannot be used ({name or 'no code'}).", "Check the file and its disk."))
         raise LedgerError(str(path), rule, fix) from error
     except UnicodeDecodeError as error:  # SQLite quotes the damaged text in its own message
         raise LedgerError(str(path), *_REFUSALS["SQLITE_CORRUPT"]) from error
     except FileNotFoundError as error:
         raise LedgerError(str(path), "does not exist.", "Make it with `understudy ledger init`.") from error
     except OSError as error:
-        raise LedgerError(str(path), f"cannot be used: {error.strerror}.", UNREAD) from error
+        raise LedgerError(str(path), f"cannot be used: {error.strerror}.", "Check the file and its folder.") from error
