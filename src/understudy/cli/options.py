@@ -43,7 +43,11 @@ __all__ = [
 ]
 
 Table = Annotated[
-    str, typer.Argument(metavar="TABLE", help="CSV, TSV or Parquet (also a glob), or FILE.duckdb::TABLE.")
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, TSV or Parquet (also a glob), FILE.duckdb::TABLE, or FILE.csv::multiline if fields hold line ends.",
+    ),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
 NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")]
