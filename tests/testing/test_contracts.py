@@ -9,7 +9,7 @@ import pytest
 from understudy.audit.replay import Leak
 from understudy.counts.chunked_source import ChunkedSource
 from understudy.counts.open import open_table
-from understudy.errors import UsageError
+from understudy.errors import Problem, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms import registry
@@ -20,6 +20,7 @@ from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.noise import discrete_laplace
 from understudy.release.rows import Fitted
+from understudy.schema import Schema
 from understudy.synthesizer import pipeline
 from understudy.synthesizer.design import Design
 from understudy.testing import check_model, check_source
@@ -29,6 +30,7 @@ from understudy.testing.mechanism_contract import PLACES, MechanismChecks, check
 from understudy.testing.planted.bug import patched
 from understudy.testing.planted.leaks import LEAKS
 from understudy.testing.planted.noise import BLUNDERS
+from understudy.testing.source_contract import _check_header_that_is_data
 
 DOMAIN = Domain.of({"a": 2, "b": 3})
 
@@ -69,6 +71,14 @@ def test_source_contract_rejects_a_bound_that_is_ignored() -> None:
     everybody = lambda ids, *_: np.flatnonzero(ids.is_valid())  # noqa: E731
     with mock.patch("understudy.counts.frame_source.kept_rows", everybody), pytest.raises(AssertionError):
         check_source(open_table)
+
+
+def test_source_contract_rejects_a_header_that_is_data() -> None:
+    quoting = lambda self, names: [Problem("table", f"odd names: {', '.join(names)}.")]  # noqa: E731
+    taking = lambda self, names: []  # noqa: E731
+    for planted, said in ((quoting, "a value is quoted"), (taking, "was taken for a header")):
+        with mock.patch.object(Schema, "header_problems", planted), pytest.raises(AssertionError, match=said):
+            _check_header_that_is_data(open_table)
 
 
 CHECKS = MechanismChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=60)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from understudy.audit.neighbours import designed_pairs
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.source import CountSource, PrivateTable
+from understudy.errors import InputError, SchemaError
 from understudy.marginals.clique import Clique
 from understudy.schema import Schema, Unit
 from understudy.testing import tables
@@ -29,6 +30,7 @@ def check_source(open_table: OpenTable) -> None:
             _check_counts(open_table, schema, tables.some_rows(schema, rows, seed=rows))
         _check_hostile_values(open_table, schema)
     _check_labels(open_table)
+    _check_header_that_is_data(open_table)
     for bound in (1, 3):
         _check_unit(open_table, tables.several_rows(bound))
         _check_unit(open_table, tables.split_amounts(unit=Unit(column="person", rows=bound)))
@@ -113,6 +115,26 @@ def _check_labels(open_table: OpenTable) -> None:
     found = open_table(table, schema).label_counts("job")
     expected = Counter(label for label in labels if label is not None)
     assert dict(zip(found.labels, found.counts.tolist(), strict=True)) == dict(expected)
+
+
+def _check_header_that_is_data(open_table: OpenTable) -> None:
+    """A table whose names are somebody's values, or end in them, is refused without a word of them."""
+    schema = tables.small()
+    *first, last = schema.names
+    person = ["Zyxwvut", "48151623", "2001-02-03", "zyx@example.org"]
+    headers = {
+        "a row in place of the header": person,
+        "a row beside the header": [*first, last, *person],
+        "a row merged into the header": [*first, last + person[0], *person[1:]],
+    }
+    for case, names in headers.items():
+        refused = ""
+        try:
+            open_table(pa.table({name: ["yes"] for name in names}), schema)
+        except (InputError, SchemaError) as error:
+            refused = f"{error} {error.__context__ or ''}"
+        assert refused, f"{case}: was taken for a header"
+        assert not any(value in refused for value in person), f"{case}: a value is quoted"
 
 
 def _check_unit(open_table: OpenTable, schema: Schema) -> None:
