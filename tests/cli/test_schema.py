@@ -63,10 +63,41 @@ def test_check_lists_all_problems_at_once(place: Workspace, tmp_path: Path) -> N
 def test_check_says_which_columns_are_left_out_and_which_are_missing(place: Workspace, tmp_path: Path) -> None:
     wide, narrow = tmp_path / "wide.csv", tmp_path / "narrow.csv"
     wide.write_text("name,region,sex,age,income,visited,phone\n", encoding="utf-8")
-    narrow.write_text("region,sexx,income\n", encoding="utf-8")
+    narrow.write_text("region,Sex,income\n", encoding="utf-8")
     shown = run("schema", "check", place.schema, wide)
     assert shown.status == 0
     assert "left out: name, phone." in shown.out
     shown = run("schema", "check", place.schema, narrow)
     assert (shown.status, shown.words.count("•")) == (2, 3)
-    assert 'Did you mean "sexx"?' in shown.words
+    assert 'The table has "Sex"' in shown.words
+
+
+ROW = ("Zaphod", "F", "31", "zaphod@example.org", "2001-02-03")
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_draft_refuses_a_table_without_a_header(suffix: str, delimiter: str, tmp_path: Path) -> None:
+    table, out = tmp_path / f"headless.{suffix}", tmp_path / "draft.yaml"
+    table.write_text(delimiter.join(ROW) + "\n" + delimiter.join(ROW) + "\n", encoding="utf-8")
+    shown = run("schema", "draft", table, "-o", out)
+    assert (shown.status, shown.panels) == (2, 1)
+    assert not any(value in shown.out + shown.err for value in ROW if len(value) > 1)
+    assert not out.exists()
+    assert run("schema", "draft", table, "-o", out, "--names-are-right").status == 0
+    assert "Zaphod" in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("header", ["region,sex,age,income,visited,{}", "region,sex,age,income,visited{}"])
+def test_a_row_merged_into_the_header_is_refused_and_not_quoted(header: str, place: Workspace, tmp_path: Path) -> None:
+    table = tmp_path / "merged.csv"
+    table.write_text(header.format(",".join(ROW)) + "\nnorth,F,30,1,2020-01-01\n", encoding="utf-8")
+    before = place.balance()
+    for words in (
+        ("schema", "check", place.schema, table),
+        ("synthesize", table, "--schema", place.schema, "--epsilon", 1, "--out", tmp_path / "release"),
+    ):
+        shown = run(*words, *(("--ledger", place.ledger, "--dataset", "people") if "--out" in words else ()))
+        assert (shown.status, shown.panels) == (2, 1)
+        assert not any(value in shown.out + shown.err for value in ROW if len(value) > 1)
+    assert place.balance() == before
+    assert not (tmp_path / "release").exists()

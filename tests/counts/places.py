@@ -30,16 +30,19 @@ def _field(value: object) -> bytes:
     return b'"' + text.replace(b'"', b'""') + b'"'
 
 
-def as_csv(table: pa.Table, folder: Path) -> Path:
-    path = folder / "table.csv"
-    path.write_bytes(csv_text(table))
-    return path
+def as_csv(table: pa.Table, folder: Path) -> str:
+    return _written(folder / "table.csv", csv_text(table))
 
 
-def as_tsv(table: pa.Table, folder: Path) -> Path:
-    path = folder / "table.tsv"
-    path.write_bytes(csv_text(table, "\t"))
-    return path
+def as_tsv(table: pa.Table, folder: Path) -> str:
+    return _written(folder / "table.tsv", csv_text(table, "\t"))
+
+
+def _written(path: Path, text: bytes) -> str:
+    """Where the text lies now; the dialect with line ends in fields is declared only if it is needed."""
+    path.write_bytes(text)
+    body = text.replace(b"\r\n", b"")
+    return f"{path}::multiline" if b"\n" in body or b"\r" in body else str(path)
 
 
 def as_parquet(table: pa.Table, folder: Path) -> Path:

@@ -1,5 +1,6 @@
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from understudy.counts import delimited
 from understudy.counts.delimited import delimited_batches, delimited_header
+
+Row = tuple[str | bytes | None, ...]
 
 
 def shown(texts: pa.Array) -> list[str | bytes | None]:
@@ -22,12 +25,12 @@ def shown(texts: pa.Array) -> list[str | bytes | None]:
     return found
 
 
-def read(path: Path, data: bytes, delimiter: str = ",") -> tuple[list[str], list[tuple[str | bytes | None, ...]]]:
+def read(path: Path, data: bytes, delimiter: str = ",", *, multiline: bool = False) -> tuple[list[str], list[Row]]:
     path.write_bytes(data)
-    header = delimited_header(path, delimiter)
+    header = delimited_header(path, delimiter, multiline=multiline)
     wanted = list(dict.fromkeys(header))
-    rows: list[tuple[str | bytes | None, ...]] = []
-    for count, columns in delimited_batches(path, delimiter, header, wanted):
+    rows: list[Row] = []
+    for count, columns in delimited_batches(path, delimiter, header, wanted, multiline=multiline):
         found = list(zip(*(shown(columns[name]) for name in wanted), strict=True))
         assert len(found) == count
         rows += found
@@ -43,7 +46,9 @@ def read(path: Path, data: bytes, delimiter: str = ",") -> tuple[list[str], list
         (b"\xef\xbb\xbfa,b\n1,2\n", [("1", "2")]),
         (b"a,b\n\n\r\n1,2\n\n", [("1", "2")]),
         (b"a,b\n1\n1,2,3\n,\n,,,,\n", [("1", None), ("1", "2"), (None, None), (None, None)]),
-        (b'a,b\n"1,1","x\ny"\n', [("1,1", "x\ny")]),
+        (b'a,b\n"1,1","x\ny"\n', [("1,1", '"x'), ('y"', None)]),
+        (b'a,b\n"1,1","x\ry"\r\n', [("1,1", '"x'), ('y"', None)]),
+        (b'a,b\n"x","y"\r\n', [("x", "y")]),
         (b'a,b\n"say ""hi""",""""\n', [('say "hi"', '"')]),
         (b'a,b\n"",2\n', [(None, "2")]),
         (b'a,b\n1,ab"c\n', [("1", 'ab"c')]),
@@ -59,12 +64,33 @@ def read(path: Path, data: bytes, delimiter: str = ",") -> tuple[list[str], list
         (b"a,b", []),
     ],
 )
-def test_records(tmp_path: Path, data: bytes, rows: list[tuple[str | bytes | None, ...]]) -> None:
+def test_records(tmp_path: Path, data: bytes, rows: list[Row]) -> None:
     assert read(tmp_path / "t.csv", data) == (["a", "b"], rows)
 
 
+@pytest.mark.parametrize(
+    ("data", "rows"),
+    [
+        (b'a,b\n"1,1","x\ny"\n3,4\n', [("1,1", "x\ny"), ("3", "4")]),
+        (b'a,b\n"1\r\n\r\n2","x ""y""\n"\n3,4\n', [("1\r\n\r\n2", 'x "y"\n'), ("3", "4")]),
+        (b'a,b\n"1\n2\n3",4', [("1\n2\n3", "4")]),
+        # The joined record would have one field, or three: then each line stands for itself.
+        (b'a,b\n"1,x\n3"\n', [('"1', "x"), ('3"', None)]),
+        (b'a,b\n1,"x\n3",4\n5,6\n', [("1", '"x'), ('3"', "4"), ("5", "6")]),
+        # The quote that would close is followed by text, or there is none.
+        (b'a,b\n1,"x\n3"y\n5,6\n', [("1", '"x'), ('3"y', None), ("5", "6")]),
+        (b'a,b\n1,"x\n3,4\n', [("1", '"x'), ("3", "4")]),
+    ],
+)
+def test_records_of_the_dialect_whose_fields_hold_line_ends(tmp_path: Path, data: bytes, rows: list[Row]) -> None:
+    assert read(tmp_path / "t.csv", data, multiline=True) == (["a", "b"], rows)
+
+
 def test_headers(tmp_path: Path) -> None:
-    assert read(tmp_path / "t.csv", b'"a ""x""","b\nc",\n1,2,3\n') == (['a "x"', "b\nc", ""], [("1", "2", "3")])
+    data = b'"a ""x""","b\nc",\n1,2,3\n'
+    assert read(tmp_path / "t.csv", data, multiline=True) == (['a "x"', "b\nc", ""], [("1", "2", "3")])
+    assert read(tmp_path / "t.csv", data)[0] == ['a "x"', '"b']
+    assert read(tmp_path / "t.csv", b'"a,b\n1,2\n"3,4"\n')[0] == ['"a', "b"]
     assert read(tmp_path / "t.csv", b"")[0] == []
     assert read(tmp_path / "t.csv", b"\n\n")[0] == []
     assert read(tmp_path / "t.tsv", b"a,b\tc\n1,2\t3\n", "\t") == (["a,b", "c"], [("1,2", "3")])
@@ -89,7 +115,7 @@ def test_what_a_writer_quotes_comes_back_whatever_the_block_size(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited, "READ_BYTES", block)
         patch.setattr(delimited, "MOST_ROWS", 3)
-        found = read(tmp_path_factory.getbasetemp() / "written.csv", stream.getvalue().encode())
+        found = read(tmp_path_factory.getbasetemp() / "written.csv", stream.getvalue().encode(), multiline=True)
     assert found == (["a", "b"], [(first or None, second or None) for first, second in rows])
 
 
@@ -97,23 +123,87 @@ def test_what_a_writer_quotes_comes_back_whatever_the_block_size(
 @given(
     data=st.lists(st.sampled_from([b'"', b",", b"\n", b"\r", b"x", b"\xff", b"\0", b'""', b'"\n'])),
     block=st.integers(1, 9),
+    multiline=st.booleans(),
 )
 def test_any_bytes_are_read_alike_in_any_block_size(
-    tmp_path_factory: pytest.TempPathFactory, data: list[bytes], block: int
+    tmp_path_factory: pytest.TempPathFactory, data: list[bytes], block: int, multiline: bool
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.csv"
-    whole = read(path, b"a,b\n" + b"".join(data))
+    whole = read(path, b"a,b\n" + b"".join(data), multiline=multiline)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited, "READ_BYTES", block)
-        assert read(path, b"a,b\n" + b"".join(data)) == whole
+        assert read(path, b"a,b\n" + b"".join(data), multiline=multiline) == whole
     assert len(whole[1]) <= b"".join(data).count(b"\n") + b"".join(data).count(b"\r") + 1
 
 
-def test_a_stray_quote_spoils_no_more_than_its_reach(tmp_path: Path) -> None:
-    rows = b"3,4\n" * 600_000
-    found = read(tmp_path / "t.csv", b'a,b\n1,"abc\n' + rows)[1]
-    assert len(found) == 600_001
-    assert found[0] == ("1", '"abc')
+PIECES = st.lists(st.sampled_from(['"', '""', ",", "\t", "x", "y", " ", "\0", "é", "6'2\""]), max_size=8)
+LINES = st.lists(PIECES.map("".join), max_size=12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(lines=LINES, added=PIECES.map("".join), data=st.data(), end=st.sampled_from(["\n", "\r", "\r\n"]))
+@pytest.mark.parametrize(("header", "delimiter"), [("a", ","), ("a,b", ","), ("a,b,c", ","), ("a\tb\tc", "\t")])
+def test_one_more_line_is_one_more_row_and_changes_no_other(
+    tmp_path_factory: pytest.TempPathFactory,
+    header: str,
+    delimiter: str,
+    lines: list[str],
+    added: str,
+    data: st.DataObject,
+    end: str,
+) -> None:
+    """The sensitivity of the reader: whatever the lines hold, the rows of both files differ by that line's row."""
+    path = tmp_path_factory.getbasetemp() / "one-more.csv"
+    place = data.draw(st.integers(0, len(lines)))
+    longer = [*lines[:place], added, *lines[place:]]
+
+    def rows(chosen: list[str]) -> Counter[Row]:
+        return Counter(read(path, end.join([header, *chosen]).encode(), delimiter)[1])
+
+    alone = rows([added])
+    assert alone.total() == (1 if added else 0)
+    assert rows(longer) == rows(lines) + alone
+
+
+RECORDS = st.tuples(*[st.text(st.sampled_from('",\n\rx'), max_size=6)] * 3)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=st.lists(RECORDS, max_size=8), added=RECORDS, data=st.data())
+def test_one_more_written_record_is_one_more_row_in_the_dialect_with_line_ends(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, str, str]],
+    added: tuple[str, str, str],
+    data: st.DataObject,
+) -> None:
+    place = data.draw(st.integers(0, len(rows)))
+    path = tmp_path_factory.getbasetemp() / "one-more-record.csv"
+
+    def found(records: list[tuple[str, str, str]]) -> Counter[Row]:
+        stream = io.StringIO()
+        csv.writer(stream).writerows([("a", "b", "c"), *records])
+        return Counter(read(path, stream.getvalue().encode(), multiline=True)[1])
+
+    assert found([*rows[:place], added, *rows[place:]]) == found(rows) + found([added])
+    assert found([added]).total() == 1
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_an_opening_quote_takes_no_other_line_with_it(suffix: str, delimiter: str, tmp_path: Path) -> None:
+    lines = [f"n{number},170,Rome" for number in range(5000)]
+    lines[4000] = "x,6'2\",Oslo"
+    hostile = [*lines[:10], '"x,170,Bern', *lines[10:]]
+    for chosen in (lines, hostile):
+        text = "\n".join(["name,height,city", *chosen]).replace(",", delimiter)
+        assert len(read(tmp_path / f"t.{suffix}", text.encode(), delimiter)[1]) == len(chosen)
+
+
+def test_the_dialect_with_line_ends_lets_a_quote_reach_one_mebibyte_and_no_further(tmp_path: Path) -> None:
+    within, beyond = 1000, delimited.MOST_QUOTED // 4 + 1
+    for lines, rows in ((within, 1), (beyond, beyond + 2)):
+        data = b'a,b\n1,"abc\n' + b"3,4\n" * lines + b'x"\n'
+        assert len(read(tmp_path / "t.csv", data, multiline=True)[1]) == rows
+        assert len(read(tmp_path / "t.csv", data)[1]) == lines + 2
 
 
 def test_a_record_without_end_is_cut_and_the_next_line_is_read(tmp_path: Path) -> None:

@@ -86,9 +86,9 @@ def test_header_problems_come_all_at_once() -> None:
 
 def test_names_that_are_not_text() -> None:
     schema = Schema(columns=(Category(name="1", labels=("x",)),), unit=Unit())
-    data = pd.DataFrame({1: ["x", "y"], ("a", 2): [SECRET, SECRET], None: [1, 2]})
+    data = pd.DataFrame({1: ["x", "y"], ("a", 2): [SECRET, SECRET], b"b": [1, 2]})
     opened = table_of(data, schema)
-    assert opened.undeclared == ("('a', 2)", "None")
+    assert opened.undeclared == ("('a', 2)", "b'b'")
     assert column_counts(data, "1", schema) == [1, 1]
     with pytest.raises(SchemaError, match="appears twice"):
         table_of(pd.DataFrame([["x", "x"]], columns=[1, "1"]), schema)

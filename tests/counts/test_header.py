@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.counts.malformed import CONTAINER_WRONG, PARQUET_WRONG, SECRET
+from understudy.counts.files import file_batches
 from understudy.counts.header import connect_read_only, container_of, header_of
 from understudy.errors import InputError
 
@@ -137,3 +138,20 @@ def test_databases_that_cannot_be_used(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "t.duckdb"
     path.write_bytes(data)
     assert str(path) in str(refused(path))
+
+
+def test_a_dialect_is_declared_in_the_location(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv", "t.tsv"):
+        (tmp_path / name).write_text('x,y\n1,"2\n3"\n'.replace(",", "\t" if name == "t.tsv" else ","))
+    for location, files in (("a.csv", 1), ("*.csv", 2), ("t.tsv", 1)):
+        plain, declared = container_of(tmp_path / location), container_of(f"{tmp_path / location}::multiline")
+        assert (plain.multiline, declared.multiline) == (False, True)
+        assert plain.paths == declared.paths
+        assert len(plain.paths) == files
+        assert plain.header == declared.header
+        for container, rows in ((plain, 2), (declared, 1)):
+            batches = file_batches(container, ["y"], memory_bytes=1 << 27, threads=1)
+            assert sum(count for count, _ in batches) == rows * files
+    assert "'multilines' is not known" in str(refused(f"{tmp_path / 'a.csv'}::multilines"))
+    assert "::multiline" in str(refused(f"{tmp_path / 'a.csv'}::"))
+    assert "no such file" in str(refused(f"{tmp_path / 'c.csv'}::multiline"))

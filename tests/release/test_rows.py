@@ -117,3 +117,11 @@ def test_files_are_whole_or_absent(full_release: Release, tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="exists"):
         write_rows(tmp_path / "a.csv", schema, [], {})
     assert (tmp_path / "a.csv").read_text() == "mine"
+
+
+def test_files_do_not_go_into_a_release(full_release: Release, plain_folder: Path) -> None:
+    before = sorted(plain_folder.rglob("*"))
+    for place in (plain_folder / "more.csv", plain_folder / "model" / "more.parquet"):
+        with pytest.raises(UsageError, match="lies in a release folder"):
+            write_rows(place, full_release.codec.arrow_schema, [], {})
+    assert sorted(plain_folder.rglob("*")) == before

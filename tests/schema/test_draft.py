@@ -35,7 +35,7 @@ def problems(text: str) -> list[str]:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(names(), st.sampled_from(TYPES)), min_size=1, max_size=5, unique_by=lambda pair: pair[0]))
 def test_a_draft_has_one_problem_per_marker_and_no_other(header: list[tuple[str, str]]) -> None:
-    text = draft_schema(header)
+    text = draft_schema(header, names_are_right=True)
     markers = 1 + sum(2 if kind in ("bool", "string") else 3 for _, kind in header)
     markers -= sum(kind == "bool" for _, kind in header)
     found = problems(text)
@@ -100,5 +100,34 @@ def test_hostile_names_cannot_break_out_of_comments() -> None:
 
 
 def test_a_name_that_appears_twice_is_refused() -> None:
-    with pytest.raises(SchemaError, match="appears twice"):
-        draft_schema([("a", "string"), ("a", "int64")])
+    for vouched in (False, True):
+        with pytest.raises(SchemaError, match="appears twice"):
+            draft_schema([("a", "string"), ("a", "int64")], names_are_right=vouched)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ["Zaphod", "F", "31", "Rome"],
+        ["Zaphod", "F", "2001-02-03", "Rome"],
+        ["Zaphod", "F", "zaphod@example.org", "Rome"],
+        ["Zaphod", "", "", "Rome"],
+        ["Zaphod", "Rome", "nurse", "Rome"],
+        ["Zaphod", "F", "NA", "Rome"],
+    ],
+)
+def test_names_that_look_like_a_row_are_refused_and_not_shown(row: list[str]) -> None:
+    header = [(value, "string") for value in row]
+    with pytest.raises(SchemaError) as caught:
+        draft_schema(header)
+    assert "--names-are-right" in str(caught.value)
+    assert not any(value in str(caught.value) for value in row if len(value) > 1)
+
+
+def test_names_that_a_person_vouches_for_are_taken() -> None:
+    header = [("country", "string"), ("2019", "int64"), ("2020", "int64")]
+    with pytest.raises(SchemaError, match="2 of its 3 columns"):
+        draft_schema(header)
+    text = draft_schema(header, names_are_right=True)
+    assert '"2019":' in text
+    assert len(problems(text)) == 9

@@ -35,6 +35,29 @@ def test_header_must_hold_the_modelled_columns_and_the_unit() -> None:
     assert any("appears twice" in message for message in found)
 
 
+def test_names_that_only_the_table_has_are_not_quoted() -> None:
+    good = ["person", "voted", "age"]
+    assert SCHEMA.header_problems([*good, "extra", "", "B19001_001E"]) == []
+    for strange, problems in (
+        (["Zaphod", "31"], 1),
+        (["2001-02-03"], 1),
+        (["Zaphod", "Zaphod"], 1),
+        (["Zaphod", "31", "31"], 2),
+        (["x" * 300], 1),
+    ):
+        found = SCHEMA.header_problems([*good, *strange])
+        assert len(found) == problems, strange
+        assert not any(name in str(problem) for name in strange for problem in found)
+    merged = SCHEMA.header_problems(["person", "voted", "ageZaphod", "Rome", "nurse"])
+    assert [str(problem).count("'age'") for problem in merged] == [1]
+    assert not any(word in str(merged) for word in ("Zaphod", "Rome", "nurse"))
+
+
+def test_a_name_spelled_otherwise_is_shown() -> None:
+    (found,) = SCHEMA.header_problems(["person", "voted", " Age"])
+    assert 'The table has " Age"' in str(found)
+
+
 def test_an_invalid_schema_cannot_exist() -> None:
     with pytest.raises(SchemaError) as caught:
         Schema((), Unit("id", 0))

@@ -13,7 +13,7 @@ from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import ChunkedSource
 from understudy.counts.open import open_table
 from understudy.counts.source import Batch, CountSource, LabelCounts, PrivateTable
-from understudy.errors import InputError, UsageError
+from understudy.errors import InputError, Problem, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms import registry
@@ -34,6 +34,7 @@ from understudy.testing.mechanism_contract import PLACES, MechanismChecks, check
 from understudy.testing.planted.bug import patched
 from understudy.testing.planted.leaks import LEAKS
 from understudy.testing.planted.noise import BLUNDERS
+from understudy.testing.source_contract import _check_header_that_is_data
 
 DOMAIN = Domain.of({"a": 2, "b": 3})
 
@@ -145,6 +146,14 @@ def test_source_contract_says_that_a_bound_is_ignored() -> None:
         pytest.raises(AssertionError, match="unit bound: one person is counted with 40 labels where 1 may count"),
     ):
         check_source(open_table)
+
+
+def test_source_contract_rejects_a_header_that_is_data() -> None:
+    quoting = lambda self, names: [Problem("table", f"odd names: {', '.join(names)}.")]  # noqa: E731
+    taking = lambda self, names: []  # noqa: E731
+    for planted, said in ((quoting, "a value is quoted"), (taking, "was taken for a header")):
+        with mock.patch.object(Schema, "header_problems", planted), pytest.raises(AssertionError, match=said):
+            _check_header_that_is_data(open_table)
 
 
 CHECKS = MechanismChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=60)

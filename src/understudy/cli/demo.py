@@ -70,7 +70,11 @@ def demo(
 
 
 def _require_ours(private: Path, out: Path) -> None:
-    """Refuses folders that no demo made, and one folder for both."""
+    """Refuses folders that no demo made, places inside a release, and one folder for both."""
+    from understudy.release.folder import refuse_release_folder
+
+    refuse_release_folder(private)
+    refuse_release_folder(out.absolute().parent)  # the folder itself may be a release: of the demo, to be replaced
     if private.absolute() == out.absolute():
         raise UsageError("--private", "must not be the release folder.", "Name another folder.")
     for option, folder in (("--private", private), ("--out", out)):

@@ -43,6 +43,7 @@ def init(
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.privacy.cost import Budget
         from understudy.privacy.ledger import Ledger
+        from understudy.release.folder import refuse_release_folder
 
         cap = Budget(epsilon, delta)
         rule = _composition(composition)
@@ -50,6 +51,7 @@ def init(
             Ledger.open(path).add_dataset(dataset, cap, rule)
             place.note(f"Dataset {dataset!r} was added to {path}.")
         else:
+            refuse_release_folder(path)
             Ledger.create(path, dataset, cap, rule)
             place.note(f"Ledger {path} was created with dataset {dataset!r}.")
         place.note("Keep one copy only: a copied ledger is a second one that knows nothing of the first.")

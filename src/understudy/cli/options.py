@@ -43,7 +43,11 @@ __all__ = [
 ]
 
 Table = Annotated[
-    str, typer.Argument(metavar="TABLE", help="CSV, TSV or Parquet (also a glob), or FILE.duckdb::TABLE.")
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, TSV or Parquet (also a glob), FILE.duckdb::TABLE, or FILE.csv::multiline if fields hold line ends.",
+    ),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
 NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")]
@@ -136,7 +140,10 @@ def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def require_absent(option: str, path: Path) -> Path:
-    """The path, unless something is there already: nothing is ever overwritten."""
+    """The path, unless something is there already or it lies in a release: nothing is overwritten or slipped in."""
+    from understudy.release.folder import refuse_release_folder
+
+    refuse_release_folder(path)
     if path.exists() or path.is_symlink():
         raise UsageError(option, f"{str(path)!r} exists and is never overwritten.", "Choose another name.")
     if not path.absolute().parent.is_dir():

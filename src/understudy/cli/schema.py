@@ -25,6 +25,9 @@ def draft(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write; must not exist.")],
     *,
+    names_are_right: Annotated[
+        bool, typer.Option("--names-are-right", help="Take names that look like values (2019, a date) as they are.")
+    ] = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -34,7 +37,7 @@ def draft(
         from understudy.schema.draft import draft_schema
 
         require_absent("--out", out)
-        text = draft_schema(header_of(table))
+        text = draft_schema(header_of(table), names_are_right=names_are_right)
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
         place.line(f"Wrote {out}. Places that say DECIDE are yours to fill in, from public knowledge only.")

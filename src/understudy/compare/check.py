@@ -13,8 +13,8 @@ from understudy.compare.study import Tables
 from understudy.compare.watch import Limits
 from understudy.counts.open import open_table
 from understudy.errors import InputError, ResourceError, UsageError
-from understudy.evaluate.store import refuse_release_folder
 from understudy.evaluate.suite import check_metrics, chosen_metrics
+from understudy.release.folder import refuse_release_folder
 from understudy.schema import Schema
 from understudy.synthesizer.design import Copies, Design, check_memory
 from understudy.synthesizer.public_schema import check_without_public, public_schema

@@ -56,7 +56,8 @@ def _of_files(container: Container) -> str:
         whole = digests[0]
     else:
         whole = f"{hashlib.sha256(' '.join(digests).encode()).hexdigest()} of {len(digests)} files"
-    return f"sha256 {whole}" + (f", table {container.table!r}" if container.table else "")
+    dialect = ", multiline" if container.multiline else ""
+    return f"sha256 {whole}{dialect}" + (f", table {container.table!r}" if container.table else "")
 
 
 def _of_rows(table: PrivateTable, names: list[str]) -> str:

@@ -1,12 +1,27 @@
 """Delimited text (CSV, TSV) as Arrow batches, by rules under which no content can stop the reading.
 
-Header: the first line. A record ends at LF, CR or CR LF; blank lines are skipped. A field that opens with a quote is
-quoted if the quote that closes it is followed by the delimiter or the end of the record within 1 MiB ("" inside is a
-quote, line ends inside are text); else the quote is an ordinary character and the field ends where any field would.
-So a stray quote spoils its own record, not the rest of the file. Fields too many are dropped, too few are absent;
-empty ones are absent. Bytes that are not UTF-8 are handed on as they are, and are unreadable as in any other source
-(see `labels`). Records end after 4 MiB at the latest; what follows up to the next line end is dropped. Nothing is
-guessed from values: every field is text.
+Header: the first line. A line ends at LF, CR or CR LF, blank lines are skipped, and **every other line is one row**,
+whatever it holds. A field that opens with a quote is quoted if a quote that is followed by the delimiter or the end of
+the line closes it ("" inside is a quote, delimiters inside are text); else the quote is an ordinary character. Fields
+too many are dropped, too few are absent; empty ones are absent. Bytes that are not UTF-8 are handed on as they are, and
+are unreadable as in any other source (see `labels`). Of a line longer than 4 MiB the rest is dropped. Nothing is guessed
+from values: every field is text.
+
+Privacy: a row is a function of its own line, so a file with one more line is a table with one more row and no other
+change (one more blank line: with no change). One line is one row in the sensitivity, for any content of any line.
+
+Why a quoted field does not cross a line end, unless told so: no rule can allow that and keep the sentence above. Let a
+rule read what a CSV writer writes, and take two records of it that each span two lines, O1 C1 and O2 C2 (O opens the
+quote, C closes it). The lines O1 C1 O2 C2 are two rows, and O1 C2 alone are one row that is neither of them. The lines
+O1 O2 C2 lie one line away from both; but no table lies within one row of both a table of those two rows and a table of
+that other row alone. So one line then changes two rows or more; and as writers may put any number of lines into one
+field, either one line can take any number of rows with it or one long field can become any number of rows.
+
+A declared dialect, `multiline`, is for files written by a program that quotes. There a quoted field may cross line ends
+where the record then has exactly the header's number of fields, the field ends within 1 MiB and the record within
+4 MiB; else the quote is an ordinary character and the record ends with its line. In a file of records as such a program
+writes them, one record is one row. In a file with other lines too, one line can take those after it with it, up to
+4 MiB of them: that is the risk which declaring the dialect accepts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +47,9 @@ MOST_SPANS = 1 << 21  # fields held at once
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 LINE_FEED, CARRIAGE_RETURN, QUOTE = 10, 13, 34
-PLAIN, DOUBLED, ABSENT = 0, 1, 2
+PLAIN, DOUBLED, ABSENT, OPEN = 0, 1, 2, 3  # OPEN: as PLAIN, but it began with a quote that its line did not close
+UNKNOWN, NOT_CLOSED, OPEN_AT_LINE_END = -1, -2, -3
+NEVER, ALWAYS = 0, -1
 
 
 @numba.njit(nogil=True, inline="always")  # pragma: no cover
@@ -40,18 +57,24 @@ def _ends_field(byte, delimiter):  # type: ignore[no-untyped-def]
     return (byte == delimiter) | (byte == LINE_FEED) | (byte == CARRIAGE_RETURN)
 
 
-@compiled()  # pragma: no cover
-def _close_of(data, start, stop, final, delimiter):  # type: ignore[no-untyped-def]
-    """Where the quoted field that opens before `start` closes: (position, has doubled quotes); −1 no, −2 unknown."""
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _close_of(data, start, stop, whole, delimiter, crossing):  # type: ignore[no-untyped-def]
+    """Where the quoted field that opens before `start` closes: (position, has doubled quotes).
+
+    The position is NOT_CLOSED, or OPEN_AT_LINE_END if the line ends first, or UNKNOWN if more data must be seen.
+    """
     doubled = False
-    end = min(stop, start + MOST_QUOTED)
+    end = min(stop, start + MOST_QUOTED) if crossing else stop
     place = start
     while place < end:
-        if data[place] != QUOTE:
+        byte = data[place]
+        if byte != QUOTE:
+            if not crossing and ((byte == LINE_FEED) | (byte == CARRIAGE_RETURN)):
+                return OPEN_AT_LINE_END, doubled
             place += 1
             continue
         if place + 1 >= stop:
-            return (place, doubled) if final else (-2, doubled)
+            return (place, doubled) if whole else (UNKNOWN, doubled)
         after = data[place + 1]
         if after == QUOTE:
             doubled = True
@@ -59,53 +82,77 @@ def _close_of(data, start, stop, final, delimiter):  # type: ignore[no-untyped-d
         elif _ends_field(after, delimiter):
             return place, doubled
         else:
-            return -1, doubled
-    if end < stop or final:
-        return -1, doubled
-    return -2, doubled
+            return NOT_CLOSED, doubled
+    if end < stop or whole:
+        return NOT_CLOSED, doubled
+    return UNKNOWN, doubled
 
 
-@compiled()  # pragma: no cover
-def _field(data, place, stop, whole, delimiter):  # type: ignore[no-untyped-def]
-    """The field at `place`: (first, last + 1, sort, where it ends); the end is −1 if more data must be seen."""
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _field(data, place, stop, whole, delimiter, crossing):  # type: ignore[no-untyped-def]
+    """The field at `place`: (first, last + 1, sort, where it ends); the end is UNKNOWN if more data must be seen."""
+    sort = PLAIN
     if place < stop and data[place] == QUOTE:
-        close, doubled = _close_of(data, place + 1, stop, whole, delimiter)
-        if close == -2:
-            return place, place, PLAIN, -1
+        close, doubled = _close_of(data, place + 1, stop, whole, delimiter, crossing)
+        if close == UNKNOWN:
+            return place, place, PLAIN, UNKNOWN
         if close >= 0:
             return place + 1, close, DOUBLED if doubled else PLAIN, close + 1
+        sort = OPEN if close == OPEN_AT_LINE_END else PLAIN
     first = place
     while place < stop:
         if _ends_field(data[place], delimiter):
             break
         place += 1
-    return first, place, PLAIN, place if place < stop or whole else -1
+    return first, place, sort, place if place < stop or whole else UNKNOWN
 
 
-@compiled()  # pragma: no cover
-def _record(data, begin, stop, whole, delimiter, slots, spans):  # type: ignore[no-untyped-def]
-    """One record into spans[slot] = (first, last + 1, sort). Returns where it ends, −1 if more data must be seen.
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans):  # type: ignore[no-untyped-def]
+    """The fields of one record into spans[slot] = (first, last + 1, sort).
 
-    `slots[column]` is the slot of a wanted column, −1 of others.
+    Returns where it ends (UNKNOWN if more data must be seen), the number of fields, and whether a quote was left open
+    at the line end. `slots[column]` is the slot of a wanted column, −1 of others.
     """
     spans[:, 2] = ABSENT
     place = begin
     column = 0
+    left_open = False
     while True:
-        first, last, sort, place = _field(data, place, stop, whole, delimiter)
+        first, last, sort, place = _field(data, place, stop, whole, delimiter, crossing)
         if place < 0 or (place >= stop and not whole):
-            return -1
+            return UNKNOWN, column, left_open
+        left_open |= sort == OPEN
         if column < slots.size and slots[column] >= 0:
             span = spans[slots[column]]
             span[0], span[1], span[2] = first, last, sort
         column += 1
         if place >= stop or data[place] != delimiter:
-            return place
+            return place, column, left_open
         place += 1
 
 
 @compiled()  # pragma: no cover
-def _scan(data, start, final, skipping, delimiter, slots, spans):  # type: ignore[no-untyped-def]
+def _line(data, begin, stop, whole, delimiter, slots, spans):  # type: ignore[no-untyped-def]
+    """One line into `spans`. Returns where it ends (UNKNOWN if more data must be seen), and if a quote stays open."""
+    end, _, left_open = _fields(data, begin, stop, whole, delimiter, False, slots, spans)
+    return end, left_open
+
+
+@compiled()  # pragma: no cover
+def _record(data, begin, stop, whole, delimiter, across, slots, spans):  # type: ignore[no-untyped-def]
+    """One record of several lines, or the line alone where that is refused. Returns where it ends, or UNKNOWN.
+
+    `across` says where quoted fields may cross line ends: ALWAYS, or the number of fields the record must have.
+    """
+    far, fields, _ = _fields(data, begin, stop, whole, delimiter, True, slots, spans)
+    if far == UNKNOWN or (far < begin + MOST_RECORD and (across == ALWAYS or fields == across)):
+        return far
+    return _line(data, begin, stop, whole, delimiter, slots, spans)[0]
+
+
+@compiled()  # pragma: no cover
+def _scan(data, start, final, skipping, delimiter, across, slots, spans):  # type: ignore[no-untyped-def]
     """As many complete records as `spans` holds. Returns (records, where to go on, whether a long one is skipped)."""
     stop = data.size
     records = 0
@@ -120,8 +167,10 @@ def _scan(data, start, final, skipping, delimiter, slots, spans):  # type: ignor
             break
         limit = min(stop, place + MOST_RECORD)
         whole = final or place + MOST_RECORD <= stop
-        end = _record(data, place, limit, whole, delimiter, slots, spans[records])
-        if end < 0:
+        end, left_open = _line(data, place, limit, whole, delimiter, slots, spans[records])
+        if left_open and across != NEVER:
+            end = _record(data, place, limit, whole, delimiter, across, slots, spans[records])
+        if end == UNKNOWN:
             break
         skipping = end == place + MOST_RECORD
         records += 1
@@ -135,27 +184,28 @@ def _gather(data, spans, offsets, valid, out):  # type: ignore[no-untyped-def]
     end = 0
     for record in range(spans.shape[0]):
         first, last, sort = spans[record]
-        if sort == PLAIN:
-            for place in range(first, last):
-                out[end] = data[place]
-                end += 1
-        elif sort == DOUBLED:
+        if sort == DOUBLED:
             place = first
             while place < last:
                 out[end] = data[place]
                 end += 1
                 place += 2 if data[place] == QUOTE else 1
+        elif sort != ABSENT:
+            for place in range(first, last):
+                out[end] = data[place]
+                end += 1
         offsets[record + 1] = end
         valid[record] = offsets[record + 1] > offsets[record]
 
 
-def delimited_header(path: Path, delimiter: str) -> list[str]:
+def delimited_header(path: Path, delimiter: str, *, multiline: bool = False) -> list[str]:
     """The names in the first line; none if the file holds no text at all."""
     with path.open("rb") as stream:
         data = np.frombuffer(bytearray(stream.read(MOST_RECORD).removeprefix(BYTE_ORDER_MARK)), np.uint8)
     most = int((data == ord(delimiter)).sum()) + 1
     spans = np.zeros((1, most, 3), np.int32)
-    records, _, _ = _scan(data, 0, True, False, np.uint8(ord(delimiter)), np.arange(most), spans)
+    across = ALWAYS if multiline else NEVER
+    records, _, _ = _scan(data, 0, True, False, np.uint8(ord(delimiter)), across, np.arange(most), spans)
     present: list[int] = np.flatnonzero(spans[0, :, 2] != ABSENT).tolist() if records else []
     raw = [_texts(data, spans[:, slot]).cast(pa.large_binary())[0].as_py() or b"" for slot in present]
     return [_name(text) for text in raw]
@@ -170,7 +220,7 @@ def _name(text: bytes) -> str:
 
 
 def delimited_batches(
-    path: Path, delimiter: str, header: Sequence[str], wanted: Sequence[str]
+    path: Path, delimiter: str, header: Sequence[str], wanted: Sequence[str], *, multiline: bool = False
 ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     """Number of rows and the wanted columns (text), batch by batch; never raises on content."""
     slots = np.full(len(header), -1, np.int64)
@@ -178,13 +228,14 @@ def delimited_batches(
         slots[header.index(name)] = slot
     rows = min(MOST_ROWS, max(1, MOST_SPANS // max(1, len(wanted))))
     spans = np.zeros((rows, max(1, len(wanted)), 3), np.int32)
-    for data, records in _record_batches(path, np.uint8(ord(delimiter)), slots, spans):
+    across = len(header) if multiline else NEVER
+    for data, records in _record_batches(path, np.uint8(ord(delimiter)), across, slots, spans):
         found = spans[:records]
         yield records, {name: _texts(data, found[:, slot]) for slot, name in enumerate(wanted)}
 
 
 def _record_batches(
-    path: Path, delimiter: np.uint8, slots: Ints, spans: npt.NDArray[np.int32]
+    path: Path, delimiter: np.uint8, across: int, slots: Ints, spans: npt.NDArray[np.int32]
 ) -> Iterator[tuple[Bytes, int]]:
     """Fills `spans` again and again; each time the bytes it points into and the number of records. No header."""
     with path.open("rb") as stream:
@@ -192,7 +243,7 @@ def _record_batches(
         start, final, skipping, heading = 0, False, False, True
         while True:
             room = spans[:1] if heading else spans
-            records, start, skipping = _scan(data, start, final, skipping, delimiter, slots, room)
+            records, start, skipping = _scan(data, start, final, skipping, delimiter, across, slots, room)
             if records and not heading:
                 yield data, records
             heading = heading and not records

@@ -56,7 +56,7 @@ def _batches(
     container: Container, path: Path, wanted: list[str], *, memory_bytes: int, threads: int
 ) -> Iterator[Batch]:
     if container.kind == "delimited":
-        return delimited_batches(path, container.delimiter, container.names, wanted)
+        return delimited_batches(path, container.delimiter, container.names, wanted, multiline=container.multiline)
     if container.kind == "parquet":
         return _parquet_batches(path, wanted)
     return _database_batches(path, container.table, wanted, memory_bytes=memory_bytes, threads=threads)

@@ -26,6 +26,8 @@ PARQUET = (".parquet", ".pq")
 DATABASE = (".duckdb", ".ddb")
 SUFFIXES = (*DELIMITERS, *PARQUET, *DATABASE)
 NAMED_TABLE = re.compile(r"(.*?\.(?:duckdb|ddb))::(.+)", re.IGNORECASE | re.DOTALL)
+DECLARED_TEXT = re.compile(r"(.*\.(?:csv|tsv))::(\w*)", re.IGNORECASE | re.DOTALL)
+MULTILINE = "multiline"
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 Kind = Literal["delimited", "parquet", "database"]
@@ -51,13 +53,17 @@ SILENT = (
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Files of one kind with one header; `table` names the table of a database, `delimiter` splits text."""
+    """Files of one kind with one header; `table` names the table of a database, `delimiter` splits text.
+
+    `multiline` is the declared dialect of text in which quoted fields may hold line ends; see `delimited`.
+    """
 
     kind: Kind
     paths: tuple[Path, ...]
     header: Header
     delimiter: str = ""
     table: str = ""
+    multiline: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,9 +81,13 @@ def header_of(path: str | Path) -> list[tuple[str, str]]:
 
 
 def container_of(location: str | Path) -> Container:
-    """The files meant by a path, a glob pattern, or "file.duckdb::table", checked to be readable from outside."""
+    """The files meant by a location, checked to be readable from outside.
+
+    A location is a path, a glob pattern, "file.duckdb::table", or text files in the dialect "file.csv::multiline".
+    """
     named = NAMED_TABLE.fullmatch(str(location))
     text, table = (named[1], named[2]) if named else (str(location), "")
+    text, multiline = _dialect(text)
     paths = _paths(text)
     kinds = {_kind(path) for path in paths}
     if len(kinds) > 1:
@@ -87,12 +97,24 @@ def container_of(location: str | Path) -> Container:
     kind = kinds.pop()
     if kind == "database":
         return _database(text, paths, table)
-    headers = [_header(path, kind) for path in paths]
+    headers = [_header(path, kind, multiline=multiline) for path in paths]
     for path, header in zip(paths, headers, strict=True):
         if [name for name, _ in header] != [name for name, _ in headers[0]]:
             rule = f"its columns differ from those of {paths[0]}."
             raise InputError(str(path), rule, "Files read together need the same columns in the same order.")
-    return Container(kind, tuple(paths), headers[0], DELIMITERS.get(paths[0].suffix.lower(), ""))
+    delimiter = DELIMITERS.get(paths[0].suffix.lower(), "")
+    return Container(kind, tuple(paths), headers[0], delimiter, multiline=multiline)
+
+
+def _dialect(text: str) -> tuple[str, bool]:
+    """The path or pattern of text files, and whether the location declares that quoted fields may hold line ends."""
+    declared = DECLARED_TEXT.fullmatch(text)
+    if declared is None:
+        return text, False
+    if declared[2] != MULTILINE:
+        rule = f"the dialect {declared[2]!r} is not known."
+        raise InputError(text, rule, f"Known: {declared[1]}::{MULTILINE}, where quoted fields hold line ends.")
+    return declared[1], True
 
 
 def _paths(text: str) -> list[Path]:
@@ -124,22 +146,22 @@ def _kind(path: Path) -> Kind:
     raise InputError(str(path), f"the suffix {suffix!r} is not known.", f"Known: {', '.join(SUFFIXES)}.")
 
 
-def _header(path: Path, kind: Kind) -> Header:
+def _header(path: Path, kind: Kind, *, multiline: bool) -> Header:
     try:
         if not path.stat().st_size:
             raise InputError(str(path), "is empty.", "A table needs at least a header.")
-        return _text_header(path) if kind == "delimited" else _parquet_header(path)
+        return _text_header(path, multiline=multiline) if kind == "delimited" else _parquet_header(path)
     except OSError as cause:
         raise InputError(str(path), "cannot be read.", "Check that the file exists and you may read it.") from cause
 
 
-def _text_header(path: Path) -> Header:
+def _text_header(path: Path, *, multiline: bool) -> Header:
     with path.open("rb") as stream:
         start = stream.read(4096)
     first_line = start.splitlines()[0] if start.strip() else b""
     if start.startswith(WIDE_MARKS) or b"\0" in first_line:
         raise InputError(str(path), "is not UTF-8 text (it may be UTF-16 or a binary file).", "Save it as UTF-8.")
-    names = delimited_header(path, DELIMITERS[path.suffix.lower()])
+    names = delimited_header(path, DELIMITERS[path.suffix.lower()], multiline=multiline)
     if not names:
         raise InputError(str(path), "has no header.", "The first line must name the columns.")
     return tuple((name, "string") for name in names)

@@ -23,8 +23,9 @@ def open_table(
     """A private table under a schema. Looks at the container and its header only; reads no row.
 
     Args:
-        data: a pandas, polars or Arrow frame; a path or glob of CSV, TSV or Parquet files; a DuckDB file
-            ("file.duckdb" or "file.duckdb::table"); or a private table, which is handed back.
+        data: a pandas, polars or Arrow frame; a path or glob of CSV, TSV or Parquet files ("file.csv::multiline" if
+            quoted fields of the text hold line ends); a DuckDB file ("file.duckdb" or "file.duckdb::table"); or a
+            private table, which is handed back.
         schema: what the table may contain.
         memory_bytes: the most memory counting may use beside the data itself.
         threads: the most threads counting may use.

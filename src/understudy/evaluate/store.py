@@ -7,10 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from understudy.errors import UsageError
 from understudy.evaluate.evaluation import NOTICE, Evaluation
 from understudy.evaluate.page import build_report
-from understudy.release.folder import check_free, published
+from understudy.release.folder import check_free, published, refuse_release_folder
 from understudy.report.html import render_page
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "check_place",
     "close_to_others",
     "numbers_beside",
-    "refuse_release_folder",
     "save_evaluation",
     "write_closed",
 ]
@@ -30,18 +28,8 @@ EXPLANATION = (
     f"{NOTICE}\n\nThis folder compares a synthetic table with the private one. Publishing any number of it may reveal\n"
     "facts about single people. Keep it where the private table is kept.\n"
 )
-RELEASE_FILE = "statement.json"
 REPORT = "report.html"
 CLOSED_FOLDER, CLOSED_FILE = 0o700, 0o600
-
-
-def refuse_release_folder(folder: Path) -> None:
-    """Raises when the folder is a release folder or lies inside one: what is in there is meant to be published."""
-    place = folder.absolute()
-    for parent in (place, place.resolve(), *place.parents, *place.resolve().parents):
-        if (parent / RELEASE_FILE).is_file():
-            rule = "lies in a release folder, which is meant to be published."
-            raise UsageError(f"output {str(folder)!r}", rule, "A comparison is confidential: write it elsewhere.")
 
 
 def check_place(place: Path) -> None:

@@ -16,8 +16,8 @@ from understudy.evaluate.metric import Metric, lacking, refused
 from understudy.evaluate.registry import metric as metric_of
 from understudy.evaluate.registry import names
 from understudy.evaluate.score import Result
-from understudy.evaluate.store import RELEASE_FILE
 from understudy.progress import Progress, silent
+from understudy.release.folder import RELEASE_FILE
 from understudy.release.release import Release
 from understudy.schema import Schema
 

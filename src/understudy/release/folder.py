@@ -21,19 +21,43 @@ from pathlib import Path
 from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.progress import standing
 
-__all__ = ["MANIFEST", "check_free", "file_digest", "listed_files", "published", "sync", "sync_folder"]
+__all__ = [
+    "MANIFEST",
+    "RELEASE_FILE",
+    "check_free",
+    "file_digest",
+    "listed_files",
+    "published",
+    "refuse_release_folder",
+    "sync",
+    "sync_folder",
+]
 
 MANIFEST = "manifest.json"
+RELEASE_FILE = "statement.json"
 FORMAT = "understudy manifest, format 1"
 DIGEST_BYTES = 2**20
 NAME_BYTES = 6
 
 
+def refuse_release_folder(target: Path) -> None:
+    """Raises when `target` is a release folder or lies inside one: nothing may be added to what was published.
+
+    Every command asks this of every output before it charges or writes anything.
+    """
+    place = target.absolute()
+    for parent in dict.fromkeys((place, *place.parents, place.resolve(), *place.resolve().parents)):
+        if (parent / RELEASE_FILE).is_file():
+            rule = "lies in a release folder, which holds what was released and nothing else."
+            raise UsageError(f"output {str(target)!r}", rule, "Write it elsewhere.")
+
+
 def check_free(target: Path) -> None:
-    """Raises unless `target` is a possible name, does not exist, and its parent is a folder that can be written."""
+    """Raises unless `target` is a possible name, new, outside every release, and its parent can be written."""
     _check_name(target)
     if target.is_symlink() or target.exists():
         raise UsageError(f"output {str(target)!r}", "exists already.", "Name a new folder or remove this one.")
+    refuse_release_folder(target)
     parent = target.absolute().parent
     if not parent.is_dir():
         raise InputError(f"output {str(target)!r}", "is inside a folder that does not exist.", "Create it first.")

@@ -1,6 +1,7 @@
 """A first schema file from names and storage types only, with DECIDE wherever a person must say something.
 
-No value is ever read for it. What a name suggests is said in comments; nothing a name suggests is decided.
+No value is ever read for it. What a name suggests is said in comments; nothing a name suggests is decided. A table
+whose names look like a row of values is refused without showing them, unless a person vouches for its names.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from understudy.errors import Problem, SchemaError
 from understudy.schema.column import STORAGE
+from understudy.schema.names import unlike_names
 from understudy.schema.place import place
 from understudy.schema.text.emit import key_lines, text_token
 from understudy.schema.text.parse import DECIDE
@@ -42,8 +44,17 @@ _LIKE_A_NUMBER = re.compile(
 _LIKE_A_CODE = re.compile(r"code|type|status|class|category|group|flag|zip|county|state", re.IGNORECASE)
 
 
-def draft_schema(header: Sequence[tuple[str, str]]) -> str:
-    """The text of a schema file for a table with these (name, Arrow type) columns; raises if a name appears twice."""
+def draft_schema(header: Sequence[tuple[str, str]], *, names_are_right: bool = False) -> str:
+    """The text of a schema file for a table with these (name, Arrow type) columns.
+
+    Raises:
+        SchemaError: names look like values and nobody says that they are names, or a name appears twice.
+    """
+    odd = 0 if names_are_right else unlike_names([name for name, _ in header])
+    if odd:
+        rule = f"{odd} of its {len(header)} columns have a name that looks like a value, appears twice or is absent."
+        fix = "If its first line is a row, put a line of names above it. If these are names, say --names-are-right."
+        raise SchemaError([Problem("table", rule, fix)])
     repeated = [name for name, times in Counter(name for name, _ in header).items() if times > 1 and name]
     if repeated:
         rule = "appears twice in the table, so a schema cannot tell them apart."

@@ -1,11 +1,12 @@
 """Schema: the ordered columns of a table, who is protected, and the rules known beforehand."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from understudy.errors import Problem, SchemaError, UsageError, nearest
 from understudy.schema.column import Column, Derived
+from understudy.schema.names import same_but_for_spelling, undeclared_problems
 from understudy.schema.rule import Impossible
 from understudy.schema.unit import Unit
 
@@ -67,14 +68,11 @@ class Schema:
             # Most likely the first line is a row, not a header: then none of its values may be quoted.
             fix = f"Its first line must name them as the schema does: {', '.join(wanted)}."
             return [Problem("table", "holds none of the columns that the schema declares.", fix)]
-        found = [
-            Problem(f"column {name!r}", "is declared in the schema but not in the table.", nearest(name, present))
-            for name in wanted
-            if name not in present
-        ]
-        repeated = sorted({name for name in present if present.count(name) > 1})
+        others = [name for name in present if name not in self.names and name != self.unit.column]
+        found = [_absent(name, others) for name in wanted if name not in present]
+        repeated = [name for name in dict.fromkeys([*self.names, *wanted]) if present.count(name) > 1]
         found += [Problem(f"column {name!r}", "appears twice in the table.", "Rename one.") for name in repeated]
-        return found
+        return found + undeclared_problems(others)
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> "Schema":
@@ -88,3 +86,10 @@ class Schema:
         from understudy.schema.document import write_schema
 
         write_schema(self, Path(target))
+
+
+def _absent(name: str, others: Sequence[str]) -> Problem:
+    """A declared column that the table lacks. Other names in the table are not listed: they may be a row's values."""
+    spelled = same_but_for_spelling(name, others)
+    fix = f'The table has "{spelled}": names must be equal.' if spelled else "Names must be as in its header."
+    return Problem(f"column {name!r}", "is declared in the schema but not in the table.", fix)

@@ -57,7 +57,7 @@ def _delimited(suffix: str, delimiter: str) -> Put:
     def put(table: pa.Table, folder: Path) -> str:
         path = str(folder / f"table{suffix}")
         pyarrow.csv.write_csv(table, path, pyarrow.csv.WriteOptions(delimiter=delimiter))
-        return path
+        return f"{path}::multiline"  # hostile labels hold line ends
 
     return put
 

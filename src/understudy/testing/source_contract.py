@@ -15,6 +15,7 @@ from understudy.audit.neighbours import designed_pairs
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.open import open_table as opened
 from understudy.counts.source import CountSource, PrivateTable
+from understudy.errors import InputError, SchemaError
 from understudy.marginals.clique import Clique
 from understudy.schema import Category, Integer, OpenCategory, Schema, Unit
 from understudy.schema.column import MOST_LABEL_BYTES
@@ -43,6 +44,7 @@ def check_source(open_table: OpenTable) -> None:
     _check_labels(open_table)
     _check_bytes(open_table)
     _check_long_values(open_table)
+    _check_header_that_is_data(open_table)
     for bound in (1, 3):
         _check_unit(open_table, tables.split_amounts(unit=Unit(column="person", rows=bound)))
         for rule in ("keep", "drop"):
@@ -208,6 +210,26 @@ def _check_long_values(open_table: OpenTable) -> None:
     clique = codec.domain.clique(["sex"])
     found = opened_table.bind(codec).counts([clique])[clique].tolist()
     assert found == [2, 1, 1, 0], "people with long ids or values are not counted one row each"
+
+
+def _check_header_that_is_data(open_table: OpenTable) -> None:
+    """A table whose names are somebody's values, or end in them, is refused without a word of them."""
+    schema = tables.small()
+    *first, last = schema.names
+    person = ["Zyxwvut", "48151623", "2001-02-03", "zyx@example.org"]
+    headers = {
+        "a row in place of the header": person,
+        "a row beside the header": [*first, last, *person],
+        "a row merged into the header": [*first, last + person[0], *person[1:]],
+    }
+    for case, names in headers.items():
+        refused = ""
+        try:
+            open_table(pa.table({name: ["yes"] for name in names}), schema)
+        except (InputError, SchemaError) as error:
+            refused = f"{error} {error.__context__ or ''}"
+        assert refused, f"{case}: was taken for a header"
+        assert not any(value in refused for value in person), f"{case}: a value is quoted"
 
 
 def _check_unit(open_table: OpenTable, schema: Schema) -> None:

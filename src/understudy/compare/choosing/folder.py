@@ -17,9 +17,9 @@ from pathlib import Path
 from understudy.compare.job import write_json
 from understudy.compare.study import take_lock
 from understudy.errors import InputError, UsageError
-from understudy.evaluate.store import CLOSED_FILE, CLOSED_FOLDER, refuse_release_folder, write_closed
+from understudy.evaluate.store import CLOSED_FILE, CLOSED_FOLDER, write_closed
 from understudy.release.checks.files import check_files
-from understudy.release.folder import MANIFEST, sync
+from understudy.release.folder import MANIFEST, refuse_release_folder, sync
 from understudy.synthesizer.working import working_place
 
 __all__ = ["ChoiceFolder"]

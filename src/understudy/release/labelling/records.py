@@ -18,7 +18,7 @@ from understudy.codec.table_codec import TableCodec
 from understudy.counts.files import file_batches
 from understudy.counts.frame_source import FrameTable, is_frame
 from understudy.counts.header import container_of
-from understudy.errors import InputError, SchemaError, UsageError, nearest
+from understudy.errors import InputError, SchemaError, UsageError
 from understudy.models.labels.label_model import LabelModel
 from understudy.models.model import Model
 from understudy.models.streaming import CHUNK_ROWS, chunk_generator
@@ -62,7 +62,7 @@ def kept_columns(fitted: Fitted, present: Sequence[str], keep: Sequence[str]) ->
     tainted = _derived_from(fitted.codec.schema, private)
     for name in keep:
         if name not in present:
-            raise UsageError(f"keep {name!r}", "is not a column of the records.", nearest(name, present))
+            raise UsageError(f"keep {name!r}", "is not a column of the records.", "Name it as their header does.")
         if name in tainted:
             raise UsageError(f"keep {name!r}", "is made from a private column.", "Compute it from the drawn labels.")
     written = [name for name in present if name in public or name in private or name in keep]
