@@ -3,9 +3,9 @@
 Header: the first line. A line ends at LF, CR or CR LF, blank lines are skipped, and **every other line is one row**,
 whatever it holds. A field that opens with a quote is quoted if a quote that is followed by the delimiter or the end of
 the line closes it ("" inside is a quote, delimiters inside are text); else the quote is an ordinary character. Fields
-too many are dropped, too few are absent; empty ones are absent. Bytes that are not UTF-8 are handed on as they are, and
-are unreadable as in any other source (see `labels`). Of a line longer than 4 MiB the rest is dropped. Nothing is guessed
-from values: every field is text.
+too many are dropped, too few are absent; empty ones are absent. Bytes that are not UTF-8 are handed on as they are,
+and are unreadable as in any other source (see `labels`). Of a line longer than 4 MiB the rest is dropped. Nothing
+is guessed from values: every field is text.
 
 Privacy: a row is a function of its own line, so a file with one more line is a table with one more row and no other
 change (one more blank line: with no change). One line is one row in the sensitivity, for any content of any line.
