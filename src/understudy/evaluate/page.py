@@ -58,10 +58,11 @@ def _unread(evaluation: Evaluation) -> list[Block]:
 
 
 def _worst(results: Sequence[Result]) -> tuple[str, ...]:
-    """The first row of what is sorted worst first, in words, of every metric that finds fault with the stand-in."""
+    """The first row of what is sorted worst first, in words, of every metric that judges and finds a difference."""
     found = []
     for result in results:
-        if not result.headline.at_fault:
+        score = result.headline
+        if score.value is None or score.value == score.best or score.direction == "none":
             continue
         for detail in result.details[:1]:
             for record in detail.records(1):

@@ -64,14 +64,6 @@ class Score:
         return (self.yardstick - self.best) / (worst - self.best) >= BLIND
 
     @property
-    def at_fault(self) -> bool:
-        """Whether the score judges, and finds the stand-in worse than its yardstick (than the best, without one)."""
-        level = self.best if self.yardstick is None else self.yardstick
-        if self.value is None or self.direction == "none" or level is None or self.blind:
-            return False
-        return self.value > level if self.direction == "lower" else self.value < level
-
-    @property
     def _worst(self) -> float | None:
         """The far end of a distance; 0 for agreements, where nothing in common is the worst that is not contrary."""
         return self.highest if self.direction == "lower" else 0.0
