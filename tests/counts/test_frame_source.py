@@ -166,4 +166,4 @@ def test_threads_and_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_integers_beyond_the_schema_are_clamped_not_refused() -> None:
     schema = Schema(columns=(Integer(name="age", lower=0, upper=3, missing=False),), unit=Unit())
-    assert column_counts(pd.DataFrame({"age": [-(2**63), 2**63 - 1, 1]}), "age", schema) == [1, 1, 0, 1]
+    assert column_counts(pd.DataFrame({"age": [-(2**63), 2**63 - 1, 1]}), "age", schema) == [1, 1, 0, 1, 0]

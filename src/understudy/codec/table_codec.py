@@ -230,6 +230,11 @@ class TableCodec:
         """The columns of codes in which a value may have no code, so that its row is left out."""
         return tuple(name for name, codec in self._codecs.items() if codec.layout.leaves_out)
 
+    @cached_property
+    def readable(self) -> Domain:
+        """The codes without those for what cannot be read, which come last in their columns."""
+        return Domain.of({name: codec.layout.size - codec.layout.unreadable for name, codec in self._codecs.items()})
+
     def unreadable_code(self, name: str) -> int | None:
         """The code of what cannot be read, for a column of codes that has one of its own."""
         return self._codec(name).layout.unreadable_code

@@ -146,22 +146,19 @@ class Measured:
         possible distance, twice the number of records, is no candidate; columns on their own always are.
         """
         noise = expected_absolute(law_for(price.measure, curator.unit_rows, "measure table"))
-        worth = [
-            clique
-            for clique in candidates
-            if len(clique) < 2 or noise * self.domain.cells(clique) <= 2.0 * self.fitted.total
-        ]
+        cells = curator.readable.cells
+        worth = [clique for clique in candidates if len(clique) < 2 or noise * cells(clique) <= 2.0 * self.fitted.total]
         # Columns never make the model larger, so there is always something to choose.
         columns = [Clique((name,)) for name in live_columns(self.domain)]
         options = self.fitting(worth or list(candidates), price.model_bytes) or columns
         before = self.expected(options)
         weights = [candidates.get(clique, 1.0) for clique in options]
-        penalties = [noise * self.domain.cells(clique) for clique in options]
+        penalties = [noise * cells(clique) for clique in options]
         clique = curator.select(MarginalError("table", options, before, weights, penalties), price.select)
         self.add(curator.measure([clique], price.measure))
         self.refit(price.steps)
         moved = float(np.abs(self.expected([clique])[clique] - before[clique]).sum())
-        return Chosen(clique, moved, noise * self.domain.cells(clique))
+        return Chosen(clique, moved, noise * cells(clique))
 
     def fitting(self, candidates: Sequence[Clique], model_bytes: float, extra: Sequence[Clique] = ()) -> list[Clique]:
         """The candidates with which the model (with `extra` cliques) stays within these bytes, or does not grow."""

@@ -152,7 +152,7 @@ class Mst:
                 options = measured.fitting(options, self.model_bytes, extra=pairs)
             if not options:
                 return pairs
-            penalties = [noise * domain.cells(pair) for pair in options]
+            penalties = [noise * curator.readable.cells(pair) for pair in options]
             pair = curator.select(MarginalError("pair", options, expected, penalties=penalties), costs.draw)
             if measured.bytes_with([*pairs, pair]) <= self.model_bytes:
                 pairs.append(pair)

@@ -132,6 +132,14 @@ class Curator:
         return self._settled().domain
 
     @property
+    def readable(self) -> Domain:
+        """The same codes without those for what cannot be read: what a table's noise is weighed by.
+
+        Noise in the cells of such a code harms nobody, for it is drawn only where it clearly stands out of the noise.
+        """
+        return self._settled().readable
+
+    @property
     def forbidden(self) -> tuple[Forbidden, ...]:
         """Cells that public rules exclude."""
         return self._settled().forbidden

@@ -32,7 +32,7 @@ from understudy.models.streaming import Draws
 from understudy.release.wording import odd_text
 from understudy.schema import Boolean, Category, OpenCategory, code_names
 
-__all__ = ["Odd", "given_readable", "odd_values", "readable_codes"]
+__all__ = ["Odd", "given_readable", "never_unreadable", "odd_values", "readable_codes"]
 
 Conditions = Mapping[str, npt.NDArray[np.integer]]
 
@@ -99,6 +99,16 @@ def readable_codes(codec: TableCodec, transcript: Transcript, model: Model) -> d
         if code is not None and not _estimate(codec, transcript, model, name, code).is_clear:
             found[name] = np.delete(np.arange(codec.domain.sizes[name]), code)
     return found
+
+
+def never_unreadable(codec: TableCodec, transcript: Transcript, model: Model) -> frozenset[str]:
+    """The columns of codes whose unreadable values are surely not drawn."""
+    readable = readable_codes(codec, transcript, model)
+    try:
+        _ = model.condition(readable) if readable else None
+    except (UsageError, ResourceError):
+        return frozenset()
+    return frozenset(readable)
 
 
 def _estimate(codec: TableCodec, transcript: Transcript, model: Model, name: str, code: int) -> _Estimate:

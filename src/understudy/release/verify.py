@@ -37,6 +37,7 @@ from understudy.release.store import (
     number_of_runs,
     read_ledger,
 )
+from understudy.release.unread import never_unreadable
 from understudy.schema import Schema
 
 __all__ = ["verify_release"]
@@ -106,11 +107,15 @@ def _check_runs(findings: _Findings, folder: Path, schema: Schema, config: RunCo
         model = findings.read(model_name(run), partial(load_model, folder / model_name(run)))
         if codec and model and dict(model.domain.sizes) != dict(codec.domain.sizes):
             findings.problems.append(Problem(model_name(run), "speaks about other codes than the schema."))
-        if run == copy == 1 and codec and model and transcripts:
-            findings.add("statement.json", partial(check_odd, statement, Fitted(codec, transcripts[0], model)))
+        never_empty: frozenset[str] | None = None
+        if codec and model and transcripts:
+            fitted = Fitted(codec, transcripts[run - 1], model)
+            never_empty = findings.read(model_name(run), partial(never_unreadable, codec, fitted.transcript, model))
+            if copy == 1:
+                findings.add("statement.json", partial(check_odd, statement, fitted))
         if codec:
             path, rows = folder / data_name(copy, config.copies), config.rows[copy - 1]
-            findings.problems += check_rows(path, codec, rows, statement.run)
+            findings.problems += check_rows(path, codec, rows, statement.run, never_empty or frozenset())
 
 
 def _text(path: Path) -> str:

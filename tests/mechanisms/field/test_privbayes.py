@@ -20,10 +20,11 @@ HUGE = 1e5
 
 
 def schema(sizes: dict[str, int]) -> Schema:
-    """Categories with so many labels."""
+    """Categories with so many labels, and as many codes."""
     return Schema(
         columns=tuple(Category(name=n, labels=tuple(map(str, range(s))), missing=False) for n, s in sizes.items()),
         unit=Unit(),
+        unreadable="drop",
     )
 
 

@@ -71,7 +71,7 @@ class PublicRounds:
     def next_table(self, price: Round, *, public: bool) -> Chosen | None:
         """One round: draws a candidate and its source, adds its table and refits; None if it was a public one."""
         law = law_for(price.measure, self.curator.unit_rows, "measure table")
-        noise, cells = expected_absolute(law), self.measured.domain.cells
+        noise, cells = expected_absolute(law), self.curator.readable.cells
         options = self._options(price, noise, public=public)
         cliques = list(dict.fromkeys(clique for clique, _ in options))
         before, total = self.measured.expected(cliques), self.measured.total
@@ -100,7 +100,9 @@ class PublicRounds:
         """Private: tables not drowned by noise (columns always). Public: each once. All within the model's bytes."""
         domain, most = self.measured.domain, 2.0 * self.measured.fitted.total
         open_now = self.measured.fitting(list(self.candidates), price.model_bytes, list(self.taken))
-        worth = [clique for clique in open_now if len(clique) < 2 or noise * domain.cells(clique) <= most]
+        worth = [
+            clique for clique in open_now if len(clique) < 2 or noise * self.curator.readable.cells(clique) <= most
+        ]
         # Columns never make the model larger, so there is always something to measure.
         private = worth or [Clique((name,)) for name in live_columns(domain)]
         options: list[Sourced] = [(clique, "private") for clique in private]

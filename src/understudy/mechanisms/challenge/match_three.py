@@ -79,7 +79,7 @@ def match3_marginals(cost: Cost) -> Iterator[ListedTable]:
 
 
 def match3_schema(specification: Mapping[str, Mapping[str, object]], unit: Unit | None = None) -> Schema:
-    """The schema of the challenge's table from its specification.
+    """The schema of the challenge's table from its specification: one code for each value, and none for others.
 
     Args:
         specification: column → facts: the largest code (`maxval` or `maxval_in_specs`) and, where there is one, the
@@ -96,7 +96,7 @@ def match3_schema(specification: Mapping[str, Mapping[str, object]], unit: Unit 
             columns.append(Integer(name=name, lower=0, upper=top, bins=bins, special=_VALUE_SPECIAL, missing=False))
         else:
             columns.append(_codes(name, _code_list(name, facts)))
-    return Schema(tuple(columns), unit or Unit())
+    return Schema(tuple(columns), unit or Unit(), unreadable="drop")
 
 
 def _code_list(name: str, facts: Mapping[str, object]) -> list[int]:
