@@ -10,7 +10,7 @@ from understudy.evaluate import Evaluation, evaluate
 from understudy.evaluate.page import MOST_ROWS, build_report
 from understudy.evaluate.regression.regression import Regression
 from understudy.report.html import render_page
-from understudy.report.page import Page, Points, Table
+from understudy.report.page import Items, Page, Points, Table
 from understudy.schema import Category, Integer, Schema, Unit
 
 METRICS = ["marginals", "correlations", "rules", "disclosure", Regression()]
@@ -96,3 +96,10 @@ def _elements(payload: str) -> list[tuple[str, tuple[str, ...]]]:
     made = pa.table({f"a {text}": [f"first {text}"] * 12, "b": ["x", "y"] * 6})
     found = evaluate(real, made, schema, metrics=["marginals", "rules"], seed=1)
     return Tree(render_page(build_report(found))).elements
+
+
+def test_what_is_furthest_off_is_told_of_metrics_that_judge(page: Page) -> None:
+    summary = page.sections[0]
+    (worst,) = [block for block in summary.blocks if isinstance(block, Items)]
+    named = [text.split(":")[0] for text in worst.items]
+    assert named == ["marginals", "correlations", "rules"]  # disclosure does not judge, and no model was given

@@ -156,7 +156,9 @@ def test_metrics_that_lack_something_are_left_out_unless_asked_for() -> None:
     assert not {"nist", "regression", "ci_overlap"} & set(found.metrics)
     assert found.left_out["nist"] == "the table has no column 'SEX' or 'CITY' or 'INCWAGE'"
     assert not any("has no column" in score.why_not for result in found.results for score in result.scores)
-    assert "Left out, because the table has no column 'SEX'" in render_page(build_report(found)).replace("&#39;", "'")
+    assert "not asked for by name: nist (the table has no column 'SEX'" in render_page(build_report(found)).replace(
+        "&#39;", "'"
+    )
     asked = us.evaluate(frame, shuffled(frame), mixed(), metrics=["nist"])
     assert not asked.left_out
     assert "no column 'SEX'" in asked["nist"].score("regression").why_not

@@ -10,6 +10,7 @@ __all__ = ["build_report"]
 
 MOST_ROWS = 25
 MOST_POINTS = 1500
+MOST_FACTS = 12
 _BETTER = {"lower": "lower", "higher": "higher", "none": "–"}
 
 
@@ -28,15 +29,15 @@ def _summary(evaluation: Evaluation) -> Section:
     rows = tuple(
         (
             result.question,
+            score.reading,
             f"{result.metric}: {score.name}",
             _number(score.value),
             _number(score.yardstick),
-            score.reading,
         )
         for result in evaluation.results
         for score in result.scores[:1]
     )
-    header = ("Question", "Score", "Value", "Yardstick", "Reading")
+    header = ("Question", "Reading", "Score", "Value", "Yardstick")
     blocks: list[Block] = [
         *_unread(evaluation),
         Table(header, rows, "The first score of every metric.", frozenset({"Value", "Yardstick"})),
@@ -57,13 +58,16 @@ def _unread(evaluation: Evaluation) -> list[Block]:
 
 
 def _worst(results: Sequence[Result]) -> tuple[str, ...]:
-    """The first row of what is sorted worst first, in words; nothing of a metric that is as good as it can be."""
+    """The first row of what is sorted worst first, in words, of every metric that judges and finds a difference."""
     found = []
     for result in results:
-        if result.value is None or result.value == result.headline.best:
+        score = result.headline
+        if score.value is None or score.value == score.best or score.direction == "none":
             continue
         for detail in result.details[:1]:
             for record in detail.records(1):
+                if len(record) > MOST_FACTS:  # a table of variants, not of places
+                    continue
                 words = ", ".join(f"{name} {_cell(value)}" for name, value in record.items() if value is not None)
                 found.append(f"{result.metric}: {words}")
     return tuple(found)
@@ -116,7 +120,7 @@ def _detail(detail: Detail) -> list[Block]:
 def _how(evaluation: Evaluation) -> Section:
     copies = ", ".join(f"{rows:,}" for rows in evaluation.synthetic_rows)
     left_out = tuple(
-        f"Left out, because {reason}: {name}. Ask for it by name." for name, reason in evaluation.left_out.items()
+        f"Left out, as it was not asked for by name: {name} ({reason})." for name, reason in evaluation.left_out.items()
     )
     items = (
         f"Rows: {evaluation.real_rows:,} real; {copies} synthetic.",

@@ -1,5 +1,7 @@
 """The contract of metrics: best for equal tables, worse for shuffled ones, blind to order, and never without a reason.
 
+A table whose labels the schema cannot read is judged too, and no metric may call such a column constant.
+
 A metric that passes can be shown in a report without further care: every number lies in its range, and every gap says
 why it is there.
 """
@@ -8,11 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from understudy.evaluate import Evaluation, evaluate
 from understudy.evaluate.metric import Metric
 from understudy.evaluate.score import Result
-from understudy.schema import Schema
+from understudy.schema import Category, Schema
 
 __all__ = ["check_metric"]
 
@@ -40,6 +43,7 @@ def check_metric(
     for broken in (table.slice(0, 1), _constant(table), _missing(table, schema)):
         for real, synthetic in ((table, broken), (broken, table)):
             _check_reasons(metric, _run(metric, real, [synthetic], schema))
+    _check_unread(metric, table, schema)
     nothing = _run(metric, table, [table.slice(0, 0)], schema)[metric.name]
     assert all(score.value is None and "no rows" in score.why_not for score in nothing.scores), metric.name
 
@@ -85,6 +89,20 @@ def _check_reasons(metric: Metric, found: Evaluation) -> None:
         assert score.value is not None or score.why_not, f"{metric.name}.{score.name}: a gap without a reason"
         assert score.yardstick is not None or score.why_no_yardstick, f"{metric.name}.{score.name}: no yardstick"
     found.to_json()
+
+
+def _check_unread(metric: Metric, table: pa.Table, schema: Schema) -> None:
+    """What the schema cannot read is told, and never called constant: there may be many values behind it."""
+    closed = [one.name for one in schema.modelled if isinstance(one, Category) and one.other is None]
+    for name in closed[:1]:
+        respelled = pc.binary_join_element_wise(table[name].cast(pa.string()), "?", "")
+        foreign = table.set_column(table.column_names.index(name), name, respelled)
+        found = _run(metric, foreign, [table], schema)
+        _check_reasons(metric, found)
+        assert [one.column for one in found.unread if one.table == "real"] == [name], f"{name}: not told"
+        for note in found[metric.name].notes:
+            constant = "single value" in note and "can read no value" not in note
+            assert not constant, f"{metric.name}: calls a column constant that the schema cannot read"
 
 
 def _shuffled_columns(table: pa.Table) -> pa.Table:

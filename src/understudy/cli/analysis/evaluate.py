@@ -104,8 +104,9 @@ def _remarks(evaluation: "Evaluation") -> list[str]:
     for result in evaluation.results:
         if result.headline.value is not None and result.headline.blind:
             found.append(f"{result.metric}: {result.headline.name} {result.headline.reading}.")
-    for name, reason in evaluation.left_out.items():
-        found.append(f"Left out: {name} ({reason}). Ask for it with --metric {name}.")
+    if evaluation.left_out:
+        reasons = "; ".join(f"{name} ({reason})" for name, reason in evaluation.left_out.items())
+        found.append(f"Left out, as they were not asked for by name: {reasons}.")
     return found
 
 
