@@ -2,12 +2,14 @@
 
 import datetime as dt
 import decimal
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -224,3 +226,35 @@ def test_people_of_the_workspace_are_released(tmp_path: Path) -> None:
     assert shown.status == 0
     assert run("verify", place.release).status == 0
     assert pq.read_table(place.release / "data.parquet").schema.names == people(1).schema.names
+
+
+BYTES: dict[str, tuple[str, bytes]] = {
+    "a broken sequence as a label": ("job", b"\xc3\x28"),
+    "a surrogate as a label": ("job", b"\xed\xa0\x80"),
+    "Latin-1 as a label": ("job", b"K\xf6chin"),
+    "an id that is not UTF-8": ("person", b"\xc3\x28"),
+    "a label of 30 MB": ("job", b"x" * 30_000_000),
+    "an id of 30 MB": ("person", b"x" * 30_000_000),
+}
+JOBS = "understudy: 1\nunit: {column: person, rows: 1}\ncolumns:\n  job: {kind: open_category}\n"
+
+
+@pytest.mark.parametrize("kind", BYTES)
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_no_label_and_no_id_decides_how_a_run_ends(kind: str, suffix: str, tmp_path: Path) -> None:
+    column, value = BYTES[kind]
+    rows = [{"job": b"nurse", "person": b"p%d" % number} for number in range(60)]
+    rows.append({"job": b"nurse", "person": b"p60", column: value})
+    schema, data = tmp_path / "schema.yaml", tmp_path / f"people.{suffix}"
+    schema.write_text(JOBS)
+    if suffix == "csv":
+        data.write_bytes(b"job,person\n" + b"".join(row["job"] + b"," + row["person"] + b"\n" for row in rows))
+    else:
+        unchecked = pc.CastOptions.unsafe(pa.string())
+        values = {name: pa.array([row[name] for row in rows]) for name in ("job", "person")}
+        pq.write_table(pa.table({name: pc.cast(array, options=unchecked) for name, array in values.items()}), data)
+    arguments = ["--method", "independent", "--epsilon", "20", "--delta", "1e-6", "--memory", "64MiB", "--quiet"]
+    outcome = run("synthesize", str(data), "--schema", str(schema), "--out", str(tmp_path / "out"), *arguments)
+    assert outcome.status == 0, outcome.err
+    labels = json.loads((tmp_path / "out" / "model" / "codec-1.json").read_text())["labels"]["job"]
+    assert labels == ["nurse"]

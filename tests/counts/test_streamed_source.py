@@ -1,6 +1,8 @@
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -10,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.counts.malformed import ROWS_ODD, SECRET
-from tests.counts.places import as_csv, as_parquet, by_hand, every_clique, full_counts, people
+from tests.counts.places import Place, as_csv, as_database, as_parquet, by_hand, every_clique, full_counts, people
 from understudy.codec.table_codec import TableCodec
+from understudy.counts import files
 from understudy.counts.header import connect_read_only, container_of
 from understudy.counts.open import open_table
+from understudy.counts.source import Batch
 from understudy.counts.streamed_source import FileTable
 from understudy.errors import InputError
 from understudy.schema import OpenCategory, Schema, Unit
@@ -196,3 +200,109 @@ def test_more_rows_than_memory_holds(tmp_path: Path) -> None:
         total, extra = map(int, line.split())
         assert total == rows * parts
         assert extra < 320 << 20, f"{extra >> 20} MiB for a table of {written >> 20} MiB"
+
+
+KILLED = """
+import sys
+from collections.abc import Iterator
+import numpy as np
+import pyarrow as pa
+from tests.counts.places import people
+from understudy.codec.table_codec import TableCodec
+from understudy.counts import contribution
+from understudy.counts.source import PrivateTable
+from understudy.schema import Unit
+
+class Endless(PrivateTable):
+    def batches(self, columns):
+        for part in range(10**6):
+            ids = pa.array([f"Ada Lovelace {part} {number}" for number in range(1 << 16)])
+            yield 1 << 16, {name: ids if name == "who" else pa.nulls(1 << 16) for name in columns}
+
+append = contribution._NamelessFile.append
+
+def told(self, array):
+    start = append(self, array)
+    print("spilled", flush=True)
+    return start
+
+contribution._NamelessFile.append = told
+schema = people(unit=Unit(column="who", rows=1))
+table = Endless(["who", *schema.names], schema, memory_bytes=64 << 20)
+source = table.bind(TableCodec.of(schema))
+source.counts([source.domain.everything()])
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a signal that nothing can catch")
+def test_a_killed_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."]), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, env=environment) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "spilled\n"
+        assert list(tmp_path.rglob("*")) == [], "rows on disk have a name"
+        run.send_signal(signal.SIGKILL)
+        assert run.wait() == -signal.SIGKILL
+    assert list(tmp_path.rglob("*")) == []
+
+
+LONG = 120_000_000
+
+
+@pytest.mark.parametrize("place", [as_parquet, as_database])
+def test_the_length_of_a_value_decides_nothing(place: Place, tmp_path: Path) -> None:
+    """At the smallest limit: an id and a label each longer than all memory that ranking may use."""
+    jobs = OpenCategory(name="city")
+    schema = Schema(columns=(people().columns[0], jobs), unit=Unit(column="who", rows=1))
+    cities = ["Rome", "Rome", "Oslo", "y" * LONG]
+    rows = {"who": ["a", "b", "x" * LONG, "c"], "sex": ["F", "M", "F", "M"], "city": cities}
+    table = open_table(place(pa.table(rows), tmp_path), schema, memory_bytes=64 << 20, threads=2)
+    found = table.label_counts("city")
+    assert dict(zip(found.labels, found.counts.tolist(), strict=True)) == {"Rome": 2, "Oslo": 1}
+    assert sum(full_counts(table.bind(TableCodec.of(schema, {"city": ["Rome"]})))) == 4
+
+
+def test_a_database_is_read_on_where_its_limit_was_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "BATCH_ROWS", 2048)
+    table = some_table(9000)
+    container = container_of(as_database(table, tmp_path))
+    original, tried = files._query_batches, []
+
+    def breaking(path: Path, name: str, wanted: list[str], settings: dict[str, object]) -> Iterator[Batch]:
+        tried.append(settings)
+        for number, batch in enumerate(original(path, name, wanted, settings)):  # type: ignore[arg-type]
+            if len(tried) == 1 and number == 2:
+                raise duckdb.OutOfMemoryException(SECRET)
+            yield batch
+
+    monkeypatch.setattr(files, "_query_batches", breaking)
+    batches = list(files.file_batches(container, ["who", "age"], memory_bytes=64 << 20, threads=2))
+    read = pa.concat_tables([pa.table(dict(batch)) for _, batch in batches])
+    assert read.to_pydict() == table.select(["who", "age"]).to_pydict()
+    assert len(tried) == 2
+
+
+def test_memory_that_runs_out_is_called_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    container = container_of(as_parquet(some_table(5), tmp_path))
+
+    def full(*_: object) -> Iterator[Batch]:
+        raise pa.ArrowMemoryError(SECRET)
+        yield
+
+    monkeypatch.setattr(files, "_parquet_batches", full)
+    with pytest.raises(MemoryError, match="memory ran out while it was read") as caught:
+        list(files.file_batches(container, ["who"], memory_bytes=64 << 20, threads=1))
+    assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_more_text_than_a_dictionary_holds_is_read_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = some_table(300)
+    container = container_of(as_parquet(table, tmp_path))
+    kinds = []
+    for most in (1 << 30, 10):
+        monkeypatch.setattr(files, "MOST_DICTIONARY_BYTES", most)
+        batches = list(files.file_batches(container, ["who"], memory_bytes=64 << 20, threads=1))
+        kinds.append(pa.types.is_dictionary(batches[0][1]["who"].type))
+        assert sum(rows for rows, _ in batches) == 300
+    assert kinds == [True, False]

@@ -131,34 +131,32 @@ class UnitRows:
     def blocks(self) -> Iterator[tuple[Ints, list[Codes]]]:
         """The rows that count, block by block: the number of each row's unit, and the codes of all columns."""
         if self._file is None:
-            yield from self._in_blocks(self._cut(), 0)
+            yield from self._in_blocks(*self._cut())
             return
-        self._spill(self._cut())
+        self._spill(self._cut()[0])
         file, units = self._file, 0
         for bucket in self._buckets:
             self._waiting = [np.frombuffer(file.read(start, size), self._record) for start, size in bucket]
-            after = units
-            for numbers, codes in self._in_blocks(self._cut(), units):
-                yield numbers, codes
-                after = max(after, int(numbers.max()) + 1)
-            units = after
+            rows, numbers = self._cut()
+            yield from self._in_blocks(rows, numbers + units)
+            units += int(numbers.max(initial=-1)) + 1
 
-    def _in_blocks(self, rows: Records, units: int) -> Iterator[tuple[Ints, list[Codes]]]:
-        numbers = _numbered_pairs(rows["first"], rows["second"]) + units
+    def _in_blocks(self, rows: Records, units: Ints) -> Iterator[tuple[Ints, list[Codes]]]:
         for low in range(0, len(rows), BLOCK_ROWS):
             here = rows[low : low + BLOCK_ROWS]
-            yield numbers[low : low + BLOCK_ROWS], [np.ascontiguousarray(here[place]) for place in self._places]
+            yield units[low : low + BLOCK_ROWS], [np.ascontiguousarray(here[place]) for place in self._places]
 
-    def _cut(self) -> Records:
-        """What waits, without the rows beyond the bound; nothing waits after it."""
-        rows = np.concatenate([np.empty(0, self._record), *self._waiting])
+    def _cut(self) -> tuple[Records, Ints]:
+        """What waits, without the rows beyond the bound, and numbers of their units; nothing waits after it."""
+        whole = np.concatenate([np.empty((0, self._record.itemsize), np.uint8), *map(_as_bytes, self._waiting)])
         self._waiting, self._bytes = [], 0
+        rows = whole.view(self._record)[:, 0]
         unit = _numbered_pairs(rows["first"], rows["second"])
         kept = _first_rows(unit, rows["priority"], [rows[place] for place in self._places], self._bound)
-        return rows if len(kept) == len(rows) else rows[kept]
+        return whole.take(kept, axis=0).view(self._record)[:, 0], unit[kept]
 
     def _make_room(self) -> None:
-        rows = self._cut()
+        rows, _ = self._cut()
         if self._file is None and rows.nbytes <= self._room // 2:
             self._waiting, self._bytes = [rows], rows.nbytes
         else:
@@ -170,10 +168,15 @@ class UnitRows:
             self._buckets = [[] for _ in range(1 << BUCKET_BITS)]
         bucket = (rows["first"] >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
         ends = np.cumsum(np.bincount(bucket, minlength=1 << BUCKET_BITS)) * rows.itemsize
-        start = self._file.append(rows[np.argsort(bucket, kind="stable")])
+        start = self._file.append(_as_bytes(rows).take(np.argsort(bucket, kind="stable"), axis=0))
         for held, low, high in zip(self._buckets, np.r_[0, ends[:-1]].tolist(), ends.tolist(), strict=True):
             if high > low:
                 held.append((start + low, high - low))
+
+
+def _as_bytes(rows: Records) -> npt.NDArray[np.uint8]:
+    """One line of bytes per row: NumPy copies these as they are, and fields one by one."""
+    return rows.view(np.uint8).reshape(len(rows), rows.itemsize)
 
 
 def _numbered_pairs(first: Words, second: Words) -> Ints:
@@ -235,7 +238,7 @@ class _NamelessFile:
         """Writes the array's bytes and returns where they start. A full disk raises the system's own OSError."""
         start = self._end
         self._stream.seek(start)
-        left = np.ascontiguousarray(array).view(np.uint8).data
+        left = np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
         while len(left):
             left = left[self._stream.write(left) :]
         self._end = start + array.nbytes

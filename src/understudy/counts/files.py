@@ -5,7 +5,8 @@ delimited text by `delimited`; databases by DuckDB. Hostile names and paths neve
 table and column names of a database, which are quoted.
 
 A container that breaks while it is read (a damaged page, a disk error) raises InputError without the reader's words,
-which might quote a row.
+which might quote a row; memory that runs out raises MemoryError. How long values are decides neither: batches are cut
+by bytes as well as by rows, and a limit of the engine is lifted where a single value exceeds it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,8 @@ __all__ = ["file_batches", "quoted"]
 
 BATCH_ROWS = 1 << 17
 MOST_VALUES = 1 << 22  # rows × columns of one batch
+MOST_BATCH_BYTES = 1 << 28  # of Parquet, by the average row of the file
+MOST_DICTIONARY_BYTES = 1 << 30
 STREAM_BYTES = 1 << 20
 READER_ERRORS = (pa.ArrowException, duckdb.Error, OSError, ValueError, RuntimeError)
 
@@ -34,20 +37,26 @@ def file_batches(container: Container, columns: Sequence[str], *, memory_bytes: 
 
     Raises:
         InputError: if the container (not its content) breaks.
+        MemoryError: if the machine's memory runs out.
     """
     wanted = list(columns)
     for path in container.paths:
-        broken = False
+        broken = full = False
         batches = _batches(container, path, wanted, memory_bytes=memory_bytes, threads=threads)
-        while not broken:
+        while True:
             try:
                 batch = next(batches, None)
+            except (MemoryError, duckdb.OutOfMemoryException):
+                full = True
+                break
             except READER_ERRORS:
                 broken = True
                 break
             if batch is None:
                 break
             yield batch
+        if full:
+            raise MemoryError(f"{path}: memory ran out while it was read.")
         if broken:
             raise InputError(str(path), "broke off while it was read.", "Check the file and the disk it is on.")
 
@@ -71,11 +80,30 @@ def _parquet_batches(path: Path, wanted: list[str]) -> Iterator[Batch]:
         if not wanted:
             yield plain.metadata.num_rows, {}
             return
-        coded = [field.name for field in plain.schema_arrow if field.name in wanted and _is_text(field.type)]
+        rows = _batch_rows(len(wanted))
+        rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(plain.metadata)))
+        texts = [field.name for field in plain.schema_arrow if field.name in wanted and _is_text(field.type)]
+        coded = [name for name in texts if not _is_vast(plain.metadata, name)]
     with pq.ParquetFile(path, read_dictionary=coded, pre_buffer=False, buffer_size=STREAM_BYTES) as file:
-        for batch in file.iter_batches(_batch_rows(len(wanted)), columns=wanted, use_threads=False):
+        for batch in file.iter_batches(rows, columns=wanted, use_threads=False):
             place = {name: position for position, name in enumerate(batch.schema.names)}
             yield batch.num_rows, {name: batch.column(place[name]) for name in wanted}
+
+
+def _widest_row(metadata: pq.FileMetaData) -> int:
+    """Bytes of an average row, in the row group where it is longest."""
+    groups = [metadata.row_group(position) for position in range(metadata.num_row_groups)]
+    return max([1, *(int(group.total_byte_size // max(1, group.num_rows)) for group in groups)])
+
+
+def _is_vast(metadata: pq.FileMetaData, name: str) -> bool:
+    """Whether a column has more text in one row group than Arrow can hold in one dictionary (2 GiB)."""
+    paths = [metadata.schema.column(position).path for position in range(metadata.num_columns)]
+    place = paths.index(name)
+    sizes = (
+        metadata.row_group(group).column(place).total_uncompressed_size for group in range(metadata.num_row_groups)
+    )
+    return any(size > MOST_DICTIONARY_BYTES for size in sizes)
 
 
 def _is_text(kind: pa.DataType) -> bool:

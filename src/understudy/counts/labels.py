@@ -108,14 +108,22 @@ def _texts_of_chunk(chunk: pa.Array) -> Texts:
     try:
         array = plain(chunk)
         if pa.types.is_dictionary(array.type):
-            entries = _texts_of_chunk(array.dictionary)
-            indices = pc.fill_null(array.indices.cast(pa.int64()), len(entries.values))
-            return Texts(entries.values, np.append(entries.places, -1)[indices.to_numpy(zero_copy_only=False)])
+            return _texts_of_dictionary(array)
         text = canonical_text(array) if has_text(array.type) else _text_one_by_one(array)
         raw = text.cast(pa.large_binary())
     except CONTENT_ERRORS:
         raw = _text_one_by_one(chunk)
     return Texts(raw, _known_places(raw, np.arange(len(raw), dtype=np.int64)))
+
+
+def _texts_of_dictionary(array: pa.DictionaryArray) -> Texts:
+    """By the texts of the entries that some row names: a file may hand over far more entries than rows."""
+    rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+    named, entry = np.unique(array.indices.take(pa.array(rows)).to_numpy(zero_copy_only=False), return_inverse=True)
+    entries = _texts_of_chunk(array.dictionary.take(pa.array(named)))
+    places = np.full(len(array), -1, np.int64)
+    places[rows] = entries.places[entry]
+    return Texts(entries.values, places)
 
 
 def _known_places(values: pa.Array, places: Ints) -> Ints:
@@ -194,22 +202,19 @@ class LabelNumbers:
     def of(self, labels: Texts) -> Codes:
         """The number of each row's label; where there is none, any number."""
         coded = labels.values.dictionary_encode()
-        numbers = [self._number(label) for label in coded.dictionary.to_pylist()]
+        known = self._known
+        numbers = [known.setdefault(label, len(known)) for label in coded.dictionary.to_pylist()]
         of_values = np.array([*numbers, 0], np.uint64)[pc.fill_null(coded.indices, len(numbers))]
         return np.append(of_values, np.uint64(0))[labels.places]
 
     def counted(self, times: Ints) -> LabelCounts:
         """Labels in code point order with the number of rows that hold each; only labels that some row holds."""
-        held = sorted(
-            (label.decode("utf-8"), int(times[number])) for label, number in self._known.items() if times[number]
-        )
-        return LabelCounts(tuple(label for label, _ in held), np.array([count for _, count in held], np.int64))
+        held = sorted(label for label, number in self._known.items() if times[number])  # as UTF-8 sorts
+        counts = np.array([times[self._known[label]] for label in held], np.int64)
+        return LabelCounts(tuple(label.decode("utf-8") for label in held), counts)
 
     def __len__(self) -> int:
         return len(self._known)
-
-    def _number(self, label: bytes) -> int:
-        return self._known.setdefault(label, len(self._known))
 
 
 def label_keys(labels: pa.Array) -> npt.NDArray[np.uint64]:

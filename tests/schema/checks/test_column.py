@@ -13,6 +13,7 @@ from understudy.schema.checks.column import column_problems
         (Category(name="c", labels=("a", 1)), "1 must be text"),
         (Category(name="c", labels=("a", None)), "None must be text"),
         (Category(name="c", labels=("\udfff",)), "surrogate"),
+        (Category(name="c", labels=("é" * 513,)), "longer than 1,024 bytes"),
         (Category(name="c", labels=("a",), other="a"), "columns.c.other: 'a' is also a label"),
         (Category(name="c", labels=("a",), other=3), "3 must be text"),
         (Category(name="c", labels=("a",), groups={"b": "x"}), "'b' is not a label"),
