@@ -15,7 +15,6 @@ from understudy.marginals.transcript import Transcript
 from understudy.release.release import Release
 from understudy.schema import Unit
 
-
 # Two codes a column, so that variances can be worked out by hand: none for what cannot be read.
 CODEC = TableCodec.of(simple(), unreadable=False)
 
