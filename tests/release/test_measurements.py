@@ -60,7 +60,7 @@ def _same(first: Answer, second: Answer) -> bool:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    codec = TableCodec.of(simple())
+    codec = TableCodec.of(simple(), unreadable=False)  # two sexes and five bins, as the answers have them
     write_measurements(tmp_path / "m.parquet", [Transcript(_answers()), Transcript(_answers()[1:3])], [codec, codec])
     return tmp_path / "m.parquet"
 

@@ -21,7 +21,9 @@ BATCH_ROWS = 2**17
 FIX = "The file was not written by this release; draw the rows again from model/."
 
 
-def check_rows(path: Path, codec: TableCodec, rows: int, run: str, never_empty: Set[str]) -> list[Problem]:
+def check_rows(
+    path: Path, codec: TableCodec, rows: int, run: str, never_empty: Set[str] = frozenset()
+) -> list[Problem]:
     """Findings about a file of synthetic rows, read in bounded pieces.
 
     `never_empty` names the columns whose unreadable values, which become empty, are not drawn.
