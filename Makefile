@@ -7,13 +7,17 @@ JOBS ?= 2
 STUDIES := rdt_panels steps_simulation nist_field youth_voters
 KEEP ?= .studies-cache
 
-.PHONY: help setup demo test test-slow test-explore studies lint types layers clean
+LOWEST := .venv-lowest
+LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema tests/test_public_names.py
+
+.PHONY: help setup demo test test-slow test-explore test-lowest studies lint types layers clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
 	@echo "make test       lint, types, layers, house rules and the test suite"
 	@echo "make test-slow  statistics that need minutes"
 	@echo "make test-explore  the suite with fresh random examples of its properties"
+	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make setup      only create .venv with everything the other targets need"
 
@@ -49,6 +53,14 @@ test-slow: $(STAMP)
 test-explore: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" --hypothesis-profile explore
 
+# The wheel as users get it, not the working tree, with the lowest version of each dependency that we declare.
+test-lowest:
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "uv>=0.7"
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+	  --reinstall-package understudy . --group dev
+	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) --dist worksteal -m "not slow" $(LOWEST_TESTS)
+
 studies: $(STAMP)
 	@test -n "$(DATA)" || { echo "make studies DATA=FOLDER: the studies need the folder with the real tables."; exit 1; }
 	@began=$$(date +%s); \
@@ -59,4 +71,4 @@ studies: $(STAMP)
 	echo "All studies: $$(( ($$(date +%s) - began) / 60 )) minutes in this sitting; finished runs are in $(KEEP)"
 
 clean:
-	rm -rf $(VENV) demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

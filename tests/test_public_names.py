@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import tomllib
+import zipfile
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,27 @@ def test_unknown_names_raise() -> None:
         understudy.synthesise  # noqa: B018
 
 
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert files("understudy").joinpath("py.typed").is_file()
+
+
+def test_the_wheel_holds_everything_the_package_needs(tmp_path: Path) -> None:
+    wheels = pytest.importorskip("hatchling.builders.wheel")
+    (built,) = wheels.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(built) as wheel:
+        held = set(wheel.namelist())
+    package = ROOT / "src" / "understudy"
+    wanted = {path.relative_to(ROOT / "src").as_posix() for path in package.rglob("*") if path.is_file()}
+    wanted = {name for name in wanted if "__pycache__" not in name}
+    assert "understudy/py.typed" in wanted & held
+    assert wanted <= held, wanted - held
+
+
 def test_version_is_the_projects() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert understudy.__version__ == project["project"]["version"]
 
 

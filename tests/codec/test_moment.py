@@ -1,4 +1,5 @@
 import datetime as dt
+import warnings
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -160,3 +161,12 @@ def test_zones():
     unknown = pa.array([0], pa.int64()).view(pa.timestamp("s", "Nowhere/Atall"))
     assert found(read_days(unknown, None)) == [0]
     assert np.array_equal(read_instants(unknown, None, "UTC").values, [0])
+
+
+@pytest.mark.parametrize("form", ["%d.%m", "%d.%m %w"], ids=["by pattern", "one by one"])
+def test_a_format_without_a_year_means_1900_without_a_warning(form: str) -> None:
+    named = [dt.date(1900, 1, 1), dt.date(1900, 2, 28), dt.date(1900, 12, 24)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = days([day.strftime(form) for day in [*named, dt.date(2000, 2, 29)]], form)
+    assert read == [*((day - EPOCH.date()).days for day in named), None]

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from understudy.codec.reading import Reading, nothing
 from understudy.codec.text import canonical_text, has_text, plain
+from understudy.schema.column import read_moment
 
 __all__ = ["format_text", "read_clock", "read_days", "read_instants", "zone_is_known"]
 
@@ -247,7 +248,7 @@ def _one_by_one(texts: pa.Array, form: str) -> _Moments:
     kind = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
     for row, raw in enumerate(texts.cast(kind).to_pylist()):
         try:
-            moment = dt.datetime.strptime(raw.decode("utf-8"), form)
+            moment = read_moment(raw.decode("utf-8"), form)
         except (AttributeError, ValueError, OverflowError, re.error):
             continue
         found.valid[row] = True

@@ -7,6 +7,7 @@ The rules these values must obey are checked in `check.py`, all at once.
 """
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -39,6 +40,7 @@ __all__ = [
     "Time",
     "UniformBins",
     "code_names",
+    "read_moment",
 ]
 
 Point = int | float | dt.date | dt.datetime | dt.time
@@ -288,3 +290,17 @@ def code_names(column: Column) -> tuple[str, ...]:
     if isinstance(column, Integer) and column.split:
         return f"{column.name}.size", f"{column.name}.kind"
     return (column.name,)
+
+
+def read_moment(text: str, form: str) -> dt.datetime:
+    """What the text stands for in a strptime format; a format that names no year means 1900, as it always did.
+
+    Python is about to give up that rule and warns where a day of a month has no year, so the year is said here.
+
+    >>> read_moment("24.12", "%d.%m"), read_moment("24.12.99", "%d.%m.%y")
+    (datetime.datetime(1900, 12, 24, 0, 0), datetime.datetime(1999, 12, 24, 0, 0))
+    """
+    parts = set(re.findall("%(.)", form))
+    if "d" in parts and parts.isdisjoint("YyG"):
+        text, form = f"1900;{text}", f"%Y;{form}"
+    return dt.datetime.strptime(text, form)

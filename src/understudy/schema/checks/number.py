@@ -23,6 +23,7 @@ from understudy.schema.column import (
     PrivateBins,
     Time,
     UniformBins,
+    read_moment,
 )
 from understudy.schema.place import place, shown, suggest
 
@@ -249,7 +250,7 @@ def _round_trips(column: Date | Datetime | Time, form: str) -> bool:
     for index in sorted({0, min(1, values - 1), values - 1} | {values * i // 40 for i in range(40)}):
         moment = _moment(column, index * step)
         try:
-            back = dt.datetime.strptime(moment.strftime(form), form)
+            back = read_moment(moment.strftime(form), form)
         except (ValueError, re.error):
             return False
         if isinstance(column, Time):
