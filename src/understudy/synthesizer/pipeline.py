@@ -14,6 +14,7 @@ notes that the release is complete before it can be seen, so a charge yields one
 
 import secrets
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.progress import Progress, silent
 from understudy.release.config import RunConfig, installed_versions
-from understudy.release.folder import check_free
+from understudy.release.folder import check_free, reserved
 from understudy.release.release import Release
 from understudy.release.rows import Fitted
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
@@ -39,6 +40,7 @@ from understudy.synthesizer.account import Account, Charged, Place
 from understudy.synthesizer.design import Copies, Design, Options, check_disk, check_memory, check_uses_public
 from understudy.synthesizer.environment import Environment
 from understudy.synthesizer.public_schema import check_without_public, public_schema
+from understudy.synthesizer.waiting import check_none_waiting, place_waiting
 from understudy.synthesizer.working import Begun, Working, check_continuable, configuration_digest, is_continuable
 
 __all__ = ["MOST_ROWS", "synthesize"]
@@ -93,10 +95,13 @@ def synthesize(
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
     target = _checked_target(design, out, memory_bytes)
     tables = _Tables(_opened(data, schema, memory_bytes), _opened_public(public, design, memory_bytes))
-    places = _Places(Account.of(ledger, dataset, target), target)
-    places, wanted = _found(tables, design, wanted, places, seed=seed) if resume else (_fresh(design, places), wanted)
-    told.stage("check", 1.0)
-    return _paid(tables, design, wanted, places, environment=_environment or Environment.real(), told=told)
+    with nullcontext() if target is None else reserved(target):
+        places = _Places(Account.of(ledger, dataset, target), target)
+        if resume and target is not None and place_waiting(target, design, wanted, places.account, seed=seed):
+            return Release.load(target, frame_kind=tables.private.frame_kind)
+        places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=resume)
+        told.stage("check", 1.0)
+        return _paid(tables, design, wanted, places, environment=_environment or Environment.real(), told=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +113,19 @@ class _Places:
     working: Working | None = None
 
 
-def _fresh(design: Design, places: _Places) -> _Places:
-    """The same places, with one for checkpoints where the run can be continued; raises if one is waiting there."""
-    if places.target is None or not is_continuable(design):
-        return places
-    return replace(places, working=Working.unused(places.target))
-
-
-def _found(
-    tables: "_Tables", design: Design, wanted: Copies, places: _Places, *, seed: int | None
+def _begun_or_fresh(
+    tables: "_Tables", design: Design, wanted: Copies, places: _Places, *, seed: int | None, resume: bool
 ) -> tuple[_Places, Copies]:
-    """The interrupted run of the target, locked, and the seed it had; raises unless it can be continued."""
+    """Where a new run keeps its checkpoints, if it keeps any; or the interrupted run, locked, and the seed it had.
+
+    Raises if a run waits there that should be continued or put in place first, or if there is none to continue.
+    """
+    if not resume:
+        if places.target is None:
+            return places, wanted
+        check_none_waiting(places.target)
+        working = Working.unused(places.target) if is_continuable(design) else None
+        return replace(places, working=working), wanted
     check_continuable(design)
     if places.target is None:
         raise UsageError("resume", "needs the output of the run that was interrupted.", "Name its folder.")
@@ -173,6 +180,7 @@ def _paid(
     tables: _Tables, design: Design, wanted: Copies, places: _Places, *, environment: Environment, told: Progress
 ) -> Release:
     """Charges, and only then runs. From here on the charge stands, whatever happens."""
+    environment = environment.begun()  # how late it is when the run ends depends on the rows
     charged = _charged(tables, design, wanted, places, environment=environment)
     try:
         told.stage("charge", 1.0)
