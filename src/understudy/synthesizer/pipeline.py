@@ -30,6 +30,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.progress import Progress, silent
 from understudy.release.config import RunConfig, installed_versions
 from understudy.release.folder import check_free, reserved
+from understudy.release.forecast import file_bytes, rows_that_fit
 from understudy.release.release import Release
 from understudy.release.rows import Fitted
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
@@ -43,10 +44,7 @@ from understudy.synthesizer.public_schema import check_without_public, public_sc
 from understudy.synthesizer.waiting import check_none_waiting, place_waiting
 from understudy.synthesizer.working import Begun, Working, check_continuable, configuration_digest, is_continuable
 
-__all__ = ["MOST_ROWS", "synthesize"]
-
-MOST_ROWS = 100_000_000
-"""Rows of a copy at most when they follow the noisy total; ask for more by number."""
+__all__ = ["synthesize"]
 
 
 def synthesize(
@@ -93,7 +91,8 @@ def synthesize(
     told.stage("check", 0.0)
     wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
-    target = _checked_target(design, out, memory_bytes)
+    target = _checked_target(design, wanted, out, memory_bytes)
+    wanted = _fitting(wanted, schema, target)
     tables = _Tables(_opened(data, schema, memory_bytes), _opened_public(public, design, memory_bytes))
     with nullcontext() if target is None else reserved(target):
         places = _Places(Account.of(ledger, dataset, target), target)
@@ -140,14 +139,23 @@ def _begun(run: str, tables: "_Tables", design: Design, wanted: Copies, places: 
     return Begun(run, configuration, places.account.dataset, wanted.seed)
 
 
-def _checked_target(design: Design, out: Place | None, memory_bytes: int | None) -> Path | None:
+def _fitting(wanted: Copies, schema: Schema, target: Path | None) -> Copies:
+    """The same with no more rows than the disk has room for, should the noisy total ask for more."""
+    if target is None:
+        return wanted
+    room = rows_that_fit(schema, target.absolute().parent, wanted.count)
+    return replace(wanted, most_rows=min(wanted.most_rows, room))
+
+
+def _checked_target(design: Design, wanted: Copies, out: Place | None, memory_bytes: int | None) -> Path | None:
     """Where the release goes, if anywhere; raises unless memory and disk suffice and the place is free."""
     check_memory(design.plan, memory_bytes)
     if out is None:
         return None
     target = Path(out)
     check_free(target)
-    check_disk(design.plan, target.absolute().parent)
+    rows_bytes = file_bytes(design.schema, (wanted.rows or 0) * wanted.count)
+    check_disk(design.plan, target.absolute().parent, rows_bytes)
     return target
 
 
@@ -338,6 +346,6 @@ def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:
     if copies.rows is not None:
         return (copies.rows,) * copies.count, "given"
     totals = [round(fitted.model.total) for fitted in fits]
-    rows = [min(total, MOST_ROWS) for total in totals]
-    source = "noisy total" if rows == totals else f"noisy total, at most {MOST_ROWS}"
+    rows = [min(total, copies.most_rows) for total in totals]
+    source = "noisy total" if rows == totals else f"noisy total, at most {copies.most_rows}"
     return tuple(rows if len(rows) == copies.count else rows * copies.count), source
