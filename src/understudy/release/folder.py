@@ -27,6 +27,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from understudy.errors import InputError, UnderstudyError, UsageError
 
@@ -40,6 +41,7 @@ __all__ = [
     "put_in_place",
     "reserved",
     "settle",
+    "stream_digest",
     "sync",
     "sync_folder",
     "waiting_folders",
@@ -172,10 +174,15 @@ def listed_files(folder: Path) -> list[str]:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, read in bounded pieces."""
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while piece := stream.read(DIGEST_BYTES):
-            digest.update(piece)
+        return stream_digest(stream)
+
+
+def stream_digest(stream: BinaryIO) -> str:
+    """SHA-256 of what an open file still holds, read in bounded pieces."""
+    digest = hashlib.sha256()
+    while piece := stream.read(DIGEST_BYTES):
+        digest.update(piece)
     return digest.hexdigest()
 
 

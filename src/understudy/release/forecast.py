@@ -16,7 +16,7 @@ from understudy.codec.support import Continuum
 from understudy.errors import ResourceError
 from understudy.schema import Boolean, Category, Column, Cut, Derived, OpenCategory, Schema
 
-__all__ = ["check_bytes", "check_frame", "check_room", "file_bytes", "row_bytes", "rows_that_fit"]
+__all__ = ["check_bytes", "check_frame", "check_room", "file_bytes", "machine_bytes", "row_bytes", "rows_that_fit"]
 
 MEMORY_SHARE = 0.8
 SPARE_BYTES = 2**24
@@ -65,10 +65,15 @@ def check_bytes(what: str, needed: int, place: Path) -> None:
 def check_frame(schema: Schema, rows: int) -> None:
     """Raises ResourceError unless a frame of so many rows fits in most of the machine's memory."""
     needed = rows * math.ceil(sum(_frame_bytes(column) for column in schema.columns))
-    limit = int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    limit = machine_bytes()
     if needed > limit:
         fix = "Ask for fewer rows, or write them to a file with sample_to, which holds few of them in memory."
         raise ResourceError("synthetic rows in memory", needed, limit, fix)
+
+
+def machine_bytes() -> int:
+    """Most of the machine's memory."""
+    return int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 def _labels(column: Column) -> Sequence[str] | None:

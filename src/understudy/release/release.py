@@ -12,8 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-import pyarrow.parquet as pq
-
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import UsageError
 from understudy.marginals.transcript import Transcript
@@ -23,7 +21,7 @@ from understudy.release.config import RunConfig
 from understudy.release.folder import check_free
 from understudy.release.forecast import check_bytes, check_frame, check_room
 from understudy.release.frames import Frame, to_frame
-from understudy.release.rows import Fitted, Where, draw_tables, one_table, write_rows
+from understudy.release.rows import Fitted, Where, draw_tables, one_table, stored_rows, write_rows
 from understudy.release.statement import Statement
 from understudy.schema import Schema
 
@@ -191,8 +189,8 @@ class Release:
     def _table(self, copy: int) -> Frame:
         codec = self.fitted(copy).codec
         if self.folder is not None:
-            stored = pq.read_table(self.folder / data_name(copy, self.config.copies))
-            return to_frame(stored.cast(codec.arrow_schema), self.frame_kind)
+            path = self.folder / data_name(copy, self.config.copies)
+            return to_frame(stored_rows(path, codec, self.config.rows[copy - 1]), self.frame_kind)
         check_frame(self.schema, self.config.rows[copy - 1])
         pieces = draw_tables(self.fitted(copy), self.config.rows[copy - 1], seed=self.config.seed, copy=copy)
         return to_frame(one_table(codec, pieces), self.frame_kind)

@@ -20,13 +20,12 @@ from understudy.mechanisms.registry import currency_for, mechanism, pure_share, 
 from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon, tight_factor
-from understudy.release.config import COPIES_MODES
+from understudy.release.config import COPIES_MODES, MOST_COPIES
 from understudy.schema import Schema, Unit
 from understudy.synthesizer.one_structure import one_structure
 
 __all__ = ["Copies", "Design", "Options", "check_disk", "check_memory", "check_uses_public", "plan"]
 
-MOST_COPIES = 1_000
 MEMORY_SHARE = 0.8
 LEAST_DISK_BYTES = 2**24
 
