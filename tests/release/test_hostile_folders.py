@@ -20,6 +20,7 @@ from tests.release.people import copied, relisted
 from understudy.errors import ReleaseError, ResourceError, SchemaError, UsageError
 from understudy.release import Release, verify_release
 from understudy.release.measurements import METADATA_KEY, TIDY
+from understudy.release.parquet import open_parquet
 from understudy.release.verify import inspect_release
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -240,6 +241,16 @@ def test_what_is_checked_in_part_is_found_in_full(plain_folder: Path, tmp_path: 
     relisted(folder)
     assert verify_release(folder) == []
     assert "outside its domain" in str(verify_release(folder, everything=True))
+
+
+def test_files_with_few_rows_and_none_are_read(tmp_path: Path) -> None:
+    table = pa.table({"label": ["a", None, "b"], "number": [1, 2, None], "share": [0.5, 1.5, 2.5]})
+    for rows in (0, 1, 3):
+        with pq.ParquetWriter(tmp_path / f"{rows}.parquet", table.schema, compression="zstd") as writer:
+            writer.write_table(table.slice(0, rows))
+        with open_parquet(tmp_path / f"{rows}.parquet", ["label"]) as stored:
+            read = pa.Table.from_batches(stored.iter_batches(2), schema=stored.schema_arrow)
+        assert read.cast(table.schema).equals(table.slice(0, rows))
 
 
 def _damaged(content: bytes, chance: random.Random) -> bytes:

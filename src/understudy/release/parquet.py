@@ -57,7 +57,7 @@ def open_parquet(path: Path, dictionaries: Sequence[str] = (), *, known: bool = 
             options = {"pre_buffer": False, "buffer_size": BUFFER_BYTES, "read_dictionary": list(dictionaries)}
             with pq.ParquetFile(source, **options) as stored:
                 yield stored
-    except (pa.ArrowException, OSError, ValueError, IndexError, TypeError, OverflowError, RecursionError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         if isinstance(error, ReleaseError):
             raise
         rule = f"cannot be read as Parquet ({type(error).__name__})."
@@ -97,13 +97,16 @@ def _chunks(footer: bytes) -> list[list[tuple[int, int]]]:
 
 
 def _group(reader: "_Compact") -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    """Where the columns of a row group lie; nowhere if it has no rows, for then no page is read."""
+    chunks: list[tuple[int, int]] = []
+    rows: Value = None
     for number, kind in reader.fields():
         if (number, kind) == (1, _LIST):
-            found = [_place(reader.struct()) for _ in range(reader.structs())]
+            chunks = [_place(reader.struct()) for _ in range(reader.structs())]
         else:
-            reader.value(kind)
-    return found
+            told = reader.value(kind)
+            rows = told if number == 3 else rows
+    return chunks if rows != 0 else []
 
 
 def _place(chunk: dict[int, Value]) -> tuple[int, int]:

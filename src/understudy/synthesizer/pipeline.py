@@ -91,16 +91,32 @@ def synthesize(
     told.stage("check", 0.0)
     wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
-    target = _checked_target(design, wanted, out, memory_bytes)
-    wanted = _fitting(wanted, schema, target)
+    target, wanted = _checked_target(design, wanted, out, memory_bytes)
     tables = _Tables(_opened(data, schema, memory_bytes), _opened_public(public, design, memory_bytes))
     with nullcontext() if target is None else reserved(target):
         places = _Places(Account.of(ledger, dataset, target), target)
-        if resume and target is not None and place_waiting(target, design, wanted, places.account, seed=seed):
-            return Release.load(target, frame_kind=tables.private.frame_kind)
-        places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=resume)
-        told.stage("check", 1.0)
-        return _paid(tables, design, wanted, places, environment=_environment or Environment.real(), told=told)
+        real = _environment or Environment.real()
+        return _placed_or_paid(tables, design, wanted, places, seed=seed, resume=resume, environment=real, told=told)
+
+
+def _placed_or_paid(
+    tables: "_Tables",
+    design: Design,
+    wanted: Copies,
+    places: "_Places",
+    *,
+    seed: int | None,
+    resume: bool,
+    environment: Environment,
+    told: Progress,
+) -> Release:
+    """The release that waits to be put in place, or else the run: a new one, or the interrupted one continued."""
+    target = places.target
+    if resume and target is not None and place_waiting(target, design, wanted, places.account, seed=seed):
+        return Release.load(target, frame_kind=tables.private.frame_kind)
+    places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=resume)
+    told.stage("check", 1.0)
+    return _paid(tables, design, wanted, places, environment=environment, told=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +155,22 @@ def _begun(run: str, tables: "_Tables", design: Design, wanted: Copies, places: 
     return Begun(run, configuration, places.account.dataset, wanted.seed)
 
 
-def _fitting(wanted: Copies, schema: Schema, target: Path | None) -> Copies:
-    """The same with no more rows than the disk has room for, should the noisy total ask for more."""
-    if target is None:
-        return wanted
-    room = rows_that_fit(schema, target.absolute().parent, wanted.count)
-    return replace(wanted, most_rows=min(wanted.most_rows, room))
+def _checked_target(
+    design: Design, wanted: Copies, out: Place | None, memory_bytes: int | None
+) -> tuple[Path | None, Copies]:
+    """Where the release goes, if anywhere, with no more rows than fit there should the noisy total ask for more.
 
-
-def _checked_target(design: Design, wanted: Copies, out: Place | None, memory_bytes: int | None) -> Path | None:
-    """Where the release goes, if anywhere; raises unless memory and disk suffice and the place is free."""
+    Raises unless memory and disk suffice and the place is free.
+    """
     check_memory(design.plan, memory_bytes)
     if out is None:
-        return None
+        return None, wanted
     target = Path(out)
     check_free(target)
-    rows_bytes = file_bytes(design.schema, (wanted.rows or 0) * wanted.count)
-    check_disk(design.plan, target.absolute().parent, rows_bytes)
-    return target
+    place = target.absolute().parent
+    check_disk(design.plan, place, file_bytes(design.schema, (wanted.rows or 0) * wanted.count))
+    room = rows_that_fit(design.schema, place, wanted.count)
+    return target, replace(wanted, most_rows=min(wanted.most_rows, room))
 
 
 def _opened(data: object, schema: Schema, memory_bytes: int | None) -> PrivateTable:
