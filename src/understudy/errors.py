@@ -115,6 +115,8 @@ def size_text(size: int) -> str:
     >>> size_text(500), size_text(64 * 1024**2), size_text(3 * 1024**3 // 2)
     ('500 bytes', '64 MiB', '1.5 GiB')
     """
+    if size > 2**70:  # nobody has that much, and a float could not hold any size
+        return "over 1,000,000 PiB"
     value, unit = float(size), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         if value < 1024:

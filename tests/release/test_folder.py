@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from understudy.errors import InputError, UsageError
-from understudy.release.folder import MANIFEST, check_free, file_digest, listed_files, published
+from understudy.release.folder import (
+    FILE_TIME,
+    MANIFEST,
+    check_free,
+    file_digest,
+    listed_files,
+    published,
+    put_in_place,
+    reserved,
+    waiting_folders,
+)
 from understudy.release.verify import verify_release
 
 KILLS = 20
@@ -76,8 +86,75 @@ def test_a_target_that_exists_is_never_touched(tmp_path: Path) -> None:
         check_free(tmp_path / "no" / "such")
 
 
-def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    with pytest.raises(UsageError), published(tmp_path / "out"):
+def test_a_target_that_appears_meanwhile_is_not_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
+    def taken() -> None:
         (tmp_path / "out").mkdir()
+
+    told = r"complete in .*\.out\..*partial.* taken by now"
+    with pytest.raises(InputError, match=told) as refused, published(tmp_path / "out", taken) as made:
+        (made / "a.txt").write_text("paid for")
+    assert str(made) in str(refused.value)
     assert list((tmp_path / "out").iterdir()) == []
+    assert waiting_folders(tmp_path / "out") == [made]
+    (tmp_path / "out").rmdir()
+    put_in_place(made, tmp_path / "out")
+    assert (tmp_path / "out" / "a.txt").read_text() == "paid for"
+
+
+def test_what_is_refused_on_completion_is_not_kept(tmp_path: Path) -> None:
+    def refused() -> None:
+        raise UsageError("run", "was released by another process.")
+
+    with pytest.raises(UsageError, match="another process"), published(tmp_path / "out", refused):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_and_folders_carry_one_fixed_time(tmp_path: Path) -> None:
+    with published(tmp_path / "out") as folder:
+        (folder / "sub").mkdir()
+        (folder / "sub" / "a.txt").write_text("a")
+    everything = [tmp_path / "out", *(tmp_path / "out").rglob("*")]
+    assert len(everything) == 4
+    assert {path.stat().st_mtime_ns for path in everything} == {FILE_TIME * 10**9}
+
+
+def _reserve(target: Path) -> None:
+    with reserved(target):
+        pass
+
+
+def test_a_reserved_target_is_refused_and_free_again_afterwards(tmp_path: Path) -> None:
+    with reserved(tmp_path / "out"):
+        with pytest.raises(UsageError, match=r"another process.*nothing was charged"):
+            _reserve(tmp_path / "out")
+        _reserve(tmp_path / "other")
+    _reserve(tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UsageError, match="exists already"):
+        _reserve(tmp_path / "out")
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from understudy.release.folder import reserved
+with reserved(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_killed_holder_blocks_nobody(tmp_path: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "out"], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(UsageError, match="another process"):
+        _reserve(tmp_path / "out")
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    assert [entry.name for entry in tmp_path.iterdir()] == [".out.reserved"], "a stale reservation"
+    _reserve(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

@@ -154,4 +154,4 @@ def _charge_row(entry: "Entry", state: str, continued: int) -> list[str]:
     from understudy.privacy.cost import Cost
 
     claim = str(Cost(epsilon=entry.budget_epsilon, delta=entry.budget_delta))
-    return [entry.made[:16], entry.dataset, entry.run[:8], entry.method, claim, state, f"{continued:,}"]
+    return [entry.made[:10], entry.dataset, entry.run[:8], entry.method, claim, state, f"{continued:,}"]

@@ -44,6 +44,7 @@ def sample(
         wanted = loaded.config.rows[copy - 1] if rows is None else rows
         chosen = secrets.randbits(63) if seed is None else seed
         pieces = draw_tables(fitted, wanted, seed=chosen, copy=copy, where=pairs("--where", where))
+        loaded.check_file(out, wanted)
         schema = fitted.codec.arrow_schema
         with place.running(("draw",)) as progress:
             watched = _watched(pieces, wanted, progress)

@@ -7,26 +7,26 @@ extras), how large they are, that each array is one-dimensional, of the expected
 import json
 import math
 import os
-import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from tokenize import TokenError
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import Problem, ReleaseError, UsageError
+from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
 from understudy.marginals.domain import Domain
+from understudy.models.plain_files import open_plain, read_json
 
 __all__ = ["DOCUMENT", "ModelFiles", "read_document", "read_model_files", "write_model_files"]
 
 DOCUMENT = "model.json"
 _FORMAT = "understudy model"
 _VERSION = 1
-_DOCUMENT_BYTES = 64 * 2**20
 _ARRAY_BYTES = 2**36
+_MEMORY_SHARE = 0.8
 _HEADER_BYTES = 1024
 _COLUMNS = 100_000
 _CODES = 2**32
@@ -96,12 +96,7 @@ def read_document(folder: Path) -> Mapping[str, object]:
     """The JSON document of a model folder, known to be an object of this format and version."""
     if folder.is_symlink() or not folder.is_dir():
         raise ReleaseError([Problem("model folder", "must be a folder, not a link.")])
-    with _open(folder / DOCUMENT, _DOCUMENT_BYTES) as source:
-        content = source.read(_DOCUMENT_BYTES + 1)
-    try:
-        document = json.loads(content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise ReleaseError([Problem(DOCUMENT, "is not valid JSON.")]) from error
+    document = read_json(folder / DOCUMENT)
     if not isinstance(document, dict) or document.get("format") != _FORMAT or document.get("version") != _VERSION:
         raise ReleaseError([Problem(DOCUMENT, f"must state format {_FORMAT!r} and version {_VERSION}.")])
     return document
@@ -109,44 +104,27 @@ def read_document(folder: Path) -> Mapping[str, object]:
 
 def _read_array(path: Path, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
     wrong = ReleaseError([Problem(path.name, f"must be a one-dimensional array of {dtype.name}, as long as its file.")])
-    with _open(path, _ARRAY_BYTES) as source:
+    with open_plain(path, _ARRAY_BYTES) as source:
         try:
             if np.lib.format.read_magic(source) != (1, 0):
                 raise wrong
             shape, _, found = np.lib.format.read_array_header_1_0(source, max_header_size=_HEADER_BYTES)
-        except ValueError as error:
+        except (ValueError, TypeError, SyntaxError, EOFError, KeyError, RecursionError, TokenError) as error:
             raise wrong from error
         body = os.fstat(source.fileno()).st_size - source.tell()
         if found != dtype or len(shape) != 1 or math.prod(shape) * dtype.itemsize != body:
             raise wrong
+        _check_memory(path.name, body)
         array = np.fromfile(source, dtype=dtype, count=shape[0])
     if array.size != shape[0]:
         raise wrong
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _open(path: Path, limit: int) -> BinaryIO:
-    """The file opened for reading; links, devices and oversized files are refused."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        raise ReleaseError([Problem(path.name, "is missing, unreadable or a link.")]) from error
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
-        os.close(descriptor)
-        raise ReleaseError([Problem(path.name, f"must be a plain file of at most {limit:,} bytes.")])
-    return os.fdopen(descriptor, "rb")
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) != len(names):
-        raise ValueError("a key appears twice")
-    return dict(pairs)
-
-
-def _no_constant(text: str) -> object:
-    raise ValueError(f"{text} is not a number")
+def _check_memory(name: str, size: int) -> None:
+    limit = int(_MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    if size > limit:  # a file of holes takes no room on a disk
+        raise ResourceError(f"array {name!r}", size, limit, "Use a machine with more memory.")
 
 
 def _refusal(key: str, rule: str) -> ReleaseError:

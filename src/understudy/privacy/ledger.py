@@ -14,8 +14,9 @@ rewrites the file on purpose.
 A run that was interrupted may be continued under its charge while nothing was released from it: by one process at a
 time, and from the newest state that it kept (`bookkeeping/hold.py`). Continuing is a line of its own, free of charge.
 
-Nothing in a ledger comes from rows: names, prices and times are fixed before they are read. How a run went on and ended
-is noted with the date alone (and a digest of noisy answers), and stays out of the extracts that go into releases.
+Nothing in a ledger comes from rows: names, prices and dates are fixed before they are read. Every line carries the date
+alone: two charges with the time of day would tell how long the run between them took (ledgers of version 0.1 hold such
+lines, and still verify). How a run went on and ended stays out of the extracts that go into releases.
 """
 
 import os
@@ -302,7 +303,7 @@ class _Said:
             sequence=0,
             kind="charge",
             dataset=dataset,
-            made=_now(),
+            made=_today(),
             run=self.run,
             composition=composition,
             unit=self.unit,
@@ -320,7 +321,7 @@ def _opening(dataset: str, cap: Budget, composition: Composition, failure_share:
         sequence=1,
         kind="dataset",
         dataset=dataset,
-        made=_now(),
+        made=_today(),
         composition=composition,
         budget_epsilon=balance.cap.epsilon,
         budget_delta=balance.cap.delta,
@@ -348,7 +349,7 @@ def _tied(entry: Entry, store: Store, earlier: str) -> Entry:
 
 def _line(kind: Kind, charge: Entry, *, note: str = "", outcome: str = "") -> Entry:
     """A line about a charged run that changes no total."""
-    day = _now()[:10]
+    day = _today()
     return Entry(sequence=0, kind=kind, dataset=charge.dataset, made=day, run=charge.run, note=note, outcome=outcome)
 
 
@@ -416,5 +417,6 @@ def _is_plain(text: str) -> bool:
     return text.isprintable()
 
 
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def _today() -> str:
+    # The day alone: the times of two charges would tell how long the run between them took, which depends on its rows.
+    return time.strftime("%Y-%m-%d", time.gmtime(time.time()))

@@ -12,12 +12,15 @@ from pathlib import Path
 import yaml
 
 from understudy.errors import Problem, ReleaseError
+from understudy.models.plain_files import read_plain
+from understudy.schema.text.parse import Entries, Items, Tree, parse_yaml
 
-__all__ = ["COPIES_MODES", "RunConfig", "installed_versions", "read_config", "write_config"]
+__all__ = ["COPIES_MODES", "MOST_COPIES", "RunConfig", "installed_versions", "read_config", "write_config"]
 
 FORMAT = "understudy config, format 1"
 COPIES_MODES = ("resample", "resanitize")
-MOST_BYTES = 2**20
+MOST_BYTES = 2**18
+MOST_COPIES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,26 @@ def read_config(path: Path) -> RunConfig:
     Raises:
         ReleaseError: when the file does not have that form.
     """
+    content = read_plain(path, MOST_BYTES)
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ValueError("size")
-        return _read(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (KeyError, TypeError, ValueError, RecursionError, yaml.YAMLError) as error:
+        return _read(_value(parse_yaml(content.decode("utf-8"), path.name)))
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         problem = Problem(path.name, "does not have the form of a run's settings.", "Restore the folder.")
         raise ReleaseError([problem]) from error
+
+
+def _value(tree: Tree) -> object:
+    """What `write_config` wrote: text that would read as something else has quotes."""
+    if isinstance(tree, Items):
+        return [_value(item) for item in tree.values]
+    if isinstance(tree, Entries):
+        return {key.text: _value(value) for key, value in tree.pairs}
+    if tree.null:
+        return None
+    for read in (tree.boolean, tree.whole, tree.real):
+        if read is not None:
+            return read
+    return tree.text
 
 
 def _read(document: object) -> RunConfig:
@@ -85,7 +101,7 @@ def _read(document: object) -> RunConfig:
     rows, seed = document["rows"], document["seed"]
     if not isinstance(rows, list) or not rows or any(type(count) is not int or count < 0 for count in rows):
         raise ValueError("rows")
-    if len(rows) != document["copies"] or type(seed) is not int or seed < 0:
+    if len(rows) > MOST_COPIES or len(rows) != document["copies"] or type(seed) is not int or seed < 0:
         raise ValueError("copies or seed")
     if document["copies_mode"] not in COPIES_MODES:
         raise ValueError("copies_mode")

@@ -4,11 +4,21 @@ A process that is killed leaves the target absent; the unfinished sibling (its n
 `.partial`) can be deleted. Names are fixed, links are refused, an existing target is never touched.
 
 What must be on record before anybody can see the target (`completing`) is called when the sibling is complete, just
-before the rename. From that call on the sibling stays, unless it was refused: it is the finished folder, to be renamed
-by hand if the process ends before that.
+before the rename. From that call on the sibling stays, unless it was refused: it is the finished folder. If it cannot
+be renamed, or the process ends before that, it waits beside the target (`waiting_folders`) and can be put in place.
+
+Whoever pays for what goes into a folder reserves the target first (`reserved`), so that a second process is refused
+before it pays as well. A reservation is a lock on a file beside the target; the operating system lets go of it when the
+process ends, however it ends.
+
+Files and folders carry one fixed time instead of the clock's: how far apart two files were written would tell how long
+the work between them took, and that depends on private rows. What cannot be set (when an inode was changed or made)
+stays on the disk of the publisher; copies do not take it along.
 """
 
+import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -17,26 +27,36 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.progress import standing
 
 __all__ = [
+    "FILE_TIME",
     "MANIFEST",
     "RELEASE_FILE",
     "check_free",
     "file_digest",
     "listed_files",
     "published",
+    "put_in_place",
     "refuse_release_folder",
+    "reserved",
+    "settle",
+    "stream_digest",
     "sync",
     "sync_folder",
+    "waiting_folders",
 ]
 
 MANIFEST = "manifest.json"
 RELEASE_FILE = "statement.json"
 FORMAT = "understudy manifest, format 1"
 DIGEST_BYTES = 2**20
+FILE_TIME = 946_684_800
+"""Seconds of 2000-01-01 00:00 UTC: the time that every file and folder of a release carries."""
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
 NAME_BYTES = 6
 
 
@@ -66,6 +86,51 @@ def check_free(target: Path) -> None:
 
 
 @contextmanager
+def reserved(target: Path) -> Iterator[None]:
+    """Keeps the target's name to this process until the block ends; raises if it is taken or reserved by another.
+
+    A reservation whose process has died does not count. On a file system without locks there is none: then two
+    processes may both do the work, and the later one keeps its folder beside the target.
+    """
+    check_free(target)
+    final = target.absolute()
+    path = final.parent / f".{final.name}.reserved"
+    handle = _reserving(path, target)
+    try:
+        check_free(target)  # the holder before us may have put it in place
+        yield
+    finally:
+        if handle is not None:
+            path.unlink(missing_ok=True)  # while it is locked, so that nobody removes a successor's
+            os.close(handle)
+
+
+def _reserving(path: Path, target: Path) -> int | None:
+    """The locked reservation file; None where the file system has no locks."""
+    while True:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_same_file(handle, path):
+                return handle
+        except OSError as error:
+            os.close(handle)
+            if error.errno in _NO_LOCKS:
+                return None
+            rule = "is being written by another process."
+            fix = "Wait for it or name another folder; nothing was charged."
+            raise UsageError(f"output {str(target)!r}", rule, fix) from error
+        os.close(handle)  # its holder removed it between our opening and our locking: there may be a new one
+
+
+def _is_same_file(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
 def published(target: Path, completing: Callable[[], None] | None = None) -> Iterator[Path]:
     """An empty folder beside the target; when the block ends well it is listed, synced and renamed to the target.
 
@@ -79,8 +144,7 @@ def published(target: Path, completing: Callable[[], None] | None = None) -> Ite
     try:
         yield staging
         _write_manifest(staging)
-        sync_folder(staging)
-        check_free(target)
+        settle(staging)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
@@ -91,12 +155,37 @@ def published(target: Path, completing: Callable[[], None] | None = None) -> Ite
     except UnderstudyError:  # refused: nobody may see it. Anything else may have struck after it was put on record.
         shutil.rmtree(staging, ignore_errors=True)
         raise
+    put_in_place(staging, target)
+
+
+def put_in_place(staging: Path, target: Path) -> None:
+    """Renames a complete folder to its target; if that cannot be done the folder stays, and the error names it."""
+    complete = f"is complete in {str(staging)!r} but could not be put in place"
+    fix = "Rename that folder by hand; do not delete it."
     try:
-        os.rename(staging, final)
-        sync(final.parent)
+        check_free(target)
+        os.rename(staging, target.absolute())
+    except UsageError as error:
+        raise InputError(f"output {str(target)!r}", f"{complete}: the name is taken by now.", fix) from error
     except OSError as error:
-        rule = f"cannot be put in place, but is complete in {str(staging)!r}."
-        raise InputError(f"output {str(target)!r}", rule, "Rename that folder by hand.") from error
+        raise InputError(f"output {str(target)!r}", f"{complete}.", fix) from error
+    with contextlib.suppress(OSError):  # it is in place; only a loss of power in this moment could undo that
+        sync(target.absolute().parent)
+
+
+def waiting_folders(target: Path) -> list[Path]:
+    """Complete folders that a process left beside the target because it ended before it could put them in place."""
+    final = target.absolute()
+    start = f".{final.name}."
+    found = [entry for entry in final.parent.iterdir() if entry.name.startswith(start) and entry.suffix == ".partial"]
+    return sorted(one for one in found if not one.is_symlink() and (one / MANIFEST).is_file())
+
+
+def settle(folder: Path) -> None:
+    """Gives every file and folder the fixed time and waits until all of it is on disk."""
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (FILE_TIME, FILE_TIME), follow_symlinks=False)
+    sync_folder(folder)
 
 
 def listed_files(folder: Path) -> list[str]:
@@ -107,10 +196,15 @@ def listed_files(folder: Path) -> list[str]:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, read in bounded pieces."""
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while piece := stream.read(DIGEST_BYTES):
-            digest.update(piece)
+        return stream_digest(stream)
+
+
+def stream_digest(stream: BinaryIO) -> str:
+    """SHA-256 of what an open file still holds, read in bounded pieces."""
+    digest = hashlib.sha256()
+    while piece := stream.read(DIGEST_BYTES):
+        digest.update(piece)
     return digest.hexdigest()
 
 

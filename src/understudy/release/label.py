@@ -1,14 +1,13 @@
 """The two written forms of a statement, made from the same data: JSON for programs, Markdown for people."""
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import cast
 
 from understudy.errors import Problem, ReleaseError
 from understudy.marginals.answer import Law
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.release import wording
-from understudy.release.statement import Charge, LedgerFacts, Statement
+from understudy.release.statement import Charge, LedgerFacts, Statement, fraction_of
 from understudy.release.unread import Odd
 from understudy.release.wording import escape_markdown
 from understudy.schema import Unit
@@ -221,13 +220,13 @@ def _read_charge(document: Document) -> Charge:
         kind = stored["kind"]
         if kind != "laplace" and kind != "gaussian":
             raise ValueError("law")
-        law = Law("laplace" if kind == "laplace" else "gaussian", Fraction(_text(stored["parameter"])))
-    rate = None if document["rate"] is None else Fraction(_text(document["rate"]))
+        law = Law("laplace" if kind == "laplace" else "gaussian", fraction_of(stored["parameter"]))
+    rate = None if document["rate"] is None else fraction_of(document["rate"])
     cost = _read_cost(_mapping(document["cost"]))
     unit = _whole(document.get("unit", 1))
     if unit < 1:
         raise ValueError("unit")
-    moved = None if "sensitivity" not in document else Fraction(_text(document["sensitivity"]))
+    moved = None if "sensitivity" not in document else fraction_of(document["sensitivity"])
     monotone = _truth(document.get("monotone", False))
     return Charge(_whole(document["run"]), _text(document["step"]), cost, law, rate, unit, moved, monotone)
 

@@ -6,7 +6,7 @@ counts of cells travel in the file's metadata. Reading checks one against the ot
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.codec.table_codec import TableCodec
-from understudy.errors import Problem, ReleaseError
+from understudy.errors import Problem, ReleaseError, ResourceError
 from understudy.marginals.answer import (
     Answer,
     Course,
@@ -32,6 +32,10 @@ from understudy.marginals.answer import (
     Trained,
 )
 from understudy.marginals.transcript import Transcript
+from understudy.models.plain_files import parse_json
+from understudy.release.forecast import machine_bytes
+from understudy.release.parquet import batch_rows, open_parquet
+from understudy.release.statement import fraction_of
 
 __all__ = ["read_measurements", "write_measurements"]
 
@@ -52,6 +56,19 @@ TIDY = pa.schema(
         ("threshold", pa.int64()),
     ]
 )
+KINDS = (
+    "measurement",
+    "sparse measurement",
+    "discovery",
+    "selection",
+    "selections",
+    "scores",
+    "tree",
+    "training",
+)
+NOISES = ("laplace", "gaussian")
+_CHECKED = ["run", "answer", "kind", "cell", "value", "noise", "scale"]
+_ROW_BYTES = 2 * 16
 Header = Mapping[str, object]
 Ints = npt.NDArray[np.int64]
 
@@ -72,19 +89,26 @@ def write_measurements(path: Path, transcripts: Sequence[Transcript], codecs: Se
                     writer.write_batch(batch)
 
 
-def read_measurements(path: Path, runs: int) -> list[Transcript]:
-    """The transcripts that `write_measurements` was given.
+def read_measurements(path: Path, runs: int, most_rows: int | None = None) -> list[Transcript]:
+    """The transcripts that `write_measurements` was given, of at most so many rows (none: what memory holds).
 
     Raises:
         ReleaseError: when metadata and columns disagree.
+        ResourceError: when there are more rows.
     """
-    try:
-        table = pq.read_table(path, schema=TIDY)
-        headers = json.loads((pq.read_schema(path).metadata or {})[METADATA_KEY])
-        return _transcripts(table, headers, runs)
-    except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError, pa.ArrowException) as error:
-        problem = Problem(path.name, "does not hold answers in the expected form.", "Restore the folder.")
-        raise ReleaseError([problem]) from error
+    limit = machine_bytes() // _ROW_BYTES if most_rows is None else most_rows
+    with open_parquet(path, ("kind", "noise", "label")) as stored:
+        try:
+            if stored.schema_arrow.names != TIDY.names:
+                raise ValueError("columns")
+            headers = _headers(stored, runs)
+            if stored.metadata.num_rows > limit:
+                sizes = (stored.metadata.num_rows * _ROW_BYTES, limit * _ROW_BYTES)
+                raise ResourceError(path.name, *sizes, "Use a machine with more memory.")
+            return _transcripts(_Rows.read(stored, headers), headers, runs)
+        except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError, pa.ArrowException) as error:
+            problem = Problem(path.name, "does not hold answers in the expected form.", "Restore the folder.")
+            raise ReleaseError([problem]) from error
 
 
 def _header(run: int, position: int, answer: Answer) -> dict[str, object]:
@@ -236,52 +260,145 @@ def _repeat(text: str | None, rows: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, pa.array([text or ""], pa.string()))
 
 
-def _transcripts(table: pa.Table, headers: Sequence[Header], runs: int) -> list[Transcript]:
+def _headers(stored: pq.ParquetFile, runs: int) -> list[Header]:
+    """What the metadata say about every answer, in order, for as many rows as there are."""
+    headers = []
+    asked = [0] * runs
+    rows = 0
+    for header in _list(parse_json(stored.schema_arrow.metadata[METADATA_KEY], "metadata")):
+        if not isinstance(header, Mapping) or not 1 <= _whole(header["run"]) <= runs or _whole(header["rows"]) < 0:
+            raise ValueError("header")
+        if header["answer"] != asked[header["run"] - 1]:
+            raise ValueError("order")
+        asked[header["run"] - 1] += 1
+        rows += header["rows"]
+        headers.append(header)
+    if rows != stored.metadata.num_rows:
+        raise ValueError("rows")
+    return headers
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The columns that answers are made of; the others agree with the metadata."""
+
+    values: Ints
+    cells: Ints
+    labels: Mapping[int, list[str]]
+    """The labels of each discovery, by the number of its first row."""
+
+    @classmethod
+    def read(cls, stored: pq.ParquetFile, headers: Sequence[Header]) -> "_Rows":
+        expected = _Expected(headers)
+        found = cls(np.empty(expected.rows, np.int64), np.empty(expected.rows, np.int64), {})
+        start = 0
+        for batch in stored.iter_batches(batch_rows(len(_CHECKED)), columns=_CHECKED):
+            part = slice(start, start + batch.num_rows)
+            expected.check(batch, part)
+            found.values[part], found.cells[part] = _numbers(batch["value"]), _numbers(batch["cell"])
+            start = part.stop
+        if start != expected.rows:
+            raise ValueError("rows")
+        return replace(found, labels=_discovered(stored, headers))
+
+
+class _Expected:
+    """What the metadata say about every row."""
+
+    def __init__(self, headers: Sequence[Header]) -> None:
+        self._ends = np.cumsum([0, *(_whole(header["rows"]) for header in headers)])[1:]
+        self.rows = int(self._ends[-1]) if headers else 0
+        laws = [_law_of_header(header) for header in headers]
+        self._wholes = {name: np.array([_whole(header[name]) for header in headers]) for name in ("run", "answer")}
+        self._kinds = np.array([KINDS.index(str(header["kind"])) for header in headers])
+        self._noises = np.array([-1 if law is None else NOISES.index(law.kind) for law in laws])
+        self._scales = np.array([np.nan if law is None else law.scale for law in laws])
+
+    def check(self, batch: pa.RecordBatch, part: slice) -> None:
+        """Raises ValueError unless these rows say the same as the metadata."""
+        which = np.searchsorted(self._ends, np.arange(part.start, part.stop), side="right")
+        noises = self._noises[which]
+        scales = np.asarray(batch["scale"], dtype=np.float64)
+        agree = [np.array_equal(_numbers(batch[name]), told[which]) for name, told in self._wholes.items()]
+        agree.append(np.array_equal(_places(batch["kind"], KINDS), self._kinds[which]))
+        agree.append(bool(np.all((noises < 0) | (_places(batch["noise"], NOISES) == noises))))
+        agree.append(bool(np.all((noises < 0) | (scales == self._scales[which]))))
+        if not all(agree):
+            raise ValueError("columns")
+
+
+def _law_of_header(header: Header) -> Law | None:
+    """The noise in the values of an answer, if noise is what they have."""
+    if header["kind"] in ("selection", "selections"):
+        return None
+    stored = header["first_law"] if header["kind"] == "training" else header["law"]
+    return None if stored is None else _law(stored)
+
+
+def _numbers(column: pa.Array) -> Ints:
+    if column.null_count:
+        raise ValueError("missing")
+    return np.asarray(column.cast(pa.int64()), dtype=np.int64)
+
+
+def _places(column: pa.Array, words: Sequence[str]) -> Ints:
+    """The place of each text among these words; -1 for any other and for none."""
+    known = pc.fill_null(pc.index_in(column.dictionary, value_set=pa.array(words, pa.string())), -1)
+    places = np.append(np.asarray(known, dtype=np.int64), -1)
+    return places[np.asarray(pc.fill_null(column.indices, len(places) - 1), dtype=np.int64)]
+
+
+def _discovered(stored: pq.ParquetFile, headers: Sequence[Header]) -> dict[int, list[str]]:
+    """The labels of every discovery; one object for each text, however many rows name it."""
+    starts = np.cumsum([0, *(_whole(header["rows"]) for header in headers)]).tolist()
+    wanted = [(start, start + _whole(one["rows"])) for start, one in zip(starts, headers, strict=False)]
+    wanted = [span for span, one in zip(wanted, headers, strict=True) if one["kind"] == "discovery"]
+    found: dict[int, list[str]] = {start: [] for start, _ in wanted}
+    position = 0
+    for batch in stored.iter_batches(batch_rows(1), columns=["label"]) if wanted else ():
+        column, stop = batch.column(0), position + batch.num_rows
+        inside = [(start, max(start, position), min(end, stop)) for start, end in wanted]
+        spans = [span for span in inside if span[1] < span[2]]
+        words = column.dictionary.to_pylist() if spans else []
+        for start, first, last in spans:
+            indices = column.indices.slice(first - position, last - first).to_pylist()
+            found[start] += [words[index] for index in indices]
+        position = stop
+    return found
+
+
+def _transcripts(rows: _Rows, headers: Sequence[Header], runs: int) -> list[Transcript]:
     transcripts = [Transcript() for _ in range(runs)]
     start = 0
     for header in headers:
-        run, rows = header["run"], header["rows"]
-        if type(run) is not int or type(rows) is not int or not 1 <= run <= runs or rows < 0:
-            raise ValueError("header")
-        transcript = transcripts[run - 1]
-        if header["answer"] != len(transcript):
-            raise ValueError("order")
-        transcript.append(_answer(header, table.slice(start, rows)))
-        start += rows
-    if start != table.num_rows:
-        raise ValueError("rows")
+        stop = start + _whole(header["rows"])
+        answer = _answer(header, rows.values[start:stop], rows.cells[start:stop], rows.labels.get(start, []))
+        transcripts[_whole(header["run"]) - 1].append(answer)
+        start = stop
     return transcripts
 
 
-def _answer(header: Header, rows: pa.Table) -> Answer:
-    if rows.num_rows != header["rows"]:
-        raise ValueError("rows")
-    values = np.asarray(rows["value"], dtype=np.int64)
-    cells = np.asarray(rows["cell"], dtype=np.int64)
-    _same(rows, "run", header["run"])
-    _same(rows, "answer", header["answer"])
-    _same(rows, "kind", header["kind"])
+def _answer(header: Header, values: Ints, cells: Ints, labels: Sequence[str]) -> Answer:
     name = str(header["name"])
     if header["kind"] in ("selection", "selections"):
         return _chosen(header, name, cells, values)
     if header["kind"] == "training":
-        return _training(header, name, cells, values, rows=rows)
-    law = _law(header["law"], rows)
+        return _training(header, name, cells, values)
+    law = _law(header["law"])
     if header["kind"] in ("scores", "tree"):
         return _scores_or_tree(header, name, cells, (values, law))
     if header["kind"] == "discovery":
-        labels = tuple(rows["label"].to_pylist())
-        return Discovery(name, str(header["column"]), labels, values, law, _whole(header["threshold"]))
+        return Discovery(name, str(header["column"]), tuple(labels), values, law, _whole(header["threshold"]))
     columns, shape = tuple(map(str, _list(header["columns"]))), tuple(map(_whole, _list(header["shape"])))
     if header["kind"] == "sparse measurement":
         return SparseMeasurement(name, columns, shape, cells, values, law, _whole(header["threshold"]))
-    if header["kind"] != "measurement" or not np.array_equal(cells, np.arange(values.size)):
+    if not np.array_equal(cells, np.arange(values.size)):
         raise ValueError("cells")
     return Measurement(name, columns, shape, values, law)
 
 
 def _chosen(header: Header, name: str, cells: Ints, values: Ints) -> Selection | Selections:
-    rate, sensitivity = Fraction(str(header["rate"])), Fraction(str(header["sensitivity"]))
+    rate, sensitivity = fraction_of(header["rate"]), fraction_of(header["sensitivity"])
     options, monotone = _whole(header["options"]), header["monotone"] is True
     if not np.array_equal(cells, np.arange(values.size)) or np.any((values < 0) | (values >= options)):
         raise ValueError("options")
@@ -296,37 +413,28 @@ def _scores_or_tree(header: Header, name: str, cells: Ints, answered: tuple[Ints
     if not np.array_equal(cells, np.arange(values.size)):
         raise ValueError("cells")
     if header["kind"] == "scores":
-        return NoisyScores(name, values, law, Fraction(str(header["sensitivity"])))
+        return NoisyScores(name, values, law, fraction_of(header["sensitivity"]))
     layers = tuple(map(_whole, _list(header["layers"])))
     if min(layers, default=0) < 0 or sum(layers) != values.size or np.any((values != 0) & (values != 1)):
         raise ValueError("layers")
     bias, theta = _whole(header["bias"]), _whole(header["theta"])
-    return Grown(name, layers, values, law, bias, theta, Fraction(str(header["decay"])))
+    return Grown(name, layers, values, law, bias, theta, fraction_of(header["decay"]))
 
 
-def _training(header: Header, name: str, cells: Ints, values: Ints, *, rows: pa.Table) -> Trained:
+def _training(header: Header, name: str, cells: Ints, values: Ints) -> Trained:
     if not np.array_equal(cells, np.arange(values.size)) or (header["first_law"] is None and values.size):
         raise ValueError("cells")
-    gap, share = Fraction(str(header["gap"])), Fraction(str(header["first_share"]))
-    first = None if header["first_law"] is None else _law(header["first_law"], rows)
-    law = _law(header["law"], rows.slice(0, 0))
-    return Trained(name, Course(_whole(header["clip"]), _whole(header["steps"]), gap, share), values, first, law)
+    gap, share = fraction_of(header["gap"]), fraction_of(header["first_share"])
+    course = Course(_whole(header["clip"]), _whole(header["steps"]), gap, share)
+    return Trained(name, course, values, _law_of_header(header), _law(header["law"]))
 
 
-def _law(stored: object, rows: pa.Table) -> Law:
+def _law(stored: object) -> Law:
     kind, parameter = _list(stored)
     named: Literal["laplace", "gaussian"] = "laplace" if kind == "laplace" else "gaussian"
     if kind != named:
         raise ValueError("law")
-    law = Law(named, Fraction(str(parameter)))
-    _same(rows, "noise", law.kind)
-    _same(rows, "scale", law.scale)
-    return law
-
-
-def _same(rows: pa.Table, column: str, wanted: object) -> None:
-    if any(value != wanted for value in pc.unique(rows[column]).to_pylist()):
-        raise ValueError(column)
+    return Law(named, fraction_of(parameter))
 
 
 def _whole(value: object) -> int:

@@ -12,16 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-import pyarrow.parquet as pq
-
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import UsageError
 from understudy.marginals.transcript import Transcript
 from understudy.models.model import Model
 from understudy.progress import Progress, silent
 from understudy.release.config import RunConfig
+from understudy.release.folder import check_free
+from understudy.release.forecast import check_bytes, check_frame, check_room
 from understudy.release.frames import Frame, to_frame
-from understudy.release.rows import Fitted, Where, draw_tables, one_table, write_rows
+from understudy.release.rows import Fitted, Where, draw_tables, one_table, stored_rows, write_rows
 from understudy.release.statement import Statement
 from understudy.schema import Schema
 
@@ -90,6 +90,7 @@ class Release:
         fitted = self.fitted(copy)
         wanted = self.config.rows[copy - 1] if rows is None else rows
         pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
+        check_frame(self.schema, wanted)
         return to_frame(one_table(fitted.codec, pieces), self.frame_kind)
 
     def sample_to(
@@ -105,7 +106,13 @@ class Release:
         fitted = self.fitted(copy)
         wanted = self.config.rows[copy - 1] if rows is None else rows
         pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
+        self.check_file(Path(path), wanted)
         write_rows(Path(path), fitted.codec.arrow_schema, pieces, self.marks())
+
+    def check_file(self, path: Path, rows: int) -> None:
+        """Raises unless a new file of so many rows can be written at that path."""
+        check_free(path)
+        check_room(self.schema, [rows], path.absolute().parent, path.suffix)
 
     def label(self, records: object, *, seed: int | None = None, copy: int = 1, keep: Sequence[str] = ()) -> Frame:
         """The records with their private columns filled in by the model (method `rdt`), free of charge.
@@ -130,10 +137,14 @@ class Release:
         keep: Sequence[str] = (),
     ) -> None:
         """Writes a file of records with labels to a Parquet or CSV file (by suffix), chunk by chunk."""
-        from understudy.release.labelling.records import label_marks, labelled_file
+        from understudy.release.labelling.records import label_marks, labelled_bytes, labelled_file
 
         fitted = self.fitted(copy)
         schema, pieces = labelled_file(fitted, records, _seed(seed), keep)
+        check_free(Path(path))
+        check_bytes(
+            "labelled records on disk", labelled_bytes(fitted, records, Path(path)), Path(path).absolute().parent
+        )
         write_rows(Path(path), schema, pieces, self.marks() | label_marks(fitted))
 
     def marks(self) -> dict[str, str]:
@@ -152,8 +163,12 @@ class Release:
 
         Raises:
             UsageError: if the folder exists already.
+            ResourceError: if its rows would not fit on the disk.
         """
         from understudy.release.store import save_release  # the store needs this type
+
+        check_free(Path(folder))
+        check_room(self.schema, self.config.rows, Path(folder).absolute().parent)
 
         save_release(self, Path(folder), progress)
 
@@ -174,8 +189,9 @@ class Release:
     def _table(self, copy: int) -> Frame:
         codec = self.fitted(copy).codec
         if self.folder is not None:
-            stored = pq.read_table(self.folder / data_name(copy, self.config.copies))
-            return to_frame(stored.cast(codec.arrow_schema), self.frame_kind)
+            path = self.folder / data_name(copy, self.config.copies)
+            return to_frame(stored_rows(path, codec, self.config.rows[copy - 1]), self.frame_kind)
+        check_frame(self.schema, self.config.rows[copy - 1])
         pieces = draw_tables(self.fitted(copy), self.config.rows[copy - 1], seed=self.config.seed, copy=copy)
         return to_frame(one_table(codec, pieces), self.frame_kind)
 

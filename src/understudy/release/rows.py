@@ -16,15 +16,17 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from understudy.codec.table_codec import TableCodec
-from understudy.errors import UsageError, nearest
+from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.marginals.transcript import Transcript
 from understudy.models.model import Model
 from understudy.models.streaming import draw_chunks
 from understudy.release.folder import check_free
+from understudy.release.forecast import check_frame
+from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.unread import given_readable, readable_codes
 from understudy.schema import code_names
 
-__all__ = ["Condition", "Fitted", "Where", "draw_tables", "one_table", "write_rows"]
+__all__ = ["Condition", "Fitted", "Where", "draw_tables", "one_table", "stored_rows", "write_rows"]
 
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
 
@@ -66,6 +68,21 @@ def _copy_seed(seed: int, copy: int) -> int:
 def one_table(codec: TableCodec, pieces: Iterable[pa.Table]) -> pa.Table:
     """The pieces as one table, with the schema's types also when there are none."""
     return pa.concat_tables([codec.arrow_schema.empty_table(), *pieces])
+
+
+def stored_rows(path: Path, codec: TableCodec, rows: int) -> pa.Table:
+    """The rows in a file of a release, which must be as many as its settings say and fit in memory.
+
+    Raises:
+        ReleaseError: if the file holds other columns or another number of rows.
+    """
+    check_frame(codec.schema, rows)
+    with open_parquet(path) as stored:
+        if stored.metadata.num_rows != rows or stored.schema_arrow.names != codec.arrow_schema.names:
+            rule = "does not have the columns or the number of rows that the settings say."
+            raise ReleaseError([Problem(path.name, rule, "Run `understudy verify` on the folder.")])
+        pieces = [pa.Table.from_batches([batch]) for batch in stored.iter_batches(batch_rows(len(codec.arrow_schema)))]
+        return one_table(codec, (piece.cast(codec.arrow_schema) for piece in pieces))
 
 
 def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks: Mapping[str, str]) -> None:

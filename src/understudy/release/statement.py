@@ -6,6 +6,7 @@ come from the secure generator gets no claim at all.
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -28,7 +29,9 @@ from understudy.release.unread import Odd
 from understudy.schema import Schema, Unit
 from understudy.schema.document import schema_to_text
 
-__all__ = ["Charge", "LedgerFacts", "Statement", "charges_of", "digest_of", "total_cost", "unit_of"]
+__all__ = ["Charge", "LedgerFacts", "Statement", "charges_of", "digest_of", "fraction_of", "total_cost", "unit_of"]
+
+_FRACTION = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +252,17 @@ def charges_of(run: int, charges: Sequence[tuple[str, Cost]], answers: Sequence[
         else:
             listed.append(Charge(run, step, cost, answer.law, unit=unit_of(answer)))
     return listed
+
+
+def fraction_of(text: object) -> Fraction:
+    """The fraction that `str` wrote, and nothing else: "1e999999999" would take all memory.
+
+    >>> fraction_of("2/3")
+    Fraction(2, 3)
+    """
+    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
+        raise ValueError("fraction")
+    return Fraction(text)
 
 
 def _is_gaussian(charge: Charge) -> bool:

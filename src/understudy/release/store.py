@@ -4,15 +4,17 @@ Nothing is written that was not already in the release, no clock is read, nothin
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import InputError, Problem, ReleaseError, UnderstudyError
+from understudy.models.plain_files import read_json, read_plain
 from understudy.models.store import load_model, save_model
 from understudy.progress import Progress
 from understudy.release.card_facts import card_facts
+from understudy.release.checks.files import walk
 from understudy.release.config import RunConfig, read_config, write_config
 from understudy.release.folder import published
 from understudy.release.label import read_statement, statement_document, statement_markdown
@@ -23,6 +25,7 @@ from understudy.release.statement import Statement
 from understudy.report.card import build_card
 from understudy.report.html import render_page
 from understudy.schema import Schema
+from understudy.schema.document import schema_from_text
 
 __all__ = [
     "Loaded",
@@ -32,12 +35,11 @@ __all__ = [
     "load_release",
     "model_name",
     "number_of_runs",
-    "read_json",
     "read_ledger",
+    "read_schema",
     "save_release",
 ]
 
-MOST_JSON_BYTES = 2**28
 FIXED_FILES = (
     "card.html",
     "config.yaml",
@@ -118,22 +120,37 @@ def load_release(folder: Path) -> Loaded:
     """The content of a release folder, or every reason why it cannot be read."""
     if not folder.is_dir():
         raise InputError(f"release {str(folder)!r}", "is not a folder.", "Name the folder that synthesize wrote.")
-    missing = [name for name in FIXED_FILES if not (folder / name).is_file()]
-    if missing:
-        raise ReleaseError([Problem(name, "is missing from the release folder.") for name in missing])
-    schema = Schema.from_yaml(folder / "schema.yaml")
+    present, strange = walk(folder)
+    if strange:
+        raise ReleaseError(strange)
+    _require(FIXED_FILES, present)
+    try:
+        return _loaded(folder, present)
+    except (UnderstudyError, MemoryError):
+        raise
+    except Exception as error:  # whatever a damaged file leads to, it is the folder that is at fault
+        rule = f"cannot be read ({type(error).__name__})."
+        raise ReleaseError([Problem("release folder", rule, "Run `understudy verify` on it.")]) from error
+
+
+def _loaded(folder: Path, present: Sequence[str]) -> Loaded:
+    schema = read_schema(folder)
     config = read_config(folder / "config.yaml")
     statement = read_statement(read_json(folder / "statement.json"))
     runs = number_of_runs(config)
-    absent = [name for name in expected_files(config) if not (folder / name).is_file()]
-    if absent:
-        raise ReleaseError([Problem(name, "is missing from the release folder.") for name in absent])
+    _require(expected_files(config), present)
     transcripts = read_measurements(folder / "measurements.parquet", runs)
     fits = tuple(
         Fitted(load_codec(schema, folder, run), transcript, load_model(folder / model_name(run)))
         for run, transcript in enumerate(transcripts, start=1)
     )
     return Loaded(schema, fits, statement, config, read_ledger(folder), folder.absolute())
+
+
+def _require(names: Sequence[str], present: Sequence[str]) -> None:
+    missing = sorted(set(names) - set(present))
+    if missing:
+        raise ReleaseError([Problem(name, "is missing from the release folder.") for name in missing])
 
 
 def number_of_runs(config: RunConfig) -> int:
@@ -161,17 +178,17 @@ def load_codec(schema: Schema, folder: Path, run: int) -> TableCodec:
         raise ReleaseError([Problem(name, "does not fit the schema.", "Restore the folder.")]) from error
 
 
-def read_json(path: Path) -> object:
-    """A JSON document of bounded size."""
+def read_schema(folder: Path) -> Schema:
+    """The schema of a release."""
+    name = "schema.yaml"
     try:
-        if path.stat().st_size > MOST_JSON_BYTES:
-            raise ValueError("size")
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ReleaseError([Problem(path.name, "is not a JSON document.", "Restore the folder.")]) from error
+        text = read_plain(folder / name).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ReleaseError([Problem(name, "is not UTF-8.", "Restore the folder.")]) from error
+    return schema_from_text(text, name)
 
 
 def read_ledger(folder: Path) -> tuple[str, ...]:
     """The lines of the ledger extract."""
-    text = (folder / "ledger.jsonl").read_text(encoding="utf-8", errors="replace")
+    text = read_plain(folder / "ledger.jsonl").decode("utf-8", errors="replace")
     return tuple(line for line in text.split("\n") if line)

@@ -24,11 +24,13 @@ from understudy.schema import Unit
 from understudy.synthesizer.design import Design
 from understudy.synthesizer.working import Begun, Working
 
-__all__ = ["Account", "Place", "unit_words"]
+__all__ = ["OWN_PREFIX", "Account", "Place", "unit_words"]
 
 Place = str | os.PathLike[str]
 ONLY_RECORD = "That file is the only record of it: keep it, and count it among what this table has spent."
 CONTINUABLE = "The same command with --resume continues the run, free of charge."
+OWN_PREFIX = ".understudy-"
+"""How the name begins of a folder that holds the ledger made for one run alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Account:
         """The whole cost of the run, on disk; whoever holds what this returns may read rows."""
         if self.ledger is not None and self.dataset is not None:
             return Charged(_charge(self.ledger, self.dataset, design, run), self.ledger, self.dataset, None)
-        folder = Path(tempfile.mkdtemp(prefix=".understudy-", dir=self.place))
+        folder = Path(tempfile.mkdtemp(prefix=OWN_PREFIX, dir=self.place))
         try:
             ledger = Ledger.single_use(folder / "ledger.db", design.budget)
             receipt = _charge(ledger, ledger.datasets()[0], design, run)
@@ -107,6 +109,7 @@ class Account:
         keeper = FolderKeeper(working.path, ledger, begun.run, begun.configuration)
         receipt = keeper.take_up()
         standing().remark(begun.run, CONTINUABLE)
+        working.drop_unrecorded()
         return Charged(receipt, ledger, self.dataset, None, working, keeper)
 
 
@@ -194,15 +197,10 @@ def _check_charged_for(ledger: Ledger, dataset: str, design: Design, run: str) -
 
 
 def _check_unreleased(ledger: Ledger, run: str, working: Working) -> None:
-    """Raises if the release of a run was recorded already, and says where it lies if it was not put in place."""
-    ends = [entry.outcome for entry in ledger.entries() if (entry.kind, entry.run) == ("finish", run)]
-    if not ends:
-        return
-    complete = [str(folder) for folder in working.complete_folders()]
-    fix = f"Delete {str(working.path)!r}; one charge yields one release."
-    if complete:
-        fix = f"Its release is complete in {complete[0]!r}: rename that folder to the output, then delete the other."
-    raise LedgerError(f"run {run!r}", "is finished already.", fix)
+    """Raises if the release of a run was recorded already."""
+    if any((entry.kind, entry.run) == ("finish", run) for entry in ledger.entries()):
+        fix = f"Delete {str(working.path)!r}; one charge yields one release."
+        raise LedgerError(f"run {run!r}", "is finished already.", fix)
 
 
 def unit_words(unit: Unit) -> str:

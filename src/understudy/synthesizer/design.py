@@ -21,13 +21,12 @@ from understudy.mechanisms.registry import currency_for, mechanism, pure_share, 
 from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon, tight_factor
-from understudy.release.config import COPIES_MODES
+from understudy.release.config import COPIES_MODES, MOST_COPIES
 from understudy.schema import Schema, Unit
 from understudy.synthesizer.one_structure import one_structure
 
 __all__ = ["Copies", "Design", "Options", "check_disk", "check_file_size", "check_memory", "check_uses_public", "plan"]
 
-MOST_COPIES = 1_000
 MEMORY_SHARE = 0.8
 LEAST_DISK_BYTES = 2**24
 
@@ -42,6 +41,8 @@ class Copies:
     mode: str = "resample"
     rows: int | None = None
     seed: int = 0
+    most_rows: int = 100_000_000
+    """Rows of a copy at most when they follow the noisy total; ask for more by number."""
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= MOST_COPIES:
@@ -233,16 +234,16 @@ def check_memory(plan: Plan, memory_bytes: int | None) -> None:
         raise ResourceError(f"method {plan.method}", plan.bytes, limit, fix)
 
 
-def check_disk(plan: Plan, place: Path) -> None:
-    """Refuses a plan whose answers and model would not fit on the disk that holds `place`.
+def check_disk(plan: Plan, place: Path, rows_bytes: int = 0) -> None:
+    """Refuses a plan whose answers, model and rows would not fit on the disk that holds `place`.
 
     Raises:
         ResourceError: with both numbers; nothing was charged.
     """
     free = shutil.disk_usage(place).free
-    needed = plan.bytes + LEAST_DISK_BYTES
+    needed = plan.bytes + rows_bytes + LEAST_DISK_BYTES
     if needed > free:
-        fix = "Free some space or choose another disk."
+        fix = "Ask for fewer rows or copies, free some space or choose another disk."
         raise ResourceError(f"disk of output folder for method {plan.method}", needed, free, fix)
 
 

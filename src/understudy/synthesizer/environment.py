@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from understudy.privacy.randomizer import Randomizer
@@ -21,6 +21,11 @@ class Environment:
     randomizer: Randomizer
     now: Callable[[], datetime]
     run: Callable[[], str]
+
+    def begun(self) -> "Environment":
+        """The same with a clock that has stopped now, so that nothing later can tell how long a run took."""
+        moment = self.now()
+        return replace(self, now=lambda: moment)
 
     @classmethod
     def real(cls) -> "Environment":

@@ -14,6 +14,7 @@ notes that the release is complete before it can be seen, so a charge yields one
 
 import secrets
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +29,8 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.progress import Progress, recorded, silent
 from understudy.release.config import RunConfig, installed_versions
-from understudy.release.folder import check_free
+from understudy.release.folder import check_free, reserved
+from understudy.release.forecast import file_bytes, rows_that_fit
 from understudy.release.release import Release
 from understudy.release.rows import Fitted
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
@@ -48,12 +50,10 @@ from understudy.synthesizer.design import (
 )
 from understudy.synthesizer.environment import Environment
 from understudy.synthesizer.public_schema import check_without_public, public_schema
+from understudy.synthesizer.waiting import check_none_waiting, place_waiting
 from understudy.synthesizer.working import Begun, Working, check_continuable, configuration_digest, is_continuable
 
-__all__ = ["MOST_ROWS", "synthesize"]
-
-MOST_ROWS = 100_000_000
-"""Rows of a copy at most when they follow the noisy total; ask for more by number."""
+__all__ = ["synthesize"]
 
 
 @recorded()
@@ -101,12 +101,32 @@ def synthesize(
     told.stage("check", 0.0)
     wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
-    target = _checked_target(design, out, memory_bytes)
+    target, wanted = _checked_target(design, wanted, out, memory_bytes)
     tables = _Tables(_opened(data, schema, memory_bytes), _opened_public(public, design, memory_bytes))
-    places = _Places(Account.of(ledger, dataset, target), target)
-    places, wanted = _found(tables, design, wanted, places, seed=seed) if resume else (_fresh(design, places), wanted)
+    with nullcontext() if target is None else reserved(target):
+        places = _Places(Account.of(ledger, dataset, target), target)
+        real = _environment or Environment.real()
+        return _placed_or_paid(tables, design, wanted, places, seed=seed, resume=resume, environment=real, told=told)
+
+
+def _placed_or_paid(
+    tables: "_Tables",
+    design: Design,
+    wanted: Copies,
+    places: "_Places",
+    *,
+    seed: int | None,
+    resume: bool,
+    environment: Environment,
+    told: Progress,
+) -> Release:
+    """The release that waits to be put in place, or else the run: a new one, or the interrupted one continued."""
+    target = places.target
+    if resume and target is not None and place_waiting(target, design, wanted, places.account, seed=seed):
+        return Release.load(target, frame_kind=tables.private.frame_kind)
+    places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=resume)
     told.stage("check", 1.0)
-    return _paid(tables, design, wanted, places, environment=_environment or Environment.real(), told=told)
+    return _paid(tables, design, wanted, places, environment=environment, told=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +138,19 @@ class _Places:
     working: Working | None = None
 
 
-def _fresh(design: Design, places: _Places) -> _Places:
-    """The same places, with one for checkpoints where the run can be continued; raises if one is waiting there."""
-    if places.target is None or not is_continuable(design):
-        return places
-    return replace(places, working=Working.unused(places.target))
-
-
-def _found(
-    tables: "_Tables", design: Design, wanted: Copies, places: _Places, *, seed: int | None
+def _begun_or_fresh(
+    tables: "_Tables", design: Design, wanted: Copies, places: _Places, *, seed: int | None, resume: bool
 ) -> tuple[_Places, Copies]:
-    """The interrupted run of the target, locked, and the seed it had; raises unless it can be continued."""
+    """Where a new run keeps its checkpoints, if it keeps any; or the interrupted run, locked, and the seed it had.
+
+    Raises if a run waits there that should be continued or put in place first, or if there is none to continue.
+    """
+    if not resume:
+        if places.target is None:
+            return places, wanted
+        check_none_waiting(places.target)
+        working = Working.unused(places.target) if is_continuable(design) else None
+        return replace(places, working=working), wanted
     check_continuable(design)
     if places.target is None:
         raise UsageError("resume", "needs the output of the run that was interrupted.", "Name its folder.")
@@ -143,16 +165,23 @@ def _begun(run: str, tables: "_Tables", design: Design, wanted: Copies, places: 
     return Begun(run, configuration, places.account.dataset, wanted.seed)
 
 
-def _checked_target(design: Design, out: Place | None, memory_bytes: int | None) -> Path | None:
-    """Where the release goes, if anywhere; raises unless memory and disk suffice and the place is free."""
+def _checked_target(
+    design: Design, wanted: Copies, out: Place | None, memory_bytes: int | None
+) -> tuple[Path | None, Copies]:
+    """Where the release goes, if anywhere, with no more rows than fit there should the noisy total ask for more.
+
+    Raises unless memory and disk suffice and the place is free.
+    """
     check_memory(design.plan, memory_bytes)
     if out is None:
-        return None
+        return None, wanted
     target = Path(out)
     check_free(target)
-    check_disk(design.plan, target.absolute().parent)
+    place = target.absolute().parent
+    check_disk(design.plan, place, file_bytes(design.schema, (wanted.rows or 0) * wanted.count))
     check_file_size(design.plan)
-    return target
+    room = rows_that_fit(design.schema, place, wanted.count)
+    return target, replace(wanted, most_rows=min(wanted.most_rows, room))
 
 
 def _opened(data: object, schema: Schema, memory_bytes: int | None) -> PrivateTable:
@@ -184,6 +213,7 @@ def _paid(
     tables: _Tables, design: Design, wanted: Copies, places: _Places, *, environment: Environment, told: Progress
 ) -> Release:
     """Charges, and only then runs. From here on the charge stands, whatever happens."""
+    environment = environment.begun()  # how late it is when the run ends depends on the rows
     charged = _charged(tables, design, wanted, places, environment=environment)
     try:
         told.stage("charge", 1.0)
@@ -343,6 +373,6 @@ def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:
     if copies.rows is not None:
         return (copies.rows,) * copies.count, "given"
     totals = [round(fitted.model.total) for fitted in fits]
-    rows = [min(total, MOST_ROWS) for total in totals]
-    source = "noisy total" if rows == totals else f"noisy total, at most {MOST_ROWS}"
+    rows = [min(total, copies.most_rows) for total in totals]
+    source = "noisy total" if rows == totals else f"noisy total, at most {copies.most_rows}"
     return tuple(rows if len(rows) == copies.count else rows * copies.count), source

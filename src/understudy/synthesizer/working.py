@@ -19,7 +19,7 @@ from pathlib import Path
 from understudy.errors import UsageError
 from understudy.mechanisms.registry import keeps_checkpoints
 from understudy.privacy.training.keeper import write_durably
-from understudy.release.folder import MANIFEST
+from understudy.release.folder import waiting_folders
 from understudy.release.statement import digest_of
 from understudy.synthesizer.design import Copies, Design
 
@@ -123,10 +123,15 @@ class Working:
             raise
         return found
 
-    def complete_folders(self) -> list[Path]:
-        """Releases of this output that are complete but were not put in place."""
-        name = self.path.name.removesuffix(".working")
-        return sorted(one for one in self.path.parent.glob(f"{name}.*.partial") if (one / MANIFEST).is_file())
+    def drop_unrecorded(self) -> None:
+        """Removes complete releases of this output that never came on record.
+
+        To be called once the run was taken up: from then on they cannot be recorded any more, and together with what
+        the continued run releases they would be a second release under one charge.
+        """
+        name = self.path.name.removeprefix(".").removesuffix(".working")
+        for folder in waiting_folders(self.path.with_name(name)):
+            shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def ledger_path(self) -> Path:

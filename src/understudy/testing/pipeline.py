@@ -1,15 +1,18 @@
 """The whole way from a table to everything that leaves, as one function of table and randomizer.
 
-What leaves: the release's rows, statement, card, answers and model, the folder byte for byte (if one is written), all
-that was printed, logged or warned about, and on failure the type and text of the error. Clock and run name are fixed,
-because they are not private and would differ between two runs.
+What leaves: the release's rows, statement, card, answers and model, the folder byte for byte with its files' times (if
+one is written), all that was printed, logged or warned about, and on failure the type and text of the error. The
+run's name and the day are fixed, because they are not private and would differ between two runs. The time of day is
+not: the clock goes on with every look at it, so that whatever lets it out differs between any two runs.
 """
 
 import contextlib
 import io
+import itertools
 import logging
 import os
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,8 +32,10 @@ from understudy.synthesizer import Environment, synthesize
 
 __all__ = ["Case", "Place", "released_bytes"]
 
-MOMENT = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
+MOMENT = datetime(2001, 2, 3, tzinfo=UTC)
 RUN = "a-run-under-test"
+SECONDS_OF_A_DAY = 86_400
+_LOOKS = itertools.count(1)
 Place = Callable[[pa.Table], object]
 """Where the table is put before it is opened: the frame itself, another frame, or a path to a file."""
 
@@ -49,9 +54,9 @@ class Case:
     public: object | None = None
 
     def release(self, data: object, randomizer: Randomizer, *, out: Path | None = None, seed: int = 7) -> Release:
-        """A release made with that randomizer, on a fixed date and under a fixed name."""
-        environment = Environment(randomizer, lambda: MOMENT, lambda: RUN)
-        with mock.patch("understudy.privacy.ledger._now", return_value=MOMENT.isoformat()):
+        """A release made with that randomizer, on a fixed date, at some time of that day, and under a fixed name."""
+        environment = Environment(randomizer, lambda: datetime.fromtimestamp(_clock(), UTC), lambda: RUN)
+        with mock.patch.object(time, "time", _clock):
             return synthesize(
                 data,
                 self.schema,
@@ -85,6 +90,11 @@ class Case:
         return run
 
 
+def _clock() -> float:
+    """Another second of the fixed day at every look."""
+    return MOMENT.timestamp() + 7 * next(_LOOKS) % SECONDS_OF_A_DAY
+
+
 def released_bytes(release: Release, out: Path | None = None) -> bytes:
     """Everything of a release that leaves, in a fixed order."""
     parts = [release.statement.markdown(), repr(release.config), *release.ledger]
@@ -98,7 +108,7 @@ def released_bytes(release: Release, out: Path | None = None) -> bytes:
             fitted.model.save(place)
         saved += _folder_bytes(Path(folder))
     if out is not None:
-        saved += _folder_bytes(out)
+        saved += _folder_bytes(out) + _folder_times(out)
     return "\n".join(parts).encode() + saved
 
 
@@ -117,6 +127,12 @@ def _arrow_bytes(release: Release, copy: int) -> bytes:
 def _folder_bytes(folder: Path) -> bytes:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return b"".join(path.relative_to(folder).as_posix().encode() + b"\n" + path.read_bytes() for path in files)
+
+
+def _folder_times(folder: Path) -> bytes:
+    """When every file and folder was last written, as whoever gets a copy can see it."""
+    paths = [folder, *sorted(folder.rglob("*"))]
+    return "".join(f"{path.relative_to(folder).as_posix()} {path.stat().st_mtime_ns}\n" for path in paths).encode()
 
 
 def _in_memory() -> contextlib.AbstractContextManager[object]:

@@ -72,4 +72,4 @@ def test_other_runs_and_row_counts_are_found(tmp_path: Path) -> None:
     _found(table, codec, path)
     assert "another run" in check_rows(path, codec, 10, "other")[0].rule
     assert "number of rows" in check_rows(path, codec, 11, "r")[0].rule
-    assert "cannot be read" in check_rows(tmp_path / "none.parquet", codec, 1, "r")[0].rule
+    assert "is missing" in check_rows(tmp_path / "none.parquet", codec, 1, "r")[0].rule

@@ -1,10 +1,9 @@
 """The account of a release: charges that add up to the claim, noise that matches each charge, a ledger that agrees."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from understudy.errors import Problem, UnderstudyError
+from understudy.errors import Problem, ReleaseError, UnderstudyError
 from understudy.marginals.answer import (
     Answer,
     Discovery,
@@ -16,6 +15,7 @@ from understudy.marginals.answer import (
     Trained,
 )
 from understudy.marginals.transcript import Transcript
+from understudy.models.plain_files import parse_json, read_json, read_plain
 from understudy.privacy.calibrate import discovery_threshold, growth_rule, law_for, score_law, selection_rate
 from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import verify_extract
@@ -24,7 +24,6 @@ from understudy.release.config import RunConfig
 from understudy.release.label import read_statement, statement_document, statement_markdown
 from understudy.release.rows import Fitted
 from understudy.release.statement import Charge, Statement, digest_of, unit_of
-from understudy.release.store import read_json
 from understudy.release.unread import odd_values
 from understudy.release.wording import charge_note
 from understudy.schema import Schema
@@ -55,7 +54,7 @@ def check_statement(folder: Path) -> tuple[Statement, list[Problem]]:
     found += [Problem(f"{NAME}: {key}", "does not follow from the charges and facts given.", DISTRUST) for key in wrong]
     if claim and (claim[0] > statement.budget.epsilon or claim[1] > statement.budget.delta):
         found.append(Problem(NAME, "the charges cost more than the budget that was granted.", DISTRUST))
-    if (folder / "statement.md").read_text(encoding="utf-8", errors="replace") != text:
+    if read_plain(folder / "statement.md").decode("utf-8", errors="replace") != text:
         found.append(Problem("statement.md", "does not say what statement.json says.", DISTRUST))
     return statement, found
 
@@ -192,13 +191,14 @@ def check_ledger(statement: Statement, lines: Sequence[str]) -> list[Problem]:
     """Whether the extract holds together and ends with the charge of this run."""
     name = "ledger.jsonl"
     try:
-        entries = [json.loads(line) for line in lines]
-    except ValueError:
+        entries = [parse_json(line.encode("utf-8", "replace"), name) for line in lines]
+    except ReleaseError:
         return [Problem(name, "is not a list of JSON lines.", DISTRUST)]
-    if not entries or not all(isinstance(entry, dict) for entry in entries):
+    listed = [entry for entry in entries if isinstance(entry, dict)]
+    if not listed or len(listed) != len(entries):
         return [Problem(name, "holds no entry.", DISTRUST)]
-    found = list(verify_extract(entries, name))
-    last = entries[-1]
+    found = list(verify_extract(listed, name))
+    last = listed[-1]
     cost = tuple(last.get(f"cost_{part}") for part in ("epsilon", "rho", "delta"))
     granted = statement.granted
     budget = (last.get("budget_epsilon"), last.get("budget_delta"))

@@ -13,6 +13,7 @@ ALLOWED = frozenset(
     | {"p", "h1", "h2", "h3", "a", "ol", "ul", "li", "table", "caption", "thead", "tbody", "tr", "th", "td"}
     | {"figure", "figcaption", "svg", "text", "rect", "line"}
 )
+_TAG = re.compile(r"!DOCTYPE html|/?[a-z][a-z0-9]{0,20}(?:\s{1,9}[a-zA-Z0-9:-]{1,30}(?:=\"[^\"]*\")?)*\s{0,9}/?")
 _REQUEST = re.compile(r"(?i)@import|url\s*\(|expression\s*\(")
 
 
@@ -53,11 +54,19 @@ class _Reader(HTMLParser):
 
 def check_page(name: str, text: str) -> list[Problem]:
     """Findings about a page that must open offline and run nothing."""
+    fix = "Do not open or publish it; write the release again."
+    if not _is_well_formed(text):
+        return [Problem(name, "is not the plain page that a card is.", fix)]
     reader = _Reader()
     reader.feed(text)
     reader.close()
-    fix = "Do not open or publish it; write the release again."
     found = [Problem(name, f"holds {thing}, which a card never does.", fix) for thing in sorted(reader.strange)]
     if reader.policies != [POLICY]:
         found.append(Problem(name, "lacks its content security policy.", fix))
     return found
+
+
+def _is_well_formed(text: str) -> bool:
+    """Whether every tag is closed and plainly written. The parser's time grows with the square of what is not."""
+    tags = (piece.partition(">") for piece in text.split("<")[1:])
+    return all(closed and _TAG.fullmatch(tag) for tag, closed, _ in tags)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.files import file_batches
@@ -22,13 +23,14 @@ from understudy.errors import InputError, SchemaError, UsageError
 from understudy.models.labels.label_model import LabelModel
 from understudy.models.model import Model
 from understudy.models.streaming import CHUNK_ROWS, chunk_generator
+from understudy.release.forecast import file_bytes
 from understudy.release.frames import Frame, to_frame
 from understudy.release.rows import Fitted
 from understudy.release.unread import readable_codes
 from understudy.schema import Derived, LinearSum, Schema, code_names
 from understudy.schema.part import without_columns
 
-__all__ = ["kept_columns", "label_marks", "labelled_file", "labelled_frame", "private_columns"]
+__all__ = ["kept_columns", "label_marks", "labelled_bytes", "labelled_file", "labelled_frame", "private_columns"]
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 _READ_BYTES = 256 << 20
@@ -135,6 +137,19 @@ def labelled_file(
             piece, number = next(pieces, None), number + 1
 
     return whole, stream()
+
+
+def labelled_bytes(fitted: Fitted, records: str | Path, target: Path) -> int:
+    """About how large the labelled file will be: the drawn columns beside the records' own.
+
+    Parquet files state their rows; of other files the size is all that is known without reading them.
+    """
+    container = container_of(records)
+    schema = fitted.codec.schema
+    if container.kind == "parquet":
+        rows = sum(int(pq.read_metadata(path).num_rows) for path in container.paths)
+        return file_bytes(schema, rows, target.suffix)
+    return sum(path.stat().st_size for path in container.paths)
 
 
 def _labels(fitted: Fitted, columns: Mapping[str, Column], number: int, seed: int) -> pa.Table:

@@ -1,9 +1,10 @@
 """Planted leaks: somebody looks past the door, and something that leaves depends on it."""
 
 import logging
+import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -211,6 +212,20 @@ def _everybody(ids: Any, *_: object) -> Any:
     return np.flatnonzero(ids.places >= 0)
 
 
+def _to_second() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time()))
+
+
+def _date_to_second() -> AbstractContextManager[object]:
+    """The statement says when its run ended, to the second."""
+    stated = pipeline._stated
+
+    def timed(*given: Any, environment: Any, **more: Any) -> Any:
+        return replace(stated(*given, environment=environment, **more), date=_to_second())
+
+    return mock.patch.object(pipeline, "_stated", timed)
+
+
 _HALF = Fraction(SCORE_UNIT // 2)
 
 LEAKS: tuple[PlantedBug, ...] = (
@@ -232,6 +247,15 @@ LEAKS: tuple[PlantedBug, ...] = (
     PlantedBug("report on real data", "replay", lambda: _leaving("report")),
     PlantedBug("counts in the model", "replay", _after_run(_counts_in_model)),
     PlantedBug("cache in the release folder", "replay", lambda: _leaving("cache")),
+    PlantedBug(
+        "times of files as written",
+        "replay",
+        lambda: mock.patch("understudy.release.folder.settle"),
+    ),
+    PlantedBug(
+        "time of day in the ledger", "replay", lambda: mock.patch("understudy.privacy.ledger._today", _to_second)
+    ),
+    PlantedBug("time of day in the statement", "replay", _date_to_second),
     PlantedBug(
         "rows of a person not cut", "replay", lambda: mock.patch("understudy.counts.frame_source.kept_rows", _everybody)
     ),
