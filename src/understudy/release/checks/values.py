@@ -1,6 +1,7 @@
 """The synthetic rows against the schema: types, every value inside its domain, rules and derived columns honoured."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
+from functools import partial
 from pathlib import Path
 
 import numpy as np
