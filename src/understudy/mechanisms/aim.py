@@ -44,6 +44,7 @@ from understudy.mechanisms.measured import (
     check_model_bytes,
     check_start,
     live_columns,
+    merged_bound,
     shares_of,
     spend_in_rounds,
     times,
@@ -51,6 +52,7 @@ from understudy.mechanisms.measured import (
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.options.checks import check_share, check_whole
 from understudy.mechanisms.workload import Workload, check_workload
+from understudy.models.expanded import ExpandedField
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import LARGEST_VARIANCE, selection_rate
 from understudy.privacy.cost import UNIT, Cost, Currency
@@ -111,8 +113,9 @@ class Aim:
             noisy_step(f"measure {clique[0]}", part, domain.cells(clique), facts.unit_rows)
             for clique, part in zip(columns, parts, strict=True)
         ]
-        candidates = Workload.of(self.workload, domain).candidates(domain, self.table_cells)
-        cells = sum(map(domain.cells, candidates))
+        merged = merged_bound(domain, facts.forbidden)
+        candidates = Workload.of(self.workload, merged).candidates(merged, self.table_cells)
+        cells = sum(map(merged.cells, candidates))
         noise = 0.0
         if schedule.rounds:
             steps += self._round_steps(facts, schedule, candidates, cost)
@@ -150,31 +153,35 @@ class Aim:
             asdict(self),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField:
+    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
         """Measures columns, then chooses and measures tables until the cost is spent; returns the fitted model."""
         self.plan(facts_of(curator), cost)
         domain, purse = curator.domain, Purse(curator, cost)
         schedule = self._schedule(domain, curator.unit_rows, cost)
         columns = [Clique((name,)) for name in live_columns(domain)]
-        measured = Measured(domain, curator.forbidden, self.model_bytes)
         weights = shares_of(domain, columns) if self.one_way_share else None
-        measured.add(curator.measure(columns, schedule.columns, weights))
+        answers = curator.measure(columns, schedule.columns, weights)
+        measured = Measured.begun(curator, answers, self.model_bytes)
         measured.refit(_FIRST_STEPS)
         if not schedule.rounds:
-            return measured.refit(_LAST_STEPS).with_rounding()
-        candidates = Workload.of(self.workload, domain).candidates(domain, self.table_cells)
+            measured.refit(_LAST_STEPS)
+            return measured.finished
+        candidates = Workload.of(self.workload, curator.domain).candidates(curator.domain, self.table_cells)
         pace = Pace(schedule.select, schedule.measure, self.selection_share, _ROUND_STEPS)
         if curator.has_public:
             assisted = PublicRounds.of(curator, measured, candidates)
             assisted.run(purse, pace)
-            return measured.refit(_LAST_STEPS, tables=assisted.tables).with_rounding()
+            measured.refit(_LAST_STEPS, tables=assisted.tables)
+            return measured.finished
         spend_in_rounds(purse, pace, self.model_bytes, lambda price, _: measured.next_table(curator, candidates, price))
-        return measured.refit(_LAST_STEPS).with_rounding()
+        measured.refit(_LAST_STEPS)
+        return measured.finished
 
     def _round_steps(
         self, facts: PublicFacts, schedule: "_Schedule", candidates: Iterable[Clique], cost: Cost
     ) -> list[Step]:
-        cells = [facts.domain.cells(clique) for clique in candidates]
+        merged = merged_bound(facts.domain, facts.forbidden)
+        cells = [merged.cells(clique) for clique in candidates]
         rest = Cost(rho=cost.rho) - schedule.columns
         draws = rest.share(self.selection_share)
         selection_rate(schedule.select, Fraction(1), "select table", monotone=False)

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import expected_absolute, facts_of, noisy_step, seconds_for
+from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
@@ -40,12 +40,15 @@ from understudy.mechanisms.measured import (
     check_model_bytes,
     check_start,
     live_columns,
+    merged_bound,
+    noise_cut,
     shares_of,
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.options.checks import check_share
 from understudy.mechanisms.workload import COUNTED_CELLS, within
+from understudy.models.expanded import ExpandedField
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import law_for, selection_rate
 from understudy.privacy.cost import Cost, Currency
@@ -93,7 +96,8 @@ class Mst:
             noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows)
             for name, part in zip(columns, costs.columns, strict=True)
         ]
-        pairs = sorted((domain.cells(pair) for pair in _pairs(domain)), reverse=True)
+        merged = merged_bound(domain, facts.forbidden)
+        pairs = sorted((merged.cells(pair) for pair in _pairs(merged)), reverse=True)
         widest = sum(pairs[: costs.draws])
         if costs.draws:
             selection_rate(costs.draw, Fraction(1), "select pair", monotone=False)
@@ -115,22 +119,23 @@ class Mst:
             asdict(self),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField:
+    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
         """Measures columns, draws a tree, measures its pairs and returns the fitted model."""
         self.plan(facts_of(curator), cost)
         domain, purse = curator.domain, Purse(curator, cost)
         costs = self._costs(domain, cost)
         ones = [Clique((name,)) for name in live_columns(domain)]
-        measured = Measured(domain, curator.forbidden, self.model_bytes)
-        measured.add(curator.measure(ones, costs.all_columns, shares_of(domain, ones)))
+        measured = Measured.begun(
+            curator, curator.measure(ones, costs.all_columns, shares_of(domain, ones)), self.model_bytes
+        )
         measured.fit_tree(_STEPS)
         pairs = self._tree(curator, measured, costs) if costs.draws else []
         if purse.left.rho:
             # Without pairs (one column, or none that fits the model) the rest improves the columns.
             targets = pairs or ones
-            measured.add(curator.measure(targets, purse.left, shares_of(domain, targets)))
+            measured.add(curator.measure(targets, purse.left, shares_of(curator.domain, targets)))
             measured.fit_tree(_STEPS)
-        return measured.fitted.with_rounding()
+        return measured.finished
 
     def _costs(self, domain: Domain, cost: Cost) -> "_Costs":
         columns = [Clique((name,)) for name in live_columns(domain)]
@@ -149,9 +154,15 @@ class Mst:
         """
         domain = curator.domain
         candidates = _pairs(domain)
-        noise = expected_absolute(law_for(costs.pair, curator.unit_rows, "measure pairs"))
-        penalties = [noise * domain.cells(pair) for pair in candidates]
-        quality = MarginalError("pair", candidates, measured.expected(candidates), penalties=penalties)
+        law = law_for(costs.pair, curator.unit_rows, "measure pairs")
+        cuts = [noise_cut(law, domain.cells(pair), measured.fitted.total) for pair in candidates]
+        quality = MarginalError(
+            "pair",
+            candidates,
+            measured.expected(candidates),
+            penalties=[cut.penalty for cut in cuts],
+            floors=[cut.floor for cut in cuts],
+        )
         forest = _Forest(measured, candidates, self.model_bytes)
         while (among := forest.open_places()).size:
             forest.join(curator.select(quality, costs.draw, among))

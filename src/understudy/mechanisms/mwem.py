@@ -35,12 +35,14 @@ from understudy.mechanisms.measured import (
     check_model_bytes,
     check_start,
     live_columns,
+    merged_bound,
     shares_of,
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.options.checks import check_share, check_whole
 from understudy.mechanisms.workload import ROUND_CELLS, Workload, check_workload, within
+from understudy.models.expanded import ExpandedField
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import selection_rate
 from understudy.privacy.cost import Cost, Currency
@@ -96,7 +98,8 @@ class Mwem:
             noisy_step(f"measure {' '.join(clique) or 'total'}", part, domain.cells(clique), facts.unit_rows)
             for clique, part in zip(targets, parts, strict=True)
         ]
-        cells = [domain.cells(clique) for clique in self._candidates(domain)]
+        merged = merged_bound(domain, facts.forbidden) if self.one_way_share else domain
+        cells = [merged.cells(clique) for clique in self._candidates(merged)]
         if costs.rounds:
             selection_rate(costs.select, Fraction(1), "select table", monotone=False)
             table = noisy_step("measure table", costs.measure, max(cells), facts.unit_rows)
@@ -135,20 +138,25 @@ class Mwem:
             asdict(self),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField:
+    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
         """Measures the first tables, then one chosen table a round; returns the fitted model."""
         self.plan(facts_of(curator), cost)
         domain, purse = curator.domain, Purse(curator, cost)
         costs, targets = self._costs(domain, cost), self._first(domain)
-        measured = Measured(domain, curator.forbidden, self.model_bytes)
-        measured.add(curator.measure(targets, costs.first, shares_of(domain, targets)))
+        answers = curator.measure(targets, costs.first, shares_of(domain, targets))
+        if targets == [Clique()]:
+            measured = Measured(domain, curator.forbidden, self.model_bytes)
+            measured.add(answers)
+        else:
+            measured = Measured.begun(curator, answers, self.model_bytes)
         measured.refit(_FIRST_STEPS)
-        candidates = self._candidates(domain)
+        candidates = self._candidates(curator.domain)
         for number in range(1, costs.rounds + 1):
             measure = costs.measure if number < costs.rounds else purse.left - costs.select
             limit = self.model_bytes * number / costs.rounds
             measured.next_table(curator, candidates, Round(costs.select, measure, limit, _ROUND_STEPS))
-        return measured.refit(_LAST_STEPS).with_rounding()
+        measured.refit(_LAST_STEPS)
+        return measured.finished
 
     def _first(self, domain: Domain) -> list[Clique]:
         columns = live_columns(domain)
