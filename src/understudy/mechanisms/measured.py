@@ -337,8 +337,8 @@ class Round:
     def paid_for(self, cells: int, noise: float) -> Cost:
         """The price of a table whose noise would add up to this share of the records if it cost `measure`.
 
-        Errors of tables that share a cost add up to least if it is shared by cells^(2/3). Large tables cost more by that
-        rule here, and all others the same. A whole number of times `measure`, so that nothing is rounded.
+        Errors of tables that share a cost add up to least if it is shared by cells^(2/3). Large tables cost more by
+        that rule, all others the same. A whole number of times `measure`, so that nothing is rounded.
         """
         if self.most is None or cells <= LARGE_CELLS or noise <= DEAR_NOISE:
             return self.measure
