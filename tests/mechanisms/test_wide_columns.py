@@ -33,7 +33,7 @@ COST = Budget(1.0, 1e-9).cost("concentrated")
 
 @lru_cache
 def places(codes):
-    """The rows of a table, its sizes, and its codes: `place` of so many codes as places are (1/rank), the district it lies in, and five ordinary columns."""
+    """Codes, sizes and rows: `place` falls as 1/rank, `district` follows it, and there are five ordinary columns."""
     rng = np.random.default_rng(0)
     chances = 1.0 / np.arange(1, codes + 1)
     place = rng.permutation(codes)[rng.choice(codes, ROWS, p=chances / chances.sum())]

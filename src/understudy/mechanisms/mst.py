@@ -2,23 +2,29 @@
 
 Source: McKenna, Miklau, Sheldon, "Winning the NIST contest" (2021), with the estimation of Private-PGM (2019).
 
-Steps. (1) Every column's table, at `one_way_share` of ρ. (2) Kruskal's algorithm with the exponential mechanism: among
-the pairs that join two parts of the tree so far, one is drawn by its score ‖M − M̂‖₁ − noise, where M̂ is what the
-columns alone predict and noise is what measuring the pair is expected to add; d − 1 draws at equal cost,
-`selection_share` of ρ in all. (3) The chosen pairs, at all that is left. (4) The model: maximum entropy on the tree, in
-closed form where the rules allow it.
+Steps. (1) Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is
+below 3σ are merged into one code; from here on all is counted and measured on merged codes. (2) Kruskal's algorithm
+with the exponential mechanism: among the pairs that join two parts of the tree so far, one is drawn by what measuring
+it would mend, Σ max(|M − M̂| − floor, 0) − penalty, where M̂ is what the columns alone predict, and floor and penalty
+are public (`noise_cut` in `measured.py`); d − 1 draws at equal cost, `selection_share` of ρ in all. (3) The chosen
+pairs, at all that is left. (4) The model: maximum entropy on the tree, in closed form where the rules allow it; a
+merged code is drawn apart by the noisy counts of the codes it stands for.
 
-Privacy. Neighbours differ by the rows of one unit, at most k. A table moves by at most k in L2: Gaussian noise with
-σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/marginal_error.py`); a draw at ε_e costs ε_e²/8. All
-parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier draws only.
+Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
+row lies in one cell of a table whether its codes are merged or not: a table moves by at most k in L2, and Gaussian
+noise with σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/marginal_error.py`); a draw at ε_e costs
+ε_e²/8. All parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of
+all pairs are computed once and stay in the door (`Curator.select` with `among`).
 
 Differs from the source. Discrete noise and an exact draw. The number of rows is estimated, never read. The cost is not
 split in thirds (`one_way_share` = `selection_share` = 1/3 does that): a draw needs less, because scores differ by much
 more than one row, and columns are worth more. Tables share their cost by cells^(2/3), which makes the sum of their
-errors smallest. The noise is subtracted from the score, because a wide sparse pair is far from any prediction and
-still not worth measuring. Noisy pairs are drawn towards independence as far as their noise warrants; then rare values
-need not be merged beforehand. Pairs that would make the model larger than `model_bytes`, and the largest ones
-where all cannot be counted together in memory, are not candidates.
+errors smallest. Noise counts in the score, because a wide sparse pair is far from any prediction: all of it in a small
+table; in a large one only what a fit without negative counts leaves of it, and cells that are off by less than the
+noise do not count. Noisy pairs are drawn towards independence as far as their noise warrants. That alone does not make
+up for merging: on pairs of a column with 1,000 codes the noise of all cells together exceeds any relation, so such a
+pair was never drawn before codes were merged. Columns that rules name are not merged. Pairs that would make the model
+larger than `model_bytes`, and the largest ones where all cannot be counted together in memory, are not candidates.
 """
 
 import itertools
@@ -72,7 +78,7 @@ class Mst:
     name: ClassVar[str] = "mst"
     summary: ClassVar[str] = "All columns and a privately chosen tree of pairs; the rows follow the tree."
     source: ClassVar[str] = "McKenna, Miklau and Sheldon (2021), the general form of the winner of a NIST contest."
-    needs: ClassVar[str] = "A schema. Columns of up to a few hundred codes."
+    needs: ClassVar[str] = "A schema. Of columns with many codes, the frequent ones keep their relations."
     limits: ClassVar[str] = "Keeps pairs along one tree. δ above 0. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("concentrated",)
 
