@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mechanism import PublicFacts
 from understudy.mechanisms.mst import Mst
 from understudy.privacy.cost import UNIT, Budget, Cost
-from understudy.privacy.marginal_error import WEIGHT_UNIT
+from understudy.privacy.marginal_error import WEIGHT_UNIT, MarginalError
 from understudy.privacy.quality import SCORE_UNIT
 from understudy.testing.doubles import NoNoise, SeededRandomizer
 
@@ -104,6 +106,22 @@ def test_without_dependence_every_pair_is_about_as_likely():
     assert ((counts - runs / 3) ** 2 / (runs / 3)).sum() < 32
 
 
+def test_pairs_are_scored_once_however_many_are_drawn(monkeypatch):
+    """Scoring the pairs anew for each draw made the run cubic in the number of columns."""
+    asked, scores = [], MarginalError.scores
+    monkeypatch.setattr(MarginalError, "scores", lambda quality, exact: asked.append(1) or scores(quality, exact))
+    names, cost = [f"c{place}" for place in range(12)], rho(0.1)
+    curator = door(rows_of({name: [0, 1, 1] for name in names}), letters(dict.fromkeys(names, 2)), cost)
+    Mst().run(curator, cost)
+    assert spans(names, pairs_of(curator))
+    draws = curator.transcript.of(Selection)
+    assert (len(draws), len(asked)) == (11, 1)
+    assert len({draw.rate for draw in draws}) == 1
+    options = [draw.options for draw in draws]
+    assert options[0] == 66
+    assert all(later < before for before, later in itertools.pairwise(options))
+
+
 def test_noise_is_weighed_against_error_when_pairs_are_drawn():
     """The wide pair is farther from its prediction, but measuring it would add more noise than that."""
     rng = np.random.default_rng(1)
@@ -124,7 +142,7 @@ def test_pairs_that_do_not_fit_are_left_out_and_the_rest_is_still_spent():
     assert sum(table.nbytes for table in model.tables) <= 2_048
     assert pairs_of(curator) in ([("a", "c"), ("b", "c")], [("b", "c"), ("a", "c")])
     assert curator.left.rho < 1e-6 * cost.rho
-    nothing = door(rows_of({"a": [1], "b": [2], "c": [0]}), letters({"a": 50, "b": 30, "c": 9}), cost)
+    nothing = door(rows_of({"a": [1], "b": [2], "c": [0]}), letters({"a": 30, "b": 30, "c": 30}), cost)
     Mst(model_bytes=1_024).run(nothing, cost)
     assert pairs_of(nothing) == []
     assert nothing.left.rho < 1e-6 * cost.rho

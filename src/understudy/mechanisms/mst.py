@@ -2,23 +2,29 @@
 
 Source: McKenna, Miklau, Sheldon, "Winning the NIST contest" (2021), with the estimation of Private-PGM (2019).
 
-Steps. (1) Every column's table, at `one_way_share` of ρ. (2) Kruskal's algorithm with the exponential mechanism: among
-the pairs that join two parts of the tree so far, one is drawn by its score ‖M − M̂‖₁ − noise, where M̂ is what the
-columns alone predict and noise is what measuring the pair is expected to add; d − 1 draws at equal cost,
-`selection_share` of ρ in all. (3) The chosen pairs, at all that is left. (4) The model: maximum entropy on the tree, in
-closed form where the rules allow it.
+Steps. (1) Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is
+below 3σ are merged into one code; from here on all is counted and measured on merged codes. (2) Kruskal's algorithm
+with the exponential mechanism: among the pairs that join two parts of the tree so far, one is drawn by what measuring
+it would mend, Σ max(|M − M̂| − floor, 0) − penalty, where M̂ is what the columns alone predict, and floor and penalty
+are public (`noise_cut` in `measured.py`); d − 1 draws at equal cost, `selection_share` of ρ in all. (3) The chosen
+pairs, at all that is left. (4) The model: maximum entropy on the tree, in closed form where the rules allow it; a
+merged code is drawn apart by the noisy counts of the codes it stands for.
 
-Privacy. Neighbours differ by the rows of one unit, at most k. A table moves by at most k in L2: Gaussian noise with
-σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/marginal_error.py`); a draw at ε_e costs ε_e²/8. All
-parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier draws only.
+Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
+row lies in one cell of a table whether its codes are merged or not: a table moves by at most k in L2, and Gaussian
+noise with σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/marginal_error.py`); a draw at ε_e costs
+ε_e²/8. All parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of
+all pairs are computed once and stay in the door (`Curator.select` with `among`).
 
 Differs from the source. Discrete noise and an exact draw. The number of rows is estimated, never read. The cost is not
 split in thirds (`one_way_share` = `selection_share` = 1/3 does that): a draw needs less, because scores differ by much
 more than one row, and columns are worth more. Tables share their cost by cells^(2/3), which makes the sum of their
-errors smallest. The noise is subtracted from the score, because a wide sparse pair is far from any prediction and
-still not worth measuring. Noisy pairs are drawn towards independence as far as their noise warrants; then rare values
-need not be merged beforehand. Pairs that would make the model larger than `model_bytes`, and the largest ones
-where all cannot be counted together in memory, are not candidates.
+errors smallest. Noise counts in the score, because a wide sparse pair is far from any prediction: all of it in a small
+table; in a large one only what a fit without negative counts leaves of it, and cells that are off by less than the
+noise do not count. Noisy pairs are drawn towards independence as far as their noise warrants. That alone does not make
+up for merging: on pairs of a column with 1,000 codes the noise of all cells together exceeds any relation, so such a
+pair was never drawn before codes were merged. Columns that rules name are not merged. Pairs that would make the model
+larger than `model_bytes`, and the largest ones where all cannot be counted together in memory, are not candidates.
 """
 
 import itertools
@@ -27,9 +33,12 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import expected_absolute, facts_of, noisy_step, seconds_for
+from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
@@ -37,12 +46,15 @@ from understudy.mechanisms.measured import (
     check_model_bytes,
     check_start,
     live_columns,
+    merged_bound,
+    noise_cut,
     shares_of,
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.options.checks import check_share
 from understudy.mechanisms.workload import COUNTED_CELLS, within
+from understudy.models.expanded import ExpandedField
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import law_for, selection_rate
 from understudy.privacy.cost import Cost, Currency
@@ -53,7 +65,8 @@ __all__ = ["Mst"]
 
 _STEPS = 1000
 _AMPLE = 8
-_DRAW_SECONDS = 8e-6  # one pair in one draw
+_PAIR_SECONDS = 1.8e-4  # counting, expecting and scoring one pair, once
+_DRAW_SECONDS = 1.2e-7  # one pair in one draw
 _PAIR_BYTES = 24
 """Per cell of every pair: an exact count, an expected count, and one of them in score units."""
 
@@ -65,7 +78,7 @@ class Mst:
     name: ClassVar[str] = "mst"
     summary: ClassVar[str] = "All columns and a privately chosen tree of pairs; the rows follow the tree."
     source: ClassVar[str] = "McKenna, Miklau and Sheldon (2021), the general form of the winner of a NIST contest."
-    needs: ClassVar[str] = "A schema. Columns of up to a few hundred codes."
+    needs: ClassVar[str] = "A schema. Of columns with many codes, the frequent ones keep their relations."
     limits: ClassVar[str] = "Keeps pairs along one tree. δ above 0. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("concentrated",)
 
@@ -89,7 +102,8 @@ class Mst:
             noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows)
             for name, part in zip(columns, costs.columns, strict=True)
         ]
-        pairs = sorted((domain.cells(pair) for pair in _pairs(domain)), reverse=True)
+        merged = merged_bound(domain, facts.forbidden)
+        pairs = sorted((merged.cells(pair) for pair in _pairs(merged)), reverse=True)
         widest = sum(pairs[: costs.draws])
         if costs.draws:
             selection_rate(costs.draw, Fraction(1), "select pair", monotone=False)
@@ -105,27 +119,29 @@ class Mst:
             tuple(steps),
             cells + widest,
             WORKING_TABLES * model + _PAIR_BYTES * (cells + sum(pairs)),
-            seconds_for(facts, cells + (widest + sum(pairs)) // 4) + costs.draws * len(pairs) * _DRAW_SECONDS,
+            seconds_for(facts, cells + (widest + sum(pairs)) // 4)
+            + len(pairs) * (_PAIR_SECONDS + costs.draws * _DRAW_SECONDS),
             ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),
             asdict(self),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField:
+    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
         """Measures columns, draws a tree, measures its pairs and returns the fitted model."""
         self.plan(facts_of(curator), cost)
         domain, purse = curator.domain, Purse(curator, cost)
         costs = self._costs(domain, cost)
         ones = [Clique((name,)) for name in live_columns(domain)]
-        measured = Measured(domain, curator.forbidden, self.model_bytes)
-        measured.add(curator.measure(ones, costs.all_columns, shares_of(domain, ones)))
+        measured = Measured.begun(
+            curator, curator.measure(ones, costs.all_columns, shares_of(domain, ones)), self.model_bytes
+        )
         measured.fit_tree(_STEPS)
         pairs = self._tree(curator, measured, costs) if costs.draws else []
         if purse.left.rho:
             # Without pairs (one column, or none that fits the model) the rest improves the columns.
             targets = pairs or ones
-            measured.add(curator.measure(targets, purse.left, shares_of(domain, targets)))
+            measured.add(curator.measure(targets, purse.left, shares_of(curator.domain, targets)))
             measured.fit_tree(_STEPS)
-        return measured.fitted.with_rounding()
+        return measured.finished
 
     def _costs(self, domain: Domain, cost: Cost) -> "_Costs":
         columns = [Clique((name,)) for name in live_columns(domain)]
@@ -138,26 +154,67 @@ class Mst:
         return _Costs(first, parts, draws, draw, whole - sum(parts, Cost()) - times(draw, draws))
 
     def _tree(self, curator: Curator, measured: Measured, costs: "_Costs") -> list[Clique]:
-        """Pairs without a circle that join as many columns as fit, each drawn by what measuring it would mend."""
+        """Pairs without a circle that join as many columns as fit, each drawn by what measuring it would mend.
+
+        The scores of all pairs stand from the start; a draw is among those that join two parts.
+        """
         domain = curator.domain
-        part = {name: name for name in live_columns(domain)}
-        expected = measured.expected(_pairs(domain))
-        noise = expected_absolute(law_for(costs.pair, curator.unit_rows, "measure pairs"))
-        widest = max(map(domain.cells, expected), default=0)
-        pairs: list[Clique] = []
-        while True:
-            options = [pair for pair in expected if part[pair[0]] != part[pair[1]]]
-            # Looking up every candidate's size takes long for wide tables; a model with ample room needs no look.
-            if _AMPLE * (measured.bytes_with(pairs) + 8 * widest) > self.model_bytes:
-                options = measured.fitting(options, self.model_bytes, extra=pairs)
-            if not options:
-                return pairs
-            penalties = [noise * curator.readable.cells(pair) for pair in options]
-            pair = curator.select(MarginalError("pair", options, expected, penalties=penalties), costs.draw)
-            if measured.bytes_with([*pairs, pair]) <= self.model_bytes:
-                pairs.append(pair)
-            joined = part[pair[1]]
-            part = {name: part[pair[0]] if other == joined else other for name, other in part.items()}
+        candidates = _pairs(domain)
+        law = law_for(costs.pair, curator.unit_rows, "measure pairs")
+        cuts = [noise_cut(law, curator.readable.cells(pair), measured.fitted.total) for pair in candidates]
+        quality = MarginalError(
+            "pair",
+            candidates,
+            measured.expected(candidates),
+            penalties=[cut.penalty for cut in cuts],
+            floors=[cut.floor for cut in cuts],
+        )
+        forest = _Forest(measured, candidates, self.model_bytes)
+        while (among := forest.open_places()).size:
+            forest.join(curator.select(quality, costs.draw, among))
+        return forest.pairs
+
+
+class _Forest:
+    """The pairs drawn so far, and which candidates would join two of its parts and fit the model."""
+
+    def __init__(self, measured: Measured, candidates: Sequence[Clique], model_bytes: int) -> None:
+        self.pairs: list[Clique] = []
+        self._measured, self._candidates, self._model_bytes = measured, candidates, model_bytes
+        self._node = {name: number for number, name in enumerate(measured.domain.columns)}
+        self._ends = np.array([[self._node[name] for name in pair] for pair in candidates], np.int64).reshape(-1, 2)
+        self._part = np.arange(len(self._node))
+        self._widest = max(map(measured.domain.cells, candidates), default=0)
+        self._bytes = self._size([])
+
+    def open_places(self) -> npt.NDArray[np.int64]:
+        """Positions of the candidates that join two parts and with which the model stays within its bytes."""
+        parts = self._part[self._ends]
+        places = np.flatnonzero(parts[:, 0] != parts[:, 1])
+        # Looking up every candidate's size takes long for wide tables; a model with ample room needs no look.
+        if not places.size or _AMPLE * (self._bytes + 8 * self._widest) <= self._model_bytes:
+            return places
+        joining = {self._candidates[place]: place for place in places.tolist()}
+        fitting = self._measured.fitting(list(joining), self._model_bytes, extra=self.pairs)
+        return np.array([joining[pair] for pair in fitting], np.int64)
+
+    def join(self, pair: Clique) -> None:
+        """Takes the pair if the model still fits with it; its parts are one either way, so no pair is drawn twice."""
+        size = self._size([*self.pairs, pair])
+        if size <= self._model_bytes:
+            self.pairs.append(pair)
+            self._bytes = size
+        first, second = (self._part[self._node[name]] for name in pair)
+        self._part[self._part == second] = first
+
+    def _size(self, pairs: Sequence[Clique]) -> int:
+        """Bytes of the model with these pairs; without rules its tables are the pairs and the columns beside them."""
+        if self._measured.forbidden:
+            return self._measured.bytes_with(pairs)
+        domain = self._measured.domain
+        paired = {name for pair in pairs for name in pair}
+        alone = sum(size for name, size in domain.sizes.items() if name not in paired)
+        return 8 * (sum(map(domain.cells, pairs)) + alone)
 
 
 @dataclass(frozen=True, slots=True)

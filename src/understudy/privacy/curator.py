@@ -9,6 +9,12 @@ what is no `PrivateTable` is refused.
             Steinke 2020, integer noise on integer counts). A batch splits its cost over its targets; the parts add up.
 `select`    the exponential mechanism with rate ε/(2Δk), or ε/(Δk) where the quality is monotone: ε-DP, and ε²/8-zCDP
             because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ).
+            Draws may be restricted to a part of the options (`among`), one draw after the other, as when a tree of
+            tables is grown edge by edge. All scores of the quality are then computed at the first of these draws and
+            kept in this object for the later ones, beside the bound they were computed under. No score depends on which
+            other options may be drawn, so each draw has the law it would have if its options were scored anew, at the
+            same price, and a bound on all scores holds for some of them. Which options may be drawn must follow from
+            public facts and earlier answers. The quality, which its method holds, is never handed a score.
 `discover`  labels held by one unit only: at most k of them, noisy count ≥ threshold with probability ≤ δ in all.
             Otherwise Laplace noise of scale k/ε on the counts: (ε, δ)-DP, or (δ, ε²/2)-approximate zCDP.
 
@@ -30,11 +36,13 @@ depends on the questions, not on the rows, and is dropped when the codes are set
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
 
+from understudy.codec.merged import MergedCodec
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.source import CountSource, Ints, OccupiedCells, PrivateTable
 from understudy.errors import BudgetError, UsageError
@@ -90,6 +98,23 @@ KEPT_BYTES = 2**28
 _LARGEST_SCORE = 2**60
 
 
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """Most that a score moves for a whole unit, and whether all move in the same direction."""
+
+    sensitivity: Fraction
+    monotone: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scored:
+    """Exact scores of a quality's options with the bound they were computed under. Private: they stay in the door."""
+
+    quality: object
+    bound: _Bound
+    scores: Ints
+
+
 class Curator:
     """Holds the private table and a granted cost; answers questions until the cost is spent."""
 
@@ -115,6 +140,7 @@ class Curator:
         self._unit_rows = table.schema.unit.sensitivity
         self._kept: dict[Clique, Ints] = {}
         self._kept_bytes = 0
+        self._scored: _Scored | None = None
         self.transcript = Transcript()
         self.charges: list[tuple[str, Cost]] = []
 
@@ -159,7 +185,16 @@ class Curator:
         self._codec = codec
         self._source = PrivateTable.bind(self._table, codec)
         self._public = None if self._public_table is None else PrivateTable.bind(self._public_table, codec)
-        self._kept, self._kept_bytes = {}, 0
+        self._kept, self._kept_bytes, self._scored = {}, 0, None
+
+    def merge(self, places: Mapping[str, Ints]) -> None:
+        """From now on code c of each of these columns counts as code `places[column][c]`, in `domain` as in answers.
+
+        Which codes are merged must follow from the schema and earlier answers alone; then this is post-processing and
+        free. A row lies in one cell of a table of merged codes as in any other, so later questions cost what they cost.
+        """
+        if places:
+            self.settle(MergedCodec(self._settled(), places))
 
     @property
     def has_public(self) -> bool:
@@ -187,7 +222,7 @@ class Curator:
         if not targets:
             return []
         parts = cost.split(weights if weights is not None else [1.0] * len(targets))
-        names = [_name(target) for target in targets]
+        names = [self._name(target) for target in targets]
         laws = [law_for(part, self._unit_rows, f"measure {name}") for part, name in zip(parts, names, strict=True)]
         source = self._bound()
         self._spend([(f"measure {name}", part) for name, part in zip(names, parts, strict=True)])
@@ -200,14 +235,14 @@ class Curator:
             exact = by_clique[target] if isinstance(target, Clique) else next(by_partition)
             request = Request("measure", name, exact.size, law, Fraction(self._unit_rows))
             noisy = self._randomizer.add_noise(request, exact)
-            columns, shape = _columns_and_shape(target, self.domain)
+            columns, shape = self._columns_and_shape(target)
             answers.append(Measurement(name, columns, shape, noisy, law))
             self.transcript.append(answers[-1])
         return answers
 
     def measure_sparse(self, clique: Clique, cost: Cost, threshold: int) -> SparseMeasurement:
         """Noisy counts ≥ `threshold` of a table too large to hold; in law as if all its cells had been noised."""
-        name = _name(clique)
+        name = self._name(clique)
         cells = self.domain.cells(clique)
         if cells >= 2**62:
             raise UsageError(f"measure {name}", f"a table of {cells:,} cells is too large even for sparse noise.")
@@ -221,29 +256,50 @@ class Curator:
         self._spend([(f"measure {name}", cost)])
         request = Request("sparse", name, cells, law, Fraction(self._unit_rows), threshold=threshold)
         kept = self._randomizer.add_sparse_noise(request, source.occupied(clique))
-        shape = self.domain.shape(clique)
-        answer = SparseMeasurement(name, tuple(clique), shape, kept.indices, kept.counts, law, threshold)
+        columns, shape = self._columns_and_shape(clique)
+        answer = SparseMeasurement(name, columns, shape, kept.indices, kept.counts, law, threshold)
         self.transcript.append(answer)
         return answer
 
-    def select(self, quality: Quality[Option], cost: Cost) -> Option:
-        """One of the quality's options, better ones exponentially more likely."""
+    def select(self, quality: Quality[Option], cost: Cost, among: Sequence[int] | Ints | None = None) -> Option:
+        """One of the quality's options, better ones exponentially more likely.
+
+        Args:
+            quality: The options and their scores.
+            cost: The price of this draw.
+            among: Positions of the options that may be drawn, increasing; without it all of them. Given again and again
+                with the same quality, its options are scored once.
+        """
         step = f"select {quality.name}"
-        if not quality.options:
+        places = None if among is None else _checked_places(among, len(quality.options), step)
+        options = len(quality.options) if places is None else places.size
+        if not options:
             raise UsageError(step, "needs at least one option.")
-        sensitivity = quality.sensitivity * self._unit_rows
-        rate = selection_rate(cost, sensitivity, step, monotone=quality.monotone)
+        bound = self._bound_of(quality)
+        rate = selection_rate(cost, bound.sensitivity, step, monotone=bound.monotone)
         source = self._bound()
         self._spend([(step, cost)])
-        scores = quality.scores(self._counts(source, quality.cliques))
-        request = Request(
-            "select", quality.name, len(quality.options), None, sensitivity, rate, monotone=quality.monotone
-        )
+        if places is None:
+            scores = quality.scores(self._counts(source, quality.cliques))
+        else:
+            scores = self._scores_once(quality, bound, source)[places]
+        request = Request("select", quality.name, options, None, bound.sensitivity, rate, monotone=bound.monotone)
         chosen = self._randomizer.choose(request, scores)
-        self.transcript.append(
-            Selection(quality.name, len(quality.options), chosen, rate, sensitivity, quality.monotone)
-        )
-        return quality.options[chosen]
+        self.transcript.append(Selection(quality.name, options, chosen, rate, bound.sensitivity, bound.monotone))
+        return quality.options[chosen if places is None else int(places[chosen])]
+
+    def _bound_of(self, quality: Quality[Option]) -> "_Bound":
+        """What the scores may move by for a whole unit; that of kept scores is the one they were computed under."""
+        if self._scored is not None and self._scored.quality is quality:
+            return self._scored.bound
+        return _Bound(quality.sensitivity * self._unit_rows, quality.monotone)
+
+    def _scores_once(self, quality: Quality[Option], bound: "_Bound", source: CountSource) -> Ints:
+        """The scores of all options, computed unless they were kept."""
+        if self._scored is None or self._scored.quality is not quality:
+            scores = quality.scores(self._counts(source, quality.cliques))
+            self._scored = _Scored(quality, bound, scores)
+        return self._scored.scores
 
     def select_within(self, partition: Partition, quality: WithinQuality[Option], cost: Cost) -> list[Option]:
         """One of the quality's options for every cell of the partition, `cost` for all of them together."""
@@ -363,6 +419,22 @@ class Curator:
         self._left = self._left - total
         self.charges.extend(charges)
 
+    def _name(self, target: Clique | Partition) -> str:
+        """What charges and transcript call a target; a table of merged codes is not that of its columns."""
+        if not isinstance(target, Clique):
+            return target.name
+        name = " × ".join(target) or "total"
+        return f"{name}, coarse" if self._is_merged(target) else name
+
+    def _columns_and_shape(self, target: Clique | Partition) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        if not isinstance(target, Clique):
+            return tuple(target.columns), (target.cells,)
+        shape = (self.domain.cells(target),) if self._is_merged(target) else self.domain.shape(target)
+        return tuple(target), shape
+
+    def _is_merged(self, clique: Clique) -> bool:
+        return isinstance(self._codec, MergedCodec) and not self._codec.merged.isdisjoint(clique)
+
     def _settled(self) -> TableCodec:
         if self._codec is None:
             raise UsageError("curator", "the codes are not settled yet.", "Call settle first.")
@@ -380,6 +452,15 @@ def _own(table: object) -> PrivateTable:
         rule = f"{type(table).__name__} is no PrivateTable, so that nobody would cut its rows to the unit's bound."
         raise UsageError("table", rule, "Open it with open_table, or make it a subclass of PrivateTable.")
     return table
+
+
+def _checked_places(among: Sequence[int] | Ints, options: int, step: str) -> Ints:
+    """Positions of options as an array, if that is what they are."""
+    places = np.array(among, dtype=np.int64)
+    inside = places.ndim == 1 and (not places.size or (places[0] >= 0 and places[-1] < options))
+    if not inside or (places[1:] <= places[:-1]).any():
+        raise UsageError(step, f"needs increasing positions below {options:,} of the options to draw from.")
+    return places
 
 
 def _name(target: Clique | Partition) -> str:
