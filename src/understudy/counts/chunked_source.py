@@ -85,16 +85,16 @@ class ChunkedSource(abc.ABC):
         """
         check_memory(self.domain, cliques, self._table_bytes)
         cover = self._cover(cliques)
+        wanted: list[list[Clique]] = [[] for _ in cover.tables]
+        for clique, position in cover.source.items():
+            wanted[position].append(clique)
         found: dict[Clique, Ints] = {}
         room = self._table_bytes - answer_bytes(self.domain, cliques)
         for batch in passes(self.domain, cover.tables, room):
             tables = [cover.tables[position] for position in batch]
-            here = set(batch)
-            wanted = [clique for clique in dict.fromkeys(cliques) if clique and cover.source[clique] in here]
-            totals = dict(zip(batch, self._count_tables(tables), strict=True))
-            for clique in wanted:
-                table = cover.source[clique]
-                found[clique] = project(self.domain, cover.tables[table], totals[table], clique)
+            for position, total in zip(batch, self._count_tables(tables), strict=True):
+                for clique in wanted[position]:
+                    found[clique] = project(self.domain, cover.tables[position], total, clique)
         return {clique: found[clique] if clique else self._total(found) for clique in dict.fromkeys(cliques)}
 
     def partition_counts(self, partitions: Sequence[Partition]) -> list[Ints]:
@@ -143,7 +143,8 @@ class ChunkedSource(abc.ABC):
             codes[:, place] = chunk[name]
         return codes
 
-    def _count_tables(self, tables: Sequence[Clique]) -> list[Ints]:
+    def _count_tables(self, tables: Sequence[Clique]) -> Iterator[Ints]:
+        """Counts of these tables in one pass over the rows, handed over one at a time."""
         columns = [name for name in self.domain.columns if any(name in table for table in tables)]
         place = {name: position for position, name in enumerate(columns)}
         counter = TableCounter(self.domain.shape(columns), [[place[name] for name in table] for table in tables])
