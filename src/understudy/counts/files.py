@@ -25,7 +25,7 @@ Batch = tuple[int, dict[str, pa.Array]]
 
 BATCH_ROWS = 1 << 17
 MOST_VALUES = 1 << 22  # rows × columns of one batch
-STREAM_BYTES = 1 << 20
+STREAM_BYTES = 1 << 16  # of every column; larger ones cost memory and page faults in wide files and win nothing
 READER_ERRORS = (pa.ArrowException, duckdb.Error, OSError, ValueError, RuntimeError)
 
 

@@ -1,7 +1,7 @@
 """What a question will cost in noise, memory and time, told before any private row is read.
 
 Everything is computed from public numbers. Times are CPU seconds of a run whose kernels are compiled already, rough:
-constants measured on one core of a small machine (`benchmarks/forecast.py` holds them against runs). Bytes are the most
+constants measured on one core of a small machine (`benchmarks/forecasts.py` holds them against runs). Bytes are the most
 that a run takes beyond the program with its libraries.
 """
 
