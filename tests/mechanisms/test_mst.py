@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mechanism import PublicFacts
 from understudy.mechanisms.mst import Mst
 from understudy.privacy.cost import UNIT, Budget, Cost
-from understudy.privacy.marginal_error import WEIGHT_UNIT
+from understudy.privacy.marginal_error import WEIGHT_UNIT, MarginalError
 from understudy.privacy.quality import SCORE_UNIT
 from understudy.testing.doubles import NoNoise, SeededRandomizer
 
@@ -102,6 +104,22 @@ def test_without_dependence_every_pair_is_about_as_likely():
         counts[curator.transcript.of(Selection)[0].chosen] += 1
     # χ² with two degrees of freedom exceeds 32 with probability e⁻¹⁶, about 1e-7.
     assert ((counts - runs / 3) ** 2 / (runs / 3)).sum() < 32
+
+
+def test_pairs_are_scored_once_however_many_are_drawn(monkeypatch):
+    """Scoring the pairs anew for each draw made the run cubic in the number of columns."""
+    asked, scores = [], MarginalError.scores
+    monkeypatch.setattr(MarginalError, "scores", lambda quality, exact: asked.append(1) or scores(quality, exact))
+    names, cost = [f"c{place}" for place in range(12)], rho(0.1)
+    curator = door(rows_of({name: [0, 1, 1] for name in names}), letters(dict.fromkeys(names, 2)), cost)
+    Mst().run(curator, cost)
+    assert spans(names, pairs_of(curator))
+    draws = curator.transcript.of(Selection)
+    assert (len(draws), len(asked)) == (11, 1)
+    assert len({draw.rate for draw in draws}) == 1
+    options = [draw.options for draw in draws]
+    assert options[0] == 66
+    assert all(later < before for before, later in itertools.pairwise(options))
 
 
 def test_noise_is_weighed_against_error_when_pairs_are_drawn():

@@ -11,6 +11,7 @@ import pytest
 from understudy.audit.replay import Recorder
 from understudy.counts.source import Ints, LabelCounts, OccupiedCells
 from understudy.errors import BudgetError, UsageError
+from understudy.marginals.answer import Selection
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.partition import Partition
@@ -163,6 +164,67 @@ def test_selection_in_the_concentrated_currency_buys_root_eight_rho() -> None:
     curator.select(FirstCell(monotone=True), Cost(rho=UNIT // 2))  # ρ = ½ buys ε = 2
     assert float(recorder.log[0].request.rate) == pytest.approx(2.0, rel=1e-9)
     assert recorder.log[0].request.rate <= 2
+
+
+@dataclass
+class Counted:
+    """Four fixed scores over one table; counts how often it was asked for them, and its bound may be changed."""
+
+    scores_asked: int = 0
+    name: str = "counted"
+    options: tuple[str, ...] = ("w", "x", "y", "z")
+    cliques: tuple[Clique, ...] = (A,)
+    sensitivity: Fraction = Fraction(1)
+    monotone: bool = False
+
+    def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
+        self.scores_asked += 1
+        return np.array([4, 1, 3, 2], dtype=np.int64)
+
+
+def test_draws_from_parts_of_the_options_score_them_once_at_the_price_of_any_draw() -> None:
+    curator, table, recorder = door(PURE)
+    part, quality = PURE.share(Fraction(1, 8)), Counted()
+    assert [curator.select(quality, part, among) for among in ([1, 2, 3], np.array([1, 3]), [1])] == ["y", "z", "x"]
+    assert quality.scores_asked == 1
+    assert table.reads == ["counts"]
+    assert curator.charges == [("select counted", part)] * 3
+    assert [entry.request.cells for entry in recorder.log] == [3, 2, 1]
+    assert {entry.request.sensitivity for entry in recorder.log} == {Fraction(1)}
+    drawn = curator.transcript.of(Selection)
+    assert [(draw.options, draw.chosen) for draw in drawn] == [(3, 1), (2, 1), (1, 0)]
+    assert curator.select(quality, part) == "w"  # all options: nothing is kept for that
+    assert curator.select(Counted(), part, [0, 1]) == "w"
+    assert quality.scores_asked == 2
+
+
+def test_kept_scores_keep_the_bound_they_were_computed_under() -> None:
+    """A method that holds the quality and lowers its bound later would otherwise draw too sharply for the price."""
+    curator, _, recorder = door(PURE)
+    part, quality = PURE.share(Fraction(1, 8)), Counted(sensitivity=Fraction(8))
+    curator.select(quality, part, [0, 1])
+    quality.sensitivity, quality.monotone = Fraction(1), True
+    curator.select(quality, part, [0, 1])
+    assert [entry.request.sensitivity for entry in recorder.log] == [8, 8]
+    assert len({entry.request.rate for entry in recorder.log}) == 1
+
+
+def test_kept_scores_go_when_the_codes_are_settled_anew() -> None:
+    curator, _, _ = door(PURE)
+    part, quality = PURE.share(Fraction(1, 8)), Counted()
+    curator.select(quality, part, [0])
+    curator.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    curator.select(quality, part, [0])
+    assert quality.scores_asked == 2
+
+
+@pytest.mark.parametrize("among", [[], [4], [-1, 2], [2, 1], [1, 1], [[0, 1]]])
+def test_only_increasing_positions_of_options_can_be_drawn_from(among: list[int]) -> None:
+    curator, table, _ = door(PURE)
+    with pytest.raises(UsageError, match="select counted"):
+        curator.select(Counted(), PURE, among)
+    assert curator.left == PURE
+    assert table.reads == []
 
 
 def test_discovery_hides_lone_labels_with_the_stated_probability() -> None:

@@ -34,6 +34,16 @@ def test_groups_and_single_options_mix_by_weight() -> None:
     assert z_score(draws, {index: weight / sum(weights) for index, weight in enumerate(weights)}) < 6
 
 
+def test_long_lists_have_the_same_law() -> None:
+    """Scores 0 … 9, a hundred of each, in turn; the compiled loop draws these."""
+    scores, rate = list(range(10)) * 100, Fraction(1, 3)
+    assert len(scores) >= selection._MANY
+    weights = np.exp(np.arange(10) / 3)
+    draws = np.array([choose_exponentially(scores, rate) for _ in range(20_000)])
+    assert z_score(draws % 10, dict(enumerate(weights / weights.sum()))) < 6
+    assert z_score(draws // 100, dict.fromkeys(range(10), 0.1)) < 6
+
+
 def test_weights_hold_the_exponentials() -> None:
     gaps, rate, bits = [0, 1, 2, 3, 1000, 2**40 + 5], Fraction(3, 7), 200
     lows = selection._weights(gaps, rate, 100)

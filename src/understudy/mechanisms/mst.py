@@ -27,6 +27,9 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.forecast import expected_absolute, facts_of, noisy_step, seconds_for
@@ -53,7 +56,8 @@ __all__ = ["Mst"]
 
 _STEPS = 1000
 _AMPLE = 8
-_DRAW_SECONDS = 8e-6  # one pair in one draw
+_PAIR_SECONDS = 1.8e-4  # counting, expecting and scoring one pair, once
+_DRAW_SECONDS = 1.2e-7  # one pair in one draw
 _PAIR_BYTES = 24
 """Per cell of every pair: an exact count, an expected count, and one of them in score units."""
 
@@ -105,7 +109,8 @@ class Mst:
             tuple(steps),
             cells + widest,
             WORKING_TABLES * model + _PAIR_BYTES * (cells + sum(pairs)),
-            seconds_for(facts, cells + (widest + sum(pairs)) // 4) + costs.draws * len(pairs) * _DRAW_SECONDS,
+            seconds_for(facts, cells + (widest + sum(pairs)) // 4)
+            + len(pairs) * (_PAIR_SECONDS + costs.draws * _DRAW_SECONDS),
             ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),
             asdict(self),
         )
@@ -138,26 +143,61 @@ class Mst:
         return _Costs(first, parts, draws, draw, whole - sum(parts, Cost()) - times(draw, draws))
 
     def _tree(self, curator: Curator, measured: Measured, costs: "_Costs") -> list[Clique]:
-        """Pairs without a circle that join as many columns as fit, each drawn by what measuring it would mend."""
+        """Pairs without a circle that join as many columns as fit, each drawn by what measuring it would mend.
+
+        The scores of all pairs stand from the start; a draw is among those that join two parts.
+        """
         domain = curator.domain
-        part = {name: name for name in live_columns(domain)}
-        expected = measured.expected(_pairs(domain))
+        candidates = _pairs(domain)
         noise = expected_absolute(law_for(costs.pair, curator.unit_rows, "measure pairs"))
-        widest = max(map(domain.cells, expected), default=0)
-        pairs: list[Clique] = []
-        while True:
-            options = [pair for pair in expected if part[pair[0]] != part[pair[1]]]
-            # Looking up every candidate's size takes long for wide tables; a model with ample room needs no look.
-            if _AMPLE * (measured.bytes_with(pairs) + 8 * widest) > self.model_bytes:
-                options = measured.fitting(options, self.model_bytes, extra=pairs)
-            if not options:
-                return pairs
-            penalties = [noise * domain.cells(pair) for pair in options]
-            pair = curator.select(MarginalError("pair", options, expected, penalties=penalties), costs.draw)
-            if measured.bytes_with([*pairs, pair]) <= self.model_bytes:
-                pairs.append(pair)
-            joined = part[pair[1]]
-            part = {name: part[pair[0]] if other == joined else other for name, other in part.items()}
+        penalties = [noise * domain.cells(pair) for pair in candidates]
+        quality = MarginalError("pair", candidates, measured.expected(candidates), penalties=penalties)
+        forest = _Forest(measured, candidates, self.model_bytes)
+        while (among := forest.open_places()).size:
+            forest.join(curator.select(quality, costs.draw, among))
+        return forest.pairs
+
+
+class _Forest:
+    """The pairs drawn so far, and which candidates would join two of its parts and fit the model."""
+
+    def __init__(self, measured: Measured, candidates: Sequence[Clique], model_bytes: int) -> None:
+        self.pairs: list[Clique] = []
+        self._measured, self._candidates, self._model_bytes = measured, candidates, model_bytes
+        self._node = {name: number for number, name in enumerate(measured.domain.columns)}
+        self._ends = np.array([[self._node[name] for name in pair] for pair in candidates], np.int64).reshape(-1, 2)
+        self._part = np.arange(len(self._node))
+        self._widest = max(map(measured.domain.cells, candidates), default=0)
+        self._bytes = self._size([])
+
+    def open_places(self) -> npt.NDArray[np.int64]:
+        """Positions of the candidates that join two parts and with which the model stays within its bytes."""
+        parts = self._part[self._ends]
+        places = np.flatnonzero(parts[:, 0] != parts[:, 1])
+        # Looking up every candidate's size takes long for wide tables; a model with ample room needs no look.
+        if not places.size or _AMPLE * (self._bytes + 8 * self._widest) <= self._model_bytes:
+            return places
+        joining = {self._candidates[place]: place for place in places.tolist()}
+        fitting = self._measured.fitting(list(joining), self._model_bytes, extra=self.pairs)
+        return np.array([joining[pair] for pair in fitting], np.int64)
+
+    def join(self, pair: Clique) -> None:
+        """Takes the pair if the model still fits with it; its parts are one either way, so no pair is drawn twice."""
+        size = self._size([*self.pairs, pair])
+        if size <= self._model_bytes:
+            self.pairs.append(pair)
+            self._bytes = size
+        first, second = (self._part[self._node[name]] for name in pair)
+        self._part[self._part == second] = first
+
+    def _size(self, pairs: Sequence[Clique]) -> int:
+        """Bytes of the model with these pairs; without rules its tables are the pairs and the columns beside them."""
+        if self._measured.forbidden:
+            return self._measured.bytes_with(pairs)
+        domain = self._measured.domain
+        paired = {name for pair in pairs for name in pair}
+        alone = sum(size for name, size in domain.sizes.items() if name not in paired)
+        return 8 * (sum(map(domain.cells, pairs)) + alone)
 
 
 @dataclass(frozen=True, slots=True)

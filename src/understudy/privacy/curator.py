@@ -7,6 +7,12 @@ Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` 
             Steinke 2020, integer noise on integer counts). A batch splits its cost over its targets; the parts add up.
 `select`    the exponential mechanism with rate ε/(2Δk), or ε/(Δk) where the quality is monotone: ε-DP, and ε²/8-zCDP
             because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ).
+            Draws may be restricted to a part of the options (`among`), one draw after the other, as when a tree of
+            tables is grown edge by edge. All scores of the quality are then computed at the first of these draws and
+            kept in this object for the later ones, beside the bound they were computed under. No score depends on which
+            other options may be drawn, so each draw has the law it would have if its options were scored anew, at the
+            same price, and a bound on all scores holds for some of them. Which options may be drawn must follow from
+            public facts and earlier answers. The quality, which its method holds, is never handed a score.
 `discover`  labels held by one unit only: at most k of them, noisy count ≥ threshold with probability ≤ δ in all.
             Otherwise Laplace noise of scale k/ε on the counts: (ε, δ)-DP, or (δ, ε²/2)-approximate zCDP.
 
@@ -28,6 +34,7 @@ depends on the questions, not on the rows, and is dropped when the codes are set
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
@@ -88,6 +95,23 @@ KEPT_BYTES = 2**28
 _LARGEST_SCORE = 2**60
 
 
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """Most that a score moves for a whole unit, and whether all move in the same direction."""
+
+    sensitivity: Fraction
+    monotone: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scored:
+    """Exact scores of a quality's options with the bound they were computed under. Private: they stay in the door."""
+
+    quality: object
+    bound: _Bound
+    scores: Ints
+
+
 class Curator:
     """Holds the private table and a granted cost; answers questions until the cost is spent."""
 
@@ -113,6 +137,7 @@ class Curator:
         self._unit_rows = table.schema.unit.sensitivity
         self._kept: dict[Clique, Ints] = {}
         self._kept_bytes = 0
+        self._scored: _Scored | None = None
         self.transcript = Transcript()
         self.charges: list[tuple[str, Cost]] = []
 
@@ -149,7 +174,7 @@ class Curator:
         self._codec = codec
         self._source = self._table.bind(codec)
         self._public = None if self._public_table is None else self._public_table.bind(codec)
-        self._kept, self._kept_bytes = {}, 0
+        self._kept, self._kept_bytes, self._scored = {}, 0, None
 
     @property
     def has_public(self) -> bool:
@@ -216,24 +241,45 @@ class Curator:
         self.transcript.append(answer)
         return answer
 
-    def select(self, quality: Quality[Option], cost: Cost) -> Option:
-        """One of the quality's options, better ones exponentially more likely."""
+    def select(self, quality: Quality[Option], cost: Cost, among: Sequence[int] | Ints | None = None) -> Option:
+        """One of the quality's options, better ones exponentially more likely.
+
+        Args:
+            quality: The options and their scores.
+            cost: The price of this draw.
+            among: Positions of the options that may be drawn, increasing; without it all of them. Given again and again
+                with the same quality, its options are scored once.
+        """
         step = f"select {quality.name}"
-        if not quality.options:
+        places = None if among is None else _checked_places(among, len(quality.options), step)
+        options = len(quality.options) if places is None else places.size
+        if not options:
             raise UsageError(step, "needs at least one option.")
-        sensitivity = quality.sensitivity * self._unit_rows
-        rate = selection_rate(cost, sensitivity, step, monotone=quality.monotone)
+        bound = self._bound_of(quality)
+        rate = selection_rate(cost, bound.sensitivity, step, monotone=bound.monotone)
         source = self._bound()
         self._spend([(step, cost)])
-        scores = quality.scores(self._counts(source, quality.cliques))
-        request = Request(
-            "select", quality.name, len(quality.options), None, sensitivity, rate, monotone=quality.monotone
-        )
+        if places is None:
+            scores = quality.scores(self._counts(source, quality.cliques))
+        else:
+            scores = self._scores_once(quality, bound, source)[places]
+        request = Request("select", quality.name, options, None, bound.sensitivity, rate, monotone=bound.monotone)
         chosen = self._randomizer.choose(request, scores)
-        self.transcript.append(
-            Selection(quality.name, len(quality.options), chosen, rate, sensitivity, quality.monotone)
-        )
-        return quality.options[chosen]
+        self.transcript.append(Selection(quality.name, options, chosen, rate, bound.sensitivity, bound.monotone))
+        return quality.options[chosen if places is None else int(places[chosen])]
+
+    def _bound_of(self, quality: Quality[Option]) -> "_Bound":
+        """What the scores may move by for a whole unit; that of kept scores is the one they were computed under."""
+        if self._scored is not None and self._scored.quality is quality:
+            return self._scored.bound
+        return _Bound(quality.sensitivity * self._unit_rows, quality.monotone)
+
+    def _scores_once(self, quality: Quality[Option], bound: "_Bound", source: CountSource) -> Ints:
+        """The scores of all options, computed unless they were kept."""
+        if self._scored is None or self._scored.quality is not quality:
+            scores = quality.scores(self._counts(source, quality.cliques))
+            self._scored = _Scored(quality, bound, scores)
+        return self._scored.scores
 
     def select_within(self, partition: Partition, quality: WithinQuality[Option], cost: Cost) -> list[Option]:
         """One of the quality's options for every cell of the partition, `cost` for all of them together."""
@@ -362,6 +408,15 @@ class Curator:
         self._settled()
         assert self._source is not None
         return self._source
+
+
+def _checked_places(among: Sequence[int] | Ints, options: int, step: str) -> Ints:
+    """Positions of options as an array, if that is what they are."""
+    places = np.array(among, dtype=np.int64)
+    inside = places.ndim == 1 and (not places.size or (places[0] >= 0 and places[-1] < options))
+    if not inside or (places[1:] <= places[:-1]).any():
+        raise UsageError(step, f"needs increasing positions below {options:,} of the options to draw from.")
+    return places
 
 
 def _name(target: Clique | Partition) -> str:

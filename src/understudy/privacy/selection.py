@@ -7,6 +7,8 @@ chosen first, then a member of it uniformly.
 The weights are irrational, so they are held as integer intervals. A uniform U, of which only some bits are drawn,
 falls in the part of [0, 1) that belongs to one group; if the bits and the bounds at hand cannot tell which, more bits
 of both are taken. The choice has exactly the stated law. No floats, no Gumbel noise, no base-2 approximation.
+
+Long lists of options go through the compiled loop of `exact/choices.py`, which has the same law and a proof of its own.
 """
 
 import os
@@ -17,13 +19,18 @@ from functools import reduce
 from itertools import accumulate
 from operator import or_
 
+import numpy as np
+
 from understudy.errors import UsageError
 from understudy.privacy.cumulative import uniform_below
+from understudy.privacy.exact.choices import choose_each
 from understudy.privacy.exact.interval import Interval, exp_minus, product
 
 __all__ = ["choose_exponentially"]
 
 _FIRST_BITS = 128
+_MANY = 200
+"""Options from which the compiled loop is faster, with the table that it needs for each rate."""
 
 
 def choose_exponentially(scores: Sequence[int], rate: Fraction) -> int:
@@ -32,6 +39,8 @@ def choose_exponentially(scores: Sequence[int], rate: Fraction) -> int:
         raise UsageError("selection", "needs at least one option.")
     if rate < 0:
         raise UsageError("selection", f"the rate must be 0 or more, got {rate}.")
+    if len(scores) >= _MANY:
+        return int(choose_each(np.array([scores], np.int64), np.ones((1, len(scores)), np.bool_), rate)[0])
     best = max(scores)
     groups: defaultdict[int, list[int]] = defaultdict(list)
     for index, score in enumerate(scores):
