@@ -78,7 +78,7 @@ class DuckDBSource(ChunkedSource):
     """Exact counts of files. Coded columns are kept for the next question if they fit a quarter of the limit."""
 
     def __init__(self, table: DuckDBTable, codec: TableCodec, *, memory_bytes: int) -> None:
-        super().__init__(codec, memory_bytes // 4)
+        super().__init__(codec, memory_bytes)
         self._table = table
         self._cache_bytes = memory_bytes // 4
         self._cache: list[tuple[int, Chunk]] | None = None

@@ -34,7 +34,7 @@ from typing import ClassVar
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.assisted.public_rounds import PublicRounds
-from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds
+from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds, tables_bytes
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
@@ -60,9 +60,8 @@ __all__ = ["Aim"]
 
 _ROUNDS_PER_COLUMN = 4
 _FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS = 300, 50, 300
-_FEWER_ROUNDS = 6
-"""Rounds become dearer as the model improves: seen on real tables, down to a sixth of those planned."""
-_CANDIDATE_BYTES = 24
+_FEWER_ROUNDS = 12
+"""Rounds become dearer where the noise is large: seen on tables, down to a twelfth of those planned."""
 _PUBLIC_BYTES = 24
 """Per cell of a candidate: its public count, the scaled one, and the table it is summed from."""
 
@@ -125,7 +124,7 @@ class Aim:
         seconds = seconds_of_rounds(
             facts,
             Rounds(
-                schedule.rounds // _FEWER_ROUNDS,
+                max(1, schedule.rounds // _FEWER_ROUNDS),
                 schedule.rounds,
                 len(candidates),
                 cells,
@@ -144,8 +143,11 @@ class Aim:
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            WORKING_TABLES * held + answering_bytes(domain, held) + _CANDIDATE_BYTES * cells + public,
-            seconds.middle,
+            WORKING_TABLES * held
+            + answering_bytes(domain, held)
+            + tables_bytes(facts, len(candidates), cells)
+            + public,
+            seconds.likely,
             tuple(notes),
             asdict(self),
         )

@@ -25,7 +25,7 @@ from typing import ClassVar
 
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds
+from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds, tables_bytes
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
@@ -50,7 +50,6 @@ __all__ = ["Mwem"]
 
 _FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS = 300, 50, 300
 _TOTAL_SHARE = 0.01
-_CANDIDATE_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +124,8 @@ class Mwem:
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            WORKING_TABLES * held + answering_bytes(domain, held) + _CANDIDATE_BYTES * sum(cells),
-            seconds.middle,
+            WORKING_TABLES * held + answering_bytes(domain, held) + tables_bytes(facts, len(cells), sum(cells)),
+            seconds.likely,
             (
                 f"{len(cells):,} tables can be chosen.",
                 f"The model's tables stay within {self.model_bytes:,} bytes.",
