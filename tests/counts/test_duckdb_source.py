@@ -4,6 +4,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -17,10 +18,12 @@ from tests.counts.places import as_csv, as_parquet, by_hand, every_clique, full_
 from understudy.codec.table_codec import TableCodec
 from understudy.counts import duckdb_source
 from understudy.counts.duckdb_source import DuckDBTable, Engine
+from understudy.counts.files import Batch
 from understudy.counts.header import connect_read_only, container_of
 from understudy.counts.open import open_table
 from understudy.errors import InputError, ResourceError
-from understudy.schema import OpenCategory, Schema, Unit
+from understudy.marginals.clique import Clique
+from understudy.schema import Boolean, OpenCategory, Schema, Unit
 
 MEMORY = 256 << 20
 
@@ -233,3 +236,22 @@ def test_more_rows_than_memory_holds(tmp_path: Path) -> None:
         total, extra = map(int, line.split())
         assert total == rows * parts
         assert extra < 320 << 20, f"{extra >> 20} MiB for a table of {written >> 20} MiB"
+
+
+def test_columns_asked_one_by_one_are_read_at_most_twice(tmp_path: Path) -> None:
+    names = [f"c{place}" for place in range(12)]
+    schema = Schema(tuple(Boolean(name=name) for name in names), Unit())
+    path = as_parquet(pa.table({name: [True, False, True] for name in names}), tmp_path)
+    table = DuckDBTable(container_of(path), schema, memory_bytes=MEMORY)
+    reads: list[Sequence[str]] = []
+    batches = table.batches
+
+    def noted(columns: Sequence[str]) -> Iterator[Batch]:
+        reads.append(columns)
+        return batches(columns)
+
+    table.batches = noted  # type: ignore[method-assign]
+    source = table.bind(TableCodec.of(schema))
+    for name in names:
+        assert sum(source.counts([Clique((name,))])[Clique((name,))]) == 3
+    assert [len(columns) for columns in reads] == [1, 12]

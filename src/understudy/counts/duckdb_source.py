@@ -90,7 +90,8 @@ class DuckDBSource(ChunkedSource):
             yield from self._cache
             return
         # Chunks of different passes need not hold the same rows, so what is kept always comes from one pass.
-        wanted = [name for name in self.domain.columns if name in {*columns, *self._cached}]
+        # Whoever asks about column after column would have the kept ones read again each time, so the second reads all.
+        wanted = [name for name in self.domain.columns if self._cached or name in columns]
         kept: list[tuple[int, Chunk]] | None = []
         self._cache, size = None, 0
         bounded = self._table.schema.unit.column is not None

@@ -117,6 +117,7 @@ class Aim:
             steps += self._round_steps(facts, schedule, candidates, cost)
             noise = steps[-1].expected_error or 0.0
         held = min(self.model_bytes, 8 * domain.cells(domain.columns))
+        fitting = WORKING_TABLES * held + answering_bytes(domain, held)
         notes = [
             f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
             f"The model's tables stay within {self.model_bytes:,} bytes.",
@@ -143,13 +144,11 @@ class Aim:
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            WORKING_TABLES * held
-            + answering_bytes(domain, held)
-            + tables_bytes(facts, len(candidates), cells)
-            + public,
+            fitting + tables_bytes(facts, len(candidates), cells) + public,
             seconds.likely,
             tuple(notes),
             asdict(self),
+            after_counting=fitting,
         )
 
     def run(self, curator: Curator, cost: Cost) -> MarkovField:

@@ -121,7 +121,7 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
     seconds = rows * columns * (passes * _READ_SECONDS + _WRITTEN_SECONDS) + columns * _COLUMN_SECONDS
     return replace(
         plan,
-        bytes=plan.bytes + _RUN_BYTES + max(read, drawn),
+        bytes=_RUN_BYTES + max(max(read, drawn) + plan.bytes - plan.after_counting, plan.bytes),
         seconds=plan.seconds + seconds + _RELEASE_SECONDS,
     )
 

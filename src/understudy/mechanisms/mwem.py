@@ -105,6 +105,7 @@ class Mwem:
             measure = times(costs.measure, costs.rounds)
             steps.append(replace(table, name=f"measure {costs.rounds} tables", cost=measure))
         held = min(self.model_bytes, 8 * domain.cells(domain.columns))
+        fitting = WORKING_TABLES * held + answering_bytes(domain, held)
         noise = (steps[-1].expected_error or 0.0) if costs.rounds else 0.0
         seconds = seconds_of_rounds(
             facts,
@@ -124,7 +125,7 @@ class Mwem:
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            WORKING_TABLES * held + answering_bytes(domain, held) + tables_bytes(facts, len(cells), sum(cells)),
+            fitting + tables_bytes(facts, len(cells), sum(cells)),
             seconds.likely,
             (
                 f"{len(cells):,} tables can be chosen.",
@@ -132,6 +133,7 @@ class Mwem:
                 seconds.note,
             ),
             asdict(self),
+            after_counting=fitting,
         )
 
     def run(self, curator: Curator, cost: Cost) -> MarkovField:

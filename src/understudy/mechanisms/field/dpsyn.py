@@ -149,12 +149,13 @@ class DpSyn:
             steps.append(noisy_step(f"measure {' × '.join(clique)}", price, cells, unit_rows))
         cells = sum(step.cells for step in steps)
         rows = rows_of(facts)
+        making = self._making().bytes(domain, cells, rows)
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            self._making().bytes(domain, cells, rows) + tables_bytes(facts, len(asked.tables), cells),
+            making + tables_bytes(facts, len(asked.tables), cells),
             seconds_for(facts, 3 * cells + self._making().cell_steps(len(asked.tables), rows)),
             (
                 f"Listed tables: {len(asked.tables):,}, blocks: {len(asked.blocks):,}. Rare values are merged before "
@@ -163,6 +164,7 @@ class DpSyn:
             ),
             asdict(self),
             fixed=True,
+            after_counting=making,
         )
 
     def run(self, curator: Curator, cost: Cost) -> RecordModel:

@@ -115,12 +115,13 @@ class PrivSyn:
         rows = rows_of(facts)
         tables = _tables_worth(sizes, steps[-1].expected_error or 0.0, rows, pure=bool(cost.epsilon))
         work = self._making().cell_steps(tables, rows)
+        making = self._making().bytes(domain, sum(sizes[:tables]), rows)
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            self._making().bytes(domain, sum(sizes[:tables]), rows) + tables_bytes(facts, len(pairs), counted),
+            making + tables_bytes(facts, len(pairs), counted),
             seconds_for(facts, 3 * cells + counted // 2 + work, len(pairs)),
             (
                 f"{len(pairs):,} pairs are scored; which are measured is chosen in the run. Their noise is at least "
@@ -128,6 +129,7 @@ class PrivSyn:
                 f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
             asdict(self),
+            after_counting=making,
         )
 
     def run(self, curator: Curator, cost: Cost) -> RecordModel:
