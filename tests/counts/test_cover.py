@@ -1,12 +1,14 @@
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.counts.cover import TABLE_BYTES_PER_CELL, check_memory, counting_bytes, cover_for, passes, project
+from understudy.counts.cover import check_memory, counting_bytes, cover_for, passes, project
+from understudy.counts.kernels import table_bytes
 from understudy.errors import ResourceError, UsageError
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
@@ -45,7 +47,7 @@ def test_projection_sums_the_other_columns_out() -> None:
 def test_passes_fit_the_limit_and_lose_no_table() -> None:
     domain = Domain.of(dict.fromkeys("abcdef", 10))
     tables = [domain.clique(pair) for pair in itertools.combinations("abcdef", 2)]
-    batches = passes(domain, tables, 3 * 100 * TABLE_BYTES_PER_CELL)
+    batches = passes(domain, tables, 3 * table_bytes(100))
     assert [len(batch) for batch in batches] == [3] * 5
     assert sorted(itertools.chain(*batches)) == list(range(15))
     assert len(passes(domain, tables, 1)) == 15
@@ -59,6 +61,34 @@ def test_memory_is_refused_from_the_domain_alone_with_exact_numbers() -> None:
         check_memory(domain, [everything], 1 << 30)
     assert caught.value.needed_bytes == 20 * math.prod([1000] * 60)
     check_memory(domain, [domain.clique(["c0"])], 1 << 30)
+
+
+def smallest_holding(domain: Domain, tables: tuple[Clique, ...], clique: Clique) -> int:
+    return min((domain.cells(table), place) for place, table in enumerate(tables) if table.contains(clique))[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=9), st.data())
+def test_a_clique_is_summed_out_of_the_smallest_table_that_holds_it(sizes: list[int], data: st.DataObject) -> None:
+    domain = Domain.of({f"c{position}": size for position, size in enumerate(sizes)})
+    subsets = st.sets(st.sampled_from(domain.columns), min_size=1, max_size=4)
+    cover = cover_for(domain, [domain.clique(part) for part in data.draw(st.lists(subsets, max_size=20))])
+    assert all(smallest_holding(domain, cover.tables, clique) == place for clique, place in cover.source.items())
+
+
+def test_all_pairs_of_hundreds_of_columns_are_covered_in_little_memory() -> None:
+    """44,850 pairs: a matrix of pairs × tables, or of pairs × columns in floats, would take gigabytes."""
+    domain = Domain.of({f"c{position:03d}": 12 for position in range(300)})
+    pairs = [Clique(pair) for pair in itertools.combinations(domain.columns, 2)]
+    cover_for(domain, pairs[:1])  # compiles
+    tracemalloc.start()
+    try:
+        cover = cover_for(domain, pairs)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(cover.source) == len(pairs)
+    assert taken < 2**26
 
 
 def test_unknown_column() -> None:

@@ -2,7 +2,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -20,7 +20,8 @@ from understudy.counts.open import open_table
 from understudy.counts.source import Batch
 from understudy.counts.streamed_source import FileTable
 from understudy.errors import InputError
-from understudy.schema import OpenCategory, Schema, Unit
+from understudy.marginals.clique import Clique
+from understudy.schema import Boolean, OpenCategory, Schema, Unit
 
 MEMORY = 256 << 20
 
@@ -306,3 +307,22 @@ def test_more_text_than_a_dictionary_holds_is_read_plainly(tmp_path: Path, monke
         kinds.append(pa.types.is_dictionary(batches[0][1]["who"].type))
         assert sum(rows for rows, _ in batches) == 300
     assert kinds == [True, False]
+
+
+def test_columns_asked_one_by_one_are_read_at_most_twice(tmp_path: Path) -> None:
+    names = [f"c{place}" for place in range(12)]
+    schema = Schema(tuple(Boolean(name=name) for name in names), Unit())
+    path = as_parquet(pa.table({name: [True, False, True] for name in names}), tmp_path)
+    table = FileTable(container_of(path), schema, memory_bytes=MEMORY)
+    reads: list[Sequence[str]] = []
+    batches = table.batches
+
+    def noted(columns: Sequence[str]) -> Iterator[Batch]:
+        reads.append(columns)
+        return batches(columns)
+
+    table.batches = noted  # type: ignore[method-assign]
+    source = table.bind(TableCodec.of(schema))
+    for name in names:
+        assert sum(source.counts([Clique((name,))])[Clique((name,))]) == 3
+    assert [len(columns) for columns in reads] == [1, 12]

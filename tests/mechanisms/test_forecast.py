@@ -1,5 +1,6 @@
 import time
 import tracemalloc
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,14 +17,15 @@ from understudy.mechanisms.forecast import (
     _COLUMN_STEP_SECONDS,
     _MODEL_CELLS_PER_SECOND,
     _TABLE_SECONDS,
+    KEPT_ROWS_BYTES,
     Rounds,
-    Span,
     expected_absolute,
     noisy_step,
     pass_probability,
     raked_cells,
     seconds_for,
     seconds_of_rounds,
+    with_rows,
 )
 from understudy.mechanisms.mechanism import PublicFacts
 from understudy.mechanisms.mst import Mst
@@ -60,7 +62,7 @@ def test_a_step_states_the_noise_it_buys():
 def test_more_rows_and_cells_take_longer():
     facts = PublicFacts(Domain.of({"a": 2}), (), 1, rows_hint=10)
     more = PublicFacts(Domain.of({"a": 2}), (), 1, rows_hint=10**8)
-    assert seconds_for(facts, 10) < seconds_for(more, 10) < seconds_for(more, 10**9)
+    assert seconds_for(facts, 10, 1) < seconds_for(more, 10, 1) < seconds_for(more, 10**9, 1)
 
 
 SIZES = {f"c{place}": size for place, size in enumerate((2, 3, 4, 6, 8, 12, 16, 5, 7, 9))}
@@ -130,11 +132,38 @@ def test_raking_takes_a_pass_for_every_two_columns():
 
 
 def test_a_span_says_both_ends():
-    rounds = Rounds(2, 20, 50, 5_000, 100, 10**6, 1.0, (300, 50, 300))
+    rounds = Rounds(2, 20, 50, 5_000, 100, 10**6, 50.0, (300, 50, 300))
     span = seconds_of_rounds(FACTS, rounds)
-    assert span.least < span.middle < span.most
+    assert span.least < span.likely < span.most
     assert f"{span.most:,.1f} s" in span.note
-    assert Span(2.0, 8.0).middle == pytest.approx(4.0)
+
+
+def test_rounds_are_likely_as_many_as_the_rows_carry():
+    """Little noise: all of them. Much: the fewest. In between: somewhere in between."""
+    spans = [
+        seconds_of_rounds(FACTS, Rounds(2, 20, 50, 5_000, 100, 10**4, noise, (300, 50, 300)))
+        for noise in (0.1, 60.0, 10_000.0)
+    ]
+    assert spans[0].likely == spans[0].most
+    assert spans[1].least < spans[1].likely < spans[1].most
+    assert spans[2].likely < 1.2 * spans[2].least
+
+
+WIDE = PublicFacts(Domain.of({f"c{place}": 10 for place in range(200)}), (), 1, rows_hint=10**6)
+
+
+def test_rows_cost_memory_up_to_a_piece_and_time_without_end():
+    body = Mst().plan(WIDE, rho(0.05))
+    many = with_rows(body, replace(WIDE, rows_hint=10**8))
+    whole = with_rows(body, WIDE)
+    assert whole.bytes - body.bytes > 200 * 2**18 * 8  # codes of a piece of new rows alone
+    assert whole.bytes <= many.bytes <= whole.bytes + KEPT_ROWS_BYTES
+    assert many.seconds - body.seconds > 90 * (whole.seconds - body.seconds)
+
+
+def test_counting_all_pairs_is_in_the_memory_of_a_plan():
+    """19,900 arrays of 100 cells, exact and expected, and the larger tables they are summed from."""
+    assert Mst().plan(WIDE, rho(0.05)).bytes > 19_900 * 100 * 24 + 19_900 * 500
 
 
 def test_much_noise_keeps_the_model_small():

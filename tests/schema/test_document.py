@@ -19,6 +19,8 @@ from understudy.schema import (
     Unit,
 )
 from understudy.schema.document import read_schema, schema_from_text, schema_to_text, write_schema
+from understudy.schema.text import emit, parse
+from understudy.schema.text.parse import MOST_BYTES
 
 HEAD = "understudy: 1\nunit: row\ncolumns:\n"
 
@@ -202,8 +204,12 @@ def test_special_values_are_named_in_rules_as_numbers_or_text() -> None:
 
 
 def test_files_that_cannot_be_read_are_schema_errors(tmp_path: Path) -> None:
-    cases = {"large": b"#" * (1 << 20) + b"\n", "latin": b"understudy: 1\nnote: caf\xe9\n"}
-    reasons = {"large": "larger than 1 MiB", "latin": "latin:2: is not UTF-8", "absent": "cannot be read: no such file"}
+    cases = {"large": b"#" * MOST_BYTES + b"\n", "latin": b"understudy: 1\nnote: caf\xe9\n"}
+    reasons = {
+        "large": "larger than 16 MiB",
+        "latin": "latin:2: is not UTF-8",
+        "absent": "cannot be read: no such file",
+    }
     for name, content in cases.items():
         (tmp_path / name).write_bytes(content)
     for name, reason in reasons.items():
@@ -211,8 +217,31 @@ def test_files_that_cannot_be_read_are_schema_errors(tmp_path: Path) -> None:
             read_schema(tmp_path / name)
     with pytest.raises(SchemaError, match="cannot be read"):
         read_schema(tmp_path)
-    with pytest.raises(SchemaError, match="larger than 1 MiB"):
-        schema_from_text("#" * (1 << 20) + "\n", "s.yaml")
+    with pytest.raises(SchemaError, match="larger than 16 MiB"):
+        schema_from_text("#" * MOST_BYTES + "\n", "s.yaml")
+
+
+def test_the_entries_of_a_file_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse, "MOST_ENTRIES", 100)
+    assert schema_from_text(HEAD + A, "s.yaml").names == ("a",)
+    with pytest.raises(SchemaError, match="entries is not allowed"):
+        schema_from_text(HEAD + f"  a: {{kind: category, labels: [{', '.join(map(str, range(100)))}]}}\n", "s.yaml")
+
+
+def test_labels_of_more_than_a_mebibyte_are_read_back(tmp_path: Path) -> None:
+    labels = tuple(f"label {i:06d}" for i in range(80_000))
+    schema = Schema((Category(name="a", labels=labels),), Unit())
+    write_schema(schema, tmp_path / "schema.yaml")
+    assert (tmp_path / "schema.yaml").stat().st_size > 2**20
+    assert read_schema(tmp_path / "schema.yaml") == schema
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(schemas())
+def test_what_is_written_has_as_many_entries_as_are_counted_when_it_is_read(schema: Schema) -> None:
+    loader = parse._StrictLoader(schema_to_text(schema))
+    loader.get_single_node()
+    assert loader.entries == emit._entries(emit._top(schema))
 
 
 def test_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path: Path) -> None:
@@ -221,8 +250,12 @@ def test_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path: Path) -> N
     assert read_schema(path) == Schema((Boolean(name="a"),), Unit())
 
 
-def test_a_schema_too_large_to_be_read_back_is_not_written(tmp_path: Path) -> None:
-    schema = Schema((Category(name="a", labels=tuple(f"label {i:09d}" for i in range(70_000))),), Unit())
-    with pytest.raises(SchemaError, match="larger than 1 MiB"):
+@pytest.mark.parametrize(("limit", "number"), [("MOST_BYTES", 100_000), ("MOST_ENTRIES", 7_000)])
+def test_a_schema_too_large_to_be_read_back_is_not_written(
+    limit: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emit, limit, number)
+    schema = Schema((Category(name="a", labels=tuple(f"label {i:09d}" for i in range(7_000))),), Unit())
+    with pytest.raises(SchemaError, match="which no reader accepts"):
         write_schema(schema, tmp_path / "schema.yaml")
     assert not (tmp_path / "schema.yaml").exists()

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.release.people import everything, simple
-from understudy.errors import ResourceError, UsageError
+from understudy.errors import ResourceError, SchemaError, UsageError
 from understudy.privacy.cost import Budget
 from understudy.schema import Integer, PrivateBins, Schema, Unit
-from understudy.synthesizer.design import Copies, Design, check_disk, check_memory, plan
+from understudy.schema.text import emit
+from understudy.synthesizer import design as designing
+from understudy.synthesizer.design import Copies, Design, check_disk, check_memory, memory_limit, plan
 
 
 def test_a_plan_names_every_question_and_stays_within_the_budget() -> None:
@@ -47,6 +49,39 @@ def test_memory_is_checked_in_advance() -> None:
     with pytest.raises(ResourceError) as refused:
         check_memory(made, made.bytes - 1)
     assert refused.value.needed_bytes == made.bytes
+
+
+def test_rows_are_in_the_plan_even_where_their_number_is_unknown() -> None:
+    made = plan(simple(), method="independent", epsilon=1.0)
+    assert made.bytes == plan(simple(), method="independent", epsilon=1.0, rows_hint=10**6).bytes
+    assert made.bytes > 2**18 * 8 * len(simple().names)  # codes of a piece of new rows
+    assert made.seconds > plan(simple(), method="independent", epsilon=1.0, rows_hint=10).seconds
+
+
+def test_the_limit_of_a_container_is_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group of processes may be given less than the machine has; "max" and unreadable files say nothing."""
+    limit, unlimited = tmp_path / "memory.max", tmp_path / "other"
+    limit.write_text("300000000\n")
+    unlimited.write_text("max\n")
+    whole = memory_limit(None)
+    monkeypatch.setattr(designing, "CONTAINER_FILES", (str(tmp_path / "absent"), str(unlimited)))
+    assert memory_limit(None) >= whole
+    monkeypatch.setattr(designing, "CONTAINER_FILES", (str(limit), str(unlimited)))
+    monkeypatch.setattr(designing, "KEPT_ROWS_BYTES", 0)
+    assert memory_limit(None) == 240_000_000
+    big = plan(simple(), epsilon=1.0)
+    with pytest.raises(ResourceError) as caught:
+        check_memory(replace(big, bytes=240_000_001), None)
+    assert caught.value.limit_bytes == 240_000_000
+    assert memory_limit(7) == 7
+
+
+def test_a_schema_that_cannot_be_written_down_is_refused_before_anything_is_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(emit, "MOST_ENTRIES", 10)
+    with pytest.raises(SchemaError, match="which no reader accepts"):
+        plan(simple(), epsilon=1.0)
 
 
 def test_disk_is_checked_in_advance(tmp_path: Path) -> None:

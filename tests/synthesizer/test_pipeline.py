@@ -30,7 +30,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.progress import STAGES
 from understudy.release.release import Release
 from understudy.release.verify import verify_release
-from understudy.schema import Schema, Unit
+from understudy.schema import Category, Schema, Unit
 from understudy.synthesizer import Environment, synthesize
 from understudy.synthesizer.design import Copies
 from understudy.synthesizer.pipeline import _rows
@@ -153,6 +153,19 @@ def test_bad_input_charges_and_writes_nothing(kind: str, ledger: Ledger, tmp_pat
         synthesize(settings.pop("data"), settings.pop("schema"), **settings)  # type: ignore[arg-type]
     assert _spent(ledger) == 0
     assert [entry.name for entry in tmp_path.iterdir()] == ["ledger.db"]
+
+
+@pytest.mark.parametrize("megabytes", [68, 75, 90, 105, 120])
+def test_memory_is_refused_before_the_charge_or_not_at_all(megabytes: int, ledger: Ledger, tmp_path: Path) -> None:
+    """A pair of a million cells: its plan has room in some of these limits while its count overfills a quarter."""
+    labels = tuple(f"l{code}" for code in range(1_000))
+    wide = Schema((Category(name="a", labels=labels), Category(name="b", labels=labels)), Unit())
+    pq.write_table(pa.table({"a": labels[:300], "b": labels[-300:]}), tmp_path / "wide.parquet")
+    settings: dict[str, object] = {"epsilon": 1.0, "delta": 1e-9, "ledger": ledger, "dataset": "people"}
+    try:
+        synthesize(tmp_path / "wide.parquet", wide, method="mst", memory_bytes=megabytes * 10**6, **settings)  # type: ignore[arg-type]
+    except ResourceError:
+        assert _spent(ledger) == 0
 
 
 def test_open_categories_need_delta() -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.cover import Cover, answer_bytes, check_memory, cover_for, passes, project
+from understudy.counts.cover import Cover, check_memory, cover_for, passes, project
 from understudy.counts.kernels import TableCounter, flat_index, look_up
 from understudy.counts.source import Ints, OccupiedCells, Records
 from understudy.errors import ResourceError, UsageError
@@ -33,6 +33,7 @@ Codes = npt.NDArray[np.unsignedinteger]
 Chunk = Mapping[str, Codes]
 
 SPARSE_CELLS = 1 << 62
+MOST_TABLE_BYTES = 1 << 29
 LEAST_MERGE = 1 << 20
 LEAST_LOOK_UP = 1 << 10
 LEAST_TOUCHED = 1 << 20
@@ -40,14 +41,20 @@ SHORT_INTEGERS = {pa.int8(): 8, pa.uint8(): 8, pa.int16(): 16, pa.uint16(): 16}
 
 
 class ChunkedSource(abc.ABC):
-    """Counts from chunks of coded rows; subclasses say where the chunks come from."""
+    """Counts from chunks of coded rows; subclasses say where the chunks come from.
 
-    def __init__(self, codec: TableCodec, table_bytes: int, schema: Schema | None = None) -> None:
+    Of the memory given, a quarter is for tables being counted at a time; answers are refused only beyond all of it, so
+    that what was planned within it is never refused after it was paid for.
+    """
+
+    def __init__(self, codec: TableCodec, memory_bytes: int, schema: Schema | None = None) -> None:
         self._codec = codec
-        self._table_bytes = table_bytes
+        self._memory_bytes = memory_bytes
+        self._table_bytes = min(MOST_TABLE_BYTES, memory_bytes // 4)
         declared = {column.name for column in (schema or codec.schema).modelled}
         # A public table need not hold all columns of the codec.
-        self._leaving_out = [name for name in codec.leaving_out if codec.origin(name) in declared]
+        self._held = [name for name in codec.domain.columns if codec.origin(name) in declared]
+        self._leaving_out = [name for name in codec.leaving_out if name in self._held]
         self._covers: dict[frozenset[Clique], Cover] = {}
 
     @abc.abstractmethod
@@ -65,18 +72,17 @@ class ChunkedSource(abc.ABC):
         Raises:
             ResourceError: from the domain alone, when the tables do not fit the memory limit.
         """
-        check_memory(self.domain, cliques, self._table_bytes)
+        check_memory(self.domain, cliques, self._memory_bytes)
         cover = self._cover(cliques)
+        wanted: list[list[Clique]] = [[] for _ in cover.tables]
+        for clique, position in cover.source.items():
+            wanted[position].append(clique)
         found: dict[Clique, Ints] = {}
-        room = self._table_bytes - answer_bytes(self.domain, cliques)
-        for batch in passes(self.domain, cover.tables, room):
+        for batch in passes(self.domain, cover.tables, self._table_bytes):
             tables = [cover.tables[position] for position in batch]
-            here = set(batch)
-            wanted = [clique for clique in dict.fromkeys(cliques) if clique and cover.source[clique] in here]
-            totals = dict(zip(batch, self._count_tables(tables), strict=True))
-            for clique in wanted:
-                table = cover.source[clique]
-                found[clique] = project(self.domain, cover.tables[table], totals[table], clique)
+            for position, total in zip(batch, self._count_tables(tables), strict=True):
+                for clique in wanted[position]:
+                    found[clique] = project(self.domain, cover.tables[position], total, clique)
         return {clique: found[clique] if clique else self._total(found) for clique in dict.fromkeys(cliques)}
 
     def partition_counts(self, partitions: Sequence[Partition]) -> list[Ints]:
@@ -125,7 +131,8 @@ class ChunkedSource(abc.ABC):
             codes[:, place] = chunk[name]
         return codes
 
-    def _count_tables(self, tables: Sequence[Clique]) -> list[Ints]:
+    def _count_tables(self, tables: Sequence[Clique]) -> Iterator[Ints]:
+        """Counts of these tables in one pass over the rows, handed over one at a time."""
         columns = [name for name in self.domain.columns if any(name in table for table in tables)]
         place = {name: position for position, name in enumerate(columns)}
         counter = TableCounter(self.domain.shape(columns), [[place[name] for name in table] for table in tables])
@@ -147,9 +154,9 @@ class ChunkedSource(abc.ABC):
 
     def _check_partitions(self, partitions: Sequence[Partition]) -> None:
         needed = 8 * sum(partition.cells for partition in partitions)
-        if needed > self._table_bytes:
+        if needed > self._memory_bytes:
             fix = "Ask about coarser partitions or raise the memory limit."
-            raise ResourceError(f"counting {len(partitions)} partitions", needed, self._table_bytes, fix)
+            raise ResourceError(f"counting {len(partitions)} partitions", needed, self._memory_bytes, fix)
 
 
 def grouped(codes: Codes, holders: Ints) -> Records:

@@ -28,7 +28,7 @@ BATCH_ROWS = 1 << 17
 MOST_VALUES = 1 << 22  # rows × columns of one batch
 MOST_BATCH_BYTES = 1 << 28  # of Parquet, by the average row of the file
 MOST_DICTIONARY_BYTES = 1 << 30
-STREAM_BYTES = 1 << 20
+STREAM_BYTES = 1 << 16  # of every column; larger ones cost memory and page faults in wide files and win nothing
 READER_ERRORS = (pa.ArrowException, duckdb.Error, OSError, ValueError, RuntimeError)
 
 

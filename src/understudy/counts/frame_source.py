@@ -18,8 +18,7 @@ import pyarrow as pa
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.chunked_source import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
 from understudy.counts.contribution import kept_rows
-from understudy.counts.cover import TABLE_BYTES_PER_CELL
-from understudy.counts.kernels import TableCounter
+from understudy.counts.kernels import TableCounter, table_bytes
 from understudy.counts.labels import CONTENT_ERRORS, object_bytes, texts_of
 from understudy.counts.source import Batch, Ints, PrivateTable
 from understudy.errors import InputError
@@ -76,13 +75,13 @@ class FrameSource(ChunkedSource):
             high = min(rows, low + CHUNK_ROWS)
             yield high - low, {name: column[low:high] for name, column in codes.items()}
 
-    def _count_tables(self, tables: Sequence[Clique]) -> list[Ints]:
+    def _count_tables(self, tables: Sequence[Clique]) -> Iterator[Ints]:
         columns = [name for name in self.domain.columns if any(name in table for table in tables)]
         place = {name: position for position, name in enumerate(columns)}
         layout = [[place[name] for name in table] for table in tables]
         rows, by_name = self._prepared(columns)
         codes = [by_name[name] for name in columns]
-        workers = self._workers(rows, sum(self.domain.cells(table) for table in tables))
+        workers = self._workers(rows, sum(table_bytes(self.domain.cells(table)) for table in tables))
         bounds = np.linspace(0, rows, workers + 1).astype(np.int64).tolist()
         counters = [TableCounter(self.domain.shape(columns), layout) for _ in range(workers)]
         with ThreadPoolExecutor(workers) as pool:
@@ -90,11 +89,11 @@ class FrameSource(ChunkedSource):
             started = [pool.submit(counter.add, codes, low, high) for counter, low, high in spans]
             for future in started:
                 future.result()
-        return [sum(parts[1:], parts[0]) for parts in zip(*(counter.totals() for counter in counters), strict=True)]
+        return (sum(parts[1:], parts[0]) for parts in zip(*(counter.totals() for counter in counters), strict=True))
 
-    def _workers(self, rows: int, cells: int) -> int:
+    def _workers(self, rows: int, needed: int) -> int:
         """Threads worth starting: each needs tables of its own, within the memory limit, and enough rows."""
-        fitting = self._table_bytes // max(1, cells * TABLE_BYTES_PER_CELL)
+        fitting = self._table_bytes // max(1, needed)
         return max(1, min(self._threads, fitting, rows // LEAST_ROWS_PER_THREAD))
 
     def _prepared(self, columns: Sequence[str]) -> tuple[int, dict[str, Codes]]:

@@ -9,7 +9,7 @@ Refuses to know what a code means: it sees integers below the stated sizes and n
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numba
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from understudy.compiled import compiled
 
-__all__ = ["TableCounter", "flat_index", "hash_rows", "hash_texts", "look_up"]
+__all__ = ["TableCounter", "flat_index", "hash_rows", "hash_texts", "look_up", "table_bytes"]
 
 Codes = npt.NDArray[np.unsignedinteger]
 Ints = npt.NDArray[np.int64]
@@ -166,26 +166,30 @@ class TableCounter:
                     self._wide,
                 )
 
-    def totals(self) -> list[Ints]:
-        """Flat counts of every table, in the order they were asked for."""
-        current = self._current()
-        if self._flushed is None:
-            return current
-        return [old + fresh for old, fresh in zip(self._flushed, current, strict=True)]
+    def totals(self) -> Iterator[Ints]:
+        """Flat counts of every table, in the order they were asked for; made one at a time, as they are taken."""
+        places = {table: (group, row) for group in self._groups for row, table in enumerate(group.tables)}
+        for table in range(len(self._cells)):
+            group, row = places[table]
+            start, size, copies = group.layout[row].tolist()
+            run = group.cells[start : start + size * copies]
+            fresh = run.reshape(copies, size).sum(axis=0, dtype=np.int64)
+            yield fresh if self._flushed is None else self._flushed[table] + fresh
 
     def _flush(self) -> None:
-        self._flushed = self.totals()
+        self._flushed = list(self.totals())
         for group in self._groups:
             group.cells[:] = 0
         self._pending = 0
 
-    def _current(self) -> list[Ints]:
-        found: dict[int, Ints] = {}
-        for group in self._groups:
-            for table, (start, size, copies) in zip(group.tables, group.layout.tolist(), strict=True):
-                run = group.cells[start : start + size * copies]
-                found[table] = run.reshape(copies, size).sum(axis=0, dtype=np.int64)
-        return [found[table] for table in range(len(self._cells))]
+
+def table_bytes(cells: int) -> int:
+    """Memory of a table while rows are counted into it."""
+    return cells * 4 * _copies(cells)
+
+
+def _copies(cells: int) -> int:
+    return COPIES if cells <= INTERLEAVED_CELLS else 1
 
 
 def _code_width(size: int) -> int:
@@ -208,7 +212,7 @@ def _grouped(
             picks[row, axis] = place[tables[table][axis]]
             factors[row, axis] = factor
             factor *= sizes[tables[table][axis]]
-        copies = COPIES if cells[table] <= INTERLEAVED_CELLS else 1
+        copies = _copies(cells[table])
         layout[row] = end, cells[table], copies
         end += cells[table] * copies
     block = np.zeros((len(columns), BLOCK_ROWS), np.dtype(f"u{width}"))

@@ -41,7 +41,7 @@ class StreamedSource(ChunkedSource):
     """Exact counts of batches. Coded columns are kept for the next question if they fit a quarter of the limit."""
 
     def __init__(self, table: PrivateTable, codec: TableCodec) -> None:
-        super().__init__(codec, table.memory_bytes // 4, table.schema)
+        super().__init__(codec, table.memory_bytes, table.schema)
         self._table = table
         self._cache_bytes = table.memory_bytes // 4
         self._cache: list[tuple[int, Chunk]] | None = None
@@ -53,7 +53,8 @@ class StreamedSource(ChunkedSource):
             yield from self._cache
             return
         # Chunks of different passes need not hold the same rows, so what is kept always comes from one pass.
-        wanted = [name for name in self.domain.columns if name in {*columns, *self._cached}]
+        # Whoever asks about column after column would have the kept ones read again each time, so the second reads all.
+        wanted = [name for name in self._held if self._cached or name in columns]
         kept: list[tuple[int, Chunk]] | None = []
         self._cache, size = None, 0
         bounded = self._table.schema.unit.column is not None

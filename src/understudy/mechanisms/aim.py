@@ -43,7 +43,7 @@ from typing import ClassVar
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.assisted.public_rounds import PublicRounds
-from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds
+from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds, tables_bytes
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
@@ -71,9 +71,8 @@ __all__ = ["Aim"]
 
 _ROUNDS_PER_COLUMN = 4
 _FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS = 300, 50, 300
-_FEWER_ROUNDS = 6
-"""Rounds become dearer as the model improves: seen on real tables, down to a sixth of those planned."""
-_CANDIDATE_BYTES = 24
+_FEWER_ROUNDS = 12
+"""Rounds become dearer where the noise is large: seen on tables, down to a twelfth of those planned."""
 _PUBLIC_BYTES = 24
 """Per cell of a candidate: its public count, the scaled one, and the table it is summed from."""
 
@@ -130,6 +129,7 @@ class Aim:
             steps += self._round_steps(facts, schedule, candidates, cost)
             noise = steps[-1].expected_error or 0.0
         held = min(self.model_bytes, 8 * domain.cells(domain.columns))
+        fitting = WORKING_TABLES * held + answering_bytes(domain, held)
         notes = [
             f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
             f"The model's tables stay within {self.model_bytes:,} bytes.",
@@ -137,7 +137,7 @@ class Aim:
         seconds = seconds_of_rounds(
             facts,
             Rounds(
-                schedule.rounds // _FEWER_ROUNDS,
+                max(1, schedule.rounds // _FEWER_ROUNDS),
                 schedule.rounds,
                 len(candidates),
                 cells,
@@ -156,10 +156,11 @@ class Aim:
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            WORKING_TABLES * held + answering_bytes(domain, held) + _CANDIDATE_BYTES * cells + public,
-            seconds.middle,
+            fitting + tables_bytes(facts, len(candidates), cells) + public,
+            seconds.likely,
             tuple(notes),
             asdict(self),
+            after_counting=fitting,
         )
 
     def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:

@@ -1,20 +1,23 @@
 """What a question will cost in noise, memory and time, told before any private row is read.
 
 Everything is computed from public numbers. Times are CPU seconds of a run whose kernels are compiled already, rough:
-constants measured on one core of a small machine (`benchmarks/forecast.py` holds them against runs). Bytes are the most
-that a run takes beyond the program with its libraries.
+constants measured on one core of a small machine (`benchmarks/forecasts.py` holds them against runs). Bytes are the
+most that a run takes beyond the program with its libraries.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from understudy.marginals.answer import Law
-from understudy.mechanisms.mechanism import PublicFacts, Step
+from understudy.marginals.domain import Domain
+from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
+from understudy.models.streaming import CHUNK_ROWS
 from understudy.privacy.calibrate import law_for
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 
 __all__ = [
+    "KEPT_ROWS_BYTES",
     "ROWS_UNKNOWN",
     "Rounds",
     "Span",
@@ -26,17 +29,36 @@ __all__ = [
     "rows_of",
     "seconds_for",
     "seconds_of_rounds",
+    "tables_bytes",
+    "with_rows",
 ]
 
 _CELLS_PER_SECOND = 5e6  # noise, clipping and normalising
-_CODES_PER_SECOND = 2e7  # encoding and counting one column of one row
+_ROW_SECONDS = 1.5e-10  # one row in one of many tables; several of them are summed from one larger table
 _START_SECONDS = 0.05
 _TABLE_SECONDS = 5e-5  # one candidate in a round: whether it fits, what the model expects there, its score
 _CANDIDATE_CELLS_PER_SECOND = 2e7
 _COLUMN_STEP_SECONDS = 5e-6  # one step of a fit, for each column
 _MODEL_CELLS_PER_SECOND = 1.2e8  # one step of a fit
 _EXPECTING_STEPS = 10  # what the model expects of all candidates takes as long as that many steps
+_LIKELY_NOISE = 3.0  # what the noise of a table of average size may come to: a third of the rows
 _MEASURED_TABLES = 4  # a model holds at most that many times the cells of its measured tables
+_RUN_BYTES = 24 << 20  # readers, writers and the pages of any run
+_PAGE_BYTES = 1 << 20  # of every column, while a Parquet file is read
+_READ_BYTES = 20  # of one value in a batch of rows
+_BATCH_ROWS, _BATCH_VALUES = 1 << 17, 1 << 22
+_DRAWN_BYTES = 12  # of one synthetic value: its code and what it is decoded to
+_TABLE_BYTES = 1_200  # of one table in a list of many, beside its cells
+_CELL_BYTES = 24  # of one cell: an exact count, an expected one, and what a score needs
+_COUNTED_LOG = 14.0  # tables that others are summed from have up to about 2¹⁴ cells
+_OVERLAP = 1.2  # pairs that lie in several of them
+_COUNTING_BYTES = 1 << 29  # tables of one pass over the rows
+KEPT_ROWS_BYTES = 1 << 29
+"""Most bytes of coded rows of a file that are kept for the next question."""
+_READ_SECONDS = 2.3e-8  # reading and encoding one value
+_WRITTEN_SECONDS = 7.5e-8  # drawing, decoding and writing one value
+_COLUMN_SECONDS = 5.5e-3  # of one column: its codes, its part of the model and of the card
+_RELEASE_SECONDS = 0.2
 ROWS_UNKNOWN = 1_000_000
 """The number of rows that estimates are for when no hint is given."""
 
@@ -80,10 +102,42 @@ def rows_of(facts: PublicFacts) -> int:
     return facts.rows_hint if facts.rows_hint is not None else ROWS_UNKNOWN
 
 
-def seconds_for(facts: PublicFacts, cells: int) -> float:
-    """Rough time of counting all columns once and handling that many cells."""
-    rows = rows_of(facts)
-    return _START_SECONDS + cells / _CELLS_PER_SECOND + rows * len(facts.domain.columns) / _CODES_PER_SECOND
+def seconds_for(facts: PublicFacts, cells: int, tables: int = 0) -> float:
+    """Rough time of handling that many cells and counting so many tables; reading the rows is not in it."""
+    return _START_SECONDS + cells / _CELLS_PER_SECOND + tables * rows_of(facts) * _ROW_SECONDS
+
+
+def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
+    """The plan of a method with what every run takes on top of it: reading the rows, drawing and writing new ones.
+
+    Rows pass in pieces: what they take grows with their number only up to a piece, and with the columns without end.
+    """
+    rows, columns = rows_of(facts), len(facts.domain.columns)
+    kept = rows * sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in facts.domain.sizes.values())
+    batch = min(rows, _BATCH_ROWS, _BATCH_VALUES // columns)
+    read = columns * (min(8 * rows, _PAGE_BYTES) + _READ_BYTES * batch) + min(kept, KEPT_ROWS_BYTES)
+    drawn = columns * _DRAWN_BYTES * min(rows, CHUNK_ROWS)
+    passes = 1 if kept <= KEPT_ROWS_BYTES else 2
+    seconds = rows * columns * (passes * _READ_SECONDS + _WRITTEN_SECONDS) + columns * _COLUMN_SECONDS
+    return replace(
+        plan,
+        bytes=_RUN_BYTES + max(max(read, drawn) + plan.bytes - plan.after_counting, plan.bytes),
+        seconds=plan.seconds + seconds + _RELEASE_SECONDS,
+    )
+
+
+def tables_bytes(facts: PublicFacts, tables: int, cells: int) -> int:
+    """Memory of counting and scoring that many tables at once."""
+    return tables * _TABLE_BYTES + cells * _CELL_BYTES + counted_bytes(facts.domain, tables)
+
+
+def counted_bytes(domain: Domain, tables: int) -> int:
+    """Memory of the larger tables out of which tables of two columns are summed, as far as one pass holds them."""
+    live = [math.log2(size) for size in domain.sizes.values() if size > 1]
+    mean = sum(live) / max(1, len(live))
+    columns = max(2, min(12, int(_COUNTED_LOG / max(mean, 1.0))))
+    cells = tables / math.comb(columns, 2) * 2.0 ** min(60.0, columns * mean)
+    return int(min(4 * _OVERLAP * cells, _COUNTING_BYTES))
 
 
 def raked_cells(facts: PublicFacts, cells: int, margins: str) -> int:
@@ -93,19 +147,11 @@ def raked_cells(facts: PublicFacts, cells: int, margins: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Seconds of a run that depends on noisy answers: from `least` to `most`."""
+    """Seconds of a run that depends on noisy answers: from `least` to `most`, and what is `likely`."""
 
     least: float
+    likely: float
     most: float
-
-    @property
-    def middle(self) -> float:
-        """The geometric mean: as far from one end as from the other.
-
-        >>> Span(1.0, 9.0).middle
-        3.0
-        """
-        return math.sqrt(self.least * self.most)
 
     @property
     def note(self) -> str:
@@ -137,17 +183,34 @@ class Rounds:
 def seconds_of_rounds(facts: PublicFacts, rounds: Rounds) -> Span:
     """From few rounds with the first model to all of them with a model that grows evenly to its largest.
 
+    Likely are as many of the planned rounds as the rows carry: a table of average size with noise of a third of the
+    rows in all still moves a model of related columns (measured on tables of 10 to 50 columns); with more noise rounds
+    become fewer and dearer.
+    """
+    noise = max(rounds.noise, 1e-9)
+    average = rounds.candidate_cells / max(1, rounds.candidates)
+    carried = rows_of(facts) / (_LIKELY_NOISE * noise * max(1.0, average))
+    likely = min(rounds.most, max(rounds.fewest, round(rounds.most * carried)))
+    small = replace(rounds, most_cells=rounds.first_cells)
+    return Span(
+        _seconds_of(facts, small, rounds.fewest),
+        _seconds_of(facts, rounds, likely),
+        _seconds_of(facts, rounds, rounds.most),
+    )
+
+
+def _seconds_of(facts: PublicFacts, rounds: Rounds, number: int) -> float:
+    """Seconds of that many rounds.
+
     A table is worth measuring only if its noise does not exceed twice the number of rows, so noise bounds its cells.
     """
     useful = 2.0 * rows_of(facts) / max(rounds.noise, 1e-9)
-    largest = min(rounds.most_cells, rounds.first_cells + _MEASURED_TABLES * rounds.most * useful)
+    largest = max(rounds.first_cells, min(rounds.most_cells, rounds.first_cells + _MEASURED_TABLES * number * useful))
     columns = len(facts.domain.columns) * _COLUMN_STEP_SECONDS
     first_step = columns + rounds.first_cells / _MODEL_CELLS_PER_SECOND
     last_step = columns + largest / _MODEL_CELLS_PER_SECOND
     score = rounds.candidates * _TABLE_SECONDS + rounds.candidate_cells / _CANDIDATE_CELLS_PER_SECOND
     first, each, last = rounds.steps
-    start = seconds_for(facts, rounds.candidate_cells) + first * first_step
-    least = start + rounds.fewest * (score + each * first_step) + last * first_step
+    start = seconds_for(facts, rounds.candidate_cells, rounds.candidates) + first * first_step
     growing = (first_step + last_step) / 2.0
-    most = start + rounds.most * (score + (each + _EXPECTING_STEPS) * growing) + last * last_step
-    return Span(least, most)
+    return start + number * (score + (each + _EXPECTING_STEPS) * growing) + last * last_step

@@ -68,6 +68,8 @@ class Plan:
     measurements: scores, choices and trees are not summed in this way."""
     refused: str = ""
     """Why no privacy claim may be made about such a run (a method as it was published, with its mistakes)."""
+    after_counting: int = 0
+    """How many of the bytes are taken only when all rows were read, and so do not add to what reading takes."""
     labels: tuple[str, ...] = ()
     """Private columns of a method that labels public records: the statement also says what a change of them costs."""
 

@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
+from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for, tables_bytes
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
@@ -67,8 +67,6 @@ _STEPS = 1000
 _AMPLE = 8
 _PAIR_SECONDS = 1.8e-4  # counting, expecting and scoring one pair, once
 _DRAW_SECONDS = 1.2e-7  # one pair in one draw
-_PAIR_BYTES = 24
-"""Per cell of every pair: an exact count, an expected count, and one of them in score units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +116,8 @@ class Mst:
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells + widest,
-            WORKING_TABLES * model + _PAIR_BYTES * (cells + sum(pairs)),
-            seconds_for(facts, cells + (widest + sum(pairs)) // 4)
+            WORKING_TABLES * model + tables_bytes(facts, len(pairs), cells + sum(pairs)),
+            seconds_for(facts, cells + (widest + sum(pairs)) // 4, len(pairs))
             + len(pairs) * (_PAIR_SECONDS + costs.draws * _DRAW_SECONDS),
             ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),
             asdict(self),

@@ -27,7 +27,7 @@ from typing import ClassVar
 
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds
+from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds, tables_bytes
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
@@ -54,7 +54,6 @@ __all__ = ["Mwem"]
 
 _FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS = 300, 50, 300
 _TOTAL_SHARE = 0.01
-_CANDIDATE_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +110,7 @@ class Mwem:
             measure = times(costs.measure, costs.rounds)
             steps.append(replace(table, name=f"measure {costs.rounds} tables", cost=measure))
         held = min(self.model_bytes, 8 * domain.cells(domain.columns))
+        fitting = WORKING_TABLES * held + answering_bytes(domain, held)
         noise = (steps[-1].expected_error or 0.0) if costs.rounds else 0.0
         seconds = seconds_of_rounds(
             facts,
@@ -130,14 +130,15 @@ class Mwem:
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            WORKING_TABLES * held + answering_bytes(domain, held) + _CANDIDATE_BYTES * sum(cells),
-            seconds.middle,
+            fitting + tables_bytes(facts, len(cells), sum(cells)),
+            seconds.likely,
             (
                 f"{len(cells):,} tables can be chosen.",
                 f"The model's tables stay within {self.model_bytes:,} bytes.",
                 seconds.note,
             ),
             asdict(self),
+            after_counting=fitting,
         )
 
     def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:

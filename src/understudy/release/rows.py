@@ -19,7 +19,7 @@ from understudy.codec.table_codec import TableCodec
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.marginals.transcript import Transcript
 from understudy.models.model import Model
-from understudy.models.streaming import draw_chunks
+from understudy.models.streaming import Chunk, draw_chunks
 from understudy.release.folder import check_free
 from understudy.release.forecast import check_frame
 from understudy.release.parquet import batch_rows, open_parquet
@@ -53,8 +53,16 @@ def draw_tables(
     _check(rows, seed)
     readable = readable_codes(fitted.codec, fitted.transcript, fitted.model)
     model = given_readable(fitted.model, readable, _codes(fitted.codec, where or {}))
-    chunks = draw_chunks(model, rows, _copy_seed(seed, copy))
-    return (fitted.codec.decode(chunk.codes, chunk.rng) for chunk in chunks)
+    return _decoded(fitted.codec, draw_chunks(model, rows, _copy_seed(seed, copy)))
+
+
+def _decoded(codec: TableCodec, chunks: Iterator[Chunk]) -> Iterator[pa.Table]:
+    """Tables of the chunks; of codes and tables only those of one chunk are held at a time."""
+    while (chunk := next(chunks, None)) is not None:
+        table = codec.decode(chunk.codes, chunk.rng)
+        del chunk
+        yield table
+        del table
 
 
 def _copy_seed(seed: int, copy: int) -> int:
@@ -115,6 +123,7 @@ def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) ->
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for piece in pieces:
             writer.write_table(piece.replace_schema_metadata(schema.metadata))
+            del piece  # or it would lie in memory beside the next one
 
 
 def _write_text(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], delimiter: str) -> None:
@@ -123,6 +132,7 @@ def _write_text(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], delim
     with pacsv.CSVWriter(path, plain, write_options=options) as writer:
         for piece in pieces:
             writer.write_table(piece.cast(plain).replace_schema_metadata(None))
+            del piece
 
 
 def _plain(field: pa.Field) -> pa.Field:

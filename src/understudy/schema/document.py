@@ -1,7 +1,7 @@
 """Schema files: YAML ⇄ Schema, lossless, all problems at once, each with its file, line and key.
 
-A file is refused rather than guessed at: unknown keys, anchors, tags, repeated keys, files above 1 MiB, and places
-that still say DECIDE are problems. `write` gives text from which `read` makes an equal schema.
+A file is refused rather than guessed at: unknown keys, anchors, tags, repeated keys, files above 16 MiB or a million
+entries, and places that still say DECIDE are problems. `write` gives text from which `read` makes an equal schema.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from understudy.schema.rule import Impossible, Range
 from understudy.schema.table import Schema
 from understudy.schema.text.columns import read_column
 from understudy.schema.text.emit import schema_to_text
-from understudy.schema.text.parse import MOST_BYTES, Entries, Items, Tree, parse_yaml
+from understudy.schema.text.parse import MOST_BYTES, TOO_LARGE, Entries, Items, Tree, parse_yaml
 from understudy.schema.text.reader import POINTS, Reader
 from understudy.schema.unit import Unit
 
@@ -35,7 +35,7 @@ def read_schema(path: Path) -> Schema:
         reason = (error.strerror or type(error).__name__).lower()
         raise SchemaError([Problem(where, f"cannot be read: {reason}.", "Check the path.")]) from error
     if len(content) > MOST_BYTES:
-        raise SchemaError([Problem(where, "is larger than 1 MiB.", "A schema lists public facts, not data.")])
+        raise SchemaError([Problem(where, f"is {TOO_LARGE}.", "A schema lists public facts, not data.")])
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

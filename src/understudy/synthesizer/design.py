@@ -7,7 +7,7 @@ import math
 import os
 import resource
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from understudy.counts.open import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import ResourceError, UsageError, nearest, size_text
+from understudy.mechanisms.forecast import KEPT_ROWS_BYTES, with_rows
 from understudy.mechanisms.mechanism import Informed, Mechanism, Plan, Step
 from understudy.mechanisms.prepare import granted_cost, preparation_cost, preparation_steps, public_facts
 from understudy.mechanisms.registry import currency_for, mechanism, pure_share, resolve, spends_delta, uses_public
@@ -23,12 +24,24 @@ from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.privacy.exact.composition import tight_epsilon, tight_factor
 from understudy.release.config import COPIES_MODES, MOST_COPIES
 from understudy.schema import Schema, Unit
+from understudy.schema.document import schema_to_text
 from understudy.synthesizer.one_structure import one_structure
 
-__all__ = ["Copies", "Design", "Options", "check_disk", "check_file_size", "check_memory", "check_uses_public", "plan"]
+__all__ = [
+    "Copies",
+    "Design",
+    "Options",
+    "check_disk",
+    "check_file_size",
+    "check_memory",
+    "check_uses_public",
+    "memory_limit",
+    "plan",
+]
 
 MEMORY_SHARE = 0.8
 LEAST_DISK_BYTES = 2**24
+CONTAINER_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 Options = Mapping[str, object]
 
@@ -95,8 +108,10 @@ class Design:
 
         Raises:
             UsageError: for an unknown method or option, or a budget too small for what is asked.
+            SchemaError: if the schema is too large for the file that a release holds of it.
             ResourceError: if the method refuses the size of the domain.
         """
+        schema_to_text(schema)  # what cannot be written down could not be released either
         recipe = mechanism(method, options)
         currency = currency_for(recipe, budget, schema)
         facts = public_facts(schema, rows_hint, _public_table(public, recipe, schema))
@@ -107,11 +122,12 @@ class Design:
         def granting(granted: Cost) -> "Design":
             shared = one_structure(recipe, schema, facts, granted, runs)
             if shared is not None:
-                parts = (granted, shared.share, shared.preparation, shared.share, shared.plan, runs)
+                whole = with_rows(shared.plan, facts)
+                parts = (granted, shared.share, shared.preparation, shared.share, whole, runs)
                 return cls(schema, recipe, currency, budget, *parts, structure=shared.structure, once=shared.once)
             share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
             preparation, rest = preparation_cost(schema, share, spends_delta=spends_delta(recipe))
-            whole = _whole_plan(recipe.plan(facts, rest), preparation_steps(schema, preparation))
+            whole = _whole_plan(with_rows(recipe.plan(facts, rest), facts), preparation_steps(schema, preparation))
             picked = resolve(recipe, facts, rest)
             return cls(schema, picked, currency, budget, granted, share, preparation, rest, whole, runs)
 
@@ -223,15 +239,22 @@ def _public_table(public: object | None, recipe: Mechanism, schema: Schema) -> P
 def check_memory(plan: Plan, memory_bytes: int | None) -> None:
     """Refuses a plan that needs more memory than given, or than most of the machine's when nothing is given.
 
+    Of the machine's memory, what coded rows of a long file may take beyond the plan's own rows is kept free.
+
     Raises:
         ResourceError: with both numbers; nothing was charged.
     """
     if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
         raise UsageError("memory", f"must be a whole number of bytes above 0, got {memory_bytes!r}.")
-    limit = _machine_bytes() if memory_bytes is None else memory_bytes
+    limit = memory_limit(memory_bytes)
     if plan.bytes > limit:
         fix = "Declare fewer or coarser codes, choose another method, or allow more memory."
         raise ResourceError(f"method {plan.method}", plan.bytes, limit, fix)
+
+
+def memory_limit(memory_bytes: int | None) -> int:
+    """What a run may take: as given, or most of what this machine, container or process may use."""
+    return max(0, _machine_bytes() - KEPT_ROWS_BYTES) if memory_bytes is None else memory_bytes
 
 
 def check_disk(plan: Plan, place: Path, rows_bytes: int = 0) -> None:
@@ -261,4 +284,18 @@ def check_file_size(plan: Plan) -> None:
 
 
 def _machine_bytes() -> int:
-    return int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    """Most of the least of: the machine's memory, the container's limit, the process's limit of addresses."""
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_container_limits(CONTAINER_FILES)]
+    found += [soft for soft, _ in map(resource.getrlimit, (resource.RLIMIT_AS, resource.RLIMIT_DATA)) if soft > 0]
+    return int(MEMORY_SHARE * min(found))
+
+
+def _container_limits(files: Sequence[str]) -> Iterator[int]:
+    """Limits of the control group this process is in, as far as one is visible and says a number."""
+    for name in files:
+        try:
+            text = Path(name).read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            continue
+        if text.isdecimal():
+            yield int(text)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from understudy.codec.table_codec import TableCodec
-from understudy.counts.open import open_table
+from understudy.counts.open import DEFAULT_MEMORY_BYTES, open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError
 from understudy.mechanisms.mechanism import SharesStructure
@@ -102,7 +102,8 @@ def synthesize(
     wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
     target, wanted = _checked_target(design, wanted, out, memory_bytes)
-    tables = _Tables(_opened(data, schema, memory_bytes), _opened_public(public, design, memory_bytes))
+    counting = max(design.plan.bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
+    tables = _Tables(_opened(data, schema, counting), _opened_public(public, design, counting))
     with nullcontext() if target is None else reserved(target):
         places = _Places(Account.of(ledger, dataset, target), target)
         real = _environment or Environment.real()
@@ -184,7 +185,7 @@ def _checked_target(
     return target, replace(wanted, most_rows=min(wanted.most_rows, room))
 
 
-def _opened(data: object, schema: Schema, memory_bytes: int | None) -> PrivateTable:
+def _opened(data: object, schema: Schema, memory_bytes: int) -> PrivateTable:
     """The private table, of which only the header was looked at."""
     table = open_table(data, schema, memory_bytes=memory_bytes)
     if table.schema != schema:
@@ -200,7 +201,7 @@ class _Tables:
     public: PrivateTable | None
 
 
-def _opened_public(public: object | None, design: Design, memory_bytes: int | None) -> PrivateTable | None:
+def _opened_public(public: object | None, design: Design, memory_bytes: int) -> PrivateTable | None:
     """The public table, read under the same schema (less private columns); its rows are nobody's units."""
     if public is None:
         check_without_public(design)

@@ -79,7 +79,7 @@ def _totals(rows: Rows, tables: Sequence[Clique]) -> list[Ints]:
     place = {name: position for position, name in enumerate(columns)}
     counter = TableCounter(rows.domain.shape(columns), [[place[name] for name in table] for table in tables])
     counter.add([rows.codes[name] for name in columns], 0, rows.count)
-    return counter.totals()
+    return list(counter.totals())
 
 
 def _occupied(parts: Sequence[Rows], clique: Clique) -> Counted:

@@ -46,7 +46,7 @@ from understudy.mechanisms.challenge.marginal_list import ListedTable, MarginalL
 from understudy.mechanisms.challenge.match_three_blocks import match3_blocks, reserved_shares
 from understudy.mechanisms.field.overlap.coarsening import Coarsening, Rare
 from understudy.mechanisms.field.overlap.making import Making, Update
-from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
+from understudy.mechanisms.forecast import facts_of, noisy_step, rows_of, seconds_for, tables_bytes
 from understudy.mechanisms.measured import live_columns
 from understudy.mechanisms.mechanism import Plan, PublicFacts
 from understudy.mechanisms.workload import parse_tables
@@ -61,7 +61,6 @@ Preset = Literal["none", "match3"]
 ReserveNoise = Literal["laplace", "gaussian"]
 
 _BLOCKS = re.compile(r'((?:[^;"]|"(?:[^"]|"")*")*)(?:;|$)')
-_ROWS_UNKNOWN = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +148,15 @@ class DpSyn:
             cells = min(domain.cells(clique), self.table_cells)
             steps.append(noisy_step(f"measure {' × '.join(clique)}", price, cells, unit_rows))
         cells = sum(step.cells for step in steps)
-        rows = facts.rows_hint if facts.rows_hint is not None else _ROWS_UNKNOWN
+        rows = rows_of(facts)
+        making = self._making().bytes(domain, cells, rows)
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            self._making().bytes(domain, cells),
-            seconds_for(facts, 3 * cells + self._making().cell_steps(domain, len(asked.tables), rows)),
+            making + tables_bytes(facts, len(asked.tables), cells),
+            seconds_for(facts, 3 * cells + self._making().cell_steps(len(asked.tables), rows)),
             (
                 f"Listed tables: {len(asked.tables):,}, blocks: {len(asked.blocks):,}. Rare values are merged before "
                 "the tables are measured: their cells are the most they can be.",
@@ -164,6 +164,7 @@ class DpSyn:
             ),
             asdict(self),
             fixed=True,
+            after_counting=making,
         )
 
     def run(self, curator: Curator, cost: Cost) -> RecordModel:

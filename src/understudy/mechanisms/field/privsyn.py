@@ -34,6 +34,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
 from understudy.marginals.answer import Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
@@ -41,7 +43,7 @@ from understudy.mechanisms.challenge.asking import alone, at_prices
 from understudy.mechanisms.field.overlap.coarsening import Coarsening, Rare
 from understudy.mechanisms.field.overlap.making import Making, Update
 from understudy.mechanisms.field.overlap.pair_choice import SplitNoise, chosen_pairs, combined, steadied
-from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for
+from understudy.mechanisms.forecast import facts_of, noisy_step, rows_of, seconds_for, tables_bytes
 from understudy.mechanisms.measured import Purse, live_columns
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.options.checks import check_number, check_share, check_whole
@@ -55,10 +57,7 @@ from understudy.privacy.quality import SCORE_UNIT
 from understudy.privacy.questions.association import IndependenceGap
 
 __all__ = ["PrivSyn"]
-
-_PAIR_BYTES = 24
-"""Per cell of every pair: an exact count and what its score needs."""
-_ROWS_UNKNOWN = 10**6
+_WORTH = 0.13
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +109,27 @@ class PrivSyn:
             steps.append(Step(f"score {len(pairs)} pairs", prices.scores, len(pairs), law.scale / SCORE_UNIT, None))
             each = noisy_step("measure tables", prices.tables, widest, unit_rows)
             steps.append(Step("measure chosen tables", prices.tables, widest, each.noise_scale, each.expected_error))
-        counted = sum(domain.cells(pair) for pair in pairs)
+        sizes = sorted(domain.cells(pair) for pair in pairs)
+        counted = sum(sizes)
         cells = sum(domain.sizes[name] for name in columns) + widest
-        rows = facts.rows_hint if facts.rows_hint is not None else _ROWS_UNKNOWN
-        work = self._making().cell_steps(domain, min(len(pairs), 3 * len(columns)), rows)
+        rows = rows_of(facts)
+        tables = _tables_worth(sizes, steps[-1].expected_error or 0.0, rows, pure=bool(cost.epsilon))
+        work = self._making().cell_steps(tables, rows)
+        making = self._making().bytes(domain, sum(sizes[:tables]), rows)
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            self._making().bytes(domain, counted) + _PAIR_BYTES * counted,
-            seconds_for(facts, 3 * cells + counted // 2 + work),
+            making + tables_bytes(facts, len(pairs), counted),
+            seconds_for(facts, 3 * cells + counted // 2 + work, len(pairs)),
             (
                 f"{len(pairs):,} pairs are scored; which are measured is chosen in the run. Their noise is at least "
                 "the one shown, and their cells the most that three pairs per column can have.",
                 f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
             asdict(self),
+            after_counting=making,
         )
 
     def run(self, curator: Curator, cost: Cost) -> RecordModel:
@@ -182,6 +185,17 @@ class PrivSyn:
 
     def _making(self) -> Making:
         return Making(self.update, self.rounds, self.sweeps, self.most_records, self.structure_seed)
+
+
+def _tables_worth(sizes: Sequence[int], noise: float, rows: int, *, pure: bool) -> int:
+    """How many pairs, the smallest first, are likely to be worth their noise; `noise` is that of one table alone.
+
+    Tables that share a cost are noisier, by their number under ε and by its root under ρ. Where columns are related,
+    pairs are chosen until their noise comes to about an eighth of the rows.
+    """
+    number = np.arange(1, len(sizes) + 1)
+    each = noise * (number if pure else np.sqrt(number)) * np.cumsum(np.asarray(sizes, np.float64)) / number
+    return max(1, int((each <= _WORTH * rows).sum())) if sizes else 0
 
 
 @dataclass(frozen=True, slots=True)

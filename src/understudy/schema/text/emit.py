@@ -13,7 +13,7 @@ from understudy.errors import Problem, SchemaError
 from understudy.schema.column import Column, Cut, Derived, GivenBins, LinearSum, PrivateBins, UniformBins
 from understudy.schema.rule import Impossible, Range
 from understudy.schema.table import Schema
-from understudy.schema.text.parse import DECIDE, MOST_BYTES
+from understudy.schema.text.parse import DECIDE, MOST_BYTES, MOST_ENTRIES, TOO_LARGE
 from understudy.schema.unit import Unit
 
 __all__ = ["key_lines", "schema_to_text", "text_token"]
@@ -30,6 +30,15 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 def schema_to_text(schema: Schema) -> str:
     """The YAML text of a schema; raises SchemaError if it would be too large to be read back."""
+    top = _top(schema)
+    text = "\n".join(_block(top, 0)) + "\n"
+    if len(text.encode("utf-8")) > MOST_BYTES or _entries(top) > MOST_ENTRIES:
+        rule = f"would be {TOO_LARGE} as a file, which no reader accepts."
+        raise SchemaError([Problem("schema", rule, "Shorten lists of labels, or use open categories.")])
+    return text
+
+
+def _top(schema: Schema) -> dict[str, object]:
     top: dict[str, object] = {"understudy": "1"}
     top |= {key: text_token(text) for key, text in (("title", schema.title), ("note", schema.note)) if text}
     top["unit"] = _unit(schema.unit)
@@ -38,11 +47,14 @@ def schema_to_text(schema: Schema) -> str:
     top["columns"] = {text_token(column.name): _column(column) for column in schema.columns}
     if schema.rules:
         top["rules"] = [_rule(rule) for rule in schema.rules]
-    text = "\n".join(_block(top, 0)) + "\n"
-    if len(text.encode("utf-8")) > MOST_BYTES:
-        rule = "would be larger than 1 MiB as a file, which no reader accepts."
-        raise SchemaError([Problem("schema", rule, "Shorten lists of labels, or use open categories.")])
-    return text
+    return top
+
+
+def _entries(said: object) -> int:
+    """Keys, values and list entries, as a reader counts them."""
+    if isinstance(said, Mapping):
+        return 1 + len(said) + sum(map(_entries, said.values()))
+    return 1 + sum(map(_entries, said)) if isinstance(said, list | tuple) else 1
 
 
 def text_token(text: str) -> str:

@@ -12,9 +12,12 @@ import yaml
 from understudy.errors import Problem, SchemaError
 from understudy.schema.place import shown
 
-__all__ = ["DECIDE", "MOST_BYTES", "Entries", "Items", "Leaf", "Tree", "parse_yaml"]
+__all__ = ["DECIDE", "MOST_BYTES", "MOST_ENTRIES", "TOO_LARGE", "Entries", "Items", "Leaf", "Tree", "parse_yaml"]
 
-MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 24
+MOST_ENTRIES = (1 << 20) + (1 << 14)
+"""Keys, values and list entries of a file. A million labels fit; reading them takes most of a GiB and of a minute."""
+TOO_LARGE = f"larger than {MOST_BYTES >> 20} MiB or {MOST_ENTRIES:,} entries"
 MOST_DEPTH = 32
 DECIDE = "DECIDE"
 _NULLS = ("", "~", "null", "Null", "NULL")
@@ -86,6 +89,7 @@ class _StrictLoader(yaml.SafeLoader):
     """Composes nodes only; what could expand, repeat or build objects stops at the scanner."""
 
     depth = 0
+    entries = 0
 
     def fetch_anchor(self) -> None:
         raise self._refused("anchors (&name) are not allowed; write the value out")
@@ -104,6 +108,9 @@ class _StrictLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.depth += 1
+        self.entries += 1
+        if self.entries > MOST_ENTRIES:
+            raise self._refused(f"a file of more than {MOST_ENTRIES:,} entries is not allowed")
         if self.depth > MOST_DEPTH:
             raise self._refused(f"nesting deeper than {MOST_DEPTH} levels is not allowed")
         node = super().compose_node(parent, index)
@@ -114,7 +121,7 @@ class _StrictLoader(yaml.SafeLoader):
 def parse_yaml(text: str, where: str) -> Tree:
     """The tree of the only document in the text; raises SchemaError naming `where` and the line."""
     if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        raise SchemaError([Problem(where, "is larger than 1 MiB.", "A schema lists public facts, not data.")])
+        raise SchemaError([Problem(where, f"is {TOO_LARGE}.", "A schema lists public facts, not data.")])
     try:
         loader = _StrictLoader(text)
         node = loader.get_single_node()

@@ -72,7 +72,8 @@ def test_blocks_keep_their_own_tables() -> None:
 
 
 def test_stated_bytes_cover_the_records() -> None:
-    assert Making(most_records=10**6).bytes(DOMAIN, 0) >= 10**6 * 4 * 4
+    assert Making(most_records=10**6).bytes(DOMAIN, 0, 10**9) >= 10**6 * 4 * 4
+    assert Making(most_records=10**6).bytes(DOMAIN, 0, 10**4) < 10**6
 
 
 @pytest.mark.parametrize("options", [{"update": "fast"}, {"sweeps": -1}, {"rounds": 2.0}, {"most_records": 0}])

@@ -42,6 +42,8 @@ _ROW_COPIES = 6
 """Times the records lie in memory at once, at most: as laid out, stacked, moved, expanded, and what is drawn."""
 _STEP_BYTES = 28
 """Per record beside its codes: its cell, two lists of rows to move, a random order."""
+_PASS_STEPS = 0.06
+"""One row in one pass over one table of two columns, in steps: 12 nanoseconds."""
 _CELL_BYTES = 88
 """Per cell of all tables: the answer, its float, a cleaned one, its variance, sums while tables agree, gaps."""
 
@@ -67,17 +69,17 @@ class Making:
         ):
             check_whole(name, number, least, 2**31)
 
-    def bytes(self, domain: Domain, cells: int) -> int:
-        """Most memory of making records, the tables having so many cells in all."""
+    def bytes(self, domain: Domain, cells: int, rows: int) -> int:
+        """Most memory of making records for a table of so many rows, the tables having so many cells in all."""
         width = sum(np.dtype(code_dtype(size)).itemsize for size in domain.sizes.values())
         widest = np.dtype(code_dtype(max(domain.sizes.values()))).itemsize * len(domain.columns)
-        return self.most_records * (_ROW_COPIES * max(width, widest) + _STEP_BYTES) + _CELL_BYTES * cells
+        records = min(self.most_records, max(rows, LEAST_RECORDS))
+        return records * (_ROW_COPIES * max(width, widest) + _STEP_BYTES) + _CELL_BYTES * cells
 
-    def cell_steps(self, domain: Domain, tables: int, rows: int) -> int:
+    def cell_steps(self, tables: int, rows: int) -> int:
         """Rough number of steps, in units of the time that one cell of noise takes."""
-        return min(rows, self.most_records) * (
-            1 + tables // 2 * (self.sweeps if self.update != "gradual" else self.rounds) // 8
-        )
+        passes = (self.update != "gradual") * self.sweeps + (self.update != "sweeps") * self.rounds
+        return round(min(rows, self.most_records) * (1 + tables * passes * _PASS_STEPS))
 
     def made(
         self,
