@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +55,7 @@ def case(name: str, data: Path | None) -> Case:
 
 
 def _voters(name: str) -> Case:
-    schema, table = replace(schema_from_text(schema_text(), "voters"), unreadable="drop"), voter_table()
+    schema, table = schema_from_text(schema_text(), "voters"), voter_table()
     if name == "voters":
         return Case(name, schema, table)
     return Case(

@@ -71,14 +71,14 @@ EXPERT = ("voted", "college_degree", "preregistration_state")
 
 def simulated_voters() -> VoterTable:
     """The table of young voters that comes with the package; it describes nobody."""
-    schema = replace(schema_from_text(schema_text(), "voters.yaml"), unreadable="drop")
+    schema = schema_from_text(schema_text(), "voters.yaml")
     return VoterTable("simulated", "simulated voters", voter_table(), schema, EXPERT, INTEREST)
 
 
 def narrow_voters() -> VoterTable:
     """A few rows and columns of it, for a run that only shows that the study works."""
     names = (*EXPERT, "registered", "age", "residence", "female")
-    whole = replace(schema_from_text(schema_text(), "voters.yaml"), unreadable="drop")
+    whole = schema_from_text(schema_text(), "voters.yaml")
     schema = replace(whole, columns=tuple(column for column in whole.columns if column.name in names))
     table = voter_table(800).select(list(schema.names))
     return VoterTable("narrow", "few simulated voters", table, schema, EXPERT, INTEREST, sets=2)

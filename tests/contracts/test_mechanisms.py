@@ -115,6 +115,7 @@ def test_every_method_is_held_against_the_contract() -> None:
         "replays_on_neighbours",
         "recovers_at_a_huge_budget",
         "improves_with_the_budget",
+        "shows_what_cannot_be_read",
         "survives_edge_shapes",
         "honours_rules_and_schema",
         "agrees_through_every_source",

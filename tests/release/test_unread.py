@@ -8,7 +8,7 @@ import pytest
 
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import ResourceError
-from understudy.marginals.answer import Law, Measurement
+from understudy.marginals.answer import Course, Law, Measurement, SparseMeasurement, Trained
 from understudy.marginals.transcript import Transcript
 from understudy.models.model import Codes, Model
 from understudy.models.overlap.records import RecordModel
@@ -78,12 +78,31 @@ def test_answers_about_something_else_do_not_count() -> None:
     leaves = Measurement("leaves", ("sex",), (3,), np.array([0, 0, 900]), GAUSSIAN)
     finer = Measurement("sex", ("sex",), (4,), np.array([0, 0, 0, 900]), GAUSSIAN)
     assert "sex" in readable_codes(CODEC, Transcript([leaves, finer]), MODEL)
+    assert odd_values(CODEC, Transcript([leaves, finer]), MODEL) == ()
 
 
-def test_without_a_table_the_models_share_must_exceed_an_even_one() -> None:
-    nothing = Transcript()
-    assert "sex" in readable_codes(CODEC, nothing, records(sex=[0] * 70 + [2] * 30))
-    assert "sex" not in readable_codes(CODEC, nothing, records(sex=[0] * 60 + [2] * 40))
+def test_without_a_table_the_models_share_must_exceed_what_noise_explains() -> None:
+    """Twelve cells with σ = 10, four of them for each code: 10·(0.4·4 + 4·2) = 96 rows."""
+    leaves = Transcript([Measurement("leaves", ("sex", "age"), (12,), np.zeros(12, dtype=np.int64), GAUSSIAN)])
+    assert "sex" in readable_codes(CODEC, leaves, records(sex=[0] * 905 + [2] * 95))
+    assert "sex" not in readable_codes(CODEC, leaves, records(sex=[0] * 903 + [2] * 97))
+    many = records(sex=[0] * 19_040 + [2] * 960)
+    assert "sex" in readable_codes(CODEC, leaves, many)  # below 5 % it is not looked for
+    assert "sex" in readable_codes(CODEC, Transcript(), records(sex=[2] * 100))  # nothing was asked
+
+
+def test_the_first_look_of_a_training_is_a_table_of_every_column() -> None:
+    counts = [500, 440, 60] + [250] * 4 + [300, 300, 400] + [1000, 0, 10]
+    course = Course(2**10, 10, Fraction(5), Fraction(1, 10))
+    look = Trained("course", course, 7 * np.array(counts, dtype=np.int64), Law("gaussian", Fraction(70**2)), GAUSSIAN)
+    assert set(readable_codes(CODEC, Transcript([look]), MODEL)) == {"voted"}
+    assert odd_values(CODEC, Transcript([look]), MODEL) == (Odd("sex", "unreadable", 0.06, labelled=True),)
+
+
+def test_of_a_sparse_table_four_kept_cells_may_be_noise() -> None:
+    kept = SparseMeasurement("sex × age", ("sex", "age"), (3, 3), np.zeros(0, int), np.zeros(0, int), LAPLACE, 20)
+    assert "sex" in readable_codes(CODEC, Transcript([kept]), records(sex=[0] * 921 + [2] * 79))
+    assert "sex" not in readable_codes(CODEC, Transcript([kept]), records(sex=[0] * 919 + [2] * 81))
 
 
 def test_missing_and_other_are_named_when_hardly_anything_else_is_left() -> None:

@@ -7,9 +7,11 @@ A code that no record has still gets a little noise. Its count is estimated from
 column: the noisy cells of the code's slice are added up, and the sums are combined with weights inverse to their
 variances (cells of the slice × variance of the noise). A count is clear when it lies 4 standard errors above 0, for
 Laplace noise 4 standard errors and 4 times the weighted scale: with either law a code that no record has is taken for
-clear with a probability of about 3·10⁻⁵. Where no measured table holds the column (trees of partitions, training), the
-model's own share counts as clear above 5 % and above an even share of all codes, since noise that is spread evenly
-over the codes explains no more than that.
+clear with a probability of about 3·10⁻⁵. The first look of a training holds a table of every column, with one scale for
+all counts. Where only cells of other partitions were counted (the leaves of trees), the model's own share must exceed
+5 % and what noise can put into the code: an even part of the cells, each with the mean of the positive half of its
+noise, and 4 standard errors on top. The same holds for tables of which only large cells were kept, for four such cells.
+A column that nothing was asked about has no clear code.
 
 Rows are drawn given that every column can be read whose unreadable count is not clear; elsewhere the code is drawn and
 becomes an empty value.
@@ -24,7 +26,7 @@ import numpy.typing as npt
 
 from understudy.codec.table_codec import TableCodec
 from understudy.errors import ResourceError, UsageError
-from understudy.marginals.answer import Measurement
+from understudy.marginals.answer import Measurement, SparseMeasurement, Trained
 from understudy.marginals.domain import Domain
 from understudy.marginals.transcript import Transcript
 from understudy.models.model import Codes, Model
@@ -41,6 +43,8 @@ CLEAR_SHARE = 0.05
 LEAST_UNREADABLE = 0.01
 LEAST_ODD = 0.9
 MOST_REDRAWS = 20
+_POSITIVE_HALF = 1.0 / math.sqrt(2.0 * math.pi)
+"""Mean of the positive half of noise of standard deviation 1, for Gaussian noise; less for Laplace noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +120,37 @@ def _estimate(codec: TableCodec, transcript: Transcript, model: Model, name: str
     if measured is not None:
         total = max(model.total, 1.0)
         return _Estimate(measured[0] / total, measured[1] / total)
+    looked = _looked(codec.domain, transcript, name, code)
+    if looked is not None:
+        return looked
     try:
         share = float(model.marginal(codec.domain.clique([name]))[code])
     except ResourceError:  # a network too tangled for exact sums; its tables are measured, so this is no loss
         share = 0.0
-    return _Estimate(share, max(CLEAR_SHARE, 1.0 / codec.domain.sizes[name]))
+    explained = _explained(transcript, name, codec.domain.sizes[name]) / max(model.total, 1.0)
+    return _Estimate(share, max(CLEAR_SHARE, explained))
+
+
+def _looked(domain: Domain, transcript: Transcript, name: str, code: int) -> _Estimate | None:
+    """By the first look of a training, which counts every code of every column on one scale."""
+    start = sum(domain.sizes[other] for other in domain.columns[: domain.columns.index(name)])
+    for answer in transcript.of(Trained):
+        if answer.first_law is not None and answer.values.size == sum(domain.sizes.values()):
+            counts = answer.values[start : start + domain.sizes[name]].astype(np.float64)
+            total = max(float(counts.sum()), 1.0)
+            return _Estimate(float(counts[code]) / total, CLEAR * math.sqrt(answer.first_law.variance) / total)
+    return None
+
+
+def _explained(transcript: Transcript, name: str, size: int) -> float:
+    """Rows that noise may put into one of the codes of a column, by the finest partition that looks at it."""
+    sparse = [CLEAR * answer.threshold for answer in transcript.of(SparseMeasurement) if name in answer.columns]
+    dense = [answer for answer in transcript.of(Measurement) if name in answer.columns]
+    if not dense:
+        return max(sparse, default=math.inf)
+    finest = max(dense, key=lambda answer: answer.values.size)
+    cells = max(1.0, finest.values.size / size)
+    return math.sqrt(finest.law.variance) * (_POSITIVE_HALF * cells + CLEAR * math.sqrt(cells))
 
 
 def _measured(codec: TableCodec, transcript: Transcript, name: str, code: int) -> tuple[float, float] | None:

@@ -78,6 +78,7 @@ def check_mechanism(checks: "MechanismChecks") -> None:
     checks.replays_on_neighbours()
     checks.recovers_at_a_huge_budget()
     checks.improves_with_the_budget()
+    checks.shows_what_cannot_be_read()
     checks.survives_edge_shapes()
     checks.honours_rules_and_schema()
     checks.agrees_through_every_source()
@@ -176,6 +177,27 @@ class MechanismChecks:
                 ]
                 errors.append(float(np.mean(repeats)))
             assert errors[1] < errors[0] / 2, f"error {errors[0]:.3f} at ε = 0.05, {errors[1]:.3f} at ε = 5"
+
+    def shows_what_cannot_be_read(self) -> None:
+        """Values that match no label are empty in the rows and named in the statement; where there are none, neither.
+
+        Columns of which a method takes the public table's word are left out: it cannot know about private ones.
+        """
+        schema = tables.small()
+        table = tables.possible_rows(schema, 400, seed=3)
+        known = self.public(schema)
+        if known is not None and "voted" in known.column_names and "age" not in known.column_names:
+            return
+        odd = [value if row % 2 else "YES" for row, value in enumerate(table.column("voted").to_pylist())]
+        table = table.set_column(table.column_names.index("voted"), "voted", pa.array(odd))
+        for budget in self.budgets:
+            release = self._released(schema, table, replace(budget, epsilon=HUGE), SecureRandomizer())
+            rows = release.sample(2000, seed=1)
+            assert isinstance(rows, pa.Table)
+            empty = rows.column("voted").null_count / 2000
+            assert abs(empty - 0.5) < 0.08, f"{empty:.0%} of a column is empty of which half could not be read"
+            assert rows.column("registered").null_count == 0
+            assert [one.column for one in release.statement.odd] == ["voted"]
 
     def survives_edge_shapes(self) -> None:
         """No rows, one row, one column, a constant column, all missing; tiny and huge budgets."""
