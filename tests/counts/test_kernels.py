@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.counts import kernels
-from understudy.counts.kernels import TableCounter, flat_index, hash_rows
+from understudy.counts.kernels import TableCounter, flat_index, hash_rows, hash_texts
 
 SIZES = (1, 2, 7, 255, 256, 257, 1000, 70_000)
 
@@ -104,3 +104,20 @@ def _splitmix(word: int) -> int:
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & mask
     word = (word ^ word >> 27) * 0x94D049BB133111EB & mask
     return word ^ word >> 31
+
+
+@pytest.mark.parametrize(
+    ("length", "digest"),
+    [
+        (0, "a3817f04ba25a8e66df67214c7550293"),
+        (1, "da87c1d86b99af44347659119b22fc45"),
+        (8, "3b62a9ba6258f5610f83e264f31497b4"),
+        (63, "5150d1772f50834a503e069a973fbd7c"),
+    ],
+)
+def test_hashes_of_texts_are_those_of_siphash(length: int, digest: str) -> None:
+    """The vectors of the reference implementation: bytes 0, 1, 2, … under the key 0, 1, …, 15."""
+    key = tuple(int.from_bytes(bytes(range(low, low + 8)), "little") for low in (0, 8))
+    data = np.arange(length + 3, dtype=np.uint8)
+    found = hash_texts(data, np.array([0, length, length + 3]), (key[0], key[1]))
+    assert found[0].astype("<u8").tobytes().hex() == digest
