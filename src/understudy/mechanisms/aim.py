@@ -7,8 +7,8 @@ below 3σ are merged into one code; from here on all is counted and measured on 
 (`rounds`, or 4 per column). A round draws one candidate (any part of a workload table) by the exponential mechanism
 with the score w_r · (‖M_r − M̂_r‖₁ − √(2/π) σ cells_r), at a tenth of its cost, and measures it with the rest. (3) If
 that moved the model by less than the noise, rounds have become too noisy: from the next one on σ is halved and ε is
-doubled (four times the cost). (4) When less than two rounds' cost is left, the last round takes all of it. (5) A longer fit; a
-merged code is drawn apart by the noisy counts of the codes it stands for.
+doubled (four times the cost). (4) When less than two rounds' cost is left, the last round takes all of it. (5) A longer
+fit; a merged code is drawn apart by the noisy counts of the codes it stands for.
 
 Large tables. Where the noise of a table adds up to more than a tenth of the records, only as much is taken off its
 score, and cells that are off by less than some height do not count (`noise_cut` in `measured.py`). A table of more than
