@@ -12,6 +12,7 @@ from typing import ClassVar
 
 __all__ = [
     "BudgetError",
+    "DamagedLedgerError",
     "InputError",
     "LedgerError",
     "Problem",
@@ -86,6 +87,12 @@ class LedgerError(UnderstudyError, RuntimeError):
     def __init__(self, where: str, rule: str, fix: str = "") -> None:
         self.problem = Problem(where, rule, fix)
         super().__init__(str(self.problem))
+
+
+class DamagedLedgerError(LedgerError):
+    """The ledger's file is damaged: an input that cannot be used, not a refusal of budget."""
+
+    exit_code: ClassVar[int] = 2
 
 
 class ResourceError(UnderstudyError, MemoryError):

@@ -19,7 +19,7 @@ import pytest
 import understudy
 from tests.cli.terminal import Outcome, run
 from tests.cli.workspace import SCHEMA, Workspace, people
-from understudy.errors import InputError, LedgerError, UsageError
+from understudy.errors import DamagedLedgerError, InputError, LedgerError, UsageError
 from understudy.privacy.ledger import Ledger
 from understudy.schema.document import schema_from_text
 
@@ -84,7 +84,8 @@ def _unraisable(*_: object, **__: object) -> None:
 
 ENDINGS = {
     "usage": (_raise(UsageError("--rows", "is wrong.")), 2),
-    "ledger": (_raise(LedgerError("ledger", "is damaged.")), 3),
+    "ledger": (_raise(LedgerError("ledger", "does not add up.")), 3),
+    "damaged ledger": (_raise(DamagedLedgerError("ledger", "is damaged.")), 2),
     "failing disk": (_raise(OSError(errno.EIO, SECRET)), 1),
     "full disk": (_raise(OSError(errno.ENOSPC, SECRET)), 4),
     "file size limit": (_raise(OSError(errno.EFBIG, SECRET)), 2),

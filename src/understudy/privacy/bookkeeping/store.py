@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from understudy.errors import LedgerError
+from understudy.errors import DamagedLedgerError, LedgerError
 from understudy.privacy.bookkeeping.entry import FIELDS, Entry, Kind
 
 __all__ = ["Store", "create_file", "reading", "writing"]
@@ -163,7 +163,7 @@ class Store:
     def check_pages(self) -> None:
         """Refuses a damaged file: a broken index could hide charges. Takes 1 ms per 1,000 entries."""
         if self._page_faults():
-            raise LedgerError(str(self._path), *_REFUSALS["SQLITE_CORRUPT"])
+            raise DamagedLedgerError(str(self._path), *_REFUSALS["SQLITE_CORRUPT"])
 
     def define(self) -> None:
         """Lays out the tables of an empty file."""
@@ -196,7 +196,7 @@ class Store:
         """A line that every whole ledger has; where it is missing, an index or a page is damaged."""
         found = self._found(condition, *parameters)
         if not found:
-            raise LedgerError(str(self._path), *_REFUSALS["SQLITE_CORRUPT"])
+            raise DamagedLedgerError(str(self._path), *_REFUSALS["SQLITE_CORRUPT"])
         return found[0]
 
     def _believed(self, line: dict[str, object]) -> Entry:
@@ -326,9 +326,10 @@ def _translated(path: Path) -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", "") or ""
         family = "_".join(name.split("_")[:2])
         rule, fix = _REFUSALS.get(family, (f"cannot be used ({name or 'no code'}).", "Check the file and its disk."))
-        raise LedgerError(str(path), rule, fix) from error
+        kind = DamagedLedgerError if family in ("SQLITE_CORRUPT", "SQLITE_NOTADB") else LedgerError
+        raise kind(str(path), rule, fix) from error
     except UnicodeDecodeError as error:  # SQLite quotes the damaged text in its own message
-        raise LedgerError(str(path), *_REFUSALS["SQLITE_CORRUPT"]) from error
+        raise DamagedLedgerError(str(path), *_REFUSALS["SQLITE_CORRUPT"]) from error
     except FileNotFoundError as error:
         raise LedgerError(str(path), "does not exist.", "Make it with `understudy ledger init`.") from error
     except OSError as error:
