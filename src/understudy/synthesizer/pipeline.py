@@ -92,8 +92,7 @@ def synthesize(
     wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
     target = _checked_target(design, out, memory_bytes)
-    counting = max(design.plan.bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
-    tables = _Tables(_opened(data, schema, counting), _opened_public(public, design, counting))
+    tables = _tables(data, public, design, memory_bytes)
     places = _Places(Account.of(ledger, dataset, target), target)
     places, wanted = _found(tables, design, wanted, places, seed=seed) if resume else (_fresh(design, places), wanted)
     told.stage("check", 1.0)
@@ -143,6 +142,12 @@ def _checked_target(design: Design, out: Place | None, memory_bytes: int | None)
     check_free(target)
     check_disk(design.plan, target.absolute().parent)
     return target
+
+
+def _tables(data: object, public: object | None, design: Design, memory_bytes: int | None) -> "_Tables":
+    """Both tables, with room to count whatever the plan, which was checked, may ask."""
+    counting = max(design.plan.bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
+    return _Tables(_opened(data, design.schema, counting), _opened_public(public, design, counting))
 
 
 def _opened(data: object, schema: Schema, memory_bytes: int) -> PrivateTable:
