@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
-from tests.mechanisms.door import VOTERS, door, epsilon, rho, rows_of
+from tests.mechanisms.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.mechanisms.test_independent import voters
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
 from understudy.mechanisms.auto import Auto
+from understudy.mechanisms.forecast import facts_of
 from understudy.mechanisms.mechanism import PublicFacts
 
 
@@ -28,11 +29,49 @@ def test_the_stated_rule(cells, unit_rows, cost, method):
 
 
 @pytest.mark.parametrize(
-    ("columns", "cost", "method"), [(60, rho(1), "aim"), (61, rho(1), "mst"), (61, epsilon(1), "independent")]
+    ("columns", "cost", "method"), [(60, rho(0.01), "aim"), (61, rho(0.01), "mst"), (61, epsilon(1), "independent")]
 )
 def test_many_columns(columns, cost, method):
     domain = Domain.of({f"c{number}": 2 for number in range(columns)})
     assert Auto().pick(PublicFacts(domain, (), 1), cost).name == method
+
+
+@pytest.mark.parametrize(
+    ("sizes", "unit_rows", "cost", "method"),
+    [
+        ((4, 4, 9), 1, rho(0.1), "privsyn"),
+        ((4, 4, 9), 1, rho(0.0999), "aim"),
+        ((4, 4, 9), 2, rho(0.4), "privsyn"),
+        ((4, 4, 9), 2, rho(0.3999), "aim"),
+        ((512, 512, 2), 1, rho(1), "privsyn"),
+        ((512, 513, 2), 1, rho(1), "aim"),
+        ((9, 1, 1), 1, rho(1), "aim"),
+        ((30, 30, 30), 1, epsilon(3), "privsyn"),
+        ((30, 30, 30), 1, epsilon(2.99), "mwem"),
+        ((30, 30, 30), 2, epsilon(6), "privsyn"),
+        ((30, 30, 30), 2, epsilon(5.9), "mwem"),
+        ((512, 513, 2), 1, epsilon(10), "mwem"),
+        ((2,) * 60, 1, rho(1), "privsyn"),
+        ((2,) * 61, 1, rho(1), "mst"),
+        ((2,) * 61, 1, epsilon(10), "independent"),
+    ],
+)
+def test_with_little_noise_all_pairs_are_scored_at_once(sizes, unit_rows, cost, method):
+    """There privsyn is nearer to the truth than rounds of choosing, in a fraction of their time."""
+    domain = Domain.of({f"c{number}": size for number, size in enumerate(sizes)})
+    assert Auto().pick(PublicFacts(domain, (), unit_rows), cost).name == method
+
+
+@pytest.mark.parametrize("cost", [rho(1), rho(0.01), epsilon(3), epsilon(1)], ids=str)
+def test_the_pick_is_the_same_whatever_the_rows(cost):
+    """An empty table, a constant one and a varied one of one schema: the runs begin with the same questions."""
+    schema, asked = letters({"a": 30, "b": 30, "c": 30}), set()
+    rng = np.random.default_rng(0)
+    for codes in (np.zeros((3, 0), int), np.zeros((3, 40), int), rng.integers(0, 30, (3, 300))):
+        curator = door(rows_of(dict(zip("abc", codes, strict=True))), schema, cost)
+        Auto().run(curator, cost)
+        asked.add((Auto().pick(facts_of(curator), cost).name, tuple(curator.charges[:3])))
+    assert len(asked) == 1
 
 
 def test_rows_are_made_by_controlled_rounding_whatever_is_picked():
@@ -56,6 +95,7 @@ def test_a_hint_of_rows_does_not_change_the_choice():
 def test_the_run_follows_the_plan():
     codes = rows_of(voters(200))
     assert len(Auto().run(door(codes, VOTERS, epsilon(100)), epsilon(100)).blocks) == 1
+    assert Auto().run(door(codes, VOTERS, rho(0.01)), rho(0.01)).kind == "markov_field"
     model = Auto().run(door(codes, VOTERS, rho(100)), rho(100))
-    assert model.kind == "markov_field"
+    assert model.kind == "records"
     assert len(model.draw(3, np.random.default_rng(0))) == 3

@@ -82,7 +82,7 @@ def test_a_round_chooses_measures_and_moves_the_model():
     assert curator.left == Cost()
 
 
-def test_tables_of_nothing_but_noise_are_no_candidates():
+def test_tables_of_nothing_but_noise_are_not_worth_choosing():
     schema = letters({"u": 50, "v": 50, "a": 2})
     curator = door(rows_of({"u": [1] * 20, "v": [2] * 20, "a": [0, 1] * 10}), schema, rho(1), NoNoise())
     measured = Measured(curator.domain, (), 2**20)
@@ -90,7 +90,8 @@ def test_tables_of_nothing_but_noise_are_no_candidates():
     measured.refit(300)
     wide, small = curator.domain.clique("uv"), curator.domain.clique("a")
     measured.next_table(curator, {wide: 1.0, small: 1.0}, Round(rho(0.1), rho(0.4), 2**20, 50))
-    assert curator.transcript.answers[-2].options == 1
+    assert curator.transcript.answers[-2].options == 2
+    assert curator.transcript.answers[-1].columns == small
 
 
 def test_the_purse_counts_only_its_own_run():

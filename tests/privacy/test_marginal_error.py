@@ -32,13 +32,16 @@ estimates = st.lists(
 counts = st.lists(st.one_of(st.integers(0, 20), st.sampled_from(HARD_COUNTS)), min_size=6, max_size=6)
 weights = st.lists(st.one_of(st.floats(1e-6, 1e6), st.sampled_from([1.0, 2.0, 1 / 3, 5e-324])), min_size=3, max_size=3)
 penalties = st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3)
+floors = st.lists(
+    st.one_of(st.just(0.0), st.floats(0, 50), st.sampled_from([2.0**-21, 2.0**42, 1e300])), min_size=3, max_size=3
+)
 
 
 @settings(max_examples=400, deadline=None)
-@given(counts, estimates, weights, penalties, st.integers(0, 5), st.integers(1, 3))
-def test_no_score_moves_by_more_than_claimed(cells, aims, scale, cut, place, rows) -> None:
+@given(counts, estimates, weights, penalties, floors, st.integers(0, 5), st.integers(1, 3))
+def test_no_score_moves_by_more_than_claimed(cells, aims, scale, cut, floor, place, rows) -> None:
     expected = {A: aims[:2], B: aims[:3], AB: aims}
-    quality = MarginalError("pair", (A, B, AB), expected, scale, cut)
+    quality = MarginalError("pair", (A, B, AB), expected, scale, cut, floor)
     before = np.array(cells, dtype=np.int64).reshape(2, 3)
     after = before.copy()
     after.ravel()[place] += rows
@@ -58,6 +61,24 @@ def test_scores_are_weighted_distances_less_penalties() -> None:
     quality = MarginalError("pair", (A, B), expected, (1.0, 2.0), (1.0, 0.0))
     found = quality.scores({A: np.array([5, 0]), B: np.array([1, 3, 0])}) / float(quality.sensitivity)
     assert found.tolist() == [0.5 * (1.5 + 1.0 - 1.0), 3.0]
+
+
+def test_a_cell_counts_by_what_it_is_off_beyond_the_floor() -> None:
+    expected = {A: np.array([3.5, 1.0]), B: np.ones(3)}
+    quality = MarginalError("pair", (A, B), expected, penalties=(0.25, 0.0), floors=(1.0, 2.0))
+    found = quality.scores({A: np.array([5, 0]), B: np.array([1, 3, 0])}) / float(quality.sensitivity)
+    assert found.tolist() == [0.5 - 0.25, 0.0]
+    sourced = PublicOrPrivate(
+        "table", ((A, "private"), (A, "public")), expected, {A: np.array([4.0, 0.0])}, floors=(1.0, 1.0)
+    )
+    found = sourced.scores({A: np.array([5, 0])}) / float(sourced.sensitivity)
+    assert found.tolist() == [0.5, 0.5 * (2.5 - 1.0)]
+
+
+@pytest.mark.parametrize("floors", [(1.0,), (-1.0, 0.0), (math.inf, 0.0), (math.nan, 0.0)])
+def test_floors_are_checked(floors: tuple[float, ...]) -> None:
+    with pytest.raises(UsageError, match="floor"):
+        MarginalError("pair", (A, B), {A: np.zeros(2), B: np.zeros(3)}, floors=floors)
 
 
 def test_an_estimate_of_another_size_is_refused() -> None:

@@ -9,6 +9,7 @@ from studies.choosing import study
 from studies.writing import Form
 
 from understudy.mechanisms import auto
+from understudy.mechanisms.field.privsyn import PrivSyn
 
 PAGE = Path(__file__).parents[2] / "docs" / "choosing.md"
 
@@ -22,7 +23,7 @@ def test_smoke_form_writes_the_page(tmp_path: Path) -> None:
 
 def test_every_documented_case_is_what_auto_picks() -> None:
     cases = read_cases(PAGE.read_text(encoding="utf-8"))
-    assert {picked for _, picked in cases} == {"aim", "mst", "laplace", "mwem", "independent"}
+    assert {picked for _, picked in cases} == {"aim", "mst", "privsyn", "laplace", "mwem", "independent"}
     assert [(listed.columns, listed.picked) for listed, _ in cases] == [(one.columns, name) for one, name in cases]
 
 
@@ -30,10 +31,23 @@ def test_the_numbers_of_the_rule_are_those_of_the_code() -> None:
     words = PAGE.read_text(encoding="utf-8").split("## If you do not want to choose")[1].split("| columns |")[0]
     assert f"`aim` up to {auto.MOST_COLUMNS} columns, `mst` beyond" in words
     assert f"is at most {auto.MOST_NOISE:,} rows" in words
-    assert f"if ε is at least {auto.LEAST_EPSILON:g} for each row of a unit" in words
+    assert f"`mwem` if ε is at least {auto.LEAST_EPSILON:g} for each row of a unit" in words
+    assert f"`privsyn` if ε is at least {auto.AMPLE_EPSILON:g} for each row of a unit" in words
+    assert f"if ρ is at least {float(auto.AMPLE_RHO):g} for a unit of one row" in words
+    assert f"no pair of columns has more than {PrivSyn().table_cells:,} cells" in words
 
 
-@pytest.mark.parametrize("changed", [{"MOST_COLUMNS": 59}, {"MOST_NOISE": 1_999}, {"LEAST_EPSILON": 0.51}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"MOST_COLUMNS": 59},
+        {"MOST_NOISE": 1_999},
+        {"LEAST_EPSILON": 0.51},
+        {"AMPLE_EPSILON": 3.01},
+        {"AMPLE_RHO": 0.13},
+        {"AMPLE_RHO": 0.01},
+    ],
+)
 def test_another_rule_in_the_code_would_show(monkeypatch: pytest.MonkeyPatch, changed: dict[str, float]) -> None:
     for name, value in changed.items():
         monkeypatch.setattr(auto, name, value)

@@ -2,16 +2,24 @@
 
 Source: McKenna, Mullins, Sheldon, Miklau, "AIM: an adaptive and iterative mechanism" (2022).
 
-Steps. (1) Every column's table, at `one_way_share` of ρ. (2) T rounds are planned (`rounds`, or 4 per column). A round
-draws one candidate (any part of a workload table) by the exponential mechanism with the score
-w_r · (‖M_r − M̂_r‖₁ − √(2/π) σ cells_r), at a tenth of its cost, and measures it with the rest. (3) If that moved the
-model by less than the noise, rounds have become too noisy: from the next one on σ is halved and ε doubled (four times
-the cost). (4) When less than two rounds' cost is left, the last round takes all of it. (5) A longer fit.
+Steps. (1) Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is
+below 3σ are merged into one code; from here on all is counted and measured on merged codes. (2) T rounds are planned
+(`rounds`, or 4 per column). A round draws one candidate (any part of a workload table) by the exponential mechanism
+with the score w_r · (‖M_r − M̂_r‖₁ − √(2/π) σ cells_r), at a tenth of its cost, and measures it with the rest. (3) If
+that moved the model by less than the noise, rounds have become too noisy: from the next one on σ is halved and ε is
+doubled (four times the cost). (4) When less than two rounds' cost is left, the last round takes all of it. (5) A longer
+fit; a merged code is drawn apart by the noisy counts of the codes it stands for.
 
-Privacy. Neighbours differ by the rows of one unit, at most k. A table costs k²/(2σ²) of ρ; a score moves by at most
-k · max w (see `privacy/marginal_error.py`), and a draw at ε costs ε²/8. Costs are taken off one account as they arise
-and add up to ρ, however the rounds turn out (zCDP composes adaptively). All initial tables are counted. Candidates,
-their order and the size limit depend on earlier answers and public sizes only.
+Large tables. Where the noise of a table adds up to more than a tenth of the records, only as much is taken off its
+score, and cells that are off by less than some height do not count (`noise_cut` in `measured.py`). A table of more than
+1,000 cells whose noise would exceed 5 % of the records costs up to 16 times a round's price (`Round.paid_for`), as far
+as that leaves a round.
+
+Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
+row lies in one cell of a table, merged or not. A table costs k²/(2σ²) of ρ; a score moves by at most k · max w (see
+`privacy/marginal_error.py`), and a draw at ε costs ε²/8. The price of a table depends on which one was drawn. Costs are
+taken off one account as they arise and add up to ρ, however the rounds turn out (zCDP composes adaptively). All initial
+tables are counted. Candidates, their order and the size limit depend on earlier answers and public sizes only.
 
 Size. A candidate is open to a round only if the model with it stays within `model_bytes` times the share of ρ spent
 after the round, or does not grow at all.
@@ -21,8 +29,9 @@ Public data. With a public table of the same columns a round may also take a tab
 
 Differs from the source. Discrete noise and exact draws; the number of rows is estimated. Columns get their own share,
 split by cells^(2/3), instead of the price of one round each (`one_way_share=none` does that), and 4 rounds per column
-are planned instead of 16: both lower the error at equal ρ. Tables whose expected noise exceeds any possible error are
-no candidates. Few steps of mirror descent per round from the model of the last one.
+are planned instead of 16: both lower the error at equal ρ. Codes are merged, and large tables are scored and paid for
+as said above: the source subtracts all of their noise, so that the strongest relation of a column with 1,000 codes was
+never measured. Few steps of mirror descent per round from the model of the last one.
 """
 
 import math
@@ -43,6 +52,7 @@ from understudy.mechanisms.measured import (
     check_start,
     fitting_bytes,
     live_columns,
+    merged_bound,
     shares_of,
     spend_in_rounds,
     times,
@@ -50,6 +60,7 @@ from understudy.mechanisms.measured import (
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.options.checks import check_share, check_whole
 from understudy.mechanisms.workload import Workload, check_workload
+from understudy.models.expanded import ExpandedField
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import LARGEST_VARIANCE, selection_rate
 from understudy.privacy.cost import UNIT, Cost, Currency
@@ -109,8 +120,9 @@ class Aim:
             noisy_step(f"measure {clique[0]}", part, domain.cells(clique), facts.unit_rows)
             for clique, part in zip(columns, parts, strict=True)
         ]
-        candidates = Workload.of(self.workload, domain).candidates(domain, self.table_cells)
-        cells = sum(map(domain.cells, candidates))
+        merged = merged_bound(domain, facts.forbidden)
+        candidates = Workload.of(self.workload, merged).candidates(merged, self.table_cells)
+        cells = sum(map(merged.cells, candidates))
         noise = 0.0
         if schedule.rounds:
             steps += self._round_steps(facts, schedule, candidates, cost)
@@ -149,31 +161,35 @@ class Aim:
             after_counting=fitting,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField:
+    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
         """Measures columns, then chooses and measures tables until the cost is spent; returns the fitted model."""
         self.plan(facts_of(curator), cost)
         domain, purse = curator.domain, Purse(curator, cost)
         schedule = self._schedule(domain, curator.unit_rows, cost)
         columns = [Clique((name,)) for name in live_columns(domain)]
-        measured = Measured(domain, curator.forbidden, self.model_bytes)
         weights = shares_of(domain, columns) if self.one_way_share else None
-        measured.add(curator.measure(columns, schedule.columns, weights))
+        answers = curator.measure(columns, schedule.columns, weights)
+        measured = Measured.begun(curator, answers, self.model_bytes)
         measured.refit(_FIRST_STEPS)
         if not schedule.rounds:
-            return measured.refit(_LAST_STEPS).with_rounding()
-        candidates = Workload.of(self.workload, domain).candidates(domain, self.table_cells)
+            measured.refit(_LAST_STEPS)
+            return measured.finished
+        candidates = Workload.of(self.workload, curator.domain).candidates(curator.domain, self.table_cells)
         pace = Pace(schedule.select, schedule.measure, self.selection_share, _ROUND_STEPS)
         if curator.has_public:
             assisted = PublicRounds.of(curator, measured, candidates)
             assisted.run(purse, pace)
-            return measured.refit(_LAST_STEPS, tables=assisted.tables).with_rounding()
+            measured.refit(_LAST_STEPS, tables=assisted.tables)
+            return measured.finished
         spend_in_rounds(purse, pace, self.model_bytes, lambda price, _: measured.next_table(curator, candidates, price))
-        return measured.refit(_LAST_STEPS).with_rounding()
+        measured.refit(_LAST_STEPS)
+        return measured.finished
 
     def _round_steps(
         self, facts: PublicFacts, schedule: "_Schedule", candidates: Iterable[Clique], cost: Cost
     ) -> list[Step]:
-        cells = [facts.domain.cells(clique) for clique in candidates]
+        merged = merged_bound(facts.domain, facts.forbidden)
+        cells = [merged.cells(clique) for clique in candidates]
         rest = Cost(rho=cost.rho) - schedule.columns
         draws = rest.share(self.selection_share)
         selection_rate(schedule.select, Fraction(1), "select table", monotone=False)

@@ -3,20 +3,24 @@
 Post-processing throughout: it sees noisy answers, public rules and public sizes, and nothing else.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import ResourceError, UsageError
-from understudy.marginals.answer import Measurement
+from understudy.marginals.answer import Law, Measurement
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.marginals.forbidden import Forbidden
+from understudy.mechanisms.challenge.compression import Compression
 from understudy.mechanisms.forecast import expected_absolute
 from understudy.mechanisms.options.checks import check_whole
+from understudy.models.expanded import ExpandedField
 from understudy.models.graphical.answers import MESSAGE_CELLS
 from understudy.models.graphical.estimate import (
     GraphicalSize,
@@ -57,6 +61,20 @@ Floats = npt.NDArray[np.float64]
 
 WORKING_TABLES = 6
 """Bytes of a fit per byte of its model: tables, messages, measured tables and their indices."""
+RARE = 3.0
+"""A code of a wide column stays if its noisy count is at least this many times the scale of the noise."""
+LEAST_CODES = 30
+"""Rare codes are merged in columns of more codes than this."""
+MOST_CODES = 500
+"""The most codes of such a column after merging."""
+MOST_PENALTY = 0.1
+"""The most that noise takes off a score, as a share of the records; see `noise_cut`."""
+LARGE_CELLS = 1_000
+"""A table of more cells may cost more than others in rounds of equal price, if"""
+DEAR_NOISE = 0.05
+"""its noise would add up to more than this share of the records, up to"""
+MOST_PRICES = 16
+"""times as much."""
 _LEAST_VARIANCE = 1e-9
 """Noise that is surely 0 still needs a weight; only ratios of variances matter."""
 _MOST_MODEL_BYTES = 2**36
@@ -93,13 +111,28 @@ class Measured:
     model_bytes: int
     tables: list[NoisyTable] = field(default_factory=list)
     model: MarkovField | None = None
+    merging: "Merging | None" = None
+
+    @classmethod
+    def begun(cls, curator: Curator, answers: Sequence[Measurement], model_bytes: int) -> Self:
+        """From noisy tables of columns; rare codes of wide ones are merged, at the door too, for all that follows."""
+        merging = Merging.of(curator.domain, answers, curator.forbidden)
+        curator.merge(merging.places)
+        measured = cls(curator.domain, curator.forbidden, model_bytes, merging=merging)
+        measured.tables += merging.tables()
+        return measured
+
+    @property
+    def finished(self) -> MarkovField | ExpandedField:
+        """The model of the last fit, with controlled rounding and all codes."""
+        model = self.fitted.with_rounding()
+        return model if self.merging is None else self.merging.expanded(model)
 
     def add(self, answers: Iterable[Measurement]) -> None:
         """Keeps noisy answers about cliques for the next fit."""
         for answer in answers:
             values = answer.values.astype(np.float64)
-            variance = max(answer.law.variance, _LEAST_VARIANCE)
-            self.tables.append(NoisyTable(self.domain.clique(answer.columns), values, variance))
+            self.tables.append(NoisyTable(self.domain.clique(answer.columns), values, _variance(answer)))
 
     @property
     def total(self) -> float:
@@ -143,26 +176,33 @@ class Measured:
     def next_table(self, curator: Curator, candidates: Mapping[Clique, float], price: "Round") -> "Chosen":
         """One round: draws the candidate whose table is predicted worst beyond its noise, measures it, and refits.
 
-        The score is weight · (‖M − M̂‖₁ − expected noise). A table whose noise alone is expected to exceed the largest
-        possible distance, twice the number of records, is no candidate; columns on their own always are.
+        The score is weight · (Σ max(|M − M̂| − floor, 0) − penalty), floor and penalty by `noise_cut`. A table of very
+        many cells is measured at a multiple of the round's price, where the round allows that.
         """
-        noise = expected_absolute(law_for(price.measure, curator.unit_rows, "measure table"))
-        worth = [
-            clique
-            for clique in candidates
-            if len(clique) < 2 or noise * self.domain.cells(clique) <= 2.0 * self.fitted.total
-        ]
         # Columns never make the model larger, so there is always something to choose.
         columns = [Clique((name,)) for name in live_columns(self.domain)]
-        options = self.fitting(worth or list(candidates), price.model_bytes) or columns
+        options = self.fitting(list(candidates), price.model_bytes) or columns
         before = self.expected(options)
         weights = [candidates.get(clique, 1.0) for clique in options]
-        penalties = [noise * self.domain.cells(clique) for clique in options]
-        clique = curator.select(MarginalError("table", options, before, weights, penalties), price.select)
-        self.add(curator.measure([clique], price.measure))
+        noises = self.noises(options, price, curator.unit_rows)
+        penalties, floors = [noise.cut.penalty for noise in noises], [noise.cut.floor for noise in noises]
+        clique = curator.select(MarginalError("table", options, before, weights, penalties, floors), price.select)
+        noise = noises[options.index(clique)]
+        self.add(curator.measure([clique], noise.price))
         self.refit(price.steps)
         moved = float(np.abs(self.expected([clique])[clique] - before[clique]).sum())
-        return Chosen(clique, moved, noise * self.domain.cells(clique))
+        return Chosen(clique, moved, noise.cut.penalty)
+
+    def noises(self, cliques: Sequence[Clique], price: "Round", unit_rows: int) -> "list[Noise]":
+        """What measuring each clique's table in this round would cost, and how its noise counts."""
+        total, sizes = self.fitted.total, [self.domain.cells(clique) for clique in cliques]
+        usual = expected_absolute(law_for(price.measure, unit_rows, "measure table"))
+        found: dict[int, Noise] = {}
+        for cells in set(sizes):
+            paid = price.paid_for(cells, usual * cells / total)
+            law = law_for(paid, unit_rows, "measure table")
+            found[cells] = Noise(paid, noise_cut(law, cells, total))
+        return [found[cells] for cells in sizes]
 
     def fitting(self, candidates: Sequence[Clique], model_bytes: float, extra: Sequence[Clique] = ()) -> list[Clique]:
         """The candidates with which the model (with `extra` cliques) stays within these bytes, or does not grow."""
@@ -182,6 +222,108 @@ class Measured:
         return [*(table.clique for table in self.tables), *(rule.clique for rule in self.forbidden)]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Merging:
+    """Noisy tables of columns, and which of their codes are merged because they are rare by those tables.
+
+    Post-processing of noisy answers. Only columns of more than `LEAST_CODES` codes are looked at that no rule names;
+    at most `MOST_CODES` merged codes are left of one.
+    """
+
+    answers: Mapping[str, Measurement]
+    compression: Compression
+
+    @classmethod
+    def of(cls, domain: Domain, answers: Sequence[Measurement], forbidden: Sequence[Forbidden]) -> Self:
+        """Codes of a wide column stay if their noisy count is at least `RARE` times σ."""
+        by_name = {answer.columns[0]: answer for answer in answers}
+        wide = {name: by_name[name] for name in merged_sizes(domain, forbidden) if name in by_name}
+        found = Compression.of(domain, wide, RARE)
+        kept = {name: min(count, MOST_CODES - 1) for name, count in found.kept.items()}
+        return cls(by_name, replace(found, kept=kept))
+
+    @property
+    def places(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The merged code of each code, for the columns whose codes are merged."""
+        return {name: self.compression.places(name) for name in self.compression.merged}
+
+    def tables(self) -> list[NoisyTable]:
+        """The answers as noisy tables over merged codes."""
+        precisions = [1.0 / (_variance(answer) * answer.values.size) for answer in self.answers.values()]
+        sums = [float(answer.values.sum()) for answer in self.answers.values()]
+        total = max(1.0, float(np.average(sums, weights=precisions)))
+        return [
+            self.compression.column(name, answer, _variance(answer), total) for name, answer in self.answers.items()
+        ]
+
+    def expanded(self, model: MarkovField) -> MarkovField | ExpandedField:
+        """The model with merged codes drawn apart by the noisy counts of what they stand for."""
+        merged = self.compression.merged
+        if not merged:
+            return model
+        rare = {name: float(model.marginal(Clique((name,)))[-1]) * model.total for name in merged}
+        expansions = {
+            name: self.compression.expansion(name, self.answers[name], rare[name], even=False) for name in merged
+        }
+        return ExpandedField(self.compression.full, model, expansions)
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseCut:
+    """How noise counts when a table is chosen: a cell by what it is off beyond `floor`, all less `penalty` rows."""
+
+    floor: float
+    penalty: float
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The price of a table and how the noise bought for it counts."""
+
+    price: Cost
+    cut: NoiseCut
+
+
+def noise_cut(law: Law, cells: int, total: float) -> NoiseCut:
+    """How the noise of a table of so many cells counts, the number of records being about `total`.
+
+    Noise X in every cell adds up to cells · E|X|, which is all taken off where it is small. The cells of a large table
+    are mostly empty, and a fit without negative counts brings noise there back to 0, at the price of losing what lies
+    below some height t: a cell that is off by d is mended by max(|d| − t, 0), and noise above t stays, cells ·
+    E max(|X| − t, 0) in all. The lowest t is taken with which that is at most `MOST_PENALTY` of the records. (Taking
+    all of the noise off, no table of many cells would ever be worth measuring, however strong its relation.)
+    """
+    whole, most = expected_absolute(law) * cells, MOST_PENALTY * total
+    if whole <= most:
+        return NoiseCut(0.0, whole)
+    if law.kind == "laplace":
+        return NoiseCut(law.scale * math.log(whole / most), most)
+    low, high = 0.0, 64.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if law.scale * cells * _beyond(middle) > most else (low, middle)
+    return NoiseCut(law.scale * high, most)
+
+
+def _beyond(height: float) -> float:
+    """E max(|X| − height, 0) of a standard normal X."""
+    density = math.exp(-(height**2) / 2.0) / math.sqrt(2.0 * math.pi)
+    return 2.0 * density - height * math.erfc(height / math.sqrt(2.0))
+
+
+def merged_sizes(domain: Domain, forbidden: Sequence[Forbidden]) -> dict[str, int]:
+    """The columns whose rare codes are merged, with the most codes that are left of each."""
+    tied = {name for rule in forbidden for name in rule.clique}
+    return {
+        name: min(size, MOST_CODES) for name, size in domain.sizes.items() if size > LEAST_CODES and name not in tied
+    }
+
+
+def merged_bound(domain: Domain, forbidden: Sequence[Forbidden]) -> Domain:
+    """The domain with the most codes that merging leaves of each column, for plans."""
+    return Domain.of({**domain.sizes, **merged_sizes(domain, forbidden)})
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """What a round may spend on its draw and its table, how large the model may be after it, and steps of its fit."""
@@ -190,6 +332,19 @@ class Round:
     measure: Cost
     model_bytes: float
     steps: int
+    most: Cost | None = None
+    """What a table of very many cells may cost; without it every table costs `measure`."""
+
+    def paid_for(self, cells: int, noise: float) -> Cost:
+        """The price of a table whose noise would add up to this share of the records if it cost `measure`.
+
+        Errors of tables that share a cost add up to least if it is shared by cells^(2/3). Large tables cost more by
+        that rule, all others the same. A whole number of times `measure`, so that nothing is rounded.
+        """
+        if self.most is None or cells <= LARGE_CELLS or noise <= DEAR_NOISE:
+            return self.measure
+        affordable = self.most.rho // max(self.measure.rho, 1)
+        return times(self.measure, max(1, min(int((noise / DEAR_NOISE) ** (2.0 / 3.0)), MOST_PRICES, affordable)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +390,18 @@ def spend_in_rounds(
             measure = left - select
         rounds = left.rho // (select + measure).rho
         spent = 1.0 - (left - select - measure).rho / purse.cost.rho
-        chosen = next_table(Round(select, measure, model_bytes * spent, pace.steps), last)
+        most = None if last else left - select - select - measure  # what is left after it buys a round
+        chosen = next_table(Round(select, measure, model_bytes * spent, pace.steps, most), last)
         if chosen is None:
             whole = purse.left.share(Fraction(1, rounds - 1))
             select = whole.share(pace.selection_share)
             measure = whole - select
         elif chosen.moved <= chosen.noise:
             select, measure = times(select, 4), times(measure, 4)
+
+
+def _variance(answer: Measurement) -> float:
+    return max(answer.law.variance, _LEAST_VARIANCE)
 
 
 def live_columns(domain: Domain) -> list[str]:

@@ -2,23 +2,29 @@
 
 Source: McKenna, Miklau, Sheldon, "Winning the NIST contest" (2021), with the estimation of Private-PGM (2019).
 
-Steps. (1) Every column's table, at `one_way_share` of ρ. (2) Kruskal's algorithm with the exponential mechanism: among
-the pairs that join two parts of the tree so far, one is drawn by its score ‖M − M̂‖₁ − noise, where M̂ is what the
-columns alone predict and noise is what measuring the pair is expected to add; d − 1 draws at equal cost,
-`selection_share` of ρ in all. (3) The chosen pairs, at all that is left. (4) The model: maximum entropy on the tree, in
-closed form where the rules allow it.
+Steps. (1) Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is
+below 3σ are merged into one code; from here on all is counted and measured on merged codes. (2) Kruskal's algorithm
+with the exponential mechanism: among the pairs that join two parts of the tree so far, one is drawn by what measuring
+it would mend, Σ max(|M − M̂| − floor, 0) − penalty, where M̂ is what the columns alone predict, and floor and penalty
+are public (`noise_cut` in `measured.py`); d − 1 draws at equal cost, `selection_share` of ρ in all. (3) The chosen
+pairs, at all that is left. (4) The model: maximum entropy on the tree, in closed form where the rules allow it; a
+merged code is drawn apart by the noisy counts of the codes it stands for.
 
-Privacy. Neighbours differ by the rows of one unit, at most k. A table moves by at most k in L2: Gaussian noise with
-σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/marginal_error.py`); a draw at ε_e costs ε_e²/8. All
-parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier draws only.
+Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
+row lies in one cell of a table whether its codes are merged or not: a table moves by at most k in L2, and Gaussian
+noise with σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/marginal_error.py`); a draw at ε_e costs
+ε_e²/8. All parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of
+all pairs are computed once and stay in the door (`Curator.select` with `among`).
 
 Differs from the source. Discrete noise and an exact draw. The number of rows is estimated, never read. The cost is not
 split in thirds (`one_way_share` = `selection_share` = 1/3 does that): a draw needs less, because scores differ by much
 more than one row, and columns are worth more. Tables share their cost by cells^(2/3), which makes the sum of their
-errors smallest. The noise is subtracted from the score, because a wide sparse pair is far from any prediction and
-still not worth measuring. Noisy pairs are drawn towards independence as far as their noise warrants; then rare values
-need not be merged beforehand. Pairs that would make the model larger than `model_bytes`, and the largest ones
-where all cannot be counted together in memory, are not candidates.
+errors smallest. Noise counts in the score, because a wide sparse pair is far from any prediction: all of it in a small
+table; in a large one only what a fit without negative counts leaves of it, and cells that are off by less than the
+noise do not count. Noisy pairs are drawn towards independence as far as their noise warrants. That alone does not make
+up for merging: on pairs of a column with 1,000 codes the noise of all cells together exceeds any relation, so such a
+pair was never drawn before codes were merged. Columns that rules name are not merged. Pairs that would make the model
+larger than `model_bytes`, and the largest ones where all cannot be counted together in memory, are not candidates.
 """
 
 import itertools
@@ -32,7 +38,7 @@ import numpy.typing as npt
 
 from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
-from understudy.mechanisms.forecast import expected_absolute, facts_of, noisy_step, seconds_for, tables_bytes
+from understudy.mechanisms.forecast import facts_of, noisy_step, seconds_for, tables_bytes
 from understudy.mechanisms.measured import (
     WORKING_TABLES,
     Measured,
@@ -40,12 +46,15 @@ from understudy.mechanisms.measured import (
     check_model_bytes,
     check_start,
     live_columns,
+    merged_bound,
+    noise_cut,
     shares_of,
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.options.checks import check_share
 from understudy.mechanisms.workload import COUNTED_CELLS, within
+from understudy.models.expanded import ExpandedField
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import law_for, selection_rate
 from understudy.privacy.cost import Cost, Currency
@@ -67,7 +76,7 @@ class Mst:
     name: ClassVar[str] = "mst"
     summary: ClassVar[str] = "All columns and a privately chosen tree of pairs; the rows follow the tree."
     source: ClassVar[str] = "McKenna, Miklau and Sheldon (2021), the general form of the winner of a NIST contest."
-    needs: ClassVar[str] = "A schema. Columns of up to a few hundred codes."
+    needs: ClassVar[str] = "A schema. Of columns with many codes, the frequent ones keep their relations."
     limits: ClassVar[str] = "Keeps pairs along one tree. δ above 0. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("concentrated",)
 
@@ -91,7 +100,8 @@ class Mst:
             noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows)
             for name, part in zip(columns, costs.columns, strict=True)
         ]
-        pairs = sorted((domain.cells(pair) for pair in _pairs(domain)), reverse=True)
+        merged = merged_bound(domain, facts.forbidden)
+        pairs = sorted((merged.cells(pair) for pair in _pairs(merged)), reverse=True)
         widest = sum(pairs[: costs.draws])
         if costs.draws:
             selection_rate(costs.draw, Fraction(1), "select pair", monotone=False)
@@ -113,22 +123,23 @@ class Mst:
             asdict(self),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField:
+    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
         """Measures columns, draws a tree, measures its pairs and returns the fitted model."""
         self.plan(facts_of(curator), cost)
         domain, purse = curator.domain, Purse(curator, cost)
         costs = self._costs(domain, cost)
         ones = [Clique((name,)) for name in live_columns(domain)]
-        measured = Measured(domain, curator.forbidden, self.model_bytes)
-        measured.add(curator.measure(ones, costs.all_columns, shares_of(domain, ones)))
+        measured = Measured.begun(
+            curator, curator.measure(ones, costs.all_columns, shares_of(domain, ones)), self.model_bytes
+        )
         measured.fit_tree(_STEPS)
         pairs = self._tree(curator, measured, costs) if costs.draws else []
         if purse.left.rho:
             # Without pairs (one column, or none that fits the model) the rest improves the columns.
             targets = pairs or ones
-            measured.add(curator.measure(targets, purse.left, shares_of(domain, targets)))
+            measured.add(curator.measure(targets, purse.left, shares_of(curator.domain, targets)))
             measured.fit_tree(_STEPS)
-        return measured.fitted.with_rounding()
+        return measured.finished
 
     def _costs(self, domain: Domain, cost: Cost) -> "_Costs":
         columns = [Clique((name,)) for name in live_columns(domain)]
@@ -147,9 +158,15 @@ class Mst:
         """
         domain = curator.domain
         candidates = _pairs(domain)
-        noise = expected_absolute(law_for(costs.pair, curator.unit_rows, "measure pairs"))
-        penalties = [noise * domain.cells(pair) for pair in candidates]
-        quality = MarginalError("pair", candidates, measured.expected(candidates), penalties=penalties)
+        law = law_for(costs.pair, curator.unit_rows, "measure pairs")
+        cuts = [noise_cut(law, domain.cells(pair), measured.fitted.total) for pair in candidates]
+        quality = MarginalError(
+            "pair",
+            candidates,
+            measured.expected(candidates),
+            penalties=[cut.penalty for cut in cuts],
+            floors=[cut.floor for cut in cuts],
+        )
         forest = _Forest(measured, candidates, self.model_bytes)
         while (among := forest.open_places()).size:
             forest.join(curator.select(quality, costs.draw, among))

@@ -6,7 +6,9 @@ Source: Hardt, Ligett, McSherry, "A simple and practical algorithm" (2012), with
 Steps. (1) Every column's table, at `one_way_share` of the cost; with 0 only the number of rows is bought, at 1 %. (2) T
 rounds (`rounds`, or two per column) at equal cost. A round draws one table of the workload by the exponential mechanism
 with the score ‖M_r − M̂_r‖₁ − noise_r, at a tenth of its cost, measures it with the rest, and refits. Noise_r is what
-measuring is expected to add, so a table is worth choosing only if its error exceeds its noise.
+measuring is expected to add, so a table is worth choosing only if its error exceeds its noise; how the noise of large
+tables counts is said at `noise_cut` in `measured.py`. In columns of more than 30 codes, those of low noisy count are
+merged after step 1, as in `aim`; with `one_way_share=0` none are.
 
 Privacy. Neighbours differ by the rows of one unit, at most k: a table moves by at most k in L1 and in L2, a score by at
 most k times the largest weight. Concentrated: Gaussian noise with σ² = k²/(2ρ_i), draws at ε²/8. Pure: Laplace noise
@@ -34,12 +36,14 @@ from understudy.mechanisms.measured import (
     check_start,
     fitting_bytes,
     live_columns,
+    merged_bound,
     shares_of,
     times,
 )
 from understudy.mechanisms.mechanism import Plan, PublicFacts, Step
 from understudy.mechanisms.options.checks import check_share, check_whole
 from understudy.mechanisms.workload import ROUND_CELLS, Workload, check_workload, within
+from understudy.models.expanded import ExpandedField
 from understudy.models.graphical.markov_field import MarkovField
 from understudy.privacy.calibrate import selection_rate
 from understudy.privacy.cost import Cost, Currency
@@ -94,7 +98,8 @@ class Mwem:
             noisy_step(f"measure {' '.join(clique) or 'total'}", part, domain.cells(clique), facts.unit_rows)
             for clique, part in zip(targets, parts, strict=True)
         ]
-        cells = [domain.cells(clique) for clique in self._candidates(domain)]
+        merged = merged_bound(domain, facts.forbidden) if self.one_way_share else domain
+        cells = [merged.cells(clique) for clique in self._candidates(merged)]
         if costs.rounds:
             selection_rate(costs.select, Fraction(1), "select table", monotone=False)
             table = noisy_step("measure table", costs.measure, max(cells), facts.unit_rows)
@@ -134,20 +139,25 @@ class Mwem:
             after_counting=fitting,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField:
+    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
         """Measures the first tables, then one chosen table a round; returns the fitted model."""
         self.plan(facts_of(curator), cost)
         domain, purse = curator.domain, Purse(curator, cost)
         costs, targets = self._costs(domain, cost), self._first(domain)
-        measured = Measured(domain, curator.forbidden, self.model_bytes)
-        measured.add(curator.measure(targets, costs.first, shares_of(domain, targets)))
+        answers = curator.measure(targets, costs.first, shares_of(domain, targets))
+        if targets == [Clique()]:
+            measured = Measured(domain, curator.forbidden, self.model_bytes)
+            measured.add(answers)
+        else:
+            measured = Measured.begun(curator, answers, self.model_bytes)
         measured.refit(_FIRST_STEPS)
-        candidates = self._candidates(domain)
+        candidates = self._candidates(curator.domain)
         for number in range(1, costs.rounds + 1):
             measure = costs.measure if number < costs.rounds else purse.left - costs.select
             limit = self.model_bytes * number / costs.rounds
             measured.next_table(curator, candidates, Round(costs.select, measure, limit, _ROUND_STEPS))
-        return measured.refit(_LAST_STEPS).with_rounding()
+        measured.refit(_LAST_STEPS)
+        return measured.finished
 
     def _first(self, domain: Domain) -> list[Clique]:
         columns = live_columns(domain)

@@ -40,6 +40,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from understudy.codec.merged import MergedCodec
 from understudy.codec.table_codec import TableCodec
 from understudy.counts.source import CountSource, Ints, OccupiedCells, PrivateTable
 from understudy.errors import BudgetError, UsageError
@@ -176,6 +177,15 @@ class Curator:
         self._public = None if self._public_table is None else self._public_table.bind(codec)
         self._kept, self._kept_bytes, self._scored = {}, 0, None
 
+    def merge(self, places: Mapping[str, Ints]) -> None:
+        """From now on code c of each of these columns counts as code `places[column][c]`, in `domain` as in answers.
+
+        Which codes are merged must follow from the schema and earlier answers alone; then this is post-processing and
+        free. A row lies in one cell of a table of merged codes as in any other, so later questions cost what they cost.
+        """
+        if places:
+            self.settle(MergedCodec(self._settled(), places))
+
     @property
     def has_public(self) -> bool:
         """Whether a public table was given along."""
@@ -202,7 +212,7 @@ class Curator:
         if not targets:
             return []
         parts = cost.split(weights if weights is not None else [1.0] * len(targets))
-        names = [_name(target) for target in targets]
+        names = [self._name(target) for target in targets]
         laws = [law_for(part, self._unit_rows, f"measure {name}") for part, name in zip(parts, names, strict=True)]
         source = self._bound()
         self._spend([(f"measure {name}", part) for name, part in zip(names, parts, strict=True)])
@@ -215,14 +225,14 @@ class Curator:
             exact = by_clique[target] if isinstance(target, Clique) else next(by_partition)
             request = Request("measure", name, exact.size, law, Fraction(self._unit_rows))
             noisy = self._randomizer.add_noise(request, exact)
-            columns, shape = _columns_and_shape(target, self.domain)
+            columns, shape = self._columns_and_shape(target)
             answers.append(Measurement(name, columns, shape, noisy, law))
             self.transcript.append(answers[-1])
         return answers
 
     def measure_sparse(self, clique: Clique, cost: Cost, threshold: int) -> SparseMeasurement:
         """Noisy counts ≥ `threshold` of a table too large to hold; in law as if all its cells had been noised."""
-        name = _name(clique)
+        name = self._name(clique)
         cells = self.domain.cells(clique)
         if cells >= 2**62:
             raise UsageError(f"measure {name}", f"a table of {cells:,} cells is too large even for sparse noise.")
@@ -236,8 +246,8 @@ class Curator:
         self._spend([(f"measure {name}", cost)])
         request = Request("sparse", name, cells, law, Fraction(self._unit_rows), threshold=threshold)
         kept = self._randomizer.add_sparse_noise(request, source.occupied(clique))
-        shape = self.domain.shape(clique)
-        answer = SparseMeasurement(name, tuple(clique), shape, kept.indices, kept.counts, law, threshold)
+        columns, shape = self._columns_and_shape(clique)
+        answer = SparseMeasurement(name, columns, shape, kept.indices, kept.counts, law, threshold)
         self.transcript.append(answer)
         return answer
 
@@ -399,6 +409,22 @@ class Curator:
         self._left = self._left - total
         self.charges.extend(charges)
 
+    def _name(self, target: Clique | Partition) -> str:
+        """What charges and transcript call a target; a table of merged codes is not that of its columns."""
+        if not isinstance(target, Clique):
+            return target.name
+        name = " × ".join(target) or "total"
+        return f"{name}, coarse" if self._is_merged(target) else name
+
+    def _columns_and_shape(self, target: Clique | Partition) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        if not isinstance(target, Clique):
+            return tuple(target.columns), (target.cells,)
+        shape = (self.domain.cells(target),) if self._is_merged(target) else self.domain.shape(target)
+        return tuple(target), shape
+
+    def _is_merged(self, clique: Clique) -> bool:
+        return isinstance(self._codec, MergedCodec) and not self._codec.merged.isdisjoint(clique)
+
     def _settled(self) -> TableCodec:
         if self._codec is None:
             raise UsageError("curator", "the codes are not settled yet.", "Call settle first.")
@@ -417,15 +443,3 @@ def _checked_places(among: Sequence[int] | Ints, options: int, step: str) -> Int
     if not inside or (places[1:] <= places[:-1]).any():
         raise UsageError(step, f"needs increasing positions below {options:,} of the options to draw from.")
     return places
-
-
-def _name(target: Clique | Partition) -> str:
-    if isinstance(target, Clique):
-        return " × ".join(target) or "total"
-    return target.name
-
-
-def _columns_and_shape(target: Clique | Partition, domain: Domain) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    if isinstance(target, Clique):
-        return tuple(target), domain.shape(target)
-    return tuple(target.columns), (target.cells,)

@@ -1,22 +1,24 @@
 """MarginalError: how far each clique's exact table is from its estimate, for choosing what to measure next.
 
-    score_r = w_r · (‖M_r − M̂_r‖₁ − penalty_r)
+    score_r = w_r · (Σ_x max(|M_r(x) − M̂_r(x)| − floor_r, 0) − penalty_r)
 
-M_r are exact counts; the estimate M̂_r, the penalty and the weight w_r are public (from earlier answers).
+M_r are exact counts; the estimate M̂_r, floor, penalty and the weight w_r are public (from earlier answers). With a
+floor of 0, the default, the sum is the distance ‖M_r − M̂_r‖₁; else a cell counts by what it is off beyond the floor.
 
-Sensitivity. Everything but M_r is rounded to integers first: estimates and penalties to units of 1/SCORE_UNIT rows,
-weights to units of 1/WEIGHT_UNIT of the largest weight (at least one unit), so that
+Sensitivity. Everything but M_r is rounded to integers first: estimates, floors and penalties to units of 1/SCORE_UNIT
+rows, weights to units of 1/WEIGHT_UNIT of the largest weight (at least one unit), so that
 
-    score_r = W_r · (Σ_x |SCORE_UNIT · M_r(x) − E_r(x)| − P_r)        with integers W_r ≤ WEIGHT_UNIT, E_r, P_r.
+    score_r = W_r · (Σ_x max(|SCORE_UNIT · M_r(x) − E_r(x)| − F_r, 0) − P_r), integers W_r ≤ WEIGHT_UNIT, E_r, F_r, P_r.
 
-One row added or removed moves one cell of M_r by one. That moves one absolute value by at most SCORE_UNIT, hence the
-score by at most W_r · SCORE_UNIT ≤ WEIGHT_UNIT · SCORE_UNIT, with nothing lost to rounding. Counts are cut at 2⁴² and
+One row added or removed moves one cell of M_r by one. That moves one absolute value by at most SCORE_UNIT, and what is
+left of it above F_r by no more than that (cutting takes no two numbers further apart), hence the score by at most
+W_r · SCORE_UNIT ≤ WEIGHT_UNIT · SCORE_UNIT, with nothing lost to rounding. Counts are cut at 2⁴² and
 scores at ±2⁶², so that no product or sum can wrap; cutting never takes two numbers further apart. A row can bring a
 cell closer to its estimate or take it away, in one table up and in another down: not monotone.
 
 PublicOrPrivate: the same choice when a public table Q of the same columns could stand in for a measurement.
 
-    private:  score_r = w_r · (‖M_r − M̂_r‖₁ − penalty_r)
+    private:  score_r = w_r · (Σ_x max(|M_r(x) − M̂_r(x)| − floor_r, 0) − penalty_r)
     public:   score_r = w_r · (‖M_r − M̂_r‖₁ − ‖M_r − Q_r‖₁ − penalty_r)
 
 Sensitivity. Q_r is public and rounded to units E'_r of 1/SCORE_UNIT rows as well. A row moves one cell of M_r by one:
@@ -24,12 +26,13 @@ the first absolute value by at most SCORE_UNIT and the second by at most SCORE_U
 (the count lies between the two aims). So a public score moves by up to twice as much as a private one. Each kind is
 divided by its own bound: public scores are halved. To halve integers without rounding, private ones are doubled
 
-    private:  2 · W_r · (Σ_x |SCORE_UNIT · M_r(x) − E_r(x)| − P_r)
+    private:  2 · W_r · (Σ_x max(|SCORE_UNIT · M_r(x) − E_r(x)| − F_r, 0) − P_r)
     public:       W_r · (Σ_x |SCORE_UNIT · M_r(x) − E_r(x)| − Σ_x |SCORE_UNIT · M_r(x) − E'_r(x)| − P_r)
 
 and every score moves by at most 2 · max W · SCORE_UNIT for one row.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -61,8 +64,8 @@ _MASK = 2**_HALF - 1
 class MarginalError:
     """A choice among cliques; `estimates` holds the expected counts of each, flat row-major.
 
-    `weights` (above 0) and `penalties` (in rows) stand in the order of `options`; without them all weigh the same and
-    nothing is subtracted.
+    `weights` (above 0), `penalties` and `floors` (in rows) stand in the order of `options`; without them all weigh the
+    same, nothing is subtracted, and every row that a cell is off counts.
     """
 
     name: str
@@ -70,13 +73,16 @@ class MarginalError:
     estimates: Mapping[Clique, Floats]
     weights: Sequence[float] = ()
     penalties: Sequence[float] = ()
+    floors: Sequence[float] = ()
     _multipliers: tuple[int, ...] = field(init=False, repr=False)
     _offsets: tuple[int, ...] = field(init=False, repr=False)
+    _floors: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         multipliers, offsets = _in_units(self._where, len(self.options), self.weights, self.penalties)
         object.__setattr__(self, "_multipliers", multipliers)
         object.__setattr__(self, "_offsets", offsets)
+        object.__setattr__(self, "_floors", _floors_in_units(self._where, len(self.options), self.floors))
 
     @property
     def cliques(self) -> Sequence[Clique]:
@@ -97,7 +103,7 @@ class MarginalError:
         """One integer per clique, in score units; higher where the estimate is worse."""
         found = np.zeros(len(self.options), dtype=np.int64)
         for place, clique in enumerate(self.options):
-            distance = _rows_apart(exact[clique], self.estimates[clique], self._where)
+            distance = _rows_apart(exact[clique], self.estimates[clique], self._where, self._floors[place])
             found[place] = _cut(self._multipliers[place] * (distance - self._offsets[place]))
         return found
 
@@ -111,7 +117,8 @@ class PublicOrPrivate:
     """A choice among cliques and, for each, between measuring it and taking the table of public data.
 
     `public` holds the public table of each clique that has a public option, scaled to the expected number of rows;
-    `weights` and `penalties` stand in the order of `options`, as in `MarginalError`.
+    `weights`, `penalties` and `floors` stand in the order of `options`, as in `MarginalError`; floors are for the
+    private ones, and those of public ones are not looked at.
     """
 
     name: str
@@ -120,13 +127,16 @@ class PublicOrPrivate:
     public: Mapping[Clique, Floats]
     weights: Sequence[float] = ()
     penalties: Sequence[float] = ()
+    floors: Sequence[float] = ()
     _multipliers: tuple[int, ...] = field(init=False, repr=False)
     _offsets: tuple[int, ...] = field(init=False, repr=False)
+    _floors: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         multipliers, offsets = _in_units(self._where, len(self.options), self.weights, self.penalties)
         object.__setattr__(self, "_multipliers", multipliers)
         object.__setattr__(self, "_offsets", offsets)
+        object.__setattr__(self, "_floors", _floors_in_units(self._where, len(self.options), self.floors))
 
     @property
     def cliques(self) -> Sequence[Clique]:
@@ -146,11 +156,11 @@ class PublicOrPrivate:
     def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
         """One integer per option: private scores doubled, public ones as they are."""
         found = np.zeros(len(self.options), dtype=np.int64)
-        distances = {clique: _rows_apart(exact[clique], self.estimates[clique], self._where) for clique in self.cliques}
         for place, (clique, source) in enumerate(self.options):
-            gain, factor = distances[clique] - self._offsets[place], 2
+            floor, factor = (self._floors[place], 2) if source == "private" else (0, 1)
+            gain = _rows_apart(exact[clique], self.estimates[clique], self._where, floor) - self._offsets[place]
             if source == "public":
-                gain, factor = gain - _rows_apart(exact[clique], self.public[clique], self._where), 1
+                gain -= _rows_apart(exact[clique], self.public[clique], self._where)
             found[place] = _cut(factor * self._multipliers[place] * gain)
         return found
 
@@ -175,11 +185,19 @@ def _in_units(
     return tuple(multipliers), tuple(round(cut) * SCORE_UNIT + _part(cut) for cut in penalties)
 
 
-def _rows_apart(exact: Ints, estimate: Floats, where: str) -> int:
-    """‖exact − estimate‖₁ in score units."""
+def _floors_in_units(where: str, count: int, floors: Sequence[float]) -> tuple[int, ...]:
+    """Floors in score units, all of them integers of 0 or more."""
+    floors = list(floors) or [0.0] * count
+    if len(floors) != count or not all(0.0 <= floor < math.inf for floor in floors):
+        raise UsageError(where, "needs one finite floor of 0 or more per clique.")
+    return tuple(round(min(floor, float(_LARGEST_COUNT)) * SCORE_UNIT) for floor in floors)
+
+
+def _rows_apart(exact: Ints, estimate: Floats, where: str, floor: int = 0) -> int:
+    """Σ max(|exact − estimate| − floor, 0) in score units."""
     if exact.size != estimate.size:
         raise UsageError(where, "the estimates do not have the cells of their tables.")
-    high, low = _distance(exact, estimate)
+    high, low = _distance(exact, estimate, floor)
     # Plain integers: what is multiplied and added from here on never wraps.
     return (int(high) << _HALF) + int(low)
 
@@ -194,14 +212,17 @@ def _part(penalty: float) -> int:
 
 
 @compiled()  # pragma: no cover
-def _distance(exact: Ints, estimate: Floats) -> tuple[int, int]:
-    """Σ |SCORE_UNIT · count − rounded estimate| as high · 2³² + low: neither sum can wrap for a table in memory."""
+def _distance(exact: Ints, estimate: Floats, floor: int) -> tuple[int, int]:
+    """Σ max(|SCORE_UNIT · count − rounded estimate| − floor, 0) as high · 2³² + low.
+
+    Neither sum can wrap for a table in memory: a gap is at most 2⁶² and a floor at least 0.
+    """
     high, low = 0, 0
     for cell in range(exact.size):
         aim = 0
         if estimate[cell] > 0.0:  # not a number counts as 0
             aim = int(np.rint(min(estimate[cell], float(_LARGEST_COUNT)) * SCORE_UNIT))
-        gap = abs(min(exact[cell], _LARGEST_COUNT) * SCORE_UNIT - aim)
+        gap = max(abs(min(exact[cell], _LARGEST_COUNT) * SCORE_UNIT - aim) - floor, 0)
         high += gap >> _HALF
         low += gap & _MASK
     return high, low

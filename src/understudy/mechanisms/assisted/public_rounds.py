@@ -33,7 +33,6 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.marginals.clique import Clique
-from understudy.mechanisms.forecast import expected_absolute
 from understudy.mechanisms.measured import Chosen, Measured, Pace, Purse, Round, live_columns, spend_in_rounds
 from understudy.models.graphical.estimate import NoisyTable
 from understudy.privacy.calibrate import law_for
@@ -71,24 +70,25 @@ class PublicRounds:
     def next_table(self, price: Round, *, public: bool) -> Chosen | None:
         """One round: draws a candidate and its source, adds its table and refits; None if it was a public one."""
         law = law_for(price.measure, self.curator.unit_rows, "measure table")
-        noise, cells = expected_absolute(law), self.measured.domain.cells
-        options = self._options(price, noise, public=public)
+        options = self._options(price, public=public)
         cliques = list(dict.fromkeys(clique for clique, _ in options))
         before, total = self.measured.expected(cliques), self.measured.total
+        noises = dict(zip(cliques, self.measured.noises(cliques, price, self.curator.unit_rows), strict=True))
         scaled = {clique: self._scaled(clique, total) for clique, source in options if source == "public"}
         weights = [self.candidates.get(clique, 1.0) for clique, _ in options]
-        penalties = [noise * cells(clique) if source == "private" else 0.0 for clique, source in options]
-        quality = PublicOrPrivate("table", options, before, scaled, weights, penalties)
+        penalties = [noises[clique].cut.penalty if source == "private" else 0.0 for clique, source in options]
+        floors = [noises[clique].cut.floor for clique, _ in options]
+        quality = PublicOrPrivate("table", options, before, scaled, weights, penalties, floors)
         clique, source = self.curator.select(quality, price.select)
         if source == "public":
             self.taken[clique] = law.variance
         else:
-            self.measured.add(self.curator.measure([clique], price.measure))
+            self.measured.add(self.curator.measure([clique], noises[clique].price))
         self.measured.refit(price.steps, tables=self.tables)
         if source == "public":
             return None
         moved = float(np.abs(self.measured.expected([clique])[clique] - before[clique]).sum())
-        return Chosen(clique, moved, noise * cells(clique))
+        return Chosen(clique, moved, noises[clique].cut.penalty)
 
     @property
     def tables(self) -> list[NoisyTable]:
@@ -96,13 +96,11 @@ class PublicRounds:
         total = self.measured.total
         return [*self.measured.tables, *(self._as_noisy(clique, total) for clique in self.taken)]
 
-    def _options(self, price: Round, noise: float, *, public: bool) -> list[Sourced]:
-        """Private: tables not drowned by noise (columns always). Public: each once. All within the model's bytes."""
-        domain, most = self.measured.domain, 2.0 * self.measured.fitted.total
+    def _options(self, price: Round, *, public: bool) -> list[Sourced]:
+        """Every table to be measured, and every public one that was not taken yet, within the model's bytes."""
         open_now = self.measured.fitting(list(self.candidates), price.model_bytes, list(self.taken))
-        worth = [clique for clique in open_now if len(clique) < 2 or noise * domain.cells(clique) <= most]
         # Columns never make the model larger, so there is always something to measure.
-        private = worth or [Clique((name,)) for name in live_columns(domain)]
+        private = open_now or [Clique((name,)) for name in live_columns(self.measured.domain)]
         options: list[Sourced] = [(clique, "private") for clique in private]
         if public and self.rows:
             options += [(clique, "public") for clique in open_now if clique not in self.taken]
