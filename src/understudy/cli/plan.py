@@ -36,7 +36,7 @@ def plan(
     settings: Settings = None,
     *,
     rows_hint: Annotated[
-        int | None, typer.Option("--rows-hint", help="A public guess of the number of rows, for time and notes only.")
+        int | None, typer.Option("--rows-hint", help="A public guess of the rows, for time, memory and notes only.")
     ] = None,
     public: PublicTable = None,
     memory: Memory = None,
@@ -79,7 +79,7 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
         ["promise", str(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))],
         ["spent as", str(plan.cost)],
         ["cells to measure", f"{plan.cells:,}"],
-        ["memory", f"{size_text(plan.bytes)} beyond the program itself"],
+        ["memory", f"{size_text(plan.bytes)} beyond the program itself, for {rows:,} rows"],
         ["time", f"about {plan.seconds:,.1f} CPU s for {rows:,} rows"],
     ]
     place.table(["", ""], facts, title="Plan (made without private data)")

@@ -45,13 +45,12 @@ from understudy.marginals.domain import Domain
 from understudy.mechanisms.assisted.public_rounds import PublicRounds
 from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds, tables_bytes
 from understudy.mechanisms.measured import (
-    WORKING_TABLES,
     Measured,
     Pace,
     Purse,
-    answering_bytes,
     check_model_bytes,
     check_start,
+    fitting_bytes,
     live_columns,
     merged_bound,
     shares_of,
@@ -128,8 +127,7 @@ class Aim:
         if schedule.rounds:
             steps += self._round_steps(facts, schedule, candidates, cost)
             noise = steps[-1].expected_error or 0.0
-        held = min(self.model_bytes, 8 * domain.cells(domain.columns))
-        fitting = WORKING_TABLES * held + answering_bytes(domain, held)
+        held, fitting = fitting_bytes(domain, self.model_bytes)
         notes = [
             f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
             f"The model's tables stay within {self.model_bytes:,} bytes.",

@@ -49,6 +49,7 @@ __all__ = [
     "answering_bytes",
     "check_model_bytes",
     "check_start",
+    "fitting_bytes",
     "live_columns",
     "shares_of",
     "spend_in_rounds",
@@ -428,6 +429,12 @@ def start_size(domain: Domain, forbidden: Sequence[Forbidden]) -> GraphicalSize:
     return GraphicalSize.of(
         domain, [*(Clique((name,)) for name in domain.columns), *(rule.clique for rule in forbidden)]
     )
+
+
+def fitting_bytes(domain: Domain, model_bytes: int) -> tuple[int, int]:
+    """The most that a model may hold of these bytes, and what fitting and asking it takes."""
+    held = min(model_bytes, 8 * domain.cells(domain.columns))
+    return held, WORKING_TABLES * held + answering_bytes(domain, held)
 
 
 def answering_bytes(domain: Domain, model_bytes: int) -> int:

@@ -29,13 +29,12 @@ from understudy.marginals.clique import Clique
 from understudy.marginals.domain import Domain
 from understudy.mechanisms.forecast import Rounds, facts_of, noisy_step, seconds_of_rounds, tables_bytes
 from understudy.mechanisms.measured import (
-    WORKING_TABLES,
     Measured,
     Purse,
     Round,
-    answering_bytes,
     check_model_bytes,
     check_start,
+    fitting_bytes,
     live_columns,
     merged_bound,
     shares_of,
@@ -109,8 +108,7 @@ class Mwem:
             )
             measure = times(costs.measure, costs.rounds)
             steps.append(replace(table, name=f"measure {costs.rounds} tables", cost=measure))
-        held = min(self.model_bytes, 8 * domain.cells(domain.columns))
-        fitting = WORKING_TABLES * held + answering_bytes(domain, held)
+        held, fitting = fitting_bytes(domain, self.model_bytes)
         noise = (steps[-1].expected_error or 0.0) if costs.rounds else 0.0
         seconds = seconds_of_rounds(
             facts,

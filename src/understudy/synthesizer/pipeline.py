@@ -102,8 +102,7 @@ def synthesize(
     wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
     target, wanted = _checked_target(design, wanted, out, memory_bytes)
-    counting = max(design.plan.bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
-    tables = _Tables(_opened(data, schema, counting), _opened_public(public, design, counting))
+    tables = _tables(data, public, design, memory_bytes)
     with nullcontext() if target is None else reserved(target):
         places = _Places(Account.of(ledger, dataset, target), target)
         real = _environment or Environment.real()
@@ -183,6 +182,12 @@ def _checked_target(
     check_file_size(design.plan)
     room = rows_that_fit(design.schema, place, wanted.count)
     return target, replace(wanted, most_rows=min(wanted.most_rows, room))
+
+
+def _tables(data: object, public: object | None, design: Design, memory_bytes: int | None) -> "_Tables":
+    """Both tables, with room to count whatever the plan, which was checked, may ask."""
+    counting = max(design.plan.bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
+    return _Tables(_opened(data, design.schema, counting), _opened_public(public, design, counting))
 
 
 def _opened(data: object, schema: Schema, memory_bytes: int) -> PrivateTable:
