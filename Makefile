@@ -55,10 +55,9 @@ test-explore: $(STAMP)
 
 # The wheel as users get it, not the working tree, with the lowest version of each dependency that we declare.
 test-lowest:
-	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "uv>=0.7"
-	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
-	  --reinstall-package understudy . --group dev
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.7"
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct . --group dev
 	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) --dist worksteal -m "not slow" $(LOWEST_TESTS)
 
 studies: $(STAMP)

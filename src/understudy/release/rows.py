@@ -131,7 +131,9 @@ def _write_text(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], delim
     options = pacsv.WriteOptions(delimiter=delimiter)
     with pacsv.CSVWriter(path, plain, write_options=options) as writer:
         for piece in pieces:
-            writer.write_table(piece.cast(plain).replace_schema_metadata(None))
+            for batch in piece.cast(plain).replace_schema_metadata(None).to_batches():
+                if batch.num_rows:  # an empty one first makes Arrow before version 23 write the header again
+                    writer.write_batch(batch)
             del piece
 
 
