@@ -31,7 +31,7 @@ OPTIONS = {
         *("--width", "--share", "--rate", "--epsilon", "--trees", "--columns", "--relation", "--confidence"),
         *("--svg", "--simulate", "--seed", "--json"),
     ],
-    ("verify",): [],
+    ("verify",): ["--everything"],
     ("metrics",): ["--json"],
     ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose"],
     ("compare",): [

@@ -133,7 +133,7 @@ SCHEMAS: dict[str, Case] = {
     "schema with an anchor": _edited("unit: row", "unit: &u row\ntitle2: *u"),
     "schema with a tag": _edited("unit: row", "unit: !!python/object/apply:os.system [ls]"),
     "schema with a key twice": _edited("unit: row", "unit: row\nunit: row"),
-    "schema above 1 MiB": _schema(SCHEMA + "#" * (1 << 20)),
+    "schema above 16 MiB": _schema(SCHEMA + "#" * (1 << 24)),
     "schema of another format": _edited("understudy: 1", "understudy: 99"),
     "schema without unit": _edited("unit: row\n", ""),
     "schema undecided": _edited("unit: row", "unit: DECIDE"),

@@ -73,7 +73,8 @@ def skewed(rows=600, codes=60):
     """Half of `wide` is one code, the other half spread; `narrow` follows it."""
     rng = np.random.default_rng(2)
     wide = np.where(rng.random(rows) < 0.5, 7, rng.integers(0, codes, rows))
-    return {"wide": wide, "narrow": (wide == 7) ^ (rng.random(rows) < 0.1), "other": rng.integers(0, 3, rows)}
+    narrow = (wide == 7) ^ (rng.random(rows) < 0.1)
+    return {"wide": wide, "narrow": narrow.astype(np.int64), "other": rng.integers(0, 3, rows)}
 
 
 SKEWED = letters({"wide": 60, "narrow": 2, "other": 3})
@@ -81,8 +82,7 @@ SKEWED = letters({"wide": 60, "narrow": 2, "other": 3})
 
 @pytest.mark.parametrize("method", [Mst(), Aim(), Mwem()], ids=lambda method: method.name)
 def test_models_of_merged_codes_speak_of_all_codes_and_survive_their_files(method, tmp_path):
-    rows = {name: np.asarray(column).astype(np.int64) for name, column in skewed().items()}
-    curator = door(rows_of(rows), SKEWED, rho(0.1), SeededRandomizer(1))
+    curator = door(rows_of(skewed()), SKEWED, rho(0.1), SeededRandomizer(1))
     full = curator.domain
     model = method.run(curator, rho(0.1))
     assert curator.domain.sizes["wide"] < 60

@@ -326,7 +326,7 @@ def _translated(path: Path) -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", "") or ""
         family = "_".join(name.split("_")[:2])
         rule, fix = _REFUSALS.get(family, (f"cannot be used ({name or 'no code'}).", "Check the file and its disk."))
-        kind = DamagedLedgerError if family in ("SQLITE_CORRUPT", "SQLITE_NOTADB") else LedgerError
+        kind = DamagedLedgerError if family == "SQLITE_CORRUPT" else LedgerError
         raise kind(str(path), rule, fix) from error
     except UnicodeDecodeError as error:  # SQLite quotes the damaged text in its own message
         raise DamagedLedgerError(str(path), *_REFUSALS["SQLITE_CORRUPT"]) from error
