@@ -91,7 +91,7 @@ def test_a_column_that_dies_is_named(tmp_path: Path, missing: str) -> None:
     shown, out = make(tmp_path, {"vote": vote, "sex": CLOSED}, {"vote": ["Y", "N"] * 300, "sex": ["F", "M"] * 300})
     how = "missing" if missing == "true" else "empty"
     assert f"vote: about 100 % of its values are {how} or could not be read" in shown.words
-    assert set(shares(out, "vote")) == {None}
+    assert shares(out, "vote")[None] > 0.98
     assert run("verify", out).status == 0
 
 
@@ -107,16 +107,16 @@ def test_a_column_that_dies_is_named(tmp_path: Path, missing: str) -> None:
     ],
 )
 @pytest.mark.parametrize("rule", ["keep", "drop"])
-def test_a_third_that_cannot_be_read(tmp_path: Path, column: str, good: str, bad: str, rule: str) -> None:
+def test_a_half_that_cannot_be_read(tmp_path: Path, column: str, good: str, bad: str, rule: str) -> None:
     """It is empty in the release and said, or (dropped) its rows are left out; in no case is it a label or a bin."""
-    table = {"x": [good, good, bad] * 200, "sex": ["F", "M", "M"] * 200}
+    table = {"x": [good, bad] * 300, "sex": ["F", "M", "M", "M"] * 150}
     shown, out = make(tmp_path, {"x": column, "sex": CLOSED}, table, rule)
     if rule == "keep":
-        assert "x: about 33 % of its values are empty or could not be read" in shown.words
-        assert shares(out, "x")[None] == pytest.approx(1 / 3, abs=0.03)
+        assert "x: about 50 % of its values are empty or could not be read" in shown.words
+        assert shares(out, "x")[None] == pytest.approx(0.5, abs=0.03)
         return
     assert None not in shares(out, "x")
-    assert pq.read_metadata(out / "data.parquet").num_rows == pytest.approx(400, abs=20)
+    assert pq.read_metadata(out / "data.parquet").num_rows == pytest.approx(300, abs=20)
     assert shares(out, "sex")["F"] == pytest.approx(0.5, abs=0.05)  # of the rows that are left
     assert "left out of every count" in (out / "statement.md").read_text(encoding="utf-8")
     assert run("verify", out).status == 0
