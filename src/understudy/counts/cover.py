@@ -101,7 +101,7 @@ def _grow_tables(
 ) -> Ints:
     """The tables, as places of columns filled up with -1; `holders[first[c] : first[c + 1]]` are the cliques of c.
 
-    `nearly` and `later` count, for each column, the cliques left that lack it alone or it and one more. Those that
+    `counts` tells, for each column, how many cliques left lack it alone, and how many it and one more. Those that
     share no column with a table are counted once for all tables, so that a table costs only the cliques it touches.
     """
     (holders, first), (limit, most) = by_column, limits

@@ -147,8 +147,7 @@ class Aim:
         )
         notes.append(seconds.note)
         public = _PUBLIC_BYTES * cells if facts.public else 0
-        if public:
-            notes.append(f"Counts of the public table take {public:,} bytes.")
+        notes += [f"Counts of the public table take {public:,} bytes."] if public else []
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),

@@ -123,6 +123,7 @@ class Mwem:
                 (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
             ),
         )
+        limit = f"The model's tables stay within {self.model_bytes:,} bytes."
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
@@ -130,11 +131,7 @@ class Mwem:
             sum(step.cells for step in steps),
             fitting + tables_bytes(facts, len(cells), sum(cells)),
             seconds.likely,
-            (
-                f"{len(cells):,} tables can be chosen.",
-                f"The model's tables stay within {self.model_bytes:,} bytes.",
-                seconds.note,
-            ),
+            (f"{len(cells):,} tables can be chosen.", limit, seconds.note),
             asdict(self),
             after_counting=fitting,
         )
