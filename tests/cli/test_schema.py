@@ -101,3 +101,12 @@ def test_a_row_merged_into_the_header_is_refused_and_not_quoted(header: str, pla
         assert not any(value in shown.out + shown.err for value in ROW if len(value) > 1)
     assert place.balance() == before
     assert not (tmp_path / "release").exists()
+
+
+def test_draft_says_that_a_line_is_a_row(place: Workspace, tmp_path: Path) -> None:
+    for number, (table, said) in enumerate(
+        ((place.table, True), (f"{place.table}::multiline", False), (place.folder / "people.parquet", False))
+    ):
+        shown = run("schema", "draft", table, "-o", tmp_path / f"{number}.yaml")
+        assert shown.status == 0
+        assert ("Every line is read as one row" in shown.words) is said

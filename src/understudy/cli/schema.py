@@ -33,14 +33,17 @@ def draft(
 ) -> None:
     """Writes a schema to fill in: one entry per column, DECIDE wherever a person has to decide."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.counts.header import header_of
+        from understudy.counts.header import container_of
         from understudy.schema.draft import draft_schema
 
         require_absent("--out", out)
-        text = draft_schema(header_of(table), names_are_right=names_are_right)
+        container = container_of(table)
+        text = draft_schema(container.header, names_are_right=names_are_right)
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
         place.line(f"Wrote {out}. Places that say DECIDE are yours to fill in, from public knowledge only.")
+        if container.kind == "delimited" and not container.multiline:
+            place.note(f"Every line is read as one row; if quoted fields hold line ends, name it {table}::multiline.")
         place.note(f"Then: understudy schema check {out} {table}")
 
 
