@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["show_release", "synthesize"]
 
+READING = (
+    "How values are read: docs/schema.md. Text must be UTF-8, and in a CSV file every line is one row; if quoted "
+    "fields hold line ends, name the file FILE.csv::multiline."
+)
+
 
 def synthesize(
     table: Table,
@@ -141,6 +146,8 @@ def show_release(
         _show_account(place, release, ledger, resumed=resumed)
     for odd in statement.odd:
         place.line(f"Look at this: {odd.text}")
+    if statement.odd:
+        place.note(READING)
     if statement.left_out:
         place.note(f"Left out, not in the schema: {', '.join(statement.left_out)}.")
     if statement.ledger.dataset is None:
