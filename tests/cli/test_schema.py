@@ -46,7 +46,8 @@ def test_draft_looks_at_no_row(place: Workspace, tmp_path: Path) -> None:
 
 def test_check_accepts_a_good_schema_and_its_table(place: Workspace) -> None:
     shown = run("schema", "check", place.schema, place.table)
-    assert (shown.status, shown.err) == (0, "")
+    assert shown.status == 0
+    assert shown.err.startswith("Every line of ")  # a note that every text file gets
     assert "no problems (columns: 5, rules: 0)" in shown.out
 
 
@@ -109,4 +110,4 @@ def test_draft_says_that_a_line_is_a_row(place: Workspace, tmp_path: Path) -> No
     ):
         shown = run("schema", "draft", table, "-o", tmp_path / f"{number}.yaml")
         assert shown.status == 0
-        assert ("Every line is read as one row" in shown.words) is said
+        assert ("is one row; if quoted fields hold line ends" in shown.words) is said

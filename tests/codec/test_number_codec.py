@@ -108,7 +108,7 @@ def test_a_condition_of_whole_bins_is_answered(text, expected):
 )
 def test_a_condition_that_cuts_a_bin_is_refused_with_the_nearest_ones(text, advice):
     codec = codec_of(Integer(name="n", lower=0, upper=100, bins=GivenBins((0, 18, 65, 100))))
-    with pytest.raises(UsageError, match="does not stand for whole codes") as refused:
+    with pytest.raises(UsageError, match="cuts through a code") as refused:
         codec.codes_matching("n", text)
     assert f"ask for {advice}." in str(refused.value)
 

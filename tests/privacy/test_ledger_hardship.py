@@ -234,7 +234,7 @@ def test_a_damaged_index_is_refused_by_every_call(tmp_path: Path, name: str, lef
     assert ledger.verify()
 
 
-def test_a_damaged_ledger_has_the_status_of_a_refusal(tmp_path: Path) -> None:
+def test_a_damaged_ledger_has_the_status_of_a_damaged_file(tmp_path: Path) -> None:
     ledger = _ledger(tmp_path)
     ledger_worker.charge(ledger, "run")
     start = (_page_of(ledger.path, "entry_dataset") - 1) * 4096
@@ -243,7 +243,7 @@ def test_a_damaged_ledger_has_the_status_of_a_refusal(tmp_path: Path) -> None:
     ledger.path.write_bytes(content)
     for words in (["show"], ["verify"], ["init", "--dataset", "more", "--epsilon", 1]):
         shown = run("ledger", words[0], ledger.path, *words[1:])
-        assert (shown.status, shown.panels) == (3, 1), shown.words
+        assert (shown.status, shown.panels) == (3 if words == ["verify"] else 2, 1), shown.words
 
 
 def test_write_ahead_mode_is_refused_and_no_second_file_appears(tmp_path: Path) -> None:

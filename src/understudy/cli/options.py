@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from understudy.cli.console import Shell
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ __all__ = [
     "Table",
     "default_text",
     "memory_bytes",
+    "note_lines",
     "option_documents",
     "option_rows",
     "pairs",
@@ -149,3 +151,9 @@ def require_absent(option: str, path: Path) -> Path:
     if not path.absolute().parent.is_dir():
         raise UsageError(option, f"the folder of {str(path)!r} does not exist.", "Create it first.")
     return path
+
+
+def note_lines(place: Shell, table: str | Path) -> None:
+    """How lines of a text file become rows: always said, since nobody may look whether it matters for this file."""
+    if str(table).lower().endswith((".csv", ".tsv")):
+        place.note(f"Every line of {table} is one row; if quoted fields hold line ends, name it {table}::multiline.")

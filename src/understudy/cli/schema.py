@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, shell
-from understudy.cli.options import require_absent
+from understudy.cli.options import note_lines, require_absent
 from understudy.errors import SchemaError
 
 __all__ = ["app"]
@@ -42,8 +42,7 @@ def draft(
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
         place.line(f"Wrote {out}. Places that say DECIDE are yours to fill in, from public knowledge only.")
-        if container.kind == "delimited" and not container.multiline:
-            place.note(f"Every line is read as one row; if quoted fields hold line ends, name it {table}::multiline.")
+        note_lines(place, table)
         place.note(f"Then: understudy schema check {out} {table}")
 
 
@@ -71,3 +70,5 @@ def check(
         undeclared = [name for name in names if name not in known.names and name != known.unit.column]
         if undeclared:
             place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")
+        if table is not None:
+            note_lines(place, table)

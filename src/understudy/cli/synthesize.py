@@ -23,6 +23,7 @@ from understudy.cli.options import (
     Settings,
     Table,
     memory_bytes,
+    note_lines,
     pairs,
 )
 from understudy.errors import UsageError
@@ -33,10 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["show_release", "synthesize"]
 
-READING = (
-    "How values are read: docs/schema.md. Text must be UTF-8, and in a CSV file every line is one row; if quoted "
-    "fields hold line ends, name the file FILE.csv::multiline."
-)
+READING = "docs/schema.md says how values are read. Text must be UTF-8."
 
 
 def synthesize(
@@ -89,6 +87,7 @@ def synthesize(
                 progress=progress,
             )
         show_release(place, release, out, ledger, resumed=resume)
+        note_lines(place, table)
 
 
 def _show_account(place: Shell, release: "Release", ledger: Path, *, resumed: bool) -> None:

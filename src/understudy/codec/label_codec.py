@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from understudy.codec.column_codec import CodeArray, Layout, through_dictionary
 from understudy.codec.text import canonical_text, has_text, is_text, plain
 
-__all__ = ["LabelCodec", "boolean_codec", "labels_as"]
+__all__ = ["LabelCodec", "boolean_codec", "labels_as", "plain_labels"]
 
 # A label list such as 0…120 or county codes spans little; beyond this the table would cost more than hashing.
 _WIDEST_TABLE = 1 << 20
@@ -96,9 +96,7 @@ class LabelCodec:
 
     def _found_plain(self, texts: pa.Array, known: pa.Array) -> npt.NDArray[np.integer]:
         """Places of the texts among those known once spaces, then zeros after a point, are taken off."""
-        trimmed = pc.ascii_trim_whitespace(texts)
-        whole = pc.replace_substring_regex(trimmed, _ZEROS, r"\1")
-        whole = pc.if_else(pc.equal(whole, "-0"), pa.scalar("0", whole.type), whole)
+        trimmed, whole = pc.ascii_trim_whitespace(texts), plain_labels(texts)
         found = pc.coalesce(pc.index_in(trimmed, value_set=known), pc.index_in(whole, value_set=known))
         places: npt.NDArray[np.integer] = pc.fill_null(found, len(known)).to_numpy(zero_copy_only=False)
         return places
@@ -139,14 +137,22 @@ class LabelCodec:
             return np.asarray([self.layout.missing_code], dtype=np.int64)
         if self.layout.unreadable and text == "unreadable":
             return np.asarray([self.layout.unreadable_code], dtype=np.int64)
-        if self._folded:
-            code = _WORDS.get(text.strip().lower())
-            return np.asarray([] if code is None else [code], dtype=np.int64)
-        return np.asarray([], dtype=np.int64)
+        code = int(self.encode(pa.array([text], pa.string()))[0])  # as a value of a file would be read
+        return np.asarray([code] if code < self.layout.regular else [], dtype=np.int64)
 
     def nearest_conditions(self, text: str) -> str:
         """Nothing: a label is either known or not."""
         return ""
+
+
+def plain_labels(texts: pa.Array) -> pa.Array:
+    """Each text without white space at its ends, and a whole number without zeros after a decimal point.
+
+    >>> plain_labels(pa.array([" Bern ", "1.0", "-0.0", "01.0"])).to_pylist()
+    ['Bern', '1', '0', '01.0']
+    """
+    whole = pc.replace_substring_regex(pc.ascii_trim_whitespace(texts), _ZEROS, r"\1")
+    return pc.if_else(pc.equal(whole, "-0"), pa.scalar("0", whole.type), whole)
 
 
 def boolean_codec(layout: Layout, arrow_type: pa.DataType) -> LabelCodec:

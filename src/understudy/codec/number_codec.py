@@ -167,7 +167,7 @@ class NumberCodec:
             return ""
         whole = self.codes_between(*asked).tolist()
         spoken = [f'"{self._range(asked, codes)}"' for codes in (whole, touched) if codes]
-        return f"Its values are known by bins only: ask for {' or '.join(dict.fromkeys(spoken))}."
+        return f"Its values are known in bins only: ask for {' or '.join(dict.fromkeys(spoken))}."
 
     def _asked(self, text: str) -> tuple[Number, Number] | None:
         """The ends of "lo..hi" (either may be left out), or one value twice."""
@@ -177,7 +177,7 @@ class NumberCodec:
             return None if number is None else (number, number)
         start = self.axis.number(low) if low.strip() else -math.inf
         stop = self.axis.number(high) if high.strip() else math.inf
-        return None if start is None or stop is None or start > stop else (start, stop)
+        return None if start is None or stop is None or start > stop else (start, stop)  # backwards: no condition
 
     def _bins_touched(self, low: Number, high: Number) -> list[int]:
         """Bins with a value in [low, high]; values beyond the bounds are in the end bins."""

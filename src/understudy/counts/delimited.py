@@ -4,8 +4,8 @@ Header: the first line. A line ends at LF, CR or CR LF, blank lines are skipped,
 whatever it holds. A field that opens with a quote is quoted if a quote that is followed by the delimiter or the end of
 the line closes it ("" inside is a quote, delimiters inside are text); else the quote is an ordinary character. Fields
 too many are dropped, too few are absent; empty ones are absent. Bytes that are not UTF-8 are handed on as they are,
-and are unreadable as in any other source (see `labels`). Of a line longer than 4 MiB the rest is dropped. Nothing
-is guessed from values: every field is text.
+and are unreadable as in any other source (see `labels`). Of a line longer than 4 MiB the field that reaches so far is
+absent, as are all after it. Nothing is guessed from values: every field is text.
 
 Privacy: a row is a function of its own line, so a file with one more line is a table with one more row and no other
 change (one more blank line: with no change). One line is one row in the sensitivity, for any content of any line.
@@ -152,6 +152,14 @@ def _record(data, begin, stop, whole, delimiter, across, slots, spans):  # type:
 
 
 @compiled()  # pragma: no cover
+def _drop_cut(spans, end):  # type: ignore[no-untyped-def]
+    """Marks the field that a long record was cut in as absent: two long ids may differ in what was cut off."""
+    for slot in range(spans.shape[0]):
+        if spans[slot, 2] != ABSENT and spans[slot, 1] >= end:
+            spans[slot, 2] = ABSENT
+
+
+@compiled()  # pragma: no cover
 def _scan(data, start, final, skipping, delimiter, across, slots, spans):  # type: ignore[no-untyped-def]
     """As many complete records as `spans` holds. Returns (records, where to go on, whether a long one is skipped)."""
     stop = data.size
@@ -173,6 +181,8 @@ def _scan(data, start, final, skipping, delimiter, across, slots, spans):  # typ
         if end == UNKNOWN:
             break
         skipping = end == place + MOST_RECORD
+        if skipping:
+            _drop_cut(spans[records], end)
         records += 1
         place = end
     return records, place, skipping

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from understudy.codec.label_codec import plain_labels
 from understudy.codec.text import canonical_text, has_text, plain
 from understudy.counts.kernels import hash_texts
 from understudy.counts.source import Ints, LabelCounts
@@ -84,13 +85,17 @@ class Texts:
         return self.where(chosen)
 
     def only_labels(self) -> "Texts":
-        """The same, without what can be no label: text that is not UTF-8 or longer than `MOST_LABEL_BYTES`."""
+        """The same as labels: trimmed and with whole numbers written plainly, as the codec compares them.
+
+        Text that is not UTF-8 or longer than `MOST_LABEL_BYTES` can be no label, and neither can white space alone.
+        """
         short = pc.less_equal(pc.fill_null(pc.binary_length(self.values), 0), MOST_LABEL_BYTES)
         values = pc.if_else(short, self.values, pa.scalar(None, pa.large_binary()))
         try:
             values.cast(pa.large_string())
         except pa.ArrowInvalid:
             values = pa.array([value if _is_utf8(value) else None for value in values.to_pylist()], pa.large_binary())
+        values = plain_labels(values.cast(pa.large_string())).cast(pa.large_binary())
         return Texts(values, _known_places(values, self.places))
 
 

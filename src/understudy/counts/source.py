@@ -118,7 +118,7 @@ class PrivateTable(abc.ABC):
 
     def __init_subclass__(cls) -> None:
         """Refuses a subclass that would count by itself."""
-        replaced = sorted({"bind", "label_counts"} & set(vars(cls)))
+        replaced = sorted({"bind", "label_counts", "schema"} & set(vars(cls)))
         if replaced:
             rule = f"replaces {' and '.join(replaced)}, which cut each unit to its bound for every table alike."
             raise TypeError(f"{cls.__name__} {rule} Hand over rows by batches and leave the rest.")

@@ -52,7 +52,9 @@ def draw_tables(
     """
     _check(rows, seed)
     readable = readable_codes(fitted.codec, fitted.transcript, fitted.model)
-    model = given_readable(fitted.model, readable, _codes(fitted.codec, where or {}))
+    wanted = _codes(fitted.codec, where or {})
+    _check_shown(fitted.codec, wanted, readable)
+    model = given_readable(fitted.model, readable, wanted)
     return _decoded(fitted.codec, draw_chunks(model, rows, _copy_seed(seed, copy)))
 
 
@@ -161,6 +163,16 @@ def _codes(codec: TableCodec, where: Where) -> dict[str, npt.NDArray[np.integer]
         if not found[name].size:
             raise UsageError(f"where {given!r}", f"no code of the column matches {wanted!r}.", "See schema.yaml.")
     return found
+
+
+def _check_shown(
+    codec: TableCodec, wanted: Mapping[str, npt.NDArray[np.integer]], readable: Mapping[str, npt.NDArray[np.integer]]
+) -> None:
+    """Raises where a condition asks for unreadable values of a column that shows none beyond the noise."""
+    for name, codes in wanted.items():
+        if name in readable and not np.isin(codes, readable[name]).all():
+            rule = "asks for values that could not be read, and the noisy answers show none beyond their noise."
+            raise UsageError(f"where {codec.origin(name)!r}", rule, "Leave that condition out.")
 
 
 def _coded(codec: TableCodec, name: str) -> str:

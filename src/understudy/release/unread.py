@@ -41,7 +41,7 @@ Conditions = Mapping[str, npt.NDArray[np.integer]]
 CLEAR = 4.0
 CLEAR_SHARE = 0.05
 LEAST_UNREADABLE = 0.01
-LEAST_ODD = 0.9
+LEAST_ODD = 0.5
 MOST_REDRAWS = 20
 _POSITIVE_HALF = 1.0 / math.sqrt(2.0 * math.pi)
 """Mean of the positive half of noise of standard deviation 1, for Gaussian noise; less for Laplace noise."""
@@ -77,7 +77,7 @@ class _Estimate:
 
 
 def odd_values(codec: TableCodec, transcript: Transcript, model: Model) -> tuple[Odd, ...]:
-    """Columns of which clearly more than 1 % could not be read, or 90 % and more is missing or outside the list."""
+    """Columns of which clearly more than 1 % could not be read, or half and more is missing or outside the list."""
     found = []
     for column in codec.schema.modelled:
         name = code_names(column)[0]

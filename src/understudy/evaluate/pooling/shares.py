@@ -30,6 +30,7 @@ Bools = npt.NDArray[np.bool_]
 DRAWS = 40_000
 LONGEST_SUM = 64  # longer sums of noise are taken as normal
 SEED = 20_180_501
+OF_ALL = "A share is of all rows, including those whose value is missing or could not be read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,10 @@ def measured_share(release: Release, where: Mapping[str, str], *, level: float =
     sampling = inside * (1 - inside) / rows
     table, population = _reach(answers, inside, sampling, level)
     notes = [_note(release)] if release.schema.unit.column is not None else []
+    odd = [odd.text for odd in release.statement.odd if odd.column in where]
+    notes += (
+        [*odd, "A share is one of all rows, with those whose value is missing or could not be read."] if odd else []
+    )
     return MeasuredShare(
         dict(where), inside, privacy, sampling, level, max(0.0, estimate - table), min(1.0, estimate + table),
         max(0.0, estimate - population), min(1.0, estimate + population), answers[0].measurement.name, runs,
