@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.codec.examples import codec_of, codec_of_everything, codes, invalid_text
 from understudy.codec.label_codec import labels_as
+from understudy.errors import UsageError
 from understudy.schema import Boolean, Category, Integer
 
 CODEC = codec_of_everything()
@@ -137,3 +138,11 @@ def test_a_number_has_one_code_however_it_is_written(values, missing, space, zer
         ]
         for form in [*forms, *(form.dictionary_encode() for form in forms)]:
             assert codec.encode(name, form).tolist() == expected, form.type
+
+
+@pytest.mark.parametrize("text", ["1", "1.0", " 1 ", "1.00"])
+def test_a_condition_on_a_label_is_read_as_a_value_would_be(text):
+    codec = codec_of(Category(name="smoker", labels=("0", "1")))
+    assert codec.codes_matching("smoker", text).tolist() == [1]
+    with pytest.raises(UsageError, match="matches no code"):
+        codec.codes_matching("smoker", "01")

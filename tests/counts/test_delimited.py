@@ -210,5 +210,5 @@ def test_a_record_without_end_is_cut_and_the_next_line_is_read(tmp_path: Path) -
     long = b"x" * (delimited.MOST_RECORD + delimited.READ_BYTES)
     found = read(tmp_path / "t.csv", b"a,b\n1," + long + b",9\n3,4\n")[1]
     assert [row[0] for row in found] == ["1", "3"]
-    assert len(found[0][1] or "") == delimited.MOST_RECORD - 2
+    assert found[0] == ("1", None)  # two long ids could differ in what was cut off, so neither is taken for one
     assert found[1] == ("3", "4")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from understudy.codec.table_codec import TableCodec
-from understudy.errors import ResourceError
+from understudy.errors import ResourceError, UsageError
 from understudy.marginals.answer import Course, Law, Measurement, SparseMeasurement, Trained
 from understudy.marginals.transcript import Transcript
 from understudy.models.model import Codes, Model
@@ -139,8 +139,10 @@ def test_rows_are_drawn_readable_unless_the_count_is_clear() -> None:
     assert sorted((drawn[0].count("F"), drawn[0].count("M"))) == pytest.approx([495, 505], abs=10)
     assert never_unreadable(CODEC, unclear.transcript, MODEL) == {"sex", "voted"}
     assert never_unreadable(CODEC, clear.transcript, MODEL) == {"voted"}
-    wanted = next(iter(draw_tables(unclear, 50, seed=4, where={"sex": "unreadable"})))
+    wanted = next(iter(draw_tables(clear, 50, seed=4, where={"sex": "unreadable"})))
     assert wanted.column("sex").null_count == 50
+    with pytest.raises(UsageError, match="the noisy answers show none beyond their noise"):
+        draw_tables(unclear, 50, seed=4, where={"sex": "unreadable"})
 
 
 def test_where_nothing_can_be_read_rows_are_drawn_as_they_are() -> None:

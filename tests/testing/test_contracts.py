@@ -109,6 +109,8 @@ def test_source_contract_says_that_a_source_counts_by_itself() -> None:
 def test_a_source_cannot_replace_the_cutting() -> None:
     with pytest.raises(TypeError, match="Hasty replaces bind, which cut each unit to its bound"):
         type("Hasty", (OnlyRows,), {"bind": lambda self, codec: None})
+    with pytest.raises(TypeError, match="Shifty replaces schema"):
+        type("Shifty", (OnlyRows,), {"schema": property(lambda self: None)})
 
 
 def test_the_door_counts_one_person_once_whatever_the_source() -> None:

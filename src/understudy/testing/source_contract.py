@@ -151,6 +151,10 @@ def _check_labels(open_table: OpenTable) -> None:
     found = _labels_of(open_table(table, schema), "job")
     expected = Counter(label for label in labels if label is not None)
     assert found == dict(expected), "labels of an open column differ from counting by hand"
+    spelled = pa.array(["nurse", " nurse", "nurse\t", " ", "7", "7.0", "07"], pa.string())
+    odd = pa.table({"sex": pa.array(["F"] * len(spelled)), "job": spelled})
+    read = {"nurse": 3, "7": 2, "07": 1}
+    assert _labels_of(open_table(odd, schema), "job") == read, "labels are not counted as the codec compares them"
     for bound in (1, 2):
         _check_bounded_labels(open_table, Schema(schema.columns, Unit("person", bound)))
 

@@ -13,6 +13,7 @@ from understudy.evaluate.pooling.shares import measured_share
 from understudy.marginals.answer import Law, Measurement
 from understudy.marginals.transcript import Transcript
 from understudy.release.release import Release
+from understudy.release.unread import Odd
 from understudy.schema import Unit
 
 # Two codes a column, so that variances can be worked out by hand: none for what cannot be read.
@@ -121,3 +122,11 @@ def test_a_share_of_part_of_a_bin_is_refused(full_release: Release, text: str) -
     with pytest.raises(UsageError, match=r'ask for "0\.\.19"'):
         measured_share(full_release, {"age": text})
     assert measured_share(full_release, {"age": "0..19"}).question == "age"
+
+
+def test_a_share_repeats_what_could_not_be_read_of_its_column(full_release: Release) -> None:
+    odd = Odd("age", "unreadable", 0.25, labelled=False)
+    statement = dataclasses.replace(full_release.statement, odd=(odd,))
+    told = dataclasses.replace(full_release, statement=statement)
+    assert odd.text in measured_share(told, {"age": "0..19"}).notes
+    assert odd.text not in measured_share(told, {"sex": "F"}).notes
