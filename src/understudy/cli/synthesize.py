@@ -63,9 +63,8 @@ def synthesize(
     Up to the charge only column names are read, and a mistake costs nothing. After it no row can stop the run.
     """
     with shell(quiet=quiet, debug=debug, charges=True) as place:
-        _require_agreement(ledger, dataset)
         with place.running() as progress:  # from the first second, so before the heavy imports
-            known, options = _read(schema), pairs("--set", settings)
+            known, options = _read(schema, ledger, dataset), pairs("--set", settings)
             progress.expect(_expected(place, known, method, (epsilon, delta), options=options, public=public))
             release = understudy.synthesize(
                 table,
@@ -121,15 +120,13 @@ def _expected(
     return plan(schema, method=method, epsilon=epsilon, delta=delta, options=options, public=public).seconds
 
 
-def _read(schema: Path) -> "Schema":
+def _read(schema: Path, ledger: Path | None, dataset: str | None) -> "Schema":
+    """The schema, if the other options go together."""
+    if dataset is not None and ledger is None:
+        raise UsageError("--dataset", "names a dataset of a ledger.", "Give --ledger too.")
     from understudy.schema import Schema
 
     return Schema.from_yaml(schema)
-
-
-def _require_agreement(ledger: Path | None, dataset: str | None) -> None:
-    if dataset is not None and ledger is None:
-        raise UsageError("--dataset", "names a dataset of a ledger.", "Give --ledger too.")
 
 
 def show_release(
