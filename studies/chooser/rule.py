@@ -46,10 +46,10 @@ class Listed:
 
 
 CASES = (
-    Listed("5 of 4", 1, 1.0, 1e-9, "δ above 0, at most 60 columns, ρ below 0.1"),
+    Listed("5 of 4", 1, 1.0, 1e-9, "δ above 0, at most 60 columns, ρ below 0.3"),
     Listed("60 of 4", 1, 0.1, 1e-9, "the same"),
-    Listed("60 of 4", 1, 3.0, 1e-9, "ρ is 0.12: all pairs are scored at once"),
-    Listed("60 of 4", 2, 3.0, 1e-9, "with two rows of a unit ρ would have to be 0.4"),
+    Listed("60 of 4", 1, 5.0, 1e-9, "ρ is 0.31: all pairs are scored at once"),
+    Listed("60 of 4", 2, 5.0, 1e-9, "with two rows of a unit ρ would have to be 1.2"),
     Listed("3 of 4, 2 of 512", 1, 10.0, 1e-9, "the largest pair has 262,144 cells"),
     Listed("3 of 4, 1 of 512, 1 of 513", 1, 10.0, 1e-9, "a pair has more than 262,144 cells"),
     Listed("61 of 4", 1, 1.0, 1e-9, "δ above 0 and more than 60 columns"),
@@ -57,8 +57,8 @@ CASES = (
     Listed("2 of 10, 1 of 20", 1, 1.0, 0.0, "pure ε; cells × rows of a unit / ε is at most 2,000"),
     Listed("3 of 10, 1 of 20", 1, 10.0, 0.0, "the same at a larger ε"),
     Listed("2 of 10, 1 of 20", 2, 1.0, 0.0, "4,000 rows of noise are too many; ε is 0.5 for each row of a unit"),
-    Listed("15 of 4", 1, 3.0, 0.0, "too many cells; ε at least 3 for each row of a unit; at most 60 columns"),
-    Listed("15 of 4", 2, 3.0, 0.0, "ε is 1.5 for each row of a unit"),
+    Listed("15 of 4", 1, 6.0, 0.0, "too many cells; ε at least 6 for each row of a unit; at most 60 columns"),
+    Listed("15 of 4", 2, 6.0, 0.0, "ε is 3 for each row of a unit"),
     Listed("15 of 4", 1, 0.5, 0.0, "too many cells; ε at least 0.5 for each row of a unit; at most 60 columns"),
     Listed("15 of 4", 1, 0.4, 0.0, "too many cells, and ε below 0.5"),
     Listed("15 of 4", 3, 1.0, 0.0, "too many cells, and ε below 0.5 for each row of a unit"),

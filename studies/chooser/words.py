@@ -89,11 +89,11 @@ def _rule() -> list[str]:
         "## If you do not want to choose",
         '`method="auto"` picks from public facts alone: the schema, the rows of a unit, ε and δ. It never looks at a '
         "row, nor at a hint of their number, so a plan and its run always pick the same.",
-        "* δ above 0: `privsyn` up to 60 columns if ρ is at least 0.1 for a unit of one row (about ε = 3 at δ = 1e-9), "
+        "* δ above 0: `privsyn` up to 60 columns if ρ is at least 0.3 for a unit of one row (about ε = 5 at δ = 1e-9), "
         "times the square of the rows of a unit, and no pair of columns has more than 262,144 cells; else `aim` up to "
         "60 columns, `mst` beyond.\n"
         "* Pure ε: `laplace` where the noise of the whole table, cells × rows of a unit / ε, is at most 2,000 rows; "
-        "else, up to 60 columns, `privsyn` if ε is at least 3 for each row of a unit (and no pair of columns has more "
+        "else, up to 60 columns, `privsyn` if ε is at least 6 for each row of a unit (and no pair of columns has more "
         "than 262,144 cells), or `mwem` if ε is at least 0.5 for each row of a unit; else `independent`.\n"
         "* Where the method picked refuses the size of what rules tie together: `independent`.\n"
         "* Rows are made by controlled rounding of expected counts. `laplace` and `independent`, called by name, draw "

@@ -43,8 +43,8 @@ def test_the_numbers_of_the_rule_are_those_of_the_code() -> None:
         {"MOST_COLUMNS": 59},
         {"MOST_NOISE": 1_999},
         {"LEAST_EPSILON": 0.51},
-        {"AMPLE_EPSILON": 3.01},
-        {"AMPLE_RHO": 0.13},
+        {"AMPLE_EPSILON": 6.01},
+        {"AMPLE_RHO": 0.32},
         {"AMPLE_RHO": 0.01},
     ],
 )
