@@ -14,8 +14,8 @@ Why. `privsyn` scores all pairs at once and measures as many as are worth their 
 keeps more pairs than rounds of choosing do, in a fraction of their time. With much noise its scores drown, and drawing
 one table after the other is nearer to the truth. Mean distance over pairs, on six tables (the limits were set by these
 same tables): at δ = 10⁻⁹ and ε = 3 the two are about as good; at ε = 10 `privsyn` is nearer in five, by 4 to 42 %, and
-5 % farther off in one. Under pure ε = 3 `mwem` is nearer in three, by 11 to 36 %, and at most 7 % farther off where both
-would be picked; at ε = 10 `privsyn` is nearer in three of five, by 5 to 53 %, and 5 and 20 % farther off in two.
+5 % farther off in one. Under pure ε = 3 `mwem` is nearer in three, by 11 to 36 %, and at most 7 % farther off where
+both would be picked; at ε = 10 `privsyn` is nearer in three of five, by 5 to 53 %, and 5 and 20 % farther off in two.
 
 Privacy: that of the method picked; the choice itself reads nothing.
 """
