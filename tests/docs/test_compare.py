@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "compare.md"
 
 def test_every_snippet_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    pacsv.write_csv(table(200), "people.csv")
+    pacsv.write_csv(table(2000), "people.csv")
     SCHEMA.to_yaml(Path("schema.yaml"))
     kinds = []
     for _, _, kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
