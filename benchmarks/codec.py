@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from understudy.codec.table_codec import TableCodec
+from understudy.codec.table import TableCodec
 from understudy.schema import Category, Date, Float, Integer, Schema, Unit
 
 

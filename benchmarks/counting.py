@@ -24,9 +24,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.codec.table_codec import TableCodec
-from understudy.counts.open import open_table
-from understudy.marginals.clique import Clique
+from understudy.codec.table import TableCodec
+from understudy.counts.files import open_table
+from understudy.domain import Clique
 from understudy.schema import Category, Integer, Schema, Unit
 
 SIZES = (2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 25, 32, 42, 64, 85, 100)

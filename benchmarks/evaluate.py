@@ -6,8 +6,8 @@
     python -m benchmarks.evaluate middling --rows 20000 --copies 5
 
 Rows come from eight hidden classes over columns of 2 to 12 codes, every fifth a number; the synthetic table has the
-same law with a tenth of its rows drawn column by column, so that there is something to find. CPU seconds by metric;
-reading and coding both tables is "prepare". Kernels are loaded by a run on a few rows beforehand.
+same distribution with a tenth of its rows drawn column by column, so that there is something to find. CPU seconds by
+metric; reading and coding both tables is "prepare". Kernels are loaded by a run on a few rows beforehand.
 """
 
 import argparse
@@ -45,13 +45,13 @@ def schema_of(columns: int) -> Schema:
 
 
 def table_of(schema: Schema, rows: int, seed: int, apart: float) -> pa.Table:
-    """Rows of one law; a share of them drawn column by column."""
-    law, rng = np.random.default_rng(5), np.random.default_rng(seed)
+    """Rows of one distribution; a share of them drawn column by column."""
+    distribution, rng = np.random.default_rng(5), np.random.default_rng(seed)
     hidden = rng.integers(0, CLASSES, rows)
     found = {}
     for column in schema.columns:
         labels = column.labels if isinstance(column, Category) else range(column.upper + 1)
-        steps = law.dirichlet(np.full(len(labels), 0.6), CLASSES).cumsum(axis=1)
+        steps = distribution.dirichlet(np.full(len(labels), 0.6), CLASSES).cumsum(axis=1)
         mine = np.where(rng.random(rows) < apart, rng.integers(0, CLASSES, rows), hidden)
         spots = rng.random(rows)
         codes = np.zeros(rows, dtype=np.int32)

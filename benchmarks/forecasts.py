@@ -60,12 +60,12 @@ class Line:
 
     def text(self) -> str:
         """Numbers, ratios and whether both bars are met."""
-        memory, pace = self.bytes / max(self.rose, 1), self.seconds / self.cpu
+        memory, round_costs = self.bytes / max(self.rose, 1), self.seconds / self.cpu
         met = near(memory, BYTES_TIMES) or max(self.bytes, self.rose) <= FEW_BYTES
-        met &= near(pace, SECONDS_TIMES) or max(self.seconds, self.cpu) <= FEW_SECONDS
+        met &= near(round_costs, SECONDS_TIMES) or max(self.seconds, self.cpu) <= FEW_SECONDS
         return (
             f"{self.bytes / 2**20:>9.0f}{self.rose / 2**20:>9.0f}{memory:>7.2f}"
-            f"{self.seconds:>10.2f}{self.cpu:>10.2f}{pace:>7.2f}  {'met' if met else 'MISSED'}"
+            f"{self.seconds:>10.2f}{self.cpu:>10.2f}{round_costs:>7.2f}  {'met' if met else 'MISSED'}"
         )
 
 
@@ -118,15 +118,15 @@ def table_at(folder: Path, columns: int, rows: int) -> Path:
 def measure(data: Path, few: Path, method: str, columns: int, given: tuple[int, float]) -> Line | str:
     """Plans and runs one method, in this process; or why it does not run."""
     rows, epsilon = given
-    asked = {"method": method, "epsilon": epsilon, "delta": 0.0 if method in PURE else 1e-9}
-    asked |= {"options": OPTIONS.get(method, {})}
+    queries = {"method": method, "epsilon": epsilon, "delta": 0.0 if method in PURE else 1e-9}
+    queries |= {"options": OPTIONS.get(method, {})}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            synthesize(few, schema_for(FEW_COLUMNS), out=Path(folder) / "few", seed=0, **asked)
-            planned = plan(schema_for(columns), rows_hint=rows, **asked)
+            synthesize(few, schema_for(FEW_COLUMNS), out=Path(folder) / "few", seed=0, **queries)
+            planned = plan(schema_for(columns), rows_hint=rows, **queries)
             stages = Stages()
             before, cpu = peak_bytes(), time.process_time()
-            synthesize(data, schema_for(columns), out=Path(folder) / "out", seed=0, progress=stages, **asked)
+            synthesize(data, schema_for(columns), out=Path(folder) / "out", seed=0, progress=stages, **queries)
         except UnderstudyError as error:
             return f"  {str(error).splitlines()[0][:100]}"
         cpu = time.process_time() - cpu

@@ -19,10 +19,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from understudy.mechanisms.deep.critic import SLOPE, Critic, contributions
-from understudy.mechanisms.deep.encoding import Encoding
-from understudy.mechanisms.deep.numpy_networks import Settings
-from understudy.privacy.training.train import bounded_sum
+from understudy.methods.networks import SLOPE, Critic, Encoding, Settings, contributions
+from understudy.privacy.training import bounded_sum
 
 COLUMNS = (9, 7, 15, 6, 5, 2, 2, 8, 8, 8, 8, 11, 12, 12)
 """Groups per column, as in `gan_networks.py`."""

@@ -17,9 +17,7 @@ import time
 
 import numpy as np
 
-from understudy.mechanisms.deep.critic import Critic
-from understudy.mechanisms.deep.encoding import Encoding
-from understudy.mechanisms.deep.numpy_networks import NumpyNetworks, Settings
+from understudy.methods.networks import Critic, Encoding, NumpyNetworks, Settings
 
 COLUMNS = (9, 7, 15, 6, 5, 2, 2, 8, 8, 8, 8, 11, 12, 12)
 SIZES = {
@@ -40,7 +38,7 @@ def engines() -> list[str]:
 def networks(engine: str, settings: Settings):
     if engine == "numpy":
         return NumpyNetworks(settings)
-    from understudy.mechanisms.deep.torch_networks import TorchNetworks
+    from understudy.methods.torch_networks import TorchNetworks
 
     return TorchNetworks(settings, engine.removeprefix("torch:"))
 

@@ -15,12 +15,9 @@ import time
 
 import numpy as np
 
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
+from understudy.domain import Clique, Domain
 from understudy.models.model import Codes
-from understudy.models.overlap.column_sweeps import column_sweeps
-from understudy.models.overlap.gradual_update import Schedule, gradual_update, working_bytes
-from understudy.models.overlap.rows import Target
+from understudy.models.records import Schedule, Target, column_sweeps, gradual_update, working_bytes
 
 COLUMNS, CLASSES = 21, 8
 

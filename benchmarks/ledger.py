@@ -18,7 +18,7 @@ from understudy.privacy.ledger import Ledger
 
 LENGTHS = (0, 100, 1000)
 BUDGET = Budget(0.001, 1e-12)
-COST = BUDGET.cost("concentrated")
+COST = BUDGET.cost("zcdp")
 
 
 def milliseconds(action: Callable[[int], object], times: int) -> tuple[float, float]:
@@ -58,7 +58,7 @@ def main() -> None:
         folder = Path(name)
         median, worst = bare_write(folder, options.charges)
         print(f"bare synced write                 median {median:6.2f} ms   worst {worst:6.2f} ms")
-        for composition in ("basic", "concentrated"):
+        for composition in ("basic", "zcdp"):
             ledger = Ledger.create(folder / composition, "table", Budget(1e5, 1e-3), composition)
             for length in LENGTHS:
                 for number in range(len(ledger.entries()), length):

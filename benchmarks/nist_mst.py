@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy import plan, synthesize
-from understudy.codec.table_codec import TableCodec
-from understudy.marginals.domain import Domain
-from understudy.mechanisms.challenge.match_three import match3_schema, match3_tables
+from understudy.codec.table import TableCodec
+from understudy.domain import Domain
+from understudy.methods.match_three import match3_schema, match3_tables
 from understudy.schema import Category, Schema, Unit
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from understudy.privacy.cumulative import _large_table, _small_table
-from understudy.privacy.noise import discrete_gaussian, discrete_laplace
+from understudy.privacy.noise import _large_table, _small_table, discrete_gaussian, discrete_laplace
 from understudy.privacy.selection import choose_exponentially
 
 BAR = 8.0

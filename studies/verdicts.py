@@ -14,7 +14,7 @@ __all__ = ["AT_MARGIN", "RULE", "Answer", "Comparison", "above", "against", "ali
            "kind_of", "range_of", "verdict"]  # fmt: skip
 
 Answer = Literal["yes", "no", "same", "open"]
-CHANCE = 0.025
+PROBABILITY = 0.025
 KINDS = ("confirmed in part", "confirmed", "refuted", "mixed", "no difference", "a tie", "not decided",
          "cannot be checked", "cannot be compared", "a design choice")  # fmt: skip
 AT_MARGIN = "not decided: about as far apart as the margin"
@@ -90,7 +90,7 @@ def verdict(comparisons: Sequence[Comparison], *, most: bool = False) -> str:
         if yes > half:
             return "confirmed"
         return _undecided(comparisons) if no + same < half else "refuted" if no >= same else _none(comparisons)
-    if no and float(stats.binom.sf(no - 1, len(answers), CHANCE)) < 0.05:
+    if no and float(stats.binom.sf(no - 1, len(answers), PROBABILITY)) < 0.05:
         return "mixed" if yes >= half else "refuted"
     if yes == len(answers):
         return "confirmed"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numba.core.registry import cpu_target
 
 from understudy import Schema, Unit, synthesize
-from understudy.codec.table_codec import TableCodec
+from understudy.codec.table import TableCodec
 from understudy.schema import Integer
 
 from .contract import ContractError, Job, serve

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from understudy import errors, schema
     from understudy.compare import choose, compare
-    from understudy.counts.open import open_table
+    from understudy.counts.files import open_table
     from understudy.evaluate import Evaluation, evaluate
-    from understudy.evaluate.pooling.pool import pool
-    from understudy.mechanisms.labels.leaf_size import leaf_size
+    from understudy.evaluate.pooling import pool
+    from understudy.methods.leaf_size import leaf_size
     from understudy.privacy.cost import Budget, Cost
     from understudy.privacy.ledger import Ledger
     from understudy.release import Release, Statement
@@ -60,10 +60,10 @@ _PLACES = {
     "compare": ("understudy.compare", "compare"),
     "errors": ("understudy.errors", None),
     "evaluate": ("understudy.evaluate.suite", "evaluate"),
-    "leaf_size": ("understudy.mechanisms.labels.leaf_size", "leaf_size"),
-    "open_table": ("understudy.counts.open", "open_table"),
+    "leaf_size": ("understudy.methods.leaf_size", "leaf_size"),
+    "open_table": ("understudy.counts.files", "open_table"),
     "plan": ("understudy.synthesizer", "plan"),
-    "pool": ("understudy.evaluate.pooling.pool", "pool"),
+    "pool": ("understudy.evaluate.pooling", "pool"),
     "schema": ("understudy.schema", None),
     "synthesize": ("understudy.synthesizer", "synthesize"),
     "verify": ("understudy.release", "verify_release"),

@@ -9,8 +9,6 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-__all__ = ["main"]
-
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     with suppress(OSError):

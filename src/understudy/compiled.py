@@ -19,8 +19,6 @@ from typing import Any, Protocol
 
 import numba
 
-__all__ = ["compiled"]
-
 
 class _CacheFile(Protocol):
     """What numba asks of the file behind a function's cache."""

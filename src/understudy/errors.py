@@ -10,21 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-__all__ = [
-    "BudgetError",
-    "DamagedLedgerError",
-    "InputError",
-    "LedgerError",
-    "Problem",
-    "ReleaseError",
-    "ResourceError",
-    "SchemaError",
-    "UnderstudyError",
-    "UsageError",
-    "nearest",
-    "size_text",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:

@@ -5,7 +5,7 @@ through here: a progress bar is an output like any other.
 
 `Standing` is the one place that knows what a command has charged and which folders are complete. Whoever charges a
 ledger or completes a folder records it here at that moment, and whoever reports how the command ended reads it from
-here. So an error message never has to guess. Run names, prices and paths are fixed before any row is read.
+here. So an error message never has to guess. Run names, costs and paths are fixed before any row is read.
 """
 
 import os
@@ -15,8 +15,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-
-__all__ = ["STAGES", "Progress", "Standing", "recorded", "silent", "standing"]
 
 STAGES = ("check", "charge", "prepare", "measure", "draw", "write")
 """Every stage a run may report, in order; a stage that is not needed is skipped."""

@@ -10,14 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from studies.chooser.tables import Case
-from understudy.codec.table_codec import TableCodec
-from understudy.evaluate.data.counting import counted, total_variation
-from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows, stacked
-from understudy.evaluate.models.tree import grow_tree
-from understudy.evaluate.models.tree_features import tree_features
-from understudy.evaluate.propensity.classifier import labels
-from understudy.evaluate.propensity.distance import kolmogorov_smirnov
-from understudy.marginals.clique import Clique
+from understudy.codec.table import TableCodec
+from understudy.domain import Clique
+from understudy.evaluate.cart import grow_tree, tree_features
+from understudy.evaluate.data import Rows, counted, open_for_comparison, read_rows, stacked, total_variation
+from understudy.evaluate.propensity import kolmogorov_smirnov, labels
 
 __all__ = ["MEASURES", "Ruler"]
 

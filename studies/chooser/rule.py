@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from understudy.marginals.domain import Domain
-from understudy.mechanisms.auto import Auto
-from understudy.mechanisms.mechanism import PublicFacts
+from understudy.domain import Domain
+from understudy.methods.auto import Auto
+from understudy.methods.method import PublicFacts
 from understudy.privacy.cost import Budget, Cost
 
 __all__ = ["CASES", "HEADER", "Listed", "read_cases"]
@@ -32,7 +32,7 @@ class Listed:
 
     @property
     def cost(self) -> Cost:
-        return Budget(self.epsilon, self.delta).cost("concentrated" if self.delta else "pure")
+        return Budget(self.epsilon, self.delta).cost("zcdp" if self.delta else "pure")
 
     @property
     def picked(self) -> str:

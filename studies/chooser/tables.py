@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from studies.field.tables import fire
 from understudy import Schema, Unit
-from understudy.demo.voters import schema_text, voter_table
+from understudy.demo import schema_text, voter_table
 from understudy.schema import Category
 from understudy.schema.document import schema_from_text
 

@@ -236,14 +236,14 @@ def _numbers(grid: Grid) -> list[str]:
             privacy = "pure" if not delta else f"δ = {delta:g}"
             body.append([name, privacy, f"{epsilon:g}", method, *values, len(mine), f"{spent:.1f}"])
     header = ("table", "privacy", "ε", "method", *(MATTERS[measure] for measure in MEASURES), "releases", "CPU s")
-    making, spent = sum(_number(one, "seconds") for one in grid.records) / 60, spent_on(grid.records)
+    synthesis, spent = sum(_number(one, "seconds") for one in grid.records) / 60, spent_on(grid.records)
     return [
         "## All numbers",
         "Means over so many releases of each, all options at their defaults but for `rounding=controlled` of `laplace` "
         "and `independent`. `stroke` is the whole table, looked at "
         "with methods that do not fit round after round; `laplace` is tried up to ten million cells. The code lists of "
         "some tables were published with a benchmark whose author may have looked at the data: good enough to compare "
-        f"methods, not for a privacy claim. Making all {len(grid.records)} releases took {making:.1f} processor "
+        f"methods, not for a privacy claim. Making all {len(grid.records)} releases took {synthesis:.1f} processor "
         f"minutes; with measuring them it was {spent.processor:.1f} processor minutes, {spent.elapsed:.1f} minutes in "
         f"all.",
         table(header, body),

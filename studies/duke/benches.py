@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy import Schema, Unit
-from understudy.demo.voters import LEVELS, schema_text, voter_table
+from understudy.demo import LEVELS, schema_text, voter_table
 from understudy.schema import Category, Integer, UniformBins
 from understudy.schema.document import schema_from_text
 

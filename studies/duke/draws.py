@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from understudy.mechanisms.labels.leaf_interval import LeafInterval
+from understudy.methods.leaf_size import LeafInterval
 
 __all__ = ["drawn_shares", "histograms_svg"]
 

@@ -7,9 +7,16 @@ import numpy as np
 
 from studies.duke.draws import drawn_shares, histograms_svg
 from studies.writing import Form, StudyPage, table
-from understudy.mechanisms.labels.leaf_figure import RATES, RECORDS, SHARES, intervals_svg
-from understudy.mechanisms.labels.leaf_interval import LeafInterval, leaf_interval, simulated_interval
-from understudy.mechanisms.labels.leaf_size import leaf_size
+from understudy.methods.leaf_size import (
+    RATES,
+    RECORDS,
+    SHARES,
+    LeafInterval,
+    intervals_svg,
+    leaf_interval,
+    leaf_size,
+    simulated_interval,
+)
 
 __all__ = ["of_all", "show_intervals", "size_verdict"]
 

@@ -18,7 +18,7 @@ VISIBLE = 0.2
 JOINT = ("joint shares with agency", "joint shares, all columns")
 COEFFICIENTS = ("coefficients agency", "coefficients occupation", "coefficients both")
 NEW = "share of new combinations"
-CHANCE = 0.05
+PROBABILITY = 0.05
 LISTED = 4
 """Most measures that a row lists one by one."""
 
@@ -183,8 +183,8 @@ def _noise(page: StudyPage, settings: Settings) -> None:
         "… which may result from variation of trees and labels",
         f"of pairs of releases with different trees {estimate(odd)} show slopes of Agency better at λ = 0.1; with the "
         f"same trees {sum(low < high for low, high in repeats)} of {len(repeats)} (we say: it may if more than "
-        f"{CHANCE:.0%} of the former do)",
-        verdict([against(odd, CHANCE)]),
+        f"{PROBABILITY:.0%} of the former do)",
+        verdict([against(odd, PROBABILITY)]),
     )
 
 

@@ -11,8 +11,8 @@ from studies.duke.benches import Bench
 from studies.duke.panels import BASE, SETTINGS, Setting
 from studies.writing import StudyPage
 from understudy import synthesize
-from understudy.marginals.answer import Measurement
-from understudy.models.labels.label_model import LabelModel
+from understudy.answers import Measurement
+from understudy.models.label_trees import LabelModel
 
 __all__ = ["Grown", "grown", "leaf_rows"]
 

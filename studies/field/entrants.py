@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from studies.field.tables import Bench
 from understudy import plan
-from understudy.codec.table_codec import TableCodec
-from understudy.marginals.clique import Clique
-from understudy.mechanisms.field.fieldgroups import joined_groups
-from understudy.mechanisms.field.groups import Group
-from understudy.mechanisms.registry import describe, names
+from understudy.codec.table import TableCodec
+from understudy.domain import Clique
+from understudy.methods.fieldgroups import Group, joined_groups
+from understudy.methods.registry import describe, names
 
 __all__ = ["ENTRANTS", "TEAMS", "Entrant", "Knowledge", "knowledge", "present"]
 
@@ -32,7 +31,7 @@ class Entrant:
 
     @property
     def takes_delta(self) -> bool:
-        return "concentrated" in describe(self.method).currencies or self.method == "dpwgan"
+        return "zcdp" in describe(self.method).currencies or self.method == "dpwgan"
 
 
 ENTRANTS = (

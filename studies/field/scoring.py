@@ -13,18 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 from studies.field.tables import Bench
-from understudy.codec.table_codec import TableCodec
-from understudy.evaluate.challenge.conjunctions import conjunction_score, shares
-from understudy.evaluate.challenge.draws import ChallengeTests, draw_tests
-from understudy.evaluate.challenge.incomes import cities_of, income_score
-from understudy.evaluate.challenge.three_way import MOST, triples_agreement
-from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows, stacked
-from understudy.evaluate.models.tree import best_complexity, grow_tree
-from understudy.evaluate.models.tree_features import tree_features
-from understudy.evaluate.propensity.classifier import Logistic, labels
-from understudy.evaluate.propensity.distance import kolmogorov_smirnov, mean_squared_deviation
-from understudy.evaluate.propensity.null import closed_form
-from understudy.evaluate.score import Unavailable
+from understudy.codec.table import TableCodec
+from understudy.evaluate.cart import best_complexity, grow_tree, tree_features
+from understudy.evaluate.data import Rows, open_for_comparison, read_rows, stacked
+from understudy.evaluate.metric import Unavailable
+from understudy.evaluate.nist import (
+    MOST,
+    ChallengeTests,
+    cities_of,
+    conjunction_score,
+    draw_tests,
+    income_score,
+    shares,
+    triples_agreement,
+)
+from understudy.evaluate.propensity import Logistic, closed_form, kolmogorov_smirnov, labels, mean_squared_deviation
 
 __all__ = ["Scorer"]
 
@@ -50,7 +53,9 @@ class Scorer:
 
     @cached_property
     def tests(self) -> ChallengeTests:
-        return draw_tests(self.real, np.random.default_rng(2018), include_last=False, chance=self.bench.chance)
+        return draw_tests(
+            self.real, np.random.default_rng(2018), include_last=False, probability=self.bench.probability
+        )
 
     @cached_property
     def real_shares(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -8,7 +8,7 @@ from studies.field.results import MARGINS, MEASURES, Results
 from studies.field.tables import Bench
 from studies.verdicts import RULE, Comparison, count_of, range_of, verdict
 from studies.writing import Estimate, StudyPage, table
-from understudy.evaluate.challenge.three_way import MOST
+from understudy.evaluate.nist import MOST
 from understudy.report.page import Lines, Series
 
 __all__ = ["REVIEW", "describe", "judging", "row", "show"]
@@ -39,7 +39,7 @@ def describe(page: StudyPage, benches: Mapping[str, Bench], repeats: int, result
             f"* {bench.title}: {bench.private.num_rows:,} private and {bench.public.num_rows:,} public rows, "
             f"{len(bench.schema.columns)} columns; ε {', '.join(f'{one:g}' for one in bench.epsilons)} for "
             f"{bench.sets} sets, so {per_set} for each; δ = 1/n̂² = {bench.delta:.2g} where a method uses one; a column "
-            f"enters a conjunction with probability {bench.chance:g}."
+            f"enters a conjunction with probability {bench.probability:g}."
         )
     page.say(
         "Bowen and Snoke (2021) rank the entries of the 2018 challenge by its own scores and by pMSE-ratio and SPECKS "

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy import Schema, Unit
-from understudy.demo.voters import schema_text, voter_table
+from understudy.demo import schema_text, voter_table
 from understudy.schema import Category
 from understudy.schema.document import schema_from_text
 
@@ -79,7 +79,7 @@ class Bench:
     private: pa.Table
     epsilons: tuple[float, ...]
     sets: int
-    chance: float
+    probability: float
     wages: Mapping[str, str] = field(default_factory=dict)
     groups: str = ""
     """Groups of columns a person would name; empty: taken from the public table."""

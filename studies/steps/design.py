@@ -12,7 +12,7 @@ from scipy import stats
 
 from studies.runs import Record
 from understudy import Schema, Unit, synthesize
-from understudy.models.tree.tree_model import TreeModel
+from understudy.models.histogram_tree import TreeModel
 from understudy.schema import Category, Float, UniformBins
 
 __all__ = ["BINNED", "EPSILONS", "METHODS", "SETS", "SIZES", "Run", "Truth", "carried", "fit", "truths"]

@@ -5,7 +5,7 @@ from scipy import stats
 
 from studies.runs import Record
 from studies.steps.design import BINS, EDGE, LEVELS, Floats, Ints, Run, fit, truths
-from understudy.privacy.questions.node_aic import AIC_UNIT, node_aic
+from understudy.privacy.trees import AIC_UNIT, node_aic
 
 __all__ = ["COLUMNS", "ORIGINAL", "unchanged"]
 

@@ -12,20 +12,15 @@ import numpy as np
 from studies.runs import Record
 from studies.voters.tables import VoterTable
 from understudy import synthesize
-from understudy.codec.table_codec import TableCodec
-from understudy.evaluate.data.pair import Context, Pair
-from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows
-from understudy.evaluate.data.settle import settled_codec
-from understudy.evaluate.pooling.liu import pool_liu
-from understudy.evaluate.propensity.classifier import Logistic, labels
-from understudy.evaluate.propensity.distance import kolmogorov_smirnov, legacy_distance
-from understudy.evaluate.regression.coefficients import Compared, checked_formula
-from understudy.evaluate.regression.estimates import Estimate, fit_model
-from understudy.evaluate.regression.matrix import model_data, references
-from understudy.evaluate.score import Unavailable
-from understudy.evaluate.tables.chi_square import ChiSquare
-from understudy.evaluate.tables.crosstab import joint_counts
-from understudy.models.tree.tree_model import TreeModel
+from understudy.codec.table import TableCodec
+from understudy.evaluate.chi2 import ChiSquare
+from understudy.evaluate.data import Rows, fixed_codec, open_for_comparison, read_rows
+from understudy.evaluate.marginals import joint_counts
+from understudy.evaluate.metric import Context, Pair, Unavailable
+from understudy.evaluate.pooling_rules import pool_liu
+from understudy.evaluate.propensity import Logistic, kolmogorov_smirnov, labels, legacy_distance
+from understudy.evaluate.regression import Compared, Estimate, checked_formula, fit_model, model_data, references
+from understudy.models.histogram_tree import TreeModel
 
 __all__ = ["EPSILONS", "SYSTEMS", "Measured", "System", "Truth", "as_record", "measure", "read_record", "truth_of"]
 
@@ -117,7 +112,7 @@ def read_record(record: Mapping[str, Any], truth: Truth) -> Measured:
 def truth_of(table: VoterTable) -> Truth:
     """What the releases are held against."""
     opened = open_for_comparison(table.table, table.schema)
-    codec = settled_codec(opened, table.schema)
+    codec = fixed_codec(opened, table.schema)
     rows = read_rows(opened, codec)
     formula = checked_formula(table.formula, "firth", table.schema)
     reference = references(formula, rows)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from studies.verdicts import Comparison, above, count_of, verdict
 from studies.voters.measures import Truth
 from studies.writing import StudyPage
-from understudy.models.tree.least_squares import HistogramTree, least_squares
-from understudy.models.tree.structure import Structure
+from understudy.models.histogram_tree import HistogramTree, Structure, least_squares
 
 __all__ = ["LayerErrors", "averaging_helps", "layer_errors", "nearer_is_smaller", "node_rows"]
 

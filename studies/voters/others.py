@@ -12,7 +12,7 @@ from studies.voters.measures import EPSILONS, SYSTEMS, Truth
 from studies.voters.nodes import node_rows
 from studies.writing import StudyPage, table
 from understudy import synthesize
-from understudy.privacy.questions.node_aic import AIC_UNIT, node_aic
+from understudy.privacy.trees import AIC_UNIT, node_aic
 
 __all__ = ["data_rows", "other_rows", "possible_cells"]
 

@@ -1,8 +1,9 @@
 """The two tables of the study: the simulated voters, and real adults of the Current Population Survey of 2000–2012.
 
-Both have the same roles: an outcome (voted), registration without which nobody votes, a state law, and a few columns
-about the person. The real one is made from `cps_voting` of a data folder (SOURCE.md there says where it comes from);
-code lists and recodes below are public: the survey's code book, the Census Bureau's divisions, and state law.
+Both have the same roles: an outcome (voted), registration without which nobody votes, a state distribution, and a few
+columns about the person. The real one is made from `cps_voting` of a data folder (SOURCE.md there says where it comes
+from); code lists and recodes below are public: the survey's code book, the Census Bureau's divisions, and state
+distribution.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy import Schema, Unit
-from understudy.demo.voters import schema_text, voter_table
+from understudy.demo import schema_text, voter_table
 from understudy.schema import Category, Impossible, Integer
 from understudy.schema.document import schema_from_text
 
@@ -33,7 +34,8 @@ DIVISIONS = {
 }
 PREREGISTRATION = {"HI": 1994, "OR": 2008, "FL": 2008, "CA": 2010, "NC": 2010, "DC": 2010, "MD": 2010, "RI": 2010,
                    "DE": 2010, "ME": 2012}  # fmt: skip
-"""First election under a law that lets people register before they are 18, as far as we know: a column of that role."""
+"""First election under a distribution that lets people register before they are 18, as far as we know: a column of that
+role."""
 YEARS = tuple(range(2000, 2014, 2))
 RESIDENCE = ("LESS THAN 1 YEAR", "1-2 YEARS", "3-4 YEARS", "5 YEARS OR LONGER")
 NOT_SAID = "not said"
@@ -54,7 +56,7 @@ class VoterTable:
 
     @property
     def formula(self) -> str:
-        """The difference-in-differences model: every column, and state law × registration."""
+        """The difference-in-differences model: every column, and state distribution × registration."""
         others = [name for name in self.schema.names if name != "voted"]
         return "voted[yes] ~ " + " + ".join([*others, "preregistration_state:registered"])
 
@@ -104,11 +106,11 @@ def _recoded(raw: dict[str, np.ndarray], year: np.ndarray, age: np.ndarray) -> d
         return ["yes" if one else "no" for one in mask]
 
     division = {state: name for name, states in DIVISIONS.items() for state in states.split()}
-    law = np.array([PREREGISTRATION.get(state, 9999) for state in raw["STATE"]])
+    distribution = np.array([PREREGISTRATION.get(state, 9999) for state in raw["STATE"]])
     licence = np.array([str(one).startswith("WHEN DRIVER") for one in raw["VRS_REG_DMV"]])
     return {
         "voted": yes(raw["VRS_VOTE"] == "YES"),
-        "preregistration_state": yes(year >= law),
+        "preregistration_state": yes(year >= distribution),
         "age": np.clip(age // 10, 2, 8).tolist(),
         "female": yes(raw["SEX"] == "FEMALE"),
         "division": [division[state] for state in raw["STATE"]],

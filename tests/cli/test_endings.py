@@ -138,7 +138,7 @@ def test_a_commit_of_which_nobody_knows_is_looked_up(
     place: Workspace, monkeypatch: pytest.MonkeyPatch, saved: bool
 ) -> None:
     """The commit itself reports failure: the ledger is read again, and only what stands there counts."""
-    from understudy.privacy.bookkeeping import store
+    from understudy.privacy import ledger_file as store
 
     real = store.Store.append
 

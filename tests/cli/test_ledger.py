@@ -64,7 +64,7 @@ def test_what_became_of_each_charge_is_shown(tmp_path: Path) -> None:
 
 def test_concentrated_composition(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
-    assert _open(path, "--composition", "concentrated") == 0
+    assert _open(path, "--composition", "zcdp") == 0
     assert "ρ" in run("ledger", "show", path).words
 
 
@@ -77,7 +77,7 @@ def test_concentrated_composition(tmp_path: Path) -> None:
         ("--dataset", "", "--epsilon", "1"),
         ("--dataset", "a\tb", "--epsilon", "1"),
         ("--dataset", "people", "--epsilon", "1", "--composition", "magic"),
-        ("--dataset", "people", "--epsilon", "1", "--composition", "concentrated"),
+        ("--dataset", "people", "--epsilon", "1", "--composition", "zcdp"),
     ],
 )
 def test_bad_caps_create_nothing(words: tuple[str, ...], tmp_path: Path) -> None:

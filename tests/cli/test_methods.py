@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.terminal import run
-from understudy.mechanisms.registry import describe, names
+from understudy.methods.registry import describe, names
 
 
 def test_every_method_is_listed() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from understudy.cli.spreadsheet import check_safe, safe_rows, safe_schema, safe_table
+from understudy.cli.console import check_safe, safe_rows, safe_schema, safe_table
 from understudy.errors import UsageError
 
 PAYLOADS = [

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from understudy.codec.table_codec import TableCodec
+from understudy.codec.table import TableCodec
 from understudy.schema import (
     Boolean,
     Category,

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.codec.axis import axis_of, written
+from understudy.codec.numbers import axis_of, written
 from understudy.errors import SchemaError
 from understudy.schema import Date, Datetime, Float, Integer, Time
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.codec.axis import axis_of
-from understudy.codec.bins import fine_grid, settled_edges
+from understudy.codec.numbers import axis_of, fine_grid, fixed_edges
 from understudy.errors import UsageError
 from understudy.schema import Date, Float, GivenBins, Integer, PrivateBins, UniformBins
 
@@ -16,33 +15,33 @@ def integer(**more):
 
 
 def test_a_code_per_integer_up_to_a_hundred_then_32_bins():
-    assert settled_edges(integer(lower=1, upper=100)) == list(range(1, 102))
-    assert len(settled_edges(integer(lower=0, upper=100))) == 33
-    assert settled_edges(integer(lower=0, upper=30, step=10)) == [0, 10, 20, 30, 31]
+    assert fixed_edges(integer(lower=1, upper=100)) == list(range(1, 102))
+    assert len(fixed_edges(integer(lower=0, upper=100))) == 33
+    assert fixed_edges(integer(lower=0, upper=30, step=10)) == [0, 10, 20, 30, 31]
 
 
 def test_bins_end_one_past_the_bound_on_whole_axes_only():
-    assert settled_edges(integer(lower=0, upper=9, bins=GivenBins((0, 4, 9)))) == [0, 4, 10]
-    assert settled_edges(Float(name="f", lower=0.0, upper=1.0, bins=UniformBins(4))) == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert fixed_edges(integer(lower=0, upper=9, bins=GivenBins((0, 4, 9)))) == [0, 4, 10]
+    assert fixed_edges(Float(name="f", lower=0.0, upper=1.0, bins=UniformBins(4))) == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
 def test_no_bin_is_left_without_a_value_of_its_own():
-    assert settled_edges(integer(lower=0, upper=4, special=(0, 2))) == [0, 2, 4, 5]
-    assert settled_edges(Float(name="f", lower=0.0, upper=3.0, decimals=0)) == pytest.approx(
+    assert fixed_edges(integer(lower=0, upper=4, special=(0, 2))) == [0, 2, 4, 5]
+    assert fixed_edges(Float(name="f", lower=0.0, upper=3.0, decimals=0)) == pytest.approx(
         [0.0, 0.09375, 1.03125, 2.0625, 3.0], abs=0.1
     )
-    assert len(settled_edges(integer(lower=5, upper=6, special=(5, 6)))) == 2
+    assert len(fixed_edges(integer(lower=5, upper=6, special=(5, 6)))) == 2
 
 
 def test_private_bins_need_edges_and_are_cut_to_the_bounds():
     column = integer(lower=0, upper=9, bins=PrivateBins(4))
     with pytest.raises(UsageError, match="'n'"):
-        settled_edges(column)
-    assert settled_edges(column, [-5, 0, 3, 3, 7, 9, 50]) == [0, 3, 7, 9, 10]
-    assert settled_edges(column, [0, 3, 9]) == settled_edges(column, [0, 3, 10]) == [0, 3, 10]
-    assert settled_edges(column, []) == [0, 10]
+        fixed_edges(column)
+    assert fixed_edges(column, [-5, 0, 3, 3, 7, 9, 50]) == [0, 3, 7, 9, 10]
+    assert fixed_edges(column, [0, 3, 9]) == fixed_edges(column, [0, 3, 10]) == [0, 3, 10]
+    assert fixed_edges(column, []) == [0, 10]
     share = Float(name="f", lower=0.0, upper=1.0, bins=PrivateBins(4))
-    assert settled_edges(share, [0.0, 0.5, 1.0]) == settled_edges(share, [0.5]) == [0.0, 0.5, 1.0]
+    assert fixed_edges(share, [0.0, 0.5, 1.0]) == fixed_edges(share, [0.5]) == [0.0, 0.5, 1.0]
 
 
 @given(st.integers(-1000, 1000), st.integers(0, 3000), st.integers(1, 9), st.integers(1, 500))
@@ -57,7 +56,7 @@ def test_fine_grid_is_public_even_and_never_too_fine(lower, width, step, cells):
     assert edges[-1] == lower + width + 1
     assert max(counts) - min(counts) <= 1
     assert min(counts) >= 1
-    assert settled_edges(column, edges) == edges
+    assert fixed_edges(column, edges) == edges
 
 
 def test_fine_grid_of_floats_and_dates():

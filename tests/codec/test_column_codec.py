@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.codec.column_codec import Layout, code_type, encode_safely, through_dictionary
+from understudy.codec.column import Layout, code_type, encode_safely, through_dictionary
 
 
 @pytest.mark.parametrize(

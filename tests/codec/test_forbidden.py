@@ -12,13 +12,13 @@ STATE = Category(name="state", labels=("NC", "VA"), other="elsewhere")
 
 
 def cells(codec, rule=0):
-    """The forbidden cells of a rule, in words."""
-    forbidden = codec.forbidden[rule]
-    shape = codec.domain.shape(forbidden.clique)
+    """The structural zeros of a rule, in words."""
+    structural_zeros = codec.structural_zeros[rule]
+    shape = codec.domain.shape(structural_zeros.clique)
     every = itertools.product(*(range(size) for size in shape))
     return {
-        tuple(codec.describe(name, code) for name, code in zip(forbidden.clique, cell, strict=True))
-        for cell, hit in zip(every, forbidden.mask, strict=True)
+        tuple(codec.describe(name, code) for name, code in zip(structural_zeros.clique, cell, strict=True))
+        for cell, hit in zip(every, structural_zeros.mask, strict=True)
         if hit
     }
 
@@ -26,7 +26,7 @@ def cells(codec, rule=0):
 def test_a_rule_becomes_cells_in_schema_order():
     rule = Impossible(when={"voted": ("true",), "age": Range(upper=17)})
     codec = codec_of(AGE, VOTED, STATE, rules=(rule,))
-    assert codec.forbidden[0].clique == ("age", "voted")
+    assert codec.structural_zeros[0].clique == ("age", "voted")
     assert cells(codec) == {("[0, 10)", "true"), ("[10, 18)", "true")}
 
 
@@ -66,8 +66,8 @@ def test_rules_over_too_many_cells_are_refused():
     wide = tuple(Category(name=f"c{i}", labels=tuple(map(str, range(400)))) for i in range(3))
     rule = Impossible(when={column.name: ("1",) for column in wide})
     with pytest.raises(SchemaError, match=r"rules\[0\]"):
-        codec_of(*wide, rules=(rule,)).forbidden  # noqa: B018 - the rule is settled when it is asked for
+        codec_of(*wide, rules=(rule,)).structural_zeros  # noqa: B018 - the rule is settled when it is asked for
 
 
 def test_no_rules_no_cells():
-    assert codec_of(VOTED).forbidden == ()
+    assert codec_of(VOTED).structural_zeros == ()

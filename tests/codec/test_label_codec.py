@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codec.examples import codec_of, codec_of_everything, codes, invalid_text
-from understudy.codec.label_codec import labels_as
+from understudy.codec.labels import labels_as
 from understudy.errors import UsageError
 from understudy.schema import Boolean, Category, Integer
 

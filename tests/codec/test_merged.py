@@ -4,9 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.mechanisms.door import VOTERS, letters
-from understudy.codec.merged import MergedCodec
-from understudy.codec.table_codec import TableCodec
+from tests.methods.door import VOTERS, letters
+from understudy.codec.table import MergedCodec, TableCodec
 from understudy.errors import UsageError
 
 SCHEMA = letters({"a": 5, "b": 3})

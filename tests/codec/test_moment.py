@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.codec.moment import format_text, read_clock, read_days, read_instants, zone_is_known
+from understudy.codec.reading import format_text, read_clock, read_days, read_instants, zone_is_known
 
 EPOCH = dt.datetime(1970, 1, 1)
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -117,8 +117,8 @@ def test_the_nearest_conditions_can_be_asked():
     even = codec_of(Float(name="x", lower=0.0, upper=100.0, bins=UniformBins(3)))
     with pytest.raises(UsageError) as refused:
         even.codes_matching("x", "0..40")
-    for asked in re.findall(r'"([^"]+)"', str(refused.value)):
-        assert even.codes_matching("x", asked).tolist() in ([0], [0, 1])
+    for queries in re.findall(r'"([^"]+)"', str(refused.value)):
+        assert even.codes_matching("x", queries).tolist() in ([0], [0, 1])
 
 
 @settings(max_examples=150)

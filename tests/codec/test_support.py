@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.codec.support import Continuum, Grid
+from understudy.codec.numbers import Continuum, Grid
 
 
 @given(st.integers(-50, 50), st.integers(1, 9), st.integers(-100, 100), st.integers(-100, 100))

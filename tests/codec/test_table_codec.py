@@ -20,7 +20,7 @@ from tests.codec.examples import (
     invalid_text,
     schema_of,
 )
-from understudy.codec.table_codec import TableCodec
+from understudy.codec.table import TableCodec
 from understudy.errors import UsageError
 from understudy.schema import (
     Boolean,

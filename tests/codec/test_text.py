@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tests.codec.examples import invalid_text
-from understudy.codec.text import canonical_text, has_text, is_text, plain
+from understudy.codec.reading import canonical_text, has_text, is_text, plain
 
 
 @pytest.mark.parametrize(

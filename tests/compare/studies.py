@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from understudy.compare.job import Found, Outcome
-from understudy.compare.settings import Candidate, Cell, StudySettings
-from understudy.compare.study import Finished, Study
+from understudy.compare.study import Candidate, Cell, Finished, Found, Outcome, Study, StudySettings
 
 __all__ = ["made_up", "put_first"]
 

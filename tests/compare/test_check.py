@@ -8,10 +8,7 @@ import pytest
 
 from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
-from understudy.compare.check import check_place, check_study
-from understudy.compare.settings import Candidate, StudySettings
-from understudy.compare.study import Tables
-from understudy.compare.watch import Limits
+from understudy.compare.study import Candidate, Limits, StudySettings, Tables, check_place, check_study
 from understudy.errors import ResourceError, SchemaError, UsageError
 from understudy.schema import Category, OpenCategory
 

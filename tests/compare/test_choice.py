@@ -45,14 +45,14 @@ def test_what_is_published_states_every_part_and_who_is_protected(tmp_path: Path
     account = ledger(tmp_path, 20.0)
     schema = replace(SCHEMA, unit=Unit("person", 2))
     people = table(300).append_column("person", [[str(row // 2) for row in range(300)]])
-    asked = {"methods": ["independent", "laplace threshold=1"], "epsilon": 0.35, "choice_epsilon": 0.1}
-    found = choose(people, schema, **asked, ledger=account, out=tmp_path / "out")  # type: ignore[arg-type]
+    request = {"methods": ["independent", "laplace threshold=1"], "epsilon": 0.35, "choice_epsilon": 0.1}
+    found = choose(people, schema, **request, ledger=account, out=tmp_path / "out")  # type: ignore[arg-type]
     stated = json.loads((tmp_path / "out" / "choice.json").read_text(encoding="utf-8"))
     assert stated["epsilon"] == found.cost.epsilon == 0.8  # and not 0.7999999999999999
     assert (stated["unit"], stated["neighbours"]) == (unit_text(schema.unit), NEIGHBOURS)
     assert (stated["dataset"], stated["schema"]) == ("people", digest_of(schema))
     paid = {entry.run: entry.budget_epsilon for entry in account.entries() if entry.kind == "charge"}
-    assert [one["candidate"] for one in stated["releases"]] == asked["methods"]
+    assert [one["candidate"] for one in stated["releases"]] == request["methods"]
     for one in stated["releases"]:
         own = Release.load(tmp_path / "out" / one["folder"]).statement
         assert (own.run, own.method) == (one["run"], one["candidate"].split()[0])
@@ -62,12 +62,12 @@ def test_what_is_published_states_every_part_and_who_is_protected(tmp_path: Path
 
 
 def test_a_total_that_is_no_budget_is_refused_before_a_charge(tmp_path: Path) -> None:
-    account = Ledger.create(tmp_path / "ledger.db", dataset="people", cap=Budget(1e6, 0.9), composition="concentrated")
-    asked = {"methods": ["mst", "independent"], "choice_epsilon": 1.0, "ledger": account, "out": tmp_path / "out"}
+    account = Ledger.create(tmp_path / "ledger.db", dataset="people", cap=Budget(1e6, 0.9), composition="zcdp")
+    request = {"methods": ["mst", "independent"], "choice_epsilon": 1.0, "ledger": account, "out": tmp_path / "out"}
     with pytest.raises(UsageError, match="together: delta: must be a number from 0 to below 1"):
-        choose(table(50), SCHEMA, epsilon=1.0, delta=0.6, **asked)  # type: ignore[arg-type]
+        choose(table(50), SCHEMA, epsilon=1.0, delta=0.6, **request)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="together: epsilon: must be a number above 0 and at most 1,000,000"):
-        choose(table(50), SCHEMA, epsilon=6e5, delta=0.1, **asked)  # type: ignore[arg-type]
+        choose(table(50), SCHEMA, epsilon=6e5, delta=0.1, **request)  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
     assert account.balance("people").releases == 0
 
@@ -75,9 +75,9 @@ def test_a_total_that_is_no_budget_is_refused_before_a_charge(tmp_path: Path) ->
 def test_a_ledger_of_another_unit_leaves_no_folder_behind(tmp_path: Path) -> None:
     account = ledger(tmp_path, 20.0)
     account.charge("people", run="earlier", method="m", cost=Budget(1.0).cost("pure"), budget=Budget(1.0), unit="each")
-    asked = {"methods": ["independent", "laplace"], "epsilon": 1.0, "choice_epsilon": 1.0, "ledger": account}
+    request = {"methods": ["independent", "laplace"], "epsilon": 1.0, "choice_epsilon": 1.0, "ledger": account}
     with pytest.raises(UsageError, match="is charged for the unit 'each', got 'one row'"):
-        choose(table(50), SCHEMA, **asked, out=tmp_path / "out")  # type: ignore[arg-type]
+        choose(table(50), SCHEMA, **request, out=tmp_path / "out")  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
 
 
@@ -97,10 +97,10 @@ def _interrupt(*_: object) -> None:
 def test_pairs_of_all_candidates_must_fit_into_memory(tmp_path: Path, monkeypatch) -> None:
     account = ledger(tmp_path, 20.0)
     monkeypatch.setattr("understudy.compare.choice.MOST_CELLS", 3 * 89)  # 3·4 + 3·11 + 4·11 cells, three times
-    asked = {"epsilon": 1.0, "choice_epsilon": 1.0, "ledger": account}
-    choose(table(50), SCHEMA, methods=["independent", "laplace"], **asked)  # type: ignore[arg-type]
+    request = {"epsilon": 1.0, "choice_epsilon": 1.0, "ledger": account}
+    choose(table(50), SCHEMA, methods=["independent", "laplace"], **request)  # type: ignore[arg-type]
     with pytest.raises(ResourceError) as raised:
-        choose(table(50), SCHEMA, methods=["independent", "laplace", "laplace threshold=1"], **asked)  # type: ignore[arg-type]
+        choose(table(50), SCHEMA, methods=["independent", "laplace", "laplace threshold=1"], **request)  # type: ignore[arg-type]
     assert raised.value.needed_bytes == 8 * 4 * 89
     assert account.balance("people").releases == 3
 
@@ -170,9 +170,9 @@ def test_a_schema_that_leaves_something_open_is_refused_with_what_to_do(
     column: Column, words: str, tmp_path: Path
 ) -> None:
     account = Ledger.create(tmp_path / "ledger.db", dataset="people", cap=Budget(20.0, 1e-6))
-    asked = {"methods": ["independent", "laplace"], "epsilon": 1.0, "delta": 1e-8, "choice_epsilon": 1.0}
+    request = {"methods": ["independent", "laplace"], "epsilon": 1.0, "delta": 1e-8, "choice_epsilon": 1.0}
     with pytest.raises(UsageError, match=f"leaves nothing to be settled privately, but this one has {words}") as raised:
-        choose(table(50), _with(column), **asked, ledger=account, out=tmp_path / "out")  # type: ignore[arg-type]
+        choose(table(50), _with(column), **request, ledger=account, out=tmp_path / "out")  # type: ignore[arg-type]
     assert "even bins" in raised.value.problem.fix
     assert account.balance("people").releases == 0
     assert not (tmp_path / "out").exists()

@@ -3,12 +3,9 @@ from dataclasses import replace
 from importlib.metadata import version
 
 from tests.compare.studies import made_up, put_first
-from understudy.compare.job import Found, Outcome
-from understudy.compare.page import CONFIDENTIAL, build_page
-from understudy.compare.settings import Candidate, StudySettings
-from understudy.compare.study import Finished, Study
-from understudy.report.curves import draw_lines
-from understudy.report.html import render_page
+from understudy.compare.study import Candidate, Finished, Found, Outcome, Study, StudySettings
+from understudy.compare.summary import CONFIDENTIAL, build_page
+from understudy.report.charts import draw_lines, render_page
 from understudy.report.page import Items, Lines, Page, Paragraph, Table
 
 

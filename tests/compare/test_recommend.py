@@ -1,10 +1,8 @@
 from dataclasses import replace
 
 from tests.compare.studies import made_up, put_first
-from understudy.compare.job import Found
-from understudy.compare.recommend import headlines, recommend
-from understudy.compare.settings import Cell
-from understudy.compare.study import Finished
+from understudy.compare.study import Cell, Finished, Found
+from understudy.compare.summary import headlines, recommend
 
 
 def test_the_method_that_is_clearly_ahead_is_named_with_its_lead() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from understudy.compare.settings import Candidate, StudySettings, plain_options
+from understudy.compare.study import Candidate, StudySettings, plain_options
 from understudy.errors import UsageError
 
 AIM, LAPLACE = Candidate.read("aim"), Candidate.read("laplace")

@@ -13,12 +13,19 @@ import pytest
 
 from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
-from understudy.compare.job import Outcome, read_outcome
-from understudy.compare.settings import Candidate, StudySettings
-from understudy.compare.study import StudyFolder, Tables, drop_left_behind
-from understudy.compare.watch import Ending, Limits
+from understudy.compare.study import (
+    Candidate,
+    Ending,
+    Limits,
+    Outcome,
+    StudyFolder,
+    StudySettings,
+    Tables,
+    drop_left_behind,
+    read_outcome,
+)
 from understudy.errors import UsageError
-from understudy.evaluate.store import MARKER
+from understudy.evaluate.suite import MARKER
 
 SETTINGS = StudySettings((Candidate.read("independent"),), (1.0,))
 PRIVATE = Tables(table(20))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.compare.watch import Limits, resident_bytes, watched
+from understudy.compare.study import Limits, resident_bytes, watched
 
 ROOMY = Limits(60.0, 2**34)
 
@@ -48,9 +48,9 @@ def test_memory_of_a_process_that_is_gone_is_nothing() -> None:
 
 
 def test_no_child_outlives_a_watcher_that_is_killed(tmp_path: Path) -> None:
-    child = "from understudy.compare.watch import end_with_parent as end; import os, time; end();"
+    child = "from understudy.compare.study import end_with_parent as end; import os, time; end();"
     child += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    watcher = "import sys; from pathlib import Path; from understudy.compare.watch import Limits, watched;"
+    watcher = "import sys; from pathlib import Path; from understudy.compare.study import Limits, watched;"
     watcher += f"watched(['-c', {child!r}], Limits(60.0, 2**34), Path({str(tmp_path / 'log')!r}))"
     running = subprocess.Popen([sys.executable, "-c", watcher])
     number = _number_in(tmp_path / "pid")
@@ -63,7 +63,7 @@ def test_no_child_outlives_a_watcher_even_while_it_cannot_look_at_its_input(tmp_
     """As while it is starting, or compiling a kernel: then no thread of the interpreter gets its turn."""
     child = "import os, re;"
     child += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); re.match('(a*)*b', 'a' * 60)"
-    watcher = "import sys; from pathlib import Path; from understudy.compare.watch import Limits, watched;"
+    watcher = "import sys; from pathlib import Path; from understudy.compare.study import Limits, watched;"
     watcher += f"watched(['-c', {child!r}], Limits(60.0, 2**34), Path({str(tmp_path / 'log')!r}))"
     running = subprocess.Popen([sys.executable, "-c", watcher])
     number = _number_in(tmp_path / "pid")

@@ -4,7 +4,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from tests.compare.tables import SCHEMA, table
-from understudy.compare.job import Job
+from understudy.compare.study import Job
 from understudy.compare.worker import run_job
 
 
@@ -44,7 +44,7 @@ def test_our_own_refusals_become_outcomes_with_their_reason(tmp_path: Path) -> N
 
 
 def test_options_of_metrics_reach_the_scores(tmp_path: Path) -> None:
-    asked = replace(job(tmp_path, "independent"), metric_options={"marginals": {"ways": 1}})
-    values = {score.score: score.value for score in run_job(asked).scores}
+    queries = replace(job(tmp_path, "independent"), metric_options={"marginals": {"ways": 1}})
+    values = {score.score: score.value for score in run_job(queries).scores}
     assert values["one_way_mean"] is not None
     assert values["two_way_mean"] is None

@@ -10,10 +10,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.codec.table_codec import TableCodec
+from understudy.codec.table import TableCodec
 from understudy.counts.files import quoted
 from understudy.counts.source import CountSource
-from understudy.marginals.clique import Clique
+from understudy.domain import Clique
 from understudy.schema import Category, Integer, Schema, Unit
 
 Place = Callable[[pa.Table, Path], object]

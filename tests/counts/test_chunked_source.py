@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from tests.counts.places import people
-from understudy.codec.table_codec import TableCodec
-from understudy.counts import chunked_source
-from understudy.counts.chunked_source import Chunk, ChunkedSource, encode_column
+from understudy.codec.table import TableCodec
+from understudy.counts import streaming as chunked_source
+from understudy.counts.streaming import Chunk, ChunkedSource, encode_column
+from understudy.domain import Clique
 from understudy.errors import ResourceError, UsageError
-from understudy.marginals.clique import Clique
 from understudy.schema import Category, Integer, Schema, Unit
 
 
@@ -20,10 +20,10 @@ class Listed(ChunkedSource):
 
     def __init__(self, codec: TableCodec, chunks: Sequence[Chunk], table_bytes: int = 1 << 20) -> None:
         super().__init__(codec, table_bytes)
-        self.chunks, self.asked = chunks, 0
+        self.chunks, self.queries = chunks, 0
 
     def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-        self.asked += 1
+        self.queries += 1
         for chunk in self.chunks:
             yield len(chunk["sex"]), {name: chunk[name] for name in columns}
 
@@ -84,7 +84,7 @@ def test_many_cliques_share_one_pass_and_tight_memory_takes_more(codec: TableCod
     cliques = [codec.domain.clique(pair) for pair in (names[:2], names[1:], names[::2])]
     roomy, tight = Listed(codec, parts), Listed(codec, parts, table_bytes=2700)
     found = roomy.counts(cliques)
-    assert roomy.asked == 1
+    assert roomy.queries == 1
     assert {clique: counts.tolist() for clique, counts in tight.counts(cliques).items()} == {
         clique: counts.tolist() for clique, counts in found.items()
     }
@@ -124,7 +124,7 @@ def test_limits_are_refused_before_rows_are_asked_for() -> None:
         source.occupied(codec.domain.everything())
     with pytest.raises(ResourceError):
         source.partition_counts([Parity(codec.domain.clique(["c0"]), cells=1 << 30)])
-    assert source.asked == 0
+    assert source.queries == 0
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16()])

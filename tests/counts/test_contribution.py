@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from understudy.counts import contribution
-from understudy.counts.contribution import ColumnBlocks, UnitRows, kept_rows
-from understudy.counts.labels import texts_of
+from understudy.counts import source as contribution
+from understudy.counts.source import ColumnBlocks, UnitRows, kept_rows, texts_of
 
 Row = tuple[str | None, int, int]
 ROWS = st.lists(

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.counts.cover import check_memory, counting_bytes, cover_for, passes, project
-from understudy.counts.kernels import table_bytes
+from understudy.counts.kernels import check_memory, counting_bytes, cover_for, passes, project, table_bytes
+from understudy.domain import Clique, Domain
 from understudy.errors import ResourceError, UsageError
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
 
 
 @settings(max_examples=60, deadline=None)

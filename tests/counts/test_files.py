@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy.counts import files
-from understudy.counts.files import file_batches, quoted
-from understudy.counts.header import container_of
+from understudy.counts.files import container_of, file_batches, quoted
 from understudy.errors import InputError
 
 SECRET = "Zyxwvut-9731"

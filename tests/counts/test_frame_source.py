@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from tests.counts.places import by_hand, every_clique, people
-from understudy.codec.table_codec import TableCodec
-from understudy.counts import frame_source
-from understudy.counts.frame_source import FrameTable, is_frame
+from understudy.codec.table import TableCodec
+from understudy.counts import frames as frame_source
+from understudy.counts.frames import FrameTable, is_frame
 from understudy.errors import InputError, SchemaError
 from understudy.schema import Category, Integer, Schema, Unit
 

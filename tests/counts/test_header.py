@@ -6,8 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.counts.malformed import CONTAINER_WRONG, PARQUET_WRONG, SECRET
-from understudy.counts.files import file_batches
-from understudy.counts.header import connect_read_only, container_of, header_of
+from understudy.counts.files import connect_read_only, container_of, file_batches, header_of
 from understudy.errors import InputError
 
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from understudy.counts.labels import LabelNumbers, Texts, label_keys, object_bytes, texts_of
-from understudy.schema.column import MOST_LABEL_BYTES
+from understudy.counts.source import LabelNumbers, Texts, label_keys, object_bytes, texts_of
+from understudy.schema.columns import MOST_LABEL_BYTES
 
 KEY = (1, 2)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from understudy.codec.table_codec import TableCodec
-from understudy.counts.open import open_table
+from understudy.codec.table import TableCodec
+from understudy.counts.files import open_table
 from understudy.counts.source import PrivateTable
 from understudy.schema import Boolean, Category, Column, Date, Float, GivenBins, Integer, Schema, UniformBins, Unit
 

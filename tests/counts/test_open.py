@@ -7,10 +7,9 @@ import pytest
 
 from tests.counts.malformed import CONTAINER_WRONG, SECRET
 from tests.counts.places import PLACES, people
-from understudy.codec.table_codec import TableCodec
-from understudy.counts.frame_source import FrameTable
-from understudy.counts.open import open_table
-from understudy.counts.streamed_source import FileTable
+from understudy.codec.table import TableCodec
+from understudy.counts.files import FileTable, open_table
+from understudy.counts.frames import FrameTable
 from understudy.errors import InputError, SchemaError, UnderstudyError, UsageError
 from understudy.schema import Category, Integer, Schema, Unit
 

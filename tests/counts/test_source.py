@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.counts.places import PLACES, by_hand, every_clique, full_counts, people
-from understudy.codec.table_codec import TableCodec
-from understudy.counts.open import open_table
+from understudy.codec.table import TableCodec
+from understudy.counts.files import open_table
 from understudy.schema import Category, OpenCategory, Schema, Unit
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)

@@ -13,14 +13,12 @@ import pytest
 
 from tests.counts.malformed import ROWS_ODD, SECRET
 from tests.counts.places import Place, as_csv, as_database, as_parquet, by_hand, every_clique, full_counts, people
-from understudy.codec.table_codec import TableCodec
+from understudy.codec.table import TableCodec
 from understudy.counts import files
-from understudy.counts.header import connect_read_only, container_of
-from understudy.counts.open import open_table
+from understudy.counts.files import FileTable, connect_read_only, container_of, open_table
 from understudy.counts.source import Batch
-from understudy.counts.streamed_source import FileTable
+from understudy.domain import Clique
 from understudy.errors import InputError
-from understudy.marginals.clique import Clique
 from understudy.schema import Boolean, OpenCategory, Schema, Unit
 
 MEMORY = 256 << 20
@@ -151,9 +149,9 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from tests.counts.places import people
-from understudy.codec.table_codec import TableCodec
-from understudy.counts.open import open_table
-from understudy.counts.streamed_source import FileTable
+from understudy.codec.table import TableCodec
+from understudy.counts.files import open_table
+from understudy.counts.files import FileTable
 from understudy.schema import Unit
 
 def peak():
@@ -209,7 +207,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 from tests.counts.places import people
-from understudy.codec.table_codec import TableCodec
+from understudy.codec.table import TableCodec
 from understudy.counts import contribution
 from understudy.counts.source import PrivateTable
 from understudy.schema import Unit

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from understudy.codec.table_codec import TableCodec
-from understudy.demo.voters import EFFECTS, LEVELS, ROWS, schema_text, voter_codes, voter_table
+from understudy.codec.table import TableCodec
+from understudy.demo import EFFECTS, LEVELS, ROWS, schema_text, voter_codes, voter_table
 from understudy.schema import Schema
 
 PUBLISHED_OCCUPIED = 21_329  # 1,290,240 possible cells less the 1,268,911 empty ones of the study
@@ -47,7 +47,7 @@ def test_cells_and_structural_zero_are_those_of_the_study(schema: Schema) -> Non
     codec = TableCodec.of(schema)
     domain = codec.domain
     assert domain.cells(domain.everything()) == 1_720_320
-    (zero,) = codec.forbidden
+    (zero,) = codec.structural_zeros
     assert set(zero.clique) == {"voted", "registered"}
     assert 1_720_320 * (1 - zero.mask.mean()) == 1_290_240
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from understudy.codec.table_codec import TableCodec
-from understudy.schema.column import BIN_RULES
-from understudy.schema.document import schema_from_text, schema_to_text
-from understudy.schema.text.columns import FORMULAS, KINDS
+from understudy.codec.table import TableCodec
+from understudy.schema.columns import BIN_RULES
+from understudy.schema.document import FORMULAS, KINDS, schema_from_text
+from understudy.schema.yaml_text import schema_to_text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

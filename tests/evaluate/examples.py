@@ -5,9 +5,9 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 
-from understudy.codec.table_codec import TableCodec
-from understudy.evaluate.data.pair import Context, Pair
-from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows
+from understudy.codec.table import TableCodec
+from understudy.evaluate.data import Rows, open_for_comparison, read_rows
+from understudy.evaluate.metric import Context, Pair
 from understudy.schema import Boolean, Category, Date, Float, Impossible, Integer, Schema, UniformBins, Unit
 
 

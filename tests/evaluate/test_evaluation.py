@@ -7,7 +7,7 @@ import pytest
 from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from understudy.errors import UsageError
 from understudy.evaluate import Evaluation, evaluate
-from understudy.evaluate.evaluation import NOTICE
+from understudy.evaluate.suite import NOTICE
 
 METRICS = ["marginals", "crosstab_l1", "rules"]
 

@@ -7,9 +7,9 @@ import pytest
 from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from tests.report.test_html import PAYLOADS, Tree
 from understudy.evaluate import Evaluation, evaluate
-from understudy.evaluate.page import MOST_ROWS, build_report
-from understudy.evaluate.regression.regression import Regression
-from understudy.report.html import render_page
+from understudy.evaluate.regression import Regression
+from understudy.evaluate.suite import MOST_ROWS, build_report
+from understudy.report.charts import render_page
 from understudy.report.page import Items, Page, Points, Table
 from understudy.schema import Category, Integer, Schema, Unit
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.evaluate.examples import context, mixed_frame, pair_of, shuffled
 from understudy.errors import UsageError
-from understudy.evaluate.propensity.pmse import Pmse
+from understudy.evaluate.propensity import Pmse
 from understudy.evaluate.registry import describe, metric, names
 from understudy.evaluate.suite import FITTED
 

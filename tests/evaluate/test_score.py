@@ -5,7 +5,7 @@ import math
 import pyarrow as pa
 import pytest
 
-from understudy.evaluate.score import Detail, Result, Scale, Unavailable, mean_outcome, table_of
+from understudy.evaluate.metric import Detail, Result, Scale, Unavailable, mean_outcome, table_of
 
 SCALE = Scale("share", "a share")
 

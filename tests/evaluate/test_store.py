@@ -10,8 +10,8 @@ import pytest
 from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from understudy.errors import UsageError
 from understudy.evaluate import Evaluation, evaluate
-from understudy.evaluate.store import MARKER, write_closed
-from understudy.release.folder import refuse_release_folder
+from understudy.evaluate.suite import MARKER, write_closed
+from understudy.release.files import refuse_release_folder
 
 
 @pytest.fixture(scope="module")

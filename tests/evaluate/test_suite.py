@@ -12,13 +12,11 @@ import understudy as us
 from tests.evaluate.examples import codes_schema, mixed, mixed_frame, shuffled
 from tests.release.people import everything, people, simple
 from understudy.errors import SchemaError, UsageError
-from understudy.evaluate.page import build_report
-from understudy.evaluate.propensity.specks import Specks
-from understudy.evaluate.regression.ci_overlap import IntervalOverlap
-from understudy.evaluate.regression.regression import Regression
-from understudy.evaluate.suite import FITTED, chosen_metrics
+from understudy.evaluate.propensity import Specks
+from understudy.evaluate.regression import IntervalOverlap, Regression
+from understudy.evaluate.suite import FITTED, build_report, chosen_metrics
 from understudy.release.release import Release
-from understudy.report.html import render_page
+from understudy.report.charts import render_page
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
 
 
@@ -159,9 +157,9 @@ def test_metrics_that_lack_something_are_left_out_unless_asked_for() -> None:
     assert "not asked for by name: nist (the table has no column 'SEX'" in render_page(build_report(found)).replace(
         "&#39;", "'"
     )
-    asked = us.evaluate(frame, shuffled(frame), mixed(), metrics=["nist"])
-    assert not asked.left_out
-    assert "no column 'SEX'" in asked["nist"].score("regression").why_not
+    queries = us.evaluate(frame, shuffled(frame), mixed(), metrics=["nist"])
+    assert not queries.left_out
+    assert "no column 'SEX'" in queries["nist"].score("regression").why_not
     by_option = us.evaluate(frame, shuffled(frame), mixed(), options={"nist": {"include_last": True}})
     assert "nist" in by_option.metrics
     modelled = us.evaluate(frame, shuffled(frame), mixed(), formula="age ~ sex")

@@ -95,7 +95,7 @@ def _undocumented(names: Iterable[str], *documents: str) -> list[str]:
 
 
 def test_every_method_has_its_line_in_the_readme() -> None:
-    from understudy.mechanisms import registry
+    from understudy.methods import registry
 
     assert _undocumented(registry.names(), "README.md") == []
 

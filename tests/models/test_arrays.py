@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import ReleaseError, UsageError
-from understudy.models.arrays import ModelFiles, read_model_files, write_model_files
+from understudy.models.model import ModelFiles, read_model_files, write_model_files
 
 INTS = {"cells": np.dtype("<i8")}
 

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
+from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ReleaseError, ResourceError, UsageError
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
-from understudy.marginals.forbidden import Forbidden
-from understudy.models.blocks import Block, BlockModel
+from understudy.models.product import Block, BlockModel
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "one": 1, "c": 4})
 LEVEL = 1e-4  # fixed significance of every statistical check below
@@ -166,7 +164,7 @@ def test_rules_are_never_broken_and_other_columns_stay_free():
         Clique(("one",)): np.ones(1),
         Clique(("c",)): np.array([0.7, 0.1, 0.1, 0.1]),
     }
-    model = BlockModel.of_marginals(DOMAIN, parts, [Forbidden(DOMAIN.clique("ac"), mask.ravel())], 10.0)
+    model = BlockModel.of_marginals(DOMAIN, parts, [StructuralZeros(DOMAIN.clique("ac"), mask.ravel())], 10.0)
     assert [tuple(block.clique) for block in model.blocks] == [("a", "c"), ("b",), ("one",)]
     np.testing.assert_allclose(model.marginal(Clique(("b",))), [0.2, 0.3, 0.5])
     np.testing.assert_allclose(model.marginal(Clique(("c",))), parts[Clique(("c",))], atol=1e-8)
@@ -178,7 +176,7 @@ def test_rules_are_never_broken_and_other_columns_stay_free():
 
 
 def test_a_rule_on_one_column_removes_its_code():
-    rule = Forbidden(Clique(("b",)), np.array([True, False, False]))
+    rule = StructuralZeros(Clique(("b",)), np.array([True, False, False]))
     model = BlockModel.uniform(DOMAIN, [rule], 1.0)
     np.testing.assert_allclose(model.marginal(Clique(("b",))), [0, 0.5, 0.5])
 

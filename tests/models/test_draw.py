@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chisquare
 
 from understudy.errors import UsageError
-from understudy.models.draw import code_dtype, controlled_rounding, cumulative, draw_cells, draw_places
+from understudy.models.tables import code_dtype, controlled_rounding, cumulative, draw_cells, draw_places
 
 
 class Extremes:

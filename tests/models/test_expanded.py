@@ -3,12 +3,11 @@ import json
 import numpy as np
 import pytest
 
+from understudy.domain import Domain
 from understudy.errors import ReleaseError, ResourceError, UsageError
-from understudy.marginals.domain import Domain
-from understudy.models.expanded import ExpandedField, Expansion
-from understudy.models.graphical.junction_tree import JunctionTree
-from understudy.models.graphical.markov_field import MarkovField
-from understudy.models.store import load_model, save_model
+from understudy.models.junction_tree import JunctionTree
+from understudy.models.markov_field import ExpandedField, Expansion, MarkovField
+from understudy.models.registry import load_model, save_model
 from understudy.testing import check_model
 
 MERGED = Domain.of({"a": 3, "b": 2, "c": 1, "d": 2})
@@ -48,9 +47,9 @@ def test_contract():
 
 def test_total_shrinks_with_the_chance_of_a_condition():
     model = model_of()
-    chance = model.marginal(DOMAIN.clique("a"))[1] * 0.3
+    probability = model.marginal(DOMAIN.clique("a"))[1] * 0.3
     conditioned = model.condition({"a": np.array([1]), "c": np.array([1])})
-    assert conditioned.total == pytest.approx(40.0 * chance)
+    assert conditioned.total == pytest.approx(40.0 * probability)
     with pytest.raises(UsageError, match="cannot happen"):
         model.condition({"a": np.array([4])})
     with pytest.raises(UsageError, match="between 0 and 4"):

@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
 
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
-from understudy.marginals.forbidden import Forbidden
-from understudy.models.merge import joint_table
+from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.models.tables import joint_table
 
 DOMAIN = Domain.of({"state": 2, "city": 4})
 WITHIN = np.array([[True, True, False, False], [False, False, True, True]])  # which city lies in which state
@@ -12,7 +10,7 @@ WITHIN = np.array([[True, True, False, False], [False, False, True, True]])  # w
 
 def joined(state, city, possible=WITHIN):
     parts = {Clique(("state",)): np.array(state), Clique(("city",)): np.array(city)}
-    clique, cells, table = joint_table(DOMAIN, parts, [Forbidden(DOMAIN.everything(), ~possible.ravel())])
+    clique, cells, table = joint_table(DOMAIN, parts, [StructuralZeros(DOMAIN.everything(), ~possible.ravel())])
     full = np.zeros(8)
     full[cells] = table
     assert clique == DOMAIN.everything()

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.errors import UsageError
-from understudy.models.nonnegative import clip_rescale, nonnegative, norm_cut, norm_sub
+from understudy.models.tables import clip_rescale, nonnegative, norm_cut, norm_sub
 
 WAYS = [clip_rescale, norm_sub, norm_cut]
 VECTORS = st.lists(st.integers(-50, 50), min_size=1, max_size=12)

@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
+from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
-from understudy.marginals.forbidden import Forbidden
-from understudy.models.restrict import allowed, check_linked, check_possible, linked, sub_indices
+from understudy.models.tables import allowed, check_linked, check_possible, linked, sub_indices
 
 DOMAIN = Domain.of({"a": 2, "one": 1, "b": 3, "c": 4})
 
@@ -13,7 +11,7 @@ DOMAIN = Domain.of({"a": 2, "one": 1, "b": 3, "c": 4})
 def rule(*columns, domain=DOMAIN):
     mask = np.zeros(domain.cells(columns), dtype=bool)
     mask[0] = True
-    return Forbidden(domain.clique(columns), mask)
+    return StructuralZeros(domain.clique(columns), mask)
 
 
 def test_sub_indices_agree_with_unravelling():
@@ -57,7 +55,7 @@ def test_too_large_a_group_is_refused_and_named():
 def test_rules_that_leave_nothing_are_refused():
     cliques = [Clique((name,)) for name in DOMAIN.columns]
     halves = [np.repeat([True, False], 3), np.repeat([False, True], 3)]
-    rules = [Forbidden(Clique(("a", "b")), mask) for mask in halves]
+    rules = [StructuralZeros(Clique(("a", "b")), mask) for mask in halves]
     assert check_linked(DOMAIN, cliques, rules[:1], "plan") == 6
     with pytest.raises(UsageError, match=r"plan: rules over a, b: leave no combination"):
         check_linked(DOMAIN, cliques, rules, "plan")
@@ -66,7 +64,7 @@ def test_rules_that_leave_nothing_are_refused():
 def test_rules_that_leave_nothing_possible_are_refused():
     check_possible(DOMAIN, ())
     check_possible(DOMAIN, [rule("a", "b")])
-    nothing = Forbidden(Clique(("a",)), np.array([True, False]))
+    nothing = StructuralZeros(Clique(("a",)), np.array([True, False]))
     check_possible(DOMAIN, [nothing])
     with pytest.raises(UsageError, match="no combination possible"):
-        check_possible(DOMAIN, [nothing, Forbidden(Clique(("a",)), np.array([False, True]))])
+        check_possible(DOMAIN, [nothing, StructuralZeros(Clique(("a",)), np.array([False, True]))])

@@ -4,11 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from understudy.domain import Clique, Domain
 from understudy.errors import ReleaseError, UsageError
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
-from understudy.models.blocks import Block, BlockModel
-from understudy.models.store import load_model, register, save_model
+from understudy.models.product import Block, BlockModel
+from understudy.models.registry import load_model, register, save_model
 
 DOMAIN = Domain.of({"a": 2, "größe \n": 3})
 

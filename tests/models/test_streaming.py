@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.marginals.domain import Domain
-from understudy.models.blocks import BlockModel
-from understudy.models.streaming import chunk_generator, draw_chunks
+from understudy.models.model import chunk_generator, draw_chunks
+from understudy.models.product import BlockModel
 
 MODEL = BlockModel.uniform(Domain.of({"a": 7, "b": 300}), (), 10.0)
 

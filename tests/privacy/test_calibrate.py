@@ -1,37 +1,41 @@
-"""Noise follows the price exactly, thresholds keep their promise, and every refusal names the step."""
+"""Noise follows the cost exactly, thresholds keep their promise, and every refusal names the step."""
 
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import pytest
 
+from understudy.answers import Distribution
 from understudy.errors import UsageError
-from understudy.marginals.answer import Law
-from understudy.privacy.calibrate import (
+from understudy.privacy.cost import (
+    DELTA_UNIT,
     MOST_KEPT,
+    UNIT,
+    Cost,
     check_sparse,
     discovery_threshold,
+    distribution_for,
     growth_rule,
-    law_for,
-    score_law,
+    score_distribution,
     selection_rate,
 )
-from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 
 
 def test_laplace_scale_is_sensitivity_over_epsilon() -> None:
-    assert law_for(Cost(epsilon=UNIT // 3), 2, "step") == Law("laplace", Fraction(2 * UNIT, UNIT // 3))
+    assert distribution_for(Cost(epsilon=UNIT // 3), 2, "step") == Distribution(
+        "laplace", Fraction(2 * UNIT, UNIT // 3)
+    )
 
 
 def test_gaussian_variance_pays_exactly_rho() -> None:
-    law = law_for(Cost(rho=123_456_789), 3, "step")
-    assert law.kind == "gaussian"
-    assert Fraction(9) / (2 * law.parameter) == Fraction(123_456_789, UNIT)
+    distribution = distribution_for(Cost(rho=123_456_789), 3, "step")
+    assert distribution.kind == "gaussian"
+    assert Fraction(9) / (2 * distribution.parameter) == Fraction(123_456_789, UNIT)
 
 
 @pytest.mark.parametrize("rho", [1, 7, 10**6, UNIT // 2, 3 * UNIT])
 def test_laplace_paid_in_rho_never_costs_more(rho: int) -> None:
-    epsilon = 1 / law_for(Cost(rho=rho), 1, "step", laplace=True).parameter
+    epsilon = 1 / distribution_for(Cost(rho=rho), 1, "step", laplace=True).parameter
     assert epsilon**2 / 2 <= Fraction(rho, UNIT)
     assert (epsilon + Fraction(1, 10**17)) ** 2 / 2 > Fraction(rho, UNIT)
 
@@ -55,7 +59,7 @@ def _tail(scale: Fraction, least: int) -> Decimal:
 @pytest.mark.parametrize("rows", [1, 3, 20])
 @pytest.mark.parametrize("delta", [1, 10**9, 10**15, DELTA_UNIT // 2])
 def test_threshold_is_the_smallest_that_keeps_lone_labels_hidden(scale: Fraction, rows: int, delta: int) -> None:
-    threshold = discovery_threshold(Law("laplace", scale), rows, delta, "step")
+    threshold = discovery_threshold(Distribution("laplace", scale), rows, delta, "step")
     with localcontext(Context(prec=60)):
         promised = Decimal(delta) / DELTA_UNIT
         assert rows * _tail(scale, threshold - rows) <= promised
@@ -65,18 +69,18 @@ def test_threshold_is_the_smallest_that_keeps_lone_labels_hidden(scale: Fraction
 
 
 def test_sparse_tables_are_refused_from_public_numbers() -> None:
-    law = Law("laplace", Fraction(2))
-    check_sparse(law, 10**15, 50, "step")
+    distribution = Distribution("laplace", Fraction(2))
+    check_sparse(distribution, 10**15, 50, "step")
     with pytest.raises(UsageError, match=r"measure x: .*more than 50,000,000 empty cells.*threshold of about \d+"):
-        check_sparse(law, 10**15, 10, "measure x")
+        check_sparse(distribution, 10**15, 10, "measure x")
     with localcontext(Context(prec=40)):
         for threshold in range(1, 60):
             many = 10**15 * _tail(Fraction(2), threshold) > MOST_KEPT
             if many:
                 with pytest.raises(UsageError):
-                    check_sparse(law, 10**15, threshold, "step")
+                    check_sparse(distribution, 10**15, threshold, "step")
             else:
-                check_sparse(law, 10**15, threshold, "step")
+                check_sparse(distribution, 10**15, threshold, "step")
 
 
 @pytest.mark.parametrize(
@@ -89,24 +93,24 @@ def test_sparse_tables_are_refused_from_public_numbers() -> None:
 )
 def test_a_price_must_be_in_one_currency(cost: Cost, words: str) -> None:
     with pytest.raises(UsageError, match=f"measure age: .*{words}"):
-        law_for(cost, 1, "measure age")
+        distribution_for(cost, 1, "measure age")
     with pytest.raises(UsageError, match=f"measure age: .*{words}"):
-        law_for(cost, 1, "measure age", laplace=True)
+        distribution_for(cost, 1, "measure age", laplace=True)
     with pytest.raises(UsageError, match=f"select tree: .*{words}"):
         selection_rate(cost, Fraction(1), "select tree", monotone=False)
 
 
 def test_noise_that_would_drown_everything_is_refused() -> None:
     with pytest.raises(UsageError, match="measure age: the noise would drown"):
-        law_for(Cost(rho=1), 10**3, "measure age")
+        distribution_for(Cost(rho=1), 10**3, "measure age")
     with pytest.raises(UsageError, match="measure age: the noise would drown"):
-        law_for(Cost(epsilon=1), 10**7, "measure age")
+        distribution_for(Cost(epsilon=1), 10**7, "measure age")
 
 
 def test_bad_arguments_name_the_step() -> None:
-    laplace, gaussian = Law("laplace", Fraction(1)), Law("gaussian", Fraction(1))
+    laplace, gaussian = Distribution("laplace", Fraction(1)), Distribution("gaussian", Fraction(1))
     with pytest.raises(UsageError, match="step: the sensitivity"):
-        law_for(Cost(epsilon=UNIT), 0, "step")
+        distribution_for(Cost(epsilon=UNIT), 0, "step")
     with pytest.raises(UsageError, match="step: the sensitivity"):
         selection_rate(Cost(epsilon=UNIT), Fraction(0), "step", monotone=True)
     for delta in (0, -1, DELTA_UNIT):
@@ -121,21 +125,21 @@ def test_bad_arguments_name_the_step() -> None:
 
 def test_noise_of_scores_pays_exactly_their_price() -> None:
     """P scores, each moved by Δ: L1 = P·Δ, L2² = P·Δ²."""
-    assert score_law(Cost(epsilon=UNIT // 2), 7, Fraction(3), "step") == Law("laplace", Fraction(42))
-    law = score_law(Cost(rho=123_456_789), 7, Fraction(3), "step")
-    assert law.kind == "gaussian"
-    assert 7 * Fraction(9) / (2 * law.parameter) == Fraction(123_456_789, UNIT)
+    assert score_distribution(Cost(epsilon=UNIT // 2), 7, Fraction(3), "step") == Distribution("laplace", Fraction(42))
+    distribution = score_distribution(Cost(rho=123_456_789), 7, Fraction(3), "step")
+    assert distribution.kind == "gaussian"
+    assert 7 * Fraction(9) / (2 * distribution.parameter) == Fraction(123_456_789, UNIT)
     for options, sensitivity in ((0, Fraction(1)), (1, Fraction(0))):
         with pytest.raises(UsageError, match="at least one score"):
-            score_law(Cost(epsilon=UNIT), options, sensitivity, "step")
+            score_distribution(Cost(epsilon=UNIT), options, sensitivity, "step")
 
 
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("decay", [Fraction(2), Fraction(14)])
 def test_a_tree_in_epsilon_or_rho(rows: int, decay: Fraction) -> None:
-    law, bias = growth_rule(Cost(epsilon=UNIT), rows, decay, "grow")
-    assert law.parameter == rows * 1024 * (2 * decay - 1) / (decay - 1)
-    assert (law, bias) == growth_rule(Cost(rho=UNIT // 2), rows, decay, "grow")
+    distribution, bias = growth_rule(Cost(epsilon=UNIT), rows, decay, "grow")
+    assert distribution.parameter == rows * 1024 * (2 * decay - 1) / (decay - 1)
+    assert (distribution, bias) == growth_rule(Cost(rho=UNIT // 2), rows, decay, "grow")
     with pytest.raises(UsageError, match="drown every count"):
         growth_rule(Cost(epsilon=1), rows, decay, "grow")
     with pytest.raises(UsageError, match="rows of a unit"):

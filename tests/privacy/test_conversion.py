@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from understudy.errors import UsageError
-from understudy.privacy.conversion import epsilon_of_rho, rho_of_epsilon
+from understudy.privacy.cost import epsilon_of_rho, rho_of_epsilon
 
 VECTORS = [
     ("1", "1e-6", 0.0243560, 0.0174689),

@@ -1,4 +1,4 @@
-"""Prices are integers rounded against us: shares never exceed the whole, claims never fall below the truth."""
+"""Costs are integers rounded against us: shares never exceed the whole, claims never fall below the truth."""
 
 import math
 from fractions import Fraction
@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.errors import UsageError
-from understudy.privacy.conversion import epsilon_of_rho
-from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, epsilon_of_rho
 
 COSTS = st.builds(Cost, *(st.integers(0, 10**15) for _ in range(3)))
 
@@ -74,7 +73,7 @@ def test_what_a_budget_grants_is_never_claimed_above_it(epsilon: float, delta: f
     assert claimed[0] <= epsilon
     assert Fraction(repr(claimed[0])) >= Fraction(budget.epsilon_units, UNIT)
     failure = budget.delta_units // 3
-    granted = budget.cost("concentrated", failure)
+    granted = budget.cost("zcdp", failure)
     claimed = budget.claim(granted)
     assert claimed[0] <= epsilon
     assert claimed[1] <= delta
@@ -98,7 +97,7 @@ def test_claims_are_rounded_up(rho: int, epsilon: int) -> None:
 @given(st.floats(0.01, 20.0), st.floats(1e-12, 1e-3), st.floats(0.0, 0.99))
 def test_pure_and_concentrated_parts_together_claim_what_was_granted(epsilon: float, delta: float, part: float) -> None:
     budget = Budget(epsilon, delta)
-    granted = budget.cost("concentrated", pure=math.floor(budget.epsilon_units * part))
+    granted = budget.cost("zcdp", pure=math.floor(budget.epsilon_units * part))
     claimed = budget.claim(granted)
     assert claimed[0] <= epsilon
     assert claimed[0] >= granted.epsilon / UNIT or granted.epsilon**2 / (2 * UNIT) < granted.rho
@@ -113,7 +112,8 @@ def test_the_claim_of_both_holds_for_the_worst_pair(pure: float, rho: float) -> 
     epsilon, delta = budget.claim(Cost(round(pure * UNIT), round(rho * UNIT)))
     likely = math.exp(pure) / (1.0 + math.exp(pure))
     exact = sum(
-        chance * gaussian_delta(rho, epsilon - loss) for chance, loss in ((likely, pure), (1.0 - likely, -pure))
+        probability * gaussian_delta(rho, epsilon - loss)
+        for probability, loss in ((likely, pure), (1.0 - likely, -pure))
     )
     assert exact <= delta
     assert exact > 1e-3 * delta, "the claim is of the right size"
@@ -135,7 +135,7 @@ def test_pure_claims_are_rounded_up(epsilon: int, delta: int) -> None:
 
 def test_delta_is_needed_and_can_be_used_up() -> None:
     with pytest.raises(UsageError, match="delta: must be above 0 for Gaussian"):
-        Budget(1.0).cost("concentrated")
+        Budget(1.0).cost("zcdp")
     budget = Budget(1.0, 1e-9)
     with pytest.raises(UsageError, match="set aside"):
         budget.cost("pure", budget.delta_units + 1)

@@ -8,11 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.statistics.chi_square import gaussian_law, laplace_law, z_score
-from understudy.privacy import cumulative
-from understudy.privacy.cumulative import Table, table_for, uniform_below
-from understudy.privacy.exact.gaussian import FoldedGaussian
-from understudy.privacy.exact.geometric import Digit, FoldedLaplace
+from tests.statistics.chi_square import gaussian_distribution, laplace_distribution, z_score
+from understudy.privacy import noise as cumulative
+from understudy.privacy.distributions import Digit, FoldedGaussian, FoldedLaplace
+from understudy.privacy.noise import Table, table_for, uniform_below
 
 Bytes = Callable[[int], bytes]
 
@@ -53,10 +52,12 @@ def test_words_are_turned_into_values_as_defined(monkeypatch: pytest.MonkeyPatch
     assert table.draw(12).tolist() == [0, 0, 1, 1, 5, 6] * 2
 
 
-@pytest.mark.parametrize("law", [FoldedGaussian(Fraction(4)), FoldedLaplace(Fraction(3)), Digit(Fraction(1, 9), top=7)])
-def test_a_tie_is_decided_by_further_bits(law: FoldedGaussian, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "distribution", [FoldedGaussian(Fraction(4)), FoldedLaplace(Fraction(3)), Digit(Fraction(1, 9), top=7)]
+)
+def test_a_tie_is_decided_by_further_bits(distribution: FoldedGaussian, monkeypatch: pytest.MonkeyPatch) -> None:
     """U just above T[k]/2⁶³ is below F(k); U just below (T[k]+1)/2⁶³ is above it."""
-    table = Table(law)
+    table = Table(distribution)
     for k in range(5):
         tie = int(table.entries[k])
         _feed(monkeypatch, _words(tie), _zeros)
@@ -80,43 +81,44 @@ def test_values_beyond_the_table_are_reached(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_topmost_digit_ends_where_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
-    for law, largest in ((Digit(Fraction(1, 9), top=7), 6), (Digit(Fraction(1, 9), cap=7), 7)):
+    for distribution, largest in ((Digit(Fraction(1, 9), top=7), 6), (Digit(Fraction(1, 9), cap=7), 7)):
         _feed(monkeypatch, _words(2**63 - 1), _ones)
-        assert Table(law).draw(1).tolist() == [largest]
+        assert Table(distribution).draw(1).tolist() == [largest]
 
 
 @pytest.mark.parametrize("bits", [6, 8])
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(9)])
 def test_few_bits_give_the_same_gaussian(bits: int, variance: Fraction) -> None:
     values = Table(FoldedGaussian(variance), bits).draw_signed(100_000)
-    assert z_score(values, gaussian_law(float(variance))) < 6
+    assert z_score(values, gaussian_distribution(float(variance))) < 6
 
 
 @pytest.mark.parametrize("bits", [6, 8])
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(4)])
 def test_few_bits_give_the_same_laplace(bits: int, scale: Fraction) -> None:
     values = Table(FoldedLaplace(scale), bits).draw_signed(100_000)
-    assert z_score(values, laplace_law(float(scale))) < 6
+    assert z_score(values, laplace_distribution(float(scale))) < 6
 
 
 def test_few_bits_without_the_slow_path_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Table, "_resolve", lambda self, k, prefix: k)
     values = Table(FoldedGaussian(Fraction(9)), 6).draw_signed(100_000)
-    assert z_score(values, gaussian_law(9.0)) > 12
+    assert z_score(values, gaussian_distribution(9.0)) > 12
 
 
 def prefix_distance(table: Table, cumulative: list[Fraction]) -> Fraction:
-    """Total variation between the table read alone (u ≤ T[k] decides) and a law given by P(X ≤ 0), P(X ≤ 1), ….
+    """Total variation between the table read alone (u ≤ T[k] decides) and a distribution given by P(X ≤ 0), P(X ≤ 1),
+    ….
 
     What lies beyond the given list counts in full.
     """
     scale = 1 << table.bits
-    distance, before_table, before_law = Fraction(0), Fraction(0), Fraction(0)
+    distance, before_table, before_distribution = Fraction(0), Fraction(0), Fraction(0)
     for k, exact in enumerate(cumulative):
         here = Fraction(min(int(table.entries[k]) + 1, scale), scale) if k < table.entries.size else Fraction(1)
-        distance += abs((here - before_table) - (exact - before_law))
-        before_table, before_law = here, exact
-    return (distance + (1 - before_law) + (1 - before_table)) / 2
+        distance += abs((here - before_table) - (exact - before_distribution))
+        before_table, before_distribution = here, exact
+    return (distance + (1 - before_distribution) + (1 - before_table)) / 2
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5), Fraction(40)])
@@ -131,22 +133,22 @@ def test_the_table_alone_is_as_close_as_its_bits_allow(scale: Fraction) -> None:
 
 def test_every_word_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many bytes are asked as words are used, each asked for once."""
-    asked: list[int] = []
+    queries: list[int] = []
     true = os.urandom
 
     def urandom(size: int) -> bytes:
-        asked.append(size)
+        queries.append(size)
         return true(size)
 
     monkeypatch.setattr(cumulative.os, "urandom", urandom)
     Table(FoldedGaussian(Fraction(9))).draw_signed(100_001)
-    assert sum(asked) == 8 * 100_001
+    assert sum(queries) == 8 * 100_001
 
 
 def test_tables_are_reused_and_hold_no_randomness() -> None:
-    law = FoldedGaussian(Fraction(17))
-    assert table_for(law) is table_for(FoldedGaussian(Fraction(17)))
-    assert set(vars(table_for(law))) == {"law", "bits", "entries", "_steps", "_padded"}
+    distribution = FoldedGaussian(Fraction(17))
+    assert table_for(distribution) is table_for(FoldedGaussian(Fraction(17)))
+    assert set(vars(table_for(distribution))) == {"law", "bits", "entries", "_steps", "_padded"}
 
 
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 40_000])

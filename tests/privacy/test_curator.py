@@ -1,4 +1,4 @@
-"""The door: it spends before it reads, never more than granted, and asks for noise that matches the price."""
+"""The door: it spends before it reads, never more than granted, and asks for noise that matches the cost."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,16 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from understudy.audit.replay import Recorder
-from understudy.counts.source import Batch, Ints, LabelCounts, OccupiedCells, PrivateTable
+from understudy.answers import Selection
+from understudy.arrays import Ints
+from understudy.counts.source import Batch, LabelCounts, OccupiedCells, PrivateTable
+from understudy.domain import Clique, Domain, Partition
 from understudy.errors import BudgetError, UsageError
-from understudy.marginals.answer import Selection
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
-from understudy.marginals.partition import Partition
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.curator import Curator
 from understudy.testing.doubles import NoNoise
+from understudy.testing.replay import Recorder
 
 DOMAIN = Domain.of({"a": 2, "b": 3})
 A, B, AB = DOMAIN.clique("a"), DOMAIN.clique("b"), DOMAIN.everything()
@@ -89,7 +88,7 @@ class FirstCell:
 def door(granted: Cost, unit_rows: int = 1) -> tuple[Curator, StubTable, Recorder]:
     table, recorder = StubTable(unit_rows), Recorder(NoNoise())
     curator = Curator(table, granted, recorder)
-    curator.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    curator.fix_codec(SimpleNamespace(domain=DOMAIN, structural_zeros=()))  # type: ignore[arg-type]
     return curator, table, recorder
 
 
@@ -104,7 +103,7 @@ def test_measure_splits_the_cost_and_answers_in_order() -> None:
     curator, _, recorder = door(PURE)
     answers = curator.measure([AB, A, Halves()], PURE, weights=[2, 1, 1])
     assert [answer.values.tolist() for answer in answers] == [[0, 1, 2, 3, 4, 5], [3, 12], [6, 9]]
-    assert [answer.law.parameter for answer in answers] == [Fraction(2), Fraction(4), Fraction(4)]
+    assert [answer.distribution.parameter for answer in answers] == [Fraction(2), Fraction(4), Fraction(4)]
     assert [exchange.request.sensitivity for exchange in recorder.log] == [1, 1, 1]
     assert curator.left == Cost()
     assert list(curator.transcript) == answers
@@ -113,14 +112,14 @@ def test_measure_splits_the_cost_and_answers_in_order() -> None:
 def test_gaussian_noise_follows_from_rho_and_the_unit() -> None:
     curator, _, _ = door(CONCENTRATED, unit_rows=3)
     (answer,) = curator.measure([A], CONCENTRATED)
-    assert answer.law.kind == "gaussian"
-    assert answer.law.parameter == Fraction(9, 2)  # k² / (2ρ) with k = 3, ρ = 1
+    assert answer.distribution.kind == "gaussian"
+    assert answer.distribution.parameter == Fraction(9, 2)  # k² / (2ρ) with k = 3, ρ = 1
 
 
 def test_laplace_noise_follows_from_epsilon_and_the_unit() -> None:
     curator, _, _ = door(PURE, unit_rows=3)
     (answer,) = curator.measure([A], PURE)
-    assert answer.law.parameter == 3
+    assert answer.distribution.parameter == 3
 
 
 def test_overspending_is_refused_before_reading() -> None:
@@ -204,7 +203,7 @@ def test_draws_from_parts_of_the_options_score_them_once_at_the_price_of_any_dra
 
 
 def test_kept_scores_keep_the_bound_they_were_computed_under() -> None:
-    """A method that holds the quality and lowers its bound later would otherwise draw too sharply for the price."""
+    """A method that holds the quality and lowers its bound later would otherwise draw too sharply for the cost."""
     curator, _, recorder = door(PURE)
     part, quality = PURE.share(Fraction(1, 8)), Counted(sensitivity=Fraction(8))
     curator.select(quality, part, [0, 1])
@@ -218,7 +217,7 @@ def test_kept_scores_go_when_the_codes_are_settled_anew() -> None:
     curator, _, _ = door(PURE)
     part, quality = PURE.share(Fraction(1, 8)), Counted()
     curator.select(quality, part, [0])
-    curator.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    curator.fix_codec(SimpleNamespace(domain=DOMAIN, structural_zeros=()))  # type: ignore[arg-type]
     curator.select(quality, part, [0])
     assert quality.scores_asked == 2
 
@@ -275,7 +274,7 @@ def test_counts_are_read_once_per_clique_until_the_codes_change() -> None:
     assert table.reads == ["counts"]
     curator.measure([AB], part)
     assert table.reads == ["counts"] * 2
-    curator.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    curator.fix_codec(SimpleNamespace(domain=DOMAIN, structural_zeros=()))  # type: ignore[arg-type]
     curator.measure([A], part)
     assert table.reads == ["counts"] * 3
 
@@ -303,12 +302,12 @@ def test_cells_of_a_public_table_are_free_and_leave_the_private_one_alone() -> N
     curator = Curator(private, Cost(), NoNoise(), public=public)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="settle"):
         curator.public_cells(AB)
-    curator.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    curator.fix_codec(SimpleNamespace(domain=DOMAIN, structural_zeros=()))  # type: ignore[arg-type]
     found = curator.public_cells(AB)
     assert found.counts.size == found.indices.size > 0
     assert (private.reads, public.reads) == ([], ["occupied"])
     assert curator.charges == []
     bare = Curator(private, Cost(), NoNoise())  # type: ignore[arg-type]
-    bare.settle(SimpleNamespace(domain=DOMAIN, forbidden=()))  # type: ignore[arg-type]
+    bare.fix_codec(SimpleNamespace(domain=DOMAIN, structural_zeros=()))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="--public"):
         bare.public_cells(AB)

@@ -9,18 +9,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from tests.mechanisms.door import door, epsilon, letters, rho, rows_of
-from understudy.audit.replay import Recorder
+from tests.methods.door import door, epsilon, letters, rho, rows_of
+from tests.nets.doubles import Chains, CommonCode
+from understudy.answers import GROWTH_UNIT, SCORE_UNIT, Grown, NoisyScores, Selections
+from understudy.domain import Clique
 from understudy.errors import BudgetError, UsageError
-from understudy.marginals.answer import GROWTH_UNIT, SCORE_UNIT, Grown, NoisyScores, Selections
-from understudy.marginals.clique import Clique
 from understudy.privacy import curator as curator_module
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
-from understudy.privacy.questions.halving import Halving, Ranges
+from understudy.privacy.trees import Halving, Ranges
 from understudy.schema import Unit
 from understudy.testing.doubles import NoNoise
-from understudy.testing.grower import Chains, CommonCode
+from understudy.testing.replay import Recorder
 
 SCHEMA = letters({"a": 6, "b": 3})
 CODES = {"a": [0, 0, 1, 2, 3, 3, 3, 5], "b": [0, 1, 1, 1, 2, 2, 0, 0]}
@@ -95,11 +95,11 @@ def test_scores_with_noise_of_their_price() -> None:
     curator, recorder = _curator(epsilon(1) + rho(1))
     answer = curator.score(Counts(), epsilon(1))
     assert answer.scores.tolist() == [3.0, 5.0]
-    assert answer.law.kind == "laplace"
-    assert answer.law.parameter == 2 * SCORE_UNIT
+    assert answer.distribution.kind == "laplace"
+    assert answer.distribution.parameter == 2 * SCORE_UNIT
     again = curator.score(Counts(), rho(1))
-    assert again.law.kind == "gaussian"
-    assert again.law.parameter == Fraction(2 * SCORE_UNIT**2, 2)
+    assert again.distribution.kind == "gaussian"
+    assert again.distribution.parameter == Fraction(2 * SCORE_UNIT**2, 2)
     assert [exchange.request.kind for exchange in recorder.log] == ["score", "score"]
     assert curator.transcript.of(NoisyScores) == [answer, again]
     assert curator.left == Cost()
@@ -107,7 +107,7 @@ def test_scores_with_noise_of_their_price() -> None:
 
 def test_scores_of_units_with_several_rows() -> None:
     curator, _ = _curator(rho(1), units=True)
-    assert curator.score(Counts(), rho(1)).law.parameter == Fraction(2 * (4 * SCORE_UNIT) ** 2, 2)
+    assert curator.score(Counts(), rho(1)).distribution.parameter == Fraction(2 * (4 * SCORE_UNIT) ** 2, 2)
 
 
 def test_scores_are_cut_before_noise() -> None:
@@ -138,11 +138,11 @@ def test_a_tree_of_several_rows_per_unit_and_a_tree_paid_in_rho() -> None:
     for curator in (alone, shared):
         curator.grow(Halving.of("a", 6), epsilon(1))
     one, four = alone.transcript.of(Grown)[0], shared.transcript.of(Grown)[0]
-    assert four.law.parameter == 4 * one.law.parameter
+    assert four.distribution.parameter == 4 * one.distribution.parameter
     assert four.bias > 3.9 * one.bias
     paid = _curator(rho(0.5))[0]
     paid.grow(Halving.of("a", 6), rho(0.5))
-    assert paid.transcript.of(Grown)[0].law == one.law
+    assert paid.transcript.of(Grown)[0].distribution == one.distribution
 
 
 def test_a_tree_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ HALF = Budget(0.5)
 
 
 def _charge(ledger: Ledger, run: str, budget: Budget = HALF, dataset: str = "people", **more: str) -> Receipt:
-    cost = budget.cost("concentrated" if budget.delta else "pure")
+    cost = budget.cost("zcdp" if budget.delta else "pure")
     return ledger.charge(dataset, run=run, method="laplace", cost=cost, budget=budget, **more)
 
 
@@ -31,7 +31,7 @@ def test_receipt_tells_what_was_charged_and_what_is_left(ledger: Ledger) -> None
     receipt = _charge(ledger, "first", Budget(0.25, 1e-9))
     assert (receipt.sequence, receipt.dataset, receipt.run) == (2, "people", "first")
     assert (receipt.previous, receipt.hash) == (before, ledger.head())
-    assert receipt.price == Cost(epsilon=UNIT // 4, delta=Budget(1, 1e-9).delta_units)
+    assert receipt.deduction == Cost(epsilon=UNIT // 4, delta=Budget(1, 1e-9).delta_units)
     assert receipt.cost.rho > 0
     assert receipt.balance == ledger.balance("people")
     assert receipt.balance.left.epsilon == 3 * UNIT // 4
@@ -70,7 +70,7 @@ def test_refusal_names_a_largest_request_that_passes(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_concentrated_refusal_names_a_largest_request_that_passes(tmp_path: Path, delta: float) -> None:
-    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(1.0, 1e-9), "concentrated")
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(1.0, 1e-9), "zcdp")
     _charge(ledger, "first", Budget(0.5, 1e-9))
     with pytest.raises(BudgetError) as refused:
         _charge(ledger, "second", Budget(0.95, delta))
@@ -83,7 +83,7 @@ def test_concentrated_refusal_names_a_largest_request_that_passes(tmp_path: Path
 
 def test_concentrated_covers_more_gaussian_runs_than_basic(tmp_path: Path) -> None:
     granted = {}
-    for composition in ("basic", "concentrated"):
+    for composition in ("basic", "zcdp"):
         ledger = Ledger.create(tmp_path / composition, "people", Budget(1.0, 1e-6), composition)
         granted[composition] = 0
         for number in range(40):
@@ -95,19 +95,17 @@ def test_concentrated_covers_more_gaussian_runs_than_basic(tmp_path: Path) -> No
         claim = ledger.balance("people").claim()
         assert claim.fits(ledger.balance("people").cap)
     assert granted["basic"] <= 10
-    assert granted["concentrated"] > 2 * granted["basic"]
+    assert granted["zcdp"] > 2 * granted["basic"]
 
 
 def test_concentrated_keeps_failing_steps_apart(tmp_path: Path) -> None:
-    ledger = Ledger.create(
-        tmp_path / "ledger.db", "people", Budget(1.0, 1e-6), "concentrated", failure_share=Fraction(1, 4)
-    )
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(1.0, 1e-6), "zcdp", failure_share=Fraction(1, 4))
     budget = Budget(0.1, 1e-6)
-    failing = budget.cost("concentrated", failure_delta=2 * DELTA_UNIT // 10**7)
+    failing = budget.cost("zcdp", failure_delta=2 * DELTA_UNIT // 10**7)
     ledger.charge("people", run="first", method="aim", cost=failing, budget=budget)
     with pytest.raises(BudgetError, match="steps that may fail"):
         ledger.charge("people", run="second", method="aim", cost=failing, budget=budget)
-    ledger.charge("people", run="second", method="aim", cost=budget.cost("concentrated"), budget=budget)
+    ledger.charge("people", run="second", method="aim", cost=budget.cost("zcdp"), budget=budget)
 
 
 def test_run_is_charged_once_and_never_paid_back(ledger: Ledger) -> None:
@@ -268,7 +266,7 @@ def test_unknown_composition_and_bad_shares_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="composition"):
         Ledger.create(path, "people", Budget(1.0), "advanced")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="failure share"):
-        Ledger.create(path, "people", Budget(1.0, 1e-9), "concentrated", failure_share=Fraction(1))
+        Ledger.create(path, "people", Budget(1.0, 1e-9), "zcdp", failure_share=Fraction(1))
     with pytest.raises(UsageError, match="delta"):
-        Ledger.create(path, "people", Budget(1.0), "concentrated")
+        Ledger.create(path, "people", Budget(1.0), "zcdp")
     assert not path.exists()

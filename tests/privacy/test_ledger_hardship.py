@@ -167,15 +167,15 @@ def test_new_ledger_is_private_to_its_owner_and_replaces_nothing(tmp_path: Path)
 @pytest.mark.parametrize("seed", range(30))
 def test_damaged_file_is_told_and_never_breaks_out(tmp_path: Path, seed: int) -> None:
     """Whatever bytes are overwritten: verify tells or the entries are whole, and errors are ours."""
-    chance = random.Random(seed)
+    probability = random.Random(seed)
     ledger = _ledger(tmp_path)
     for number in range(6):
         ledger_worker.charge(ledger, f"run {number}")
     whole = ledger.entries()
     stored = bytearray(ledger.path.read_bytes())
-    start = chance.randrange(len(stored))
-    for place in range(start, min(start + chance.choice([1, 8, 300, 4096]), len(stored))):
-        stored[place] ^= chance.randrange(1, 256)
+    start = probability.randrange(len(stored))
+    for place in range(start, min(start + probability.choice([1, 8, 300, 4096]), len(stored))):
+        stored[place] ^= probability.randrange(1, 256)
     ledger.path.write_bytes(stored)
     if not ledger.verify():
         assert ledger.entries() == whole
@@ -266,7 +266,7 @@ def test_write_ahead_mode_that_begins_while_we_look_is_refused(tmp_path: Path, m
     ledger = _ledger(tmp_path)
     with closing(sqlite3.connect(ledger.path)) as other:
         other.execute("PRAGMA journal_mode = WAL")
-        monkeypatch.setattr("understudy.privacy.bookkeeping.store._is_write_ahead", lambda path: False)
+        monkeypatch.setattr("understudy.privacy.ledger_file._is_write_ahead", lambda path: False)
         with pytest.raises(LedgerError, match="write-ahead mode"):
             ledger_worker.charge(ledger, "run")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.answers import SCORE_UNIT
+from understudy.domain import Clique
 from understudy.errors import UsageError
-from understudy.marginals.clique import Clique
-from understudy.privacy.marginal_error import LARGEST_SCORE, WEIGHT_UNIT, MarginalError, PublicOrPrivate, Sourced
-from understudy.privacy.quality import SCORE_UNIT, Quality
+from understudy.privacy.scores import LARGEST_SCORE, WEIGHT_UNIT, MarginalError, PublicOrPrivate, Quality, Sourced
 
 A, B, AB = Clique(("a",)), Clique(("b",)), Clique(("a", "b"))
 SHAPES = {A: (2, 1), B: (1, 3), AB: (2, 3)}

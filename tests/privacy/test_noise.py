@@ -44,7 +44,8 @@ def test_rare_positions_refuse_what_they_cannot_count(limit: int, threshold: int
 
 @pytest.mark.parametrize("power", [8, 20, 40, 60])
 def test_moments_at_any_scale(power: int) -> None:
-    """Means of |X| and of the sign, and the share below the median, against the exponential law; 6 deviations."""
+    """Means of |X| and of the sign, and the share below the median, against the exponential distribution; 6
+    deviations."""
     size, scale = 100_000, 2**power
     values = discrete_laplace(size, Fraction(scale)).astype(np.float64)
     assert abs(np.sign(values).mean()) < 6 / math.sqrt(size)

@@ -6,20 +6,22 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.statistics.chi_square import laplace_law, z_score
+from tests.statistics.chi_square import laplace_distribution, z_score
+from understudy.answers import Distribution
 from understudy.counts.source import LabelCounts, OccupiedCells
 from understudy.errors import UsageError
-from understudy.marginals.answer import Law
-from understudy.privacy import noise, secure
-from understudy.privacy.randomizer import Randomizer, Request
-from understudy.privacy.secure import LARGEST_ANSWER, SecureRandomizer
+from understudy.privacy import noise
+from understudy.privacy import randomizer as secure
+from understudy.privacy.randomizer import LARGEST_ANSWER, Randomizer, Request, SecureRandomizer
 
-LAPLACE, GAUSSIAN = Law("laplace", Fraction(2)), Law("gaussian", Fraction(9))
-SILENT = Law("laplace", Fraction(1, 10**6))
+LAPLACE, GAUSSIAN = Distribution("laplace", Fraction(2)), Distribution("gaussian", Fraction(9))
+SILENT = Distribution("laplace", Fraction(1, 10**6))
 
 
-def _request(cells: int, law: Law | None = LAPLACE, *, threshold: int = 0, rate: Fraction = Fraction(0)) -> Request:
-    return Request("measure", "age", cells, law, Fraction(1), rate, threshold)
+def _request(
+    cells: int, distribution: Distribution | None = LAPLACE, *, threshold: int = 0, rate: Fraction = Fraction(0)
+) -> Request:
+    return Request("measure", "age", cells, distribution, Fraction(1), rate, threshold)
 
 
 def _ints(*values: int) -> np.ndarray:
@@ -33,15 +35,15 @@ def test_it_is_the_private_one_and_keeps_nothing() -> None:
     assert not inspect.signature(SecureRandomizer).parameters
 
 
-@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=lambda law: law.kind)
-def test_noise_is_added_and_the_input_left_alone(law: Law) -> None:
+@pytest.mark.parametrize("distribution", [LAPLACE, GAUSSIAN], ids=lambda distribution: distribution.kind)
+def test_noise_is_added_and_the_input_left_alone(distribution: Distribution) -> None:
     exact = np.full(50_000, 1000, dtype=np.int64)
-    noisy = SecureRandomizer().add_noise(_request(50_000, law), exact)
+    noisy = SecureRandomizer().add_noise(_request(50_000, distribution), exact)
     assert noisy.dtype == np.int64
     assert (exact == 1000).all()
-    assert abs(noisy.mean() - 1000) < 6 * (law.variance / 50_000) ** 0.5
-    assert noisy.var() == pytest.approx(law.variance, rel=0.1)
-    assert not np.array_equal(noisy, SecureRandomizer().add_noise(_request(50_000, law), exact))
+    assert abs(noisy.mean() - 1000) < 6 * (distribution.variance / 50_000) ** 0.5
+    assert noisy.var() == pytest.approx(distribution.variance, rel=0.1)
+    assert not np.array_equal(noisy, SecureRandomizer().add_noise(_request(50_000, distribution), exact))
 
 
 def test_nearly_no_noise_returns_the_counts() -> None:
@@ -50,8 +52,8 @@ def test_nearly_no_noise_returns_the_counts() -> None:
 
 
 def test_answers_are_cut_and_never_wrap() -> None:
-    law = Law("laplace", Fraction(2**60))
-    noisy = SecureRandomizer().add_noise(_request(4000, law), np.full(4000, 2**53 - 1, dtype=np.int64))
+    distribution = Distribution("laplace", Fraction(2**60))
+    noisy = SecureRandomizer().add_noise(_request(4000, distribution), np.full(4000, 2**53 - 1, dtype=np.int64))
     assert noisy.max() == LARGEST_ANSWER
     assert noisy.min() == -LARGEST_ANSWER
     assert 0.3 < (noisy > 0).mean() < 0.7
@@ -77,18 +79,18 @@ def test_broken_counts_are_refused_without_naming_them(exact: np.ndarray) -> Non
     assert str(2**53) not in str(caught.value)
 
 
-def test_a_request_needs_a_law() -> None:
+def test_a_request_needs_a_distribution() -> None:
     with pytest.raises(UsageError, match="law"):
         SecureRandomizer().add_noise(_request(1, None), _ints(1))
 
 
 def test_sparse_cells_skip_the_occupied_ones() -> None:
     """Almost all cells pass at threshold 1 and scale 1000, so every gap in the numbering would show."""
-    law = Law("laplace", Fraction(1000))
+    distribution = Distribution("laplace", Fraction(1000))
     occupied = OccupiedCells(_ints(0, 3, 4, 5, 98, 99), np.full(6, 2**40, dtype=np.int64))
     seen: set[int] = set()
     for _ in range(60):
-        kept = SecureRandomizer().add_sparse_noise(_request(100, law, threshold=1), occupied)
+        kept = SecureRandomizer().add_sparse_noise(_request(100, distribution, threshold=1), occupied)
         assert np.all(np.diff(kept.indices) > 0)
         assert kept.counts.min() >= 1
         assert set(kept.indices[kept.counts > 2**39].tolist()) == {0, 3, 4, 5, 98, 99}
@@ -145,28 +147,28 @@ def test_choose_takes_the_maximum_and_checks_its_scores() -> None:
             SecureRandomizer().choose(request, scores)
 
 
-def test_scores_may_be_negative_and_get_the_noise_of_their_law() -> None:
-    law = Law("laplace", Fraction(5))
+def test_scores_may_be_negative_and_get_the_noise_of_their_distribution() -> None:
+    distribution = Distribution("laplace", Fraction(5))
     exact = np.full(50_000, -(2**60), dtype=np.int64)
-    noisy = SecureRandomizer().add_noise(Request("score", "x", exact.size, law, Fraction(1)), exact)
-    assert z_score(noisy - exact, laplace_law(5.0)) < 6.0
-    wide = Law("gaussian", Fraction(2**50))
+    noisy = SecureRandomizer().add_noise(Request("score", "x", exact.size, distribution, Fraction(1)), exact)
+    assert z_score(noisy - exact, laplace_distribution(5.0)) < 6.0
+    wide = Distribution("gaussian", Fraction(2**50))
     few = SecureRandomizer().add_noise(Request("score", "x", 3_000, wide, Fraction(1)), np.zeros(3_000, np.int64))
     assert 0.9 < few.std() / 2**25 < 1.1
     for bad in (np.full(2, 2**60 + 1), np.zeros((2, 1), np.int64), np.zeros(2)):
         with pytest.raises(UsageError):
-            SecureRandomizer().add_noise(Request("score", "x", 2, law, Fraction(1)), bad)
+            SecureRandomizer().add_noise(Request("score", "x", 2, distribution, Fraction(1)), bad)
 
 
-def test_nodes_are_split_as_often_as_their_law_says() -> None:
+def test_nodes_are_split_as_often_as_their_distribution_says() -> None:
     """At threshold 7: P(X > 7 − biased), for biased counts from far below to far above."""
-    law = laplace_law(3.0)
-    request = Request("grow", "x", 40_000, Law("laplace", Fraction(3)), Fraction(1), threshold=7)
+    distribution = laplace_distribution(3.0)
+    request = Request("grow", "x", 40_000, Distribution("laplace", Fraction(3)), Fraction(1), threshold=7)
     for biased in (0, 6, 7, 8, 12):
-        chance = sum(part for noise, part in law.items() if biased + noise > 7)
+        probability = sum(part for noise, part in distribution.items() if biased + noise > 7)
         split = SecureRandomizer().split(request, np.full(40_000, biased))
         assert split.dtype == np.bool_
-        assert abs(split.mean() - chance) < 6 * (chance * (1 - chance) / 40_000) ** 0.5
+        assert abs(split.mean() - probability) < 6 * (probability * (1 - probability) / 40_000) ** 0.5
     with pytest.raises(UsageError, match="number of nodes"):
         SecureRandomizer().split(request, np.zeros(3, np.int64))
 

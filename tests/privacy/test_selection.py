@@ -34,7 +34,7 @@ def test_groups_and_single_options_mix_by_weight() -> None:
     assert z_score(draws, {index: weight / sum(weights) for index, weight in enumerate(weights)}) < 6
 
 
-def test_long_lists_have_the_same_law() -> None:
+def test_long_lists_have_the_same_distribution() -> None:
     """Scores 0 … 9, a hundred of each, in turn; the compiled loop draws these."""
     scores, rate = list(range(10)) * 100, Fraction(1, 3)
     assert len(scores) >= selection._MANY
@@ -60,15 +60,15 @@ def test_decisions_at_the_border_take_more_bits(monkeypatch: pytest.MonkeyPatch)
     lower, upper = selection._cumulated([0, 1], [1, 1], Fraction(1), 4 * bits)
     border = (lower[0] << bits) // upper[1]
     for filler, expected in ((b"\x00", 0), (b"\xff", 1)):
-        asked: list[int] = []
+        queries: list[int] = []
 
-        def urandom(size: int, filler: bytes = filler, asked: list[int] = asked) -> bytes:
-            asked.append(size)
-            return border.to_bytes(16, "little") if len(asked) == 1 else filler * size
+        def urandom(size: int, filler: bytes = filler, queries: list[int] = queries) -> bytes:
+            queries.append(size)
+            return border.to_bytes(16, "little") if len(queries) == 1 else filler * size
 
         monkeypatch.setattr(selection.os, "urandom", urandom)
         assert selection._choose_group([0, 1], [1, 1], Fraction(1)) == expected
-        assert len(asked) > 1
+        assert len(queries) > 1
 
 
 def test_decide_knows_what_it_does_not_know() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from understudy.release.folder import _write_manifest
+from understudy.release.files import _write_manifest
 from understudy.release.release import Release
 from understudy.schema import (
     Boolean,

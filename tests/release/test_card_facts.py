@@ -6,33 +6,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.marginals.answer import Law
+from understudy.answers import Distribution
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
-from understudy.release.card_facts import card_facts, half_width
 from understudy.release.release import Release
+from understudy.release.store import card_facts, half_width
 
 DRAWS = 40_000
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(2), Fraction(25)])
 def test_laplace_error_bars_are_the_smallest_that_cover(scale: Fraction) -> None:
-    half = half_width(Law("laplace", scale))
+    half = half_width(Distribution("laplace", scale))
     size = np.abs(discrete_laplace(DRAWS, scale))
     slack = 6 * (0.95 * 0.05 / DRAWS) ** 0.5
     assert np.mean(size <= half) > 0.95 - slack
     assert half == 0 or np.mean(size <= half - 1) < 0.95 + slack
 
 
-@pytest.mark.parametrize(("law", "cells"), [("gaussian", 1), ("gaussian", 9), ("laplace", 9)])
-def test_error_bars_of_sums_cover(law: str, cells: int) -> None:
-    draw = discrete_gaussian if law == "gaussian" else discrete_laplace
+@pytest.mark.parametrize(("distribution", "cells"), [("gaussian", 1), ("gaussian", 9), ("laplace", 9)])
+def test_error_bars_of_sums_cover(distribution: str, cells: int) -> None:
+    draw = discrete_gaussian if distribution == "gaussian" else discrete_laplace
     sums = draw(DRAWS * cells, Fraction(64)).reshape(DRAWS, cells).sum(axis=1)
-    half = half_width(Law(law, Fraction(64)), cells)  # type: ignore[arg-type]
+    half = half_width(Distribution(distribution, Fraction(64)), cells)  # type: ignore[arg-type]
     assert 0.93 < np.mean(np.abs(sums) <= half) < 0.97
 
 
 def test_noise_too_small_to_see() -> None:
-    assert half_width(Law("laplace", Fraction(1, 10_000))) == 0.0
+    assert half_width(Distribution("laplace", Fraction(1, 10_000))) == 0.0
 
 
 def test_measured_columns_show_their_noisy_answers(full_release: Release, full_folder: Path) -> None:
@@ -40,7 +40,7 @@ def test_measured_columns_show_their_noisy_answers(full_release: Release, full_f
     sex = next(one for one in facts.one_ways if one.column == "sex")
     answer = next(answer for answer in full_release.transcript if answer.name == "sex")
     assert list(sex.values) == answer.values.tolist()  # type: ignore[union-attr]
-    assert sex.half_width == half_width(answer.law)  # type: ignore[union-attr]
+    assert sex.half_width == half_width(answer.distribution)  # type: ignore[union-attr]
     assert [one.column for one in facts.one_ways] == list(full_release.codec.domain.columns)
     assert facts.together[0] == "0 of 21 pairs of columns were measured together."
     assert len(facts.measured) == len(full_release.transcript)

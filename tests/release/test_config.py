@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from understudy.errors import ReleaseError
-from understudy.release.config import RunConfig, installed_versions, read_config, write_config
+from understudy.release.release import RunConfig, installed_versions, read_config, write_config
 
 
 def _config() -> RunConfig:

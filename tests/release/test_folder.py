@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from understudy.errors import InputError, UsageError
-from understudy.release.folder import (
+from understudy.release.files import (
     FILE_TIME,
     MANIFEST,
     check_free,
@@ -139,7 +139,7 @@ def test_a_reserved_target_is_refused_and_free_again_afterwards(tmp_path: Path) 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from understudy.release.folder import reserved
+from understudy.release.files import reserved
 with reserved(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

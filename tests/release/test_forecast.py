@@ -11,7 +11,7 @@ from understudy.errors import ResourceError
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.release import Release
-from understudy.release.forecast import file_bytes, row_bytes
+from understudy.release.files import file_bytes, row_bytes
 from understudy.synthesizer import synthesize
 
 TRILLION = 10**12
@@ -21,9 +21,11 @@ TRILLION = 10**12
 def test_a_run_whose_rows_fill_the_disk_is_refused_before_the_charge(tmp_path: Path, copies: int) -> None:
     ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(3.0))
     rows = {1: 500 * TRILLION, 1000: 500 * TRILLION // 1000}[copies]
-    for asked in (rows, rows * 10**400):
+    for queries in (rows, rows * 10**400):
         with pytest.raises(ResourceError, match="disk") as refused:
-            synthesize(people(), simple(), epsilon=1.0, rows=asked, copies=copies, ledger=ledger, out=tmp_path / "out")
+            synthesize(
+                people(), simple(), epsilon=1.0, rows=queries, copies=copies, ledger=ledger, out=tmp_path / "out"
+            )
         assert refused.value.needed_bytes > refused.value.limit_bytes
     assert ledger.balance("people").releases == 0
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
@@ -47,7 +49,7 @@ def test_rows_of_an_edited_config_are_refused(plain_folder: Path, tmp_path: Path
 def test_a_noisy_total_beyond_the_disk_is_cut_to_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(tmp_path)
     room = 2**26 + 200  # what the model needs at least, and 200 bytes for rows
-    monkeypatch.setattr("understudy.release.forecast.SPARE_BYTES", 2**26)
+    monkeypatch.setattr("understudy.release.files.SPARE_BYTES", 2**26)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=room))
     release = synthesize(people(), simple(), epsilon=5.0, out=tmp_path / "out")
     fits = int(200 / row_bytes(simple()))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.errors import UsageError
-from understudy.release.frames import to_frame
+from understudy.release.release import to_frame
 
 TABLE = pa.table(
     {

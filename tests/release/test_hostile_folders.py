@@ -20,8 +20,8 @@ import yaml
 from tests.release.people import copied, relisted
 from understudy.errors import ReleaseError, ResourceError, SchemaError, UsageError
 from understudy.release import Release, verify_release
+from understudy.release.files import open_parquet
 from understudy.release.measurements import METADATA_KEY, TIDY
-from understudy.release.parquet import open_parquet
 from understudy.release.verify import inspect_release
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -222,7 +222,7 @@ def test_rows_beyond_the_effort_are_named_and_not_read(plain_folder: Path, tmp_p
 
 
 def test_no_more_files_are_listed_than_a_release_can_have(plain_folder: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("understudy.release.checks.files.MOST_ENTRIES", 20)
+    monkeypatch.setattr("understudy.release.files.MOST_ENTRIES", 20)
     folder = copied(plain_folder, tmp_path / "release")
     for number in range(300):
         (folder / "model" / f"{number}.npy").touch()
@@ -232,8 +232,8 @@ def test_no_more_files_are_listed_than_a_release_can_have(plain_folder: Path, tm
 
 
 def test_what_is_checked_in_part_is_found_in_full(plain_folder: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("understudy.release.checks.effort.CELLS", 30)
-    monkeypatch.setattr("understudy.release.checks.values.batch_rows", lambda _: 5)
+    monkeypatch.setattr("understudy.release.files.CELLS", 30)
+    monkeypatch.setattr("understudy.release.verify.batch_rows", lambda _: 5)
     found = inspect_release(plain_folder)
     rows = Release.load(plain_folder).config.rows[0]
     assert (found.problems, found.unchecked) == ((), (f"{rows - 10:,} of {rows:,} rows of data.parquet",))
@@ -257,32 +257,32 @@ def test_files_with_few_rows_and_none_are_read(tmp_path: Path) -> None:
         assert read.cast(table.schema).equals(table.slice(0, rows))
 
 
-def _damaged(content: bytes, chance: random.Random) -> bytes:
+def _damaged(content: bytes, probability: random.Random) -> bytes:
     """The content cut off, or with some bytes flipped, lost or doubled."""
-    place = chance.randrange(max(len(content), 1))
-    match chance.randrange(5):
+    place = probability.randrange(max(len(content), 1))
+    match probability.randrange(5):
         case 0:
             return content[:place]
         case 1:
-            return content[:place] + content[place + chance.randrange(1, 40) :]
+            return content[:place] + content[place + probability.randrange(1, 40) :]
         case 2:
-            return content[:place] + content[max(0, place - chance.randrange(1, 40)) :]
+            return content[:place] + content[max(0, place - probability.randrange(1, 40)) :]
         case 3:
-            return content[:place] + bytes([chance.randrange(256)]) + content[place + 1 :]
+            return content[:place] + bytes([probability.randrange(256)]) + content[place + 1 :]
         case _:
-            start = chance.randrange(min(len(content), 200) + 1)  # headers come first
-            return content[:start] + bytes(chance.randrange(256) for _ in range(4)) + content[start + 4 :]
+            start = probability.randrange(min(len(content), 200) + 1)  # headers come first
+            return content[:start] + bytes(probability.randrange(256) for _ in range(4)) + content[start + 4 :]
 
 
 @pytest.mark.parametrize("relist", [True, False])
 def test_damage_to_any_file_is_told_as_such(plain_folder: Path, tmp_path: Path, relist: bool) -> None:
-    chance = random.Random(13)
+    probability = random.Random(13)
     folder = copied(plain_folder, tmp_path / "release")
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     for name in names:
         whole = (folder / name).read_bytes()
         for _ in range(40):
-            (folder / name).write_bytes(_damaged(whole, chance))
+            (folder / name).write_bytes(_damaged(whole, probability))
             if relist and name != "manifest.json":
                 relisted(folder)
             verify_release(folder)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.release.people import QUOTES
 from understudy.errors import ReleaseError
-from understudy.release.label import read_statement, statement_document, statement_markdown
 from understudy.release.release import Release
+from understudy.release.statement import read_statement, statement_document, statement_markdown
 
 
 def test_json_gives_the_same_statement_back(full_release: Release, plain_release: Release) -> None:

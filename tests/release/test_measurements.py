@@ -10,23 +10,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.release.people import simple
-from understudy.codec.table_codec import TableCodec
-from understudy.errors import ReleaseError
-from understudy.marginals.answer import (
+from understudy.answers import (
     Answer,
     Discovery,
+    Distribution,
     Grown,
-    Law,
     Measurement,
     NoisyScores,
     Selection,
     Selections,
     SparseMeasurement,
+    Transcript,
 )
-from understudy.marginals.transcript import Transcript
+from understudy.codec.table import TableCodec
+from understudy.errors import ReleaseError
 from understudy.release.measurements import METADATA_KEY, _unravel, read_measurements, write_measurements
 
-LAPLACE, GAUSSIAN = Law("laplace", Fraction(7, 3)), Law("gaussian", Fraction(22, 7))
+LAPLACE, GAUSSIAN = Distribution("laplace", Fraction(7, 3)), Distribution("gaussian", Fraction(22, 7))
 
 
 def _ints(*values: int) -> np.ndarray:
@@ -89,11 +89,11 @@ def test_rows_are_tidy_and_in_words(path: Path) -> None:
 
 def test_choices_scores_and_trees_in_words(path: Path) -> None:
     rows = [row for row in pq.read_table(path).to_pylist() if row["run"] == 1]
-    told = {
+    whole = {
         kind: [(row["label"], row["value"]) for row in rows if row["kind"] == kind] for kind in ("selections", "tree")
     }
-    assert told["selections"][:2] == [("option chosen in cell 0", 2), ("option chosen in cell 1", 0)]
-    assert told["tree"] == [("split in layer 0", 1), ("split in layer 1", 0), ("split in layer 1", 1)]
+    assert whole["selections"][:2] == [("option chosen in cell 0", 2), ("option chosen in cell 1", 0)]
+    assert whole["tree"] == [("split in layer 0", 1), ("split in layer 1", 0), ("split in layer 1", 1)]
     assert [row["label"] for row in rows if row["kind"] == "scores"] == ["option 0", "option 1", "option 2"]
 
 

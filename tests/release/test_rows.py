@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy.errors import InputError, UsageError
-from understudy.models.streaming import CHUNK_ROWS
-from understudy.release.release import Release
-from understudy.release.rows import draw_tables, one_table, write_rows
+from understudy.models.model import CHUNK_ROWS
+from understudy.release.release import Release, draw_tables, one_table, write_rows
 
 
 def _drawn(release: Release, rows: int, **options: object) -> pa.Table:

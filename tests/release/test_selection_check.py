@@ -1,4 +1,4 @@
-"""verify prices choices, scores and trees too: noise that the price does not buy is found."""
+"""verify costs choices, scores and trees too: noise that the cost does not buy is found."""
 
 import re
 from dataclasses import replace
@@ -8,20 +8,28 @@ from unittest import mock
 
 import pytest
 
-from understudy.marginals.answer import GROWTH_UNIT, SCORE_UNIT, Answer, Grown, Law, NoisyScores, Selection, Selections
-from understudy.marginals.transcript import Transcript
-from understudy.mechanisms import registry
+from tests.nets.doubles import Chooser, Grower
+from understudy.answers import (
+    GROWTH_UNIT,
+    SCORE_UNIT,
+    Answer,
+    Distribution,
+    Grown,
+    NoisyScores,
+    Selection,
+    Selections,
+    Transcript,
+)
+from understudy.methods import registry
 from understudy.privacy.cost import UNIT, Budget, Cost
-from understudy.privacy.secure import SecureRandomizer
+from understudy.privacy.randomizer import SecureRandomizer
 from understudy.release import Release, verify_release
-from understudy.release.checks.account import check_charges
 from understudy.release.statement import Charge
+from understudy.release.verify import check_charges
 from understudy.release.wording import CHOICES
 from understudy.schema import Unit
-from understudy.testing import tables
-from understudy.testing.chooser import Chooser
-from understudy.testing.grower import Grower
-from understudy.testing.pipeline import Case
+from understudy.testing import cases as tables
+from understudy.testing.cases import Case
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +53,7 @@ def test_a_choice_comes_back_from_the_folder(release: Release) -> None:
 @pytest.mark.parametrize("change", [{"rate": Fraction(1)}, {"sensitivity": Fraction(2)}, {"monotone": True}])
 def test_a_choice_that_was_not_paid_for_is_found(release: Release, change: dict[str, object]) -> None:
     answers = [replace(a, **change) if isinstance(a, Selection) else a for a in release.transcript]  # type: ignore[arg-type]
-    charges = tuple(replace(c, **change) if c.law is None else c for c in release.statement.charges)  # type: ignore[arg-type]
+    charges = tuple(replace(c, **change) if c.distribution is None else c for c in release.statement.charges)  # type: ignore[arg-type]
     problems = check_charges(replace(release.statement, charges=charges), [Transcript(answers)])
     assert [problem.rule for problem in problems] == ["its rate is not what its price buys."]
     (problem,) = check_charges(replace(release.statement, charges=charges), [release.transcript])
@@ -53,7 +61,7 @@ def test_a_choice_that_was_not_paid_for_is_found(release: Release, change: dict[
 
 
 def test_an_auditor_can_relate_rate_and_cost(release: Release) -> None:
-    (charge,) = (charge for charge in release.statement.charges if charge.law is None)
+    (charge,) = (charge for charge in release.statement.charges if charge.distribution is None)
     text = release.statement.markdown()
     rate, moved = (
         float(found) for found in re.findall(r"(?:rate|sensitivity) = (\S+) (?:per unit|units) of score", text)
@@ -65,7 +73,7 @@ def test_an_auditor_can_relate_rate_and_cost(release: Release) -> None:
 
 def tables_only(release: Release) -> str:
     """The statement without its choices."""
-    kept = tuple(charge for charge in release.statement.charges if charge.law is not None)
+    kept = tuple(charge for charge in release.statement.charges if charge.distribution is not None)
     return replace(release.statement, charges=kept).markdown()
 
 
@@ -91,12 +99,12 @@ def test_scores_and_trees_come_back_from_the_folder(grown: Release) -> None:
     (tree,), (scores,) = grown.transcript.of(Grown), grown.transcript.of(NoisyScores)
     assert scores.sensitivity == 3 * SCORE_UNIT
     shown = [charge.scale for charge in grown.statement.charges]
-    assert shown[0] == f"b = {tree.law.scale / GROWTH_UNIT:.6g}"
-    assert shown[2] == f"σ = {scores.law.scale / SCORE_UNIT:.6g}"
+    assert shown[0] == f"b = {tree.distribution.scale / GROWTH_UNIT:.6g}"
+    assert shown[2] == f"σ = {scores.distribution.scale / SCORE_UNIT:.6g}"
 
 
 def test_the_card_says_what_they_are(grown: Release) -> None:
-    from understudy.release.card_facts import card_facts
+    from understudy.release.store import card_facts
 
     assert grown.folder is not None
     told = [(one.kind, one.half_width) for one in card_facts(grown, grown.folder / "data.parquet").measured[:3]]
@@ -122,11 +130,11 @@ NOT_BOUGHT = "its noise is smaller or larger than its price buys."
 
 
 def test_scores_and_trees_that_were_not_paid_for_are_found(grown: Release) -> None:
-    less = Law("laplace", Fraction(1))
-    assert _changed(grown, Grown, law=less) == [NOT_BOUGHT]
+    less = Distribution("laplace", Fraction(1))
+    assert _changed(grown, Grown, distribution=less) == [NOT_BOUGHT]
     assert _changed(grown, Grown, bias=0) == [NOT_BOUGHT]
     assert _changed(grown, Grown, decay=Fraction(4)) == [NOT_BOUGHT]
-    assert _changed(grown, NoisyScores, law=less) == [NOT_BOUGHT]
+    assert _changed(grown, NoisyScores, distribution=less) == [NOT_BOUGHT]
     assert _changed(grown, NoisyScores, sensitivity=Fraction(1)) == [NOT_BOUGHT]
     assert _changed(grown, Selections, sensitivity=Fraction(1)) == ["its rate is not what its price buys."]
     assert _changed(grown, Grown, decay=Fraction(1)) == ["its price buys no noise."]
@@ -140,10 +148,10 @@ def test_scores_passed_off_as_counts_are_found(grown: Release) -> None:
 
 def test_scores_are_not_summed_like_counts(grown: Release) -> None:
     """The exact sum is about histograms: a run with Gaussian scores keeps the claim by ρ."""
-    cost, law = Cost(rho=UNIT // 100), Law("gaussian", Fraction(50))
-    counted = Charge(1, "measure pair", cost, law)
+    cost, distribution = Cost(rho=UNIT // 100), Distribution("gaussian", Fraction(50))
+    counted = Charge(1, "measure pair", cost, distribution)
     statement = replace(grown.statement, charges=(counted,), as_planned=True, unit=Unit())
     assert statement.claim is not None
-    by_price = statement.budget.claim(cost)
-    assert statement.claim[0] < by_price[0]
-    assert replace(statement, charges=(replace(counted, unit=SCORE_UNIT),)).claim == by_price
+    by_cost = statement.budget.claim(cost)
+    assert statement.claim[0] < by_cost[0]
+    assert replace(statement, charges=(replace(counted, unit=SCORE_UNIT),)).claim == by_cost

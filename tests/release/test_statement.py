@@ -7,16 +7,26 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.marginals.answer import Law, Measurement, Selection
+from understudy.answers import Distribution, Measurement, Selection
 from understudy.privacy.cost import UNIT, Budget, Cost
-from understudy.release.label import read_statement, statement_document
 from understudy.release.release import Release
-from understudy.release.statement import Charge, LedgerFacts, Statement, charges_of, digest_of, total_cost
+from understudy.release.statement import (
+    Charge,
+    LedgerFacts,
+    Statement,
+    charges_of,
+    digest_of,
+    read_statement,
+    statement_document,
+    total_cost,
+)
 from understudy.schema import Unit
 
 
 def _statement(*costs: Cost, budget: Budget, refused: str = "") -> Statement:
-    charges = tuple(Charge(1, f"measure {i}", cost, Law("laplace", Fraction(1))) for i, cost in enumerate(costs))
+    charges = tuple(
+        Charge(1, f"measure {i}", cost, Distribution("laplace", Fraction(1))) for i, cost in enumerate(costs)
+    )
     return Statement(
         run="r",
         date="2026-01-02",
@@ -41,7 +51,7 @@ def test_the_claim_is_the_sum_of_the_charges() -> None:
 
 def test_concentrated_claims_use_the_whole_delta() -> None:
     budget = Budget(1.0, 1e-6)
-    statement = _statement(budget.cost("concentrated"), budget=budget)
+    statement = _statement(budget.cost("zcdp"), budget=budget)
     assert statement.delta == pytest.approx(1e-6)
     assert statement.epsilon is not None
     assert 0.999 < statement.epsilon <= 1.0
@@ -54,13 +64,16 @@ def test_a_refused_statement_has_no_claim() -> None:
 
 
 def test_charges_stand_beside_the_noise_of_their_answers() -> None:
-    law = Law("gaussian", Fraction(9, 4))
+    distribution = Distribution("gaussian", Fraction(9, 4))
     answers = [
-        Measurement("sex", ("sex",), (2,), np.zeros(2, np.int64), law),
+        Measurement("sex", ("sex",), (2,), np.zeros(2, np.int64), distribution),
         Selection("pair", 3, 1, Fraction(1, 7)),
     ]
     listed = charges_of(2, [("measure sex", Cost(rho=5)), ("select pair", Cost(rho=6))], answers)
-    assert [(charge.run, charge.law, charge.rate) for charge in listed] == [(2, law, None), (2, None, Fraction(1, 7))]
+    assert [(charge.run, charge.distribution, charge.rate) for charge in listed] == [
+        (2, distribution, None),
+        (2, None, Fraction(1, 7)),
+    ]
     assert (listed[0].scale, listed[1].noise) == ("σ = 1.5", "exponential mechanism")
     with pytest.raises(ValueError):
         charges_of(1, [("measure sex", Cost(rho=5))], answers)
@@ -90,13 +103,13 @@ def test_a_change_of_labels_costs_twice_what_adding_a_unit_does() -> None:
 
 def test_in_rho_gaussian_noise_costs_twice_and_everything_else_four_times() -> None:
     budget = Budget(1.0, 1e-6)
-    whole = budget.cost("concentrated").rho
-    gaussian = Charge(1, "measure x", Cost(rho=whole // 2), Law("gaussian", Fraction(1)))
-    grown = Charge(1, "grow x", Cost(rho=whole // 4), Law("laplace", Fraction(1)), unit=1024)
+    whole = budget.cost("zcdp").rho
+    gaussian = Charge(1, "measure x", Cost(rho=whole // 2), Distribution("gaussian", Fraction(1)))
+    grown = Charge(1, "grow x", Cost(rho=whole // 4), Distribution("laplace", Fraction(1)), unit=1024)
     statement = _statement(budget=budget)
     for charges in ((gaussian,), (grown,)):
         spent = sum((charge.cost for charge in charges), Cost())
-        facts = {"currency": "concentrated", "charges": charges, "labels": ("sex",), "granted": spent}
+        facts = {"currency": "zcdp", "charges": charges, "labels": ("sex",), "granted": spent}
         labelled = replace(statement, **facts)
         assert labelled.label_claim is not None
         assert 0.999 < labelled.label_claim[0] <= 1.0

@@ -8,8 +8,9 @@ import pytest
 
 from tests.release.people import copied
 from understudy.errors import InputError, ReleaseError, UsageError
+from understudy.models.model import read_json
 from understudy.release.release import Release
-from understudy.release.store import expected_files, load_release, read_json
+from understudy.release.store import expected_files, load_release
 
 
 def test_the_folder_holds_exactly_its_files(full_folder: Path, full_release: Release) -> None:

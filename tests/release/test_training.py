@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from understudy.answers import Distribution, Trained, Transcript
 from understudy.errors import ReleaseError
-from understudy.marginals.answer import Law, Trained
-from understudy.marginals.transcript import Transcript
 from understudy.release import Release
-from understudy.release.checks.account import check_charges
 from understudy.release.measurements import METADATA_KEY, read_measurements, write_measurements
+from understudy.release.verify import check_charges
 from understudy.synthesizer import synthesize
-from understudy.testing import tables
+from understudy.testing import cases as tables
 
 TINY = {"steps": 5, "hidden": 4, "latent": 2, "batch": 8, "components": 16, "rate": 0.3}
 
@@ -33,7 +32,9 @@ def _trained(release):
 
 
 def _problems(release, answer):
-    charge = dataclasses.replace(release.statement.charges[0], law=answer.law, unit=answer.course.clip)
+    charge = dataclasses.replace(
+        release.statement.charges[0], distribution=answer.distribution, unit=answer.course.clip
+    )
     statement = dataclasses.replace(release.statement, charges=(charge,))
     return check_charges(statement, [Transcript([answer])])
 
@@ -44,12 +45,12 @@ def test_an_honest_training_is_priced_right(release) -> None:
 
 def test_quieter_noise_and_longer_courses_are_found(release) -> None:
     answer = _trained(release)
-    law = Law("gaussian", answer.law.parameter * Fraction(9, 10))
-    first = Law("gaussian", answer.first_law.parameter * Fraction(9, 10))
+    distribution = Distribution("gaussian", answer.distribution.parameter * Fraction(9, 10))
+    first = Distribution("gaussian", answer.first_distribution.parameter * Fraction(9, 10))
     longer = dataclasses.replace(answer.course, steps=answer.course.steps + 1)
     oftener = dataclasses.replace(answer.course, gap=answer.course.gap * Fraction(9, 10))
     larger = dataclasses.replace(answer.course, clip=answer.course.clip + 20)
-    changes = [{"law": law}, {"first_law": first}, {"first_law": None}]
+    changes = [{"law": distribution}, {"first_law": first}, {"first_law": None}]
     changes += [{"course": course} for course in (longer, oftener, larger)]
     for change in changes:
         assert _problems(release, dataclasses.replace(answer, **change)), change
@@ -70,7 +71,7 @@ def test_nonsense_is_a_problem_and_not_a_crash(release) -> None:
 def test_the_statement_shows_the_noise_per_contribution(release) -> None:
     (charge,) = release.statement.charges
     assert charge.noise == "discrete Gaussian"
-    sigma = _trained(release).law.scale / _trained(release).course.clip
+    sigma = _trained(release).distribution.scale / _trained(release).course.clip
     assert charge.scale == f"σ = {sigma:.6g}"
 
 
@@ -83,11 +84,11 @@ def test_answers_survive_the_file(release, tmp_path) -> None:
     (found,) = read_measurements(_written(release, tmp_path / "m.parquet"), 1)[0].of(Trained)
     answer = _trained(release)
     assert np.array_equal(found.values, answer.values)
-    assert (found.name, found.course, found.first_law, found.law) == (
+    assert (found.name, found.course, found.first_distribution, found.distribution) == (
         answer.name,
         answer.course,
-        answer.first_law,
-        answer.law,
+        answer.first_distribution,
+        answer.distribution,
     )
 
 

@@ -6,14 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.codec.table_codec import TableCodec
+from understudy.answers import Course, Distribution, Measurement, SparseMeasurement, Trained, Transcript
+from understudy.codec.table import TableCodec
 from understudy.errors import ResourceError, UsageError
-from understudy.marginals.answer import Course, Law, Measurement, SparseMeasurement, Trained
-from understudy.marginals.transcript import Transcript
 from understudy.models.model import Codes, Model
-from understudy.models.overlap.records import RecordModel
-from understudy.release.rows import Fitted, draw_tables
-from understudy.release.unread import Odd, given_readable, never_unreadable, odd_values, readable_codes
+from understudy.models.records import RecordModel
+from understudy.release.release import Fitted, draw_tables
+from understudy.release.wording import Odd, given_readable, never_unreadable, odd_values, readable_codes
 from understudy.schema import Boolean, Category, Integer, OpenCategory, Schema, UniformBins, Unit
 
 SCHEMA = Schema(
@@ -26,8 +25,8 @@ SCHEMA = Schema(
     unit=Unit(),
 )
 CODEC = TableCodec.of(SCHEMA)
-GAUSSIAN = Law("gaussian", Fraction(100))
-LAPLACE = Law("laplace", Fraction(10))
+GAUSSIAN = Distribution("gaussian", Fraction(100))
+LAPLACE = Distribution("laplace", Fraction(10))
 
 
 def records(**codes: list[int]) -> RecordModel:
@@ -40,20 +39,21 @@ def records(**codes: list[int]) -> RecordModel:
     )
 
 
-def table(columns: tuple[str, ...], values: object, law: Law = GAUSSIAN) -> Measurement:
+def table(columns: tuple[str, ...], values: object, distribution: Distribution = GAUSSIAN) -> Measurement:
     shape = CODEC.domain.shape(columns)
-    return Measurement(" × ".join(columns), columns, shape, np.asarray(values, dtype=np.int64).ravel(), law)
+    return Measurement(" × ".join(columns), columns, shape, np.asarray(values, dtype=np.int64).ravel(), distribution)
 
 
 MODEL = records(sex=[0] * 500 + [1] * 490 + [2] * 10, voted=[0] * 1000)
 
 
 @pytest.mark.parametrize(
-    ("law", "count", "clear"), [(GAUSSIAN, 41, True), (GAUSSIAN, 39, False), (LAPLACE, 98, True), (LAPLACE, 95, False)]
+    ("distribution", "count", "clear"),
+    [(GAUSSIAN, 41, True), (GAUSSIAN, 39, False), (LAPLACE, 98, True), (LAPLACE, 95, False)],
 )
-def test_a_count_is_clear_beyond_what_noise_explains(law: Law, count: int, clear: bool) -> None:
+def test_a_count_is_clear_beyond_what_noise_explains(distribution: Distribution, count: int, clear: bool) -> None:
     """σ = 10: above 40. Laplace with b = 10: above 4·(14.1 + 10) = 96.6."""
-    told = Transcript([table(("sex",), [500, 490, count], law)])
+    told = Transcript([table(("sex",), [500, 490, count], distribution)])
     readable = readable_codes(CODEC, told, MODEL)
     assert ("sex" not in readable) == clear
     expected = (Odd("sex", "unreadable", count / 1000, labelled=True),) if clear else ()
@@ -94,7 +94,9 @@ def test_without_a_table_the_models_share_must_exceed_what_noise_explains() -> N
 def test_the_first_look_of_a_training_is_a_table_of_every_column() -> None:
     counts = [500, 440, 60] + [250] * 4 + [300, 300, 400] + [1000, 0, 10]
     course = Course(2**10, 10, Fraction(5), Fraction(1, 10))
-    look = Trained("course", course, 7 * np.array(counts, dtype=np.int64), Law("gaussian", Fraction(70**2)), GAUSSIAN)
+    look = Trained(
+        "course", course, 7 * np.array(counts, dtype=np.int64), Distribution("gaussian", Fraction(70**2)), GAUSSIAN
+    )
     assert set(readable_codes(CODEC, Transcript([look]), MODEL)) == {"voted"}
     assert odd_values(CODEC, Transcript([look]), MODEL) == (Odd("sex", "unreadable", 0.06, labelled=True),)
 

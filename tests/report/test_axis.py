@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from understudy.report.axis import Axis
+from understudy.report.charts import Axis
 
 numbers = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=6)
 

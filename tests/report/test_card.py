@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.report.test_html import Tree
-from understudy.release.card_facts import card_facts
 from understudy.release.release import Release
+from understudy.release.store import card_facts
 from understudy.report.card import MOST_BARS, CardFacts, MeasuredTable, OneWay, build_card
-from understudy.report.html import render_page
+from understudy.report.charts import render_page
 from understudy.report.page import Bars, Paragraph
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from understudy.report.charts import LABEL_WIDTH, VALUE_WIDTH, WIDTH, draw_bars
+from understudy.report.charts import CHARTS_WIDTH as WIDTH
+from understudy.report.charts import LABEL_WIDTH, VALUE_WIDTH, draw_bars
 from understudy.report.page import Bars
 
 

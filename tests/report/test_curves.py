@@ -2,7 +2,7 @@ import itertools
 import math
 from dataclasses import replace
 
-from understudy.report.curves import HEIGHT, STYLES, WIDTH, draw_lines, draw_points
+from understudy.report.charts import HEIGHT, STYLES, WIDTH, draw_lines, draw_points
 from understudy.report.page import Lines, Points, Series
 
 PLACES = (0.1, 1.0, 10.0)

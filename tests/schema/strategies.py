@@ -33,9 +33,8 @@ from understudy.schema import (
     UniformBins,
     Unit,
 )
-from understudy.schema.bins import bin_starts, values_between
-from understudy.schema.column import BIN_RULES, NumberColumn
-from understudy.schema.rule import labels_for_rules
+from understudy.schema.columns import BIN_RULES, NumberColumn, bin_starts, values_between
+from understudy.schema.schema import labels_for_rules
 
 __all__ = ["COLUMNS", "HOSTILE", "HOSTILE_LABELS", "columns", "labels", "names", "schemas"]
 

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from tests.schema.strategies import columns
 from understudy.schema import Date, Datetime, Float, GivenBins, Integer, PrivateBins, Time, UniformBins
-from understudy.schema.bins import bin_starts, number_of, step_of, values_between
-from understudy.schema.column import NumberColumn
+from understudy.schema.columns import NumberColumn, bin_starts, number_of, step_of, values_between
 
 
 def test_axes_count_from_their_origin() -> None:

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.schema.strategies import schemas
 from understudy.errors import SchemaError
 from understudy.schema import Boolean, Category, Cut, Derived, Impossible, Integer, OpenCategory, Range, Schema, Unit
-from understudy.schema.check import problems_of
+from understudy.schema.checks import problems_of
 
 AGE = Integer(name="age", lower=0, upper=99)
 WAGE = Integer(name="wage", lower=0, upper=99, split=(10,))

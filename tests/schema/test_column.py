@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.schema import Category, Cut, Float, GivenBins, Integer
-from understudy.schema.column import STORAGE
+from understudy.schema.columns import STORAGE
 
 ODD_NAMES = {"double": pa.float64(), "float": pa.float32(), "date32": pa.date32()}
 

@@ -18,9 +18,10 @@ from understudy.schema import (
     UniformBins,
     Unit,
 )
-from understudy.schema.document import read_schema, schema_from_text, schema_to_text, write_schema
-from understudy.schema.text import emit, parse
-from understudy.schema.text.parse import MOST_BYTES
+from understudy.schema import yaml_text as emit
+from understudy.schema import yaml_text as parse
+from understudy.schema.document import read_schema, schema_from_text, write_schema
+from understudy.schema.yaml_text import MOST_BYTES, schema_to_text
 
 HEAD = "understudy: 1\nunit: row\ncolumns:\n"
 

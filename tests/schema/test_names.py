@@ -1,6 +1,6 @@
 import pytest
 
-from understudy.schema.names import looks_like_a_value, same_but_for_spelling, unlike_names
+from understudy.schema.schema import looks_like_a_value, same_but_for_spelling, unlike_names
 
 VALUES = """31|-4|+1.5|1,234.50|1'000|12 %|6'2"|.5|1e5|-1.5E-3|2020-05-05|5.5.2020|05/05/20|2020-05-05T10:00:00Z
 2020-05-05 10:00|10:30|10:30 pm|5 May 2020|05-Jan-99|May 5, 2020|€ 12.00|$5|12 EUR|+49 30 1234567|(555) 123-4567

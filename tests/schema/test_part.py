@@ -4,8 +4,8 @@ import pytest
 
 from understudy.errors import SchemaError
 from understudy.schema import Category, Derived, Impossible, Integer, Schema, Unit
-from understudy.schema.part import without_columns
-from understudy.testing import tables
+from understudy.schema.schema import without_columns
+from understudy.testing import cases as tables
 
 SCHEMA = Schema(
     columns=(

@@ -9,7 +9,7 @@ from understudy.schema import (
     Range,
     UniformBins,
 )
-from understudy.schema.rule import bins_inside, labels_for_rules
+from understudy.schema.schema import bins_inside, labels_for_rules
 
 AGE = Integer(name="age", lower=0, upper=99, bins=UniformBins(5))
 SHARE = Float(name="share", lower=0.0, upper=1.0, bins=UniformBins(10))

@@ -1,4 +1,4 @@
-"""Chi-square tests of integer samples against laws computed in floats, separately from the product."""
+"""Chi-square tests of integer samples against distributions computed in floats, separately from the product."""
 
 import math
 from collections.abc import Mapping
@@ -8,17 +8,17 @@ import numpy.typing as npt
 from scipy import stats
 
 Ints = npt.NDArray[np.int64]
-Law = Mapping[int, float]
+Distribution = Mapping[int, float]
 
 
-def laplace_law(scale: float, reach: float = 40.0) -> dict[int, float]:
+def laplace_distribution(scale: float, reach: float = 40.0) -> dict[int, float]:
     """Probabilities of discrete Laplace noise."""
     ratio = math.exp(-1 / scale)
     end = int(reach * scale) + 2
     return {k: (1 - ratio) / (1 + ratio) * ratio ** abs(k) for k in range(-end, end + 1)}
 
 
-def gaussian_law(variance: float, reach: float = 9.0) -> dict[int, float]:
+def gaussian_distribution(variance: float, reach: float = 9.0) -> dict[int, float]:
     """Probabilities of discrete Gaussian noise."""
     end = int(reach * math.sqrt(variance)) + 2
     weights = {k: math.exp(-k * k / (2 * variance)) for k in range(-end, end + 1)}
@@ -26,19 +26,19 @@ def gaussian_law(variance: float, reach: float = 9.0) -> dict[int, float]:
     return {k: weight / total for k, weight in weights.items()}
 
 
-def geometric_law(ratio: float, end: int) -> dict[int, float]:
+def geometric_distribution(ratio: float, end: int) -> dict[int, float]:
     """Probabilities of a geometric number below `end`."""
     return {k: (1 - ratio) * ratio**k for k in range(end)}
 
 
-def z_score(values: Ints, law: Law, cells: int = 400) -> float:
+def z_score(values: Ints, distribution: Distribution, cells: int = 400) -> float:
     """How many standard normal deviations the fit is from chance: Pearson's test, its p-value written as z.
 
     Neighbouring values share a cell, so that there are at most `cells` and each is expected at least 25 times. What
-    the law does not list is expected with the probability that is left over.
+    the distribution does not list is expected with the probability that is left over.
     """
-    keys = np.array(sorted(law))
-    probabilities = np.array([law[int(key)] for key in keys])
+    keys = np.array(sorted(distribution))
+    probabilities = np.array([distribution[int(key)] for key in keys])
     least = max(25 / values.size, 1 / cells)
     cell_of_key = _cells(probabilities, least)
     expected = np.bincount(cell_of_key, probabilities) * values.size
@@ -73,7 +73,7 @@ def pearson(observed: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]
 
 
 def two_sample_z(first: Ints, second: Ints) -> float:
-    """z of the test that two integer samples have the same law."""
+    """z of the test that two integer samples have the same distribution."""
     both = np.sort(np.concatenate([first, second]))
     edges = np.unique(both[:: max(1, both.size // 40)])
     tables = [

@@ -1,4 +1,4 @@
-"""An independent sampler of the discrete Gaussian and Laplace laws: rejection with exact fractions, no tables.
+"""An independent sampler of the discrete Gaussian and Laplace distributions: rejection with exact fractions, no tables.
 
 Canonne, Kamath and Steinke (2020), algorithms 1 to 3, written plainly. Slow; seeded, because it only serves tests.
 """

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from understudy.privacy.calibrate import law_for
-from understudy.privacy.cost import Budget
+from understudy.privacy.cost import Budget, distribution_for
 
 
 def _exact_delta(variance: float, rows: int, epsilon: float) -> float:
@@ -27,9 +26,9 @@ def test_two_hundred_random_budgets_hold_and_half_the_variance_would_not() -> No
         epsilon, delta = float(np.exp(generator.uniform(-3, 2.3))), float(10 ** generator.uniform(-10, -2))
         rows = int(generator.integers(1, 5))
         budget = Budget(epsilon, delta)
-        cost = budget.cost("concentrated")
+        cost = budget.cost("zcdp")
         claimed_epsilon, claimed_delta = budget.claim(cost)
-        variance = float(law_for(cost, rows, "measure").parameter)
+        variance = float(distribution_for(cost, rows, "measure").parameter)
         assert _exact_delta(variance, rows, claimed_epsilon) <= claimed_delta * (1 + 1e-9)
         broken += _exact_delta(variance / 2, rows, claimed_epsilon) > claimed_delta
     assert broken == 200

@@ -1,4 +1,4 @@
-"""Are the draws what the law says? Every test here would fail for noise a tenth too small or too large.
+"""Are the draws what the distribution says? Every test here would fail for noise a tenth too small or too large.
 
 Significance: z < 6 (one false alarm in 10⁹), fixed, no retries.
 """
@@ -15,12 +15,18 @@ import numpy as np
 import pytest
 
 from tests.statistics import reference
-from tests.statistics.chi_square import Ints, gaussian_law, geometric_law, laplace_law, two_sample_z, z_score
+from tests.statistics.chi_square import (
+    Ints,
+    gaussian_distribution,
+    geometric_distribution,
+    laplace_distribution,
+    two_sample_z,
+    z_score,
+)
+from understudy.answers import Distribution
 from understudy.counts.source import OccupiedCells
-from understudy.marginals.answer import Law
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace, geometric, rare_positions
-from understudy.privacy.randomizer import Request
-from understudy.privacy.secure import SecureRandomizer
+from understudy.privacy.randomizer import Request, SecureRandomizer
 
 LIMIT = 6.0
 DRAWS = 200_000
@@ -31,49 +37,49 @@ Draw = Callable[[int], Ints]
 
 
 def _gaussian_case(sigma: Fraction) -> tuple[Draw, dict[int, float]]:
-    return lambda size: discrete_gaussian(size, sigma**2), gaussian_law(float(sigma) ** 2)
+    return lambda size: discrete_gaussian(size, sigma**2), gaussian_distribution(float(sigma) ** 2)
 
 
 def _laplace_case(scale: Fraction) -> tuple[Draw, dict[int, float]]:
-    return lambda size: discrete_laplace(size, scale), laplace_law(float(scale))
+    return lambda size: discrete_laplace(size, scale), laplace_distribution(float(scale))
 
 
 @pytest.mark.parametrize("scale", SIGMAS, ids=str)
-def test_gaussian_noise_follows_its_law_and_no_other(scale: Fraction) -> None:
-    draw, law = _gaussian_case(scale)
-    assert z_score(draw(DRAWS), law) < LIMIT
+def test_gaussian_noise_follows_its_distribution_and_no_other(scale: Fraction) -> None:
+    draw, distribution = _gaussian_case(scale)
+    assert z_score(draw(DRAWS), distribution) < LIMIT
     for factor in WRONG:
         wrong, _ = _gaussian_case(scale * factor)
-        assert z_score(wrong(DRAWS), law) > LIMIT
+        assert z_score(wrong(DRAWS), distribution) > LIMIT
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
-def test_laplace_noise_follows_its_law_and_no_other(scale: Fraction) -> None:
-    draw, law = _laplace_case(scale)
-    assert z_score(draw(DRAWS), law) < LIMIT
+def test_laplace_noise_follows_its_distribution_and_no_other(scale: Fraction) -> None:
+    draw, distribution = _laplace_case(scale)
+    assert z_score(draw(DRAWS), distribution) < LIMIT
     for factor in WRONG:
         wrong, _ = _laplace_case(scale * factor)
-        assert z_score(wrong(DRAWS), law) > LIMIT
+        assert z_score(wrong(DRAWS), distribution) > LIMIT
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", SIGMAS, ids=str)
 def test_gaussian_noise_at_ten_million_draws(scale: Fraction) -> None:
-    draw, law = _gaussian_case(scale)
-    assert z_score(draw(10_000_000), law) < LIMIT
+    draw, distribution = _gaussian_case(scale)
+    assert z_score(draw(10_000_000), distribution) < LIMIT
     for factor in WRONG:
         wrong, _ = _gaussian_case(scale * factor)
-        assert z_score(wrong(10_000_000), law) > LIMIT
+        assert z_score(wrong(10_000_000), distribution) > LIMIT
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_laplace_noise_at_ten_million_draws(scale: Fraction) -> None:
-    draw, law = _laplace_case(scale)
-    assert z_score(draw(10_000_000), law) < LIMIT
+    draw, distribution = _laplace_case(scale)
+    assert z_score(draw(10_000_000), distribution) < LIMIT
     for factor in WRONG:
         wrong, _ = _laplace_case(scale * factor)
-        assert z_score(wrong(10_000_000), law) > LIMIT
+        assert z_score(wrong(10_000_000), distribution) > LIMIT
 
 
 @pytest.mark.parametrize(("scale", "variance"), [(1, 1.84135), (2, 7.83540), (5, 49.83367)])
@@ -81,7 +87,7 @@ def test_laplace_variances(scale: int, variance: float) -> None:
     values = discrete_laplace(1_000_000, Fraction(scale)).astype(float)
     deviation = math.sqrt((values**4).mean() - values.var() ** 2) / 1000
     assert abs(values.var() - variance) < LIMIT * deviation
-    assert Law("laplace", Fraction(scale)).variance == pytest.approx(variance, rel=1e-5)
+    assert Distribution("laplace", Fraction(scale)).variance == pytest.approx(variance, rel=1e-5)
 
 
 @pytest.mark.parametrize(("parameter", "variance"), [("0.1", 0.01330), ("0.25", 0.21501), ("4", 4.0)])
@@ -95,7 +101,7 @@ def test_gaussian_variances(parameter: str, variance: float) -> None:
 def test_an_independent_gaussian_sampler_agrees(variance: Fraction) -> None:
     generator = random.Random(20)
     slow = np.array([reference.gaussian(generator, variance) for _ in range(15_000)])
-    assert z_score(slow, gaussian_law(float(variance))) < LIMIT
+    assert z_score(slow, gaussian_distribution(float(variance))) < LIMIT
     assert two_sample_z(slow, discrete_gaussian(DRAWS, variance)) < LIMIT
     assert two_sample_z(slow, discrete_gaussian(DRAWS, variance * Fraction(13, 10))) > LIMIT
 
@@ -109,18 +115,23 @@ def test_an_independent_laplace_sampler_agrees() -> None:
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(20), Fraction(2000)], ids=str)
 def test_geometric_numbers(scale: Fraction) -> None:
-    law = geometric_law(math.exp(-1 / float(scale)), int(40 * scale) + 60)
-    assert z_score(geometric(DRAWS, scale), law) < LIMIT
-    assert z_score(geometric(DRAWS, scale * Fraction(11, 10)), law) > LIMIT
+    distribution = geometric_distribution(math.exp(-1 / float(scale)), int(40 * scale) + 60)
+    assert z_score(geometric(DRAWS, scale), distribution) < LIMIT
+    assert z_score(geometric(DRAWS, scale * Fraction(11, 10)), distribution) > LIMIT
 
 
 @pytest.mark.parametrize(
-    "law", [Law("gaussian", Fraction(1)), Law("gaussian", Fraction(100)), Law("laplace", Fraction(10))]
+    "distribution",
+    [
+        Distribution("gaussian", Fraction(1)),
+        Distribution("gaussian", Fraction(100)),
+        Distribution("laplace", Fraction(10)),
+    ],
 )
-def test_no_answer_is_impossible_for_the_neighbour(law: Law) -> None:
+def test_no_answer_is_impossible_for_the_neighbour(distribution: Distribution) -> None:
     """Float noise shows 2 to 26 % values that only one of two neighbouring counts can produce; integers none."""
     size = 500_000
-    request = Request("measure", "cell", size, law, Fraction(1))
+    request = Request("measure", "cell", size, distribution, Fraction(1))
     zero = SecureRandomizer().add_noise(request, np.zeros(size, dtype=np.int64))
     one = SecureRandomizer().add_noise(request, np.ones(size, dtype=np.int64))
     assert zero.dtype == one.dtype == np.int64
@@ -158,7 +169,8 @@ def test_forked_and_started_processes_draw_differently() -> None:
 
 @pytest.mark.parametrize(("threshold", "expected"), [(20, 11_620.0), (40, 212.8), (60, 3.9)])
 def test_empty_cells_that_pass_a_threshold(threshold: int, expected: float) -> None:
-    """Counts published for the continuous law, ½·e^(−τ/b); the integer law passes e^(−τ/b)/(1 + e^(−1/b))."""
+    """Counts published for the continuous distribution, ½·e^(−τ/b); the integer distribution passes e^(−τ/b)/(1 +
+    e^(−1/b))."""
     assert 1_268_911 * math.exp(-threshold / 5) / 2 == pytest.approx(expected, rel=0.01)
     mean = 1_268_911 * math.exp(-threshold / 5) / (1 + math.exp(-1 / 5))
     kept = rare_positions(1_268_911, Fraction(5), threshold).size
@@ -171,23 +183,23 @@ def test_gaps_between_rare_cells(scale: int, threshold: int) -> None:
     pass_probability = math.exp(-threshold / scale) / (1 + math.exp(-1 / scale))
     positions = rare_positions(int(100_000 / pass_probability), Fraction(scale), threshold)
     gaps = np.diff(positions, prepend=-1) - 1
-    law = geometric_law(1 - pass_probability, int(40 / pass_probability))
-    assert z_score(gaps, law) < LIMIT
-    wrong = geometric_law(1 - 0.9 * pass_probability, int(40 / pass_probability))
+    distribution = geometric_distribution(1 - pass_probability, int(40 / pass_probability))
+    assert z_score(gaps, distribution) < LIMIT
+    wrong = geometric_distribution(1 - 0.9 * pass_probability, int(40 / pass_probability))
     assert z_score(gaps, wrong) > LIMIT
 
 
-def test_sparse_and_dense_noise_are_equal_in_law() -> None:
+def test_sparse_and_dense_noise_are_equal_in_distribution() -> None:
     """Per cell: how often it is kept; in all: how many are kept, and with which values."""
     cells, threshold, runs = 60, 3, 4000
-    law = Law("laplace", Fraction(2))
+    distribution = Distribution("laplace", Fraction(2))
     occupied = OccupiedCells(np.array([0, 7, 8, 30, 59]), np.array([1, 5, 2, 40, 3]))
     exact = np.zeros(cells, dtype=np.int64)
     exact[occupied.indices] = occupied.counts
-    request = Request("sparse", "table", cells, law, Fraction(1), threshold=threshold)
+    request = Request("sparse", "table", cells, distribution, Fraction(1), threshold=threshold)
     dense_noise = (
         SecureRandomizer()
-        .add_noise(Request("measure", "table", cells * runs, law, Fraction(1)), np.tile(exact, runs))
+        .add_noise(Request("measure", "table", cells * runs, distribution, Fraction(1)), np.tile(exact, runs))
         .reshape(runs, cells)
     )
     sparse = np.zeros((runs, cells), dtype=np.int64)
@@ -206,6 +218,6 @@ def test_sparse_and_dense_noise_are_equal_in_law() -> None:
     assert two_sample_z((sparse > 0).sum(axis=1), (dense > 0).sum(axis=1)) < LIMIT
     empty = exact == 0
     extra = sparse[:, empty][sparse[:, empty] > 0] - threshold
-    assert z_score(extra, geometric_law(ratio, 80)) < LIMIT
+    assert z_score(extra, geometric_distribution(ratio, 80)) < LIMIT
     for at, cell in enumerate(occupied.indices):
         assert two_sample_z(sparse[:, cell], dense[:, cell]) < LIMIT, at

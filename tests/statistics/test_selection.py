@@ -10,11 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.privacy.calibrate import selection_rate
-from understudy.privacy.cost import UNIT, Cost
-from understudy.privacy.quality import SCORE_UNIT
-from understudy.privacy.randomizer import Request
-from understudy.privacy.secure import SecureRandomizer
+from understudy.answers import SCORE_UNIT
+from understudy.privacy.cost import UNIT, Cost, selection_rate
+from understudy.privacy.randomizer import Request, SecureRandomizer
 
 DRAWS = 40_000
 LIMIT = 6.0

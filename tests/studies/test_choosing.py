@@ -8,8 +8,8 @@ from studies.chooser.words import Grid
 from studies.choosing import study
 from studies.writing import Form
 
-from understudy.mechanisms import auto
-from understudy.mechanisms.field.privsyn import PrivSyn
+from understudy.methods import auto
+from understudy.methods.privsyn import PrivSyn
 
 PAGE = Path(__file__).parents[2] / "docs" / "choosing.md"
 

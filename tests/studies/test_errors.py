@@ -10,16 +10,15 @@ import pytest
 from scipy.stats import norm
 from studies.steps.design import EPSILONS, SIZES, truths
 
-from tests.mechanisms.door import door, epsilon, letters, rows_of
-from understudy.audit.replay import Exchange, Recorder
-from understudy.demo.voters import LEVELS, ROWS
-from understudy.evaluate.propensity.distance import kolmogorov_smirnov
-from understudy.mechanisms.labels.leaf_interval import leaf_interval
-from understudy.mechanisms.tree.choosing import ChoiceCosts, Recipe, choose
-from understudy.privacy.calibrate import law_for
-from understudy.privacy.cost import Budget, Cost
-from understudy.privacy.questions.node_aic import AIC_UNIT, node_aic
+from tests.methods.door import door, epsilon, letters, rows_of
+from understudy.demo import LEVELS, ROWS
+from understudy.evaluate.propensity import kolmogorov_smirnov
+from understudy.methods.leaf_size import leaf_interval
+from understudy.methods.steps_tree import ChoiceCosts, TreeSettings, choose
+from understudy.privacy.cost import Budget, Cost, distribution_for
+from understudy.privacy.trees import AIC_UNIT, node_aic
 from understudy.testing.doubles import NoNoise
+from understudy.testing.replay import Exchange, Recorder
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTER = ROOT / "docs" / "studies" / "errors.md"
@@ -36,11 +35,11 @@ def chosen(codes: dict[str, list[int]], paid: Cost) -> tuple[str, Exchange]:
     """The column that our choice takes without noise, and what it asked the randomizer."""
     recorder = Recorder(NoNoise())
     curator = door(rows_of(codes), RULER, paid, recorder)
-    tree = choose(curator, Recipe(1), ChoiceCosts(paid, paid, paid))
+    tree = choose(curator, TreeSettings(1), ChoiceCosts(paid, paid, paid))
     return str(tree.structure.nodes(1)[0].column), recorder.log[0]
 
 
-def law(exchange: Exchange) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def distribution(exchange: Exchange) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Probabilities of the options: ∝ e^(rate · score)."""
     exponents = float(exchange.request.rate) * np.asarray(exchange.exact, np.float64)
     weights = np.exp(exponents - exponents.max())
@@ -71,28 +70,28 @@ def test_item_7_an_unpaid_choice_can_be_changed_for_sure_by_one_row() -> None:
     """Without noise our choice takes another column when a row leaves; paid for, it moves by no more than its ε."""
     found = [chosen(codes, epsilon(0.5)) for codes in flipping_rows()]
     assert [column for column, _ in found] == ["first", "second"]
-    before, after = (law(exchange) for _, exchange in found)
+    before, after = (distribution(exchange) for _, exchange in found)
     assert np.abs(np.log(before / after)).max() <= 0.5 + 1e-12
 
 
 def test_item_9_with_the_rate_outside_the_exponential_epsilon_has_no_effect() -> None:
-    """As printed, every ε gives the same law, and a row moves it by more than ε = 0.1; ours follows ε."""
+    """As printed, every ε gives the same distribution, and a row moves it by more than ε = 0.1; ours follows ε."""
     whole = {"first": [0] * 99 + [1], "second": [0] * 50 + [1] * 50}
     less = {name: column[:-1] for name, column in whole.items()}
     (_, before), (_, after) = (chosen(codes, epsilon(0.1)) for codes in (whole, less))
     for rate in (0.1 / 4, 10.0 / 4):
         assert as_printed(before, rate) == pytest.approx(as_printed(before, 1.0))
         assert np.abs(np.log(as_printed(before, rate) / as_printed(after, rate))).max() > 0.1
-    assert 0 < np.abs(np.log(law(before) / law(after))).max() <= 0.1
-    louder = law(chosen(whole, epsilon(10))[1])
-    assert not np.allclose(louder, law(before), atol=0.01)
+    assert 0 < np.abs(np.log(distribution(before) / distribution(after))).max() <= 0.1
+    louder = distribution(chosen(whole, epsilon(10))[1])
+    assert not np.allclose(louder, distribution(before), atol=0.01)
 
 
 def test_item_16_a_replaced_row_moves_a_histogram_by_two() -> None:
     """Noise that our code takes for ε = 0.5 and one row loses 2ε when a row is replaced; for two rows it loses ε."""
 
     def lost(sensitivity: int, table: tuple[int, int], other: tuple[int, int]) -> float:
-        noise = law_for(epsilon(0.5), sensitivity, "histogram")
+        noise = distribution_for(epsilon(0.5), sensitivity, "histogram")
         outcomes = itertools.product(range(-5, 9), repeat=2)
         losses = [
             sum(abs(two - answer) - abs(one - answer) for one, two, answer in zip(table, other, seen, strict=True))
@@ -142,7 +141,7 @@ def test_item_35_the_papers_own_gaussian_scale_recomputed_is_too_small_at_its_la
 @pytest.mark.parametrize(("claimed", "more"), [(0.3, False), (1.0, False), (8.0, True)])
 def test_item_35_our_noise_holds_where_the_classical_scale_does_not(claimed: float, more: bool) -> None:
     """What our code takes for (ε, 0.001): within the claim everywhere, above the classical scale where that fails."""
-    noise = law_for(Budget(claimed, 0.001).cost("concentrated"), 1, "answer")
+    noise = distribution_for(Budget(claimed, 0.001).cost("zcdp"), 1, "answer")
     sigma = math.sqrt(float(noise.parameter))
     assert exact_delta(claimed, sigma) <= 0.001
     assert (sigma > classical_scale(claimed)) == more

@@ -12,7 +12,7 @@ from studies.voters.nodes import averaging_helps, layer_errors, nearer_is_smalle
 from studies.writing import Form
 from studies.youth_voters import study
 
-from understudy.models.tree.least_squares import HistogramTree
+from understudy.models.histogram_tree import HistogramTree
 
 NOISE = (-0.01, 0.0, 0.01, 0.0, 0.005, -0.005)
 

@@ -9,7 +9,7 @@ from tests.release.people import everything, simple
 from understudy.errors import ResourceError, SchemaError, UsageError
 from understudy.privacy.cost import Budget
 from understudy.schema import Integer, PrivateBins, Schema, Unit
-from understudy.schema.text import emit
+from understudy.schema import yaml_text as emit
 from understudy.synthesizer import design as designing
 from understudy.synthesizer.design import Copies, Design, check_disk, check_memory, memory_limit, plan
 
@@ -104,10 +104,11 @@ def test_only_resanitized_copies_measure_again(copies: Copies, runs: int) -> Non
 
 
 @pytest.mark.parametrize(("by", "summed"), [("mass", False), ("quantiles", False), ("privtree", False)])
-def test_nothing_is_summed_by_exact_laws_where_codes_are_settled_first(by: str, *, summed: bool) -> None:
-    """Where codes are settled first, prices of what follows may move with them: nothing is summed by exact laws."""
+def test_nothing_is_summed_by_exact_distributions_where_codes_are_settled_first(by: str, *, summed: bool) -> None:
+    """Where codes are fixed first, costs of what follows may move with them: nothing is summed by exact
+    distributions."""
     schema = Schema((Integer(name="pay", lower=0, upper=999, bins=PrivateBins(4, by)),), Unit())
     design = Design.of(schema, "independent", Budget(1.0, 1e-6))
     assert bool(design.variances) is summed
-    by_price = Budget(1.0, 1e-6).cost("concentrated")
-    assert (design.granted.rho > by_price.rho) is summed
+    by_cost = Budget(1.0, 1e-6).cost("zcdp")
+    assert (design.granted.rho > by_cost.rho) is summed

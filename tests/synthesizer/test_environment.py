@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from understudy.synthesizer.environment import Environment
+from understudy.synthesizer.pipeline import Environment
 
 
 def test_the_real_environment() -> None:

@@ -6,20 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.audit.neighbours import designed_pairs, random_pairs
-from understudy.audit.replay import Recorder, check_pair, price
-from understudy.mechanisms.mechanism import SharesStructure
-from understudy.mechanisms.prepare import public_facts
-from understudy.mechanisms.registry import mechanism
-from understudy.models.tree.tree_model import TreeModel
+from understudy.methods.method import SharesStructure
+from understudy.methods.preparation import public_facts
+from understudy.methods.registry import method_named
+from understudy.models.histogram_tree import TreeModel
 from understudy.privacy.cost import UNIT, Budget, Cost
-from understudy.privacy.secure import SecureRandomizer
+from understudy.privacy.randomizer import SecureRandomizer
 from understudy.release.verify import verify_release
-from understudy.synthesizer.design import Design
-from understudy.synthesizer.one_structure import one_structure
-from understudy.testing import tables
+from understudy.synthesizer.design import Design, one_structure
+from understudy.testing import cases as tables
+from understudy.testing.cases import Case
 from understudy.testing.doubles import NoNoise, SeededRandomizer
-from understudy.testing.pipeline import Case
+from understudy.testing.replay import Recorder, check_pair, cost_of, designed_pairs, random_pairs
 
 PURE = Budget(1.0)
 
@@ -59,8 +57,8 @@ def test_the_account_adds_up_to_the_claim(budget: Budget, *, shared: bool) -> No
     recorder = Recorder(NoNoise())
     release = released(3, budget=budget, randomizer=recorder, shared_structure=shared, stopping="privtree")
     spent, granted = release.statement.spent, release.statement.granted
-    asked = price([exchange.request for exchange in recorder.log], concentrated=granted.rho > 0)
-    assert asked.fits(spent)
+    queries = cost_of([exchange.request for exchange in recorder.log], zcdp=granted.rho > 0)
+    assert queries.fits(spent)
     assert spent.fits(granted)
     assert spent.epsilon >= granted.epsilon - 20
     assert spent.rho >= granted.rho - 20
@@ -122,9 +120,9 @@ def test_prices_follow_the_share_of_choosing() -> None:
 def test_methods_without_a_structure_are_left_alone() -> None:
     facts = public_facts(tables.small())
     for name in ("independent", "laplace"):
-        method = mechanism(name)
+        method = method_named(name)
         assert not isinstance(method, SharesStructure)
         assert one_structure(method, tables.small(), facts, Cost(epsilon=UNIT), 3) is None
     for options in ({"sequence": "*"}, {"shared_structure": False}, {"as_published": "2020"}):
-        assert one_structure(mechanism("steps", options), tables.small(), facts, Cost(epsilon=UNIT), 3) is None
-    assert one_structure(mechanism("steps"), tables.small(), facts, Cost(epsilon=UNIT), 1) is None
+        assert one_structure(method_named("steps", options), tables.small(), facts, Cost(epsilon=UNIT), 3) is None
+    assert one_structure(method_named("steps"), tables.small(), facts, Cost(epsilon=UNIT), 1) is None

@@ -22,8 +22,8 @@ from understudy.errors import (
     UnderstudyError,
     UsageError,
 )
-from understudy.mechanisms.independent import Independent
-from understudy.models.blocks import BlockModel
+from understudy.methods.independent import Independent
+from understudy.models.product import BlockModel
 from understudy.privacy import ledger as ledger_room
 from understudy.privacy.cost import UNIT, Budget
 from understudy.privacy.ledger import Ledger
@@ -308,7 +308,9 @@ def test_a_unit_with_several_rows_pays_for_them(tmp_path: Path) -> None:
     schema = replace(simple(), unit=Unit("person", 4))
     frame = people(300).assign(person=[f"p{i // 10}" for i in range(300)])
     release = synthesize(frame, schema, epsilon=3.0, method="independent", out=tmp_path / "out")
-    assert {charge.law.parameter for charge in release.statement.charges if charge.law} == {Fraction(4)}
+    assert {charge.distribution.parameter for charge in release.statement.charges if charge.distribution} == {
+        Fraction(4)
+    }
     assert abs(release.model.total - 120) < 60, "30 people, at most 4 rows each"
     assert "'person'" in release.statement.markdown()
     assert verify_release(tmp_path / "out") == []

@@ -7,16 +7,16 @@ from unittest import mock
 
 import pytest
 
-from understudy.counts.source import Ints
+from understudy.arrays import Ints
+from understudy.domain import Clique
 from understudy.errors import UsageError
-from understudy.marginals.clique import Clique
-from understudy.mechanisms import registry
-from understudy.mechanisms.independent import Independent
-from understudy.models.blocks import BlockModel
+from understudy.methods import registry
+from understudy.methods.independent import Independent
+from understudy.models.product import BlockModel
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 from understudy.synthesizer import synthesize
-from understudy.testing import tables
+from understudy.testing import cases as tables
 
 SEEN: list[Mapping[Clique, Ints]] = []
 

@@ -7,9 +7,8 @@ from understudy.errors import SchemaError, UsageError
 from understudy.privacy.cost import Budget
 from understudy.schema import Unit
 from understudy.synthesizer import synthesize
-from understudy.synthesizer.design import Design
-from understudy.synthesizer.public_schema import check_without_public, public_schema
-from understudy.testing import tables
+from understudy.synthesizer.design import Design, check_without_public, public_schema
+from understudy.testing import cases as tables
 
 SMALL = tables.several_rows()
 

@@ -1,4 +1,4 @@
-"""Interrupted runs: continued without a charge, with the law of an uninterrupted run, and released once."""
+"""Interrupted runs: continued without a charge, with the distribution of an uninterrupted run, and released once."""
 
 import os
 import shutil
@@ -15,17 +15,19 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.counts.chunked_source import ChunkedSource
+from tests.nets.doubles import OPTIONS, Interrupted, interrupted_after, interrupted_writing
+from understudy.counts.streaming import ChunkedSource
 from understudy.errors import BudgetError, LedgerError, UsageError
-from understudy.mechanisms.deep.wgan import WganTrainer
+from understudy.methods.dpwgan import WganTrainer
 from understudy.privacy import ledger as ledger_room
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
-from understudy.release import folder as folder_room
+from understudy.release import files as folder_room
 from understudy.release import verify_release
-from understudy.synthesizer import Environment, working
-from understudy.testing import NoNoise, tables
-from understudy.testing.interrupted import OPTIONS, Interrupted, interrupted_after, interrupted_writing
+from understudy.synthesizer import Environment
+from understudy.synthesizer import account as working
+from understudy.testing import NoNoise
+from understudy.testing import cases as tables
 
 SHARED = Path("/dev/shm")
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +38,9 @@ class ByStep(NoNoise):
     """Noise and coins that belong to the step, so that an interruption changes neither. Not private."""
 
     def add_noise(self, request, exact):
-        draws = np.random.default_rng([request.layer, request.cells]).normal(0.0, request.law.scale, exact.size)
+        draws = np.random.default_rng([request.layer, request.cells]).normal(
+            0.0, request.distribution.scale, exact.size
+        )
         return exact + np.rint(draws).astype(np.int64)
 
 

@@ -10,9 +10,8 @@ import pytest
 from tests.release.people import everything, simple
 from understudy.errors import UsageError
 from understudy.privacy.cost import Budget
-from understudy.synthesizer import working as room
-from understudy.synthesizer.design import Copies, Design
-from understudy.synthesizer.working import (
+from understudy.synthesizer import account as room
+from understudy.synthesizer.account import (
     Begun,
     Working,
     check_continuable,
@@ -20,6 +19,7 @@ from understudy.synthesizer.working import (
     is_continuable,
     working_place,
 )
+from understudy.synthesizer.design import Copies, Design
 
 BEGUN = Begun("run", "digest", "people", 7)
 

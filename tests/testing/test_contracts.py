@@ -8,33 +8,30 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.audit.replay import Leak
-from understudy.codec.table_codec import TableCodec
-from understudy.counts.chunked_source import ChunkedSource
-from understudy.counts.open import open_table
+from tests.nets.doubles import Chooser, Grower
+from tests.nets.planted import BLUNDERS, LEAKS, patched
+from understudy.codec.table import TableCodec
+from understudy.counts.files import open_table
 from understudy.counts.source import Batch, CountSource, LabelCounts, PrivateTable
+from understudy.counts.streaming import ChunkedSource
+from understudy.domain import Clique, Domain
 from understudy.errors import InputError, Problem, UsageError
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
-from understudy.mechanisms import registry
-from understudy.mechanisms.independent import Independent
-from understudy.models.blocks import BlockModel
-from understudy.privacy import secure
+from understudy.methods import registry
+from understudy.methods.independent import Independent
+from understudy.models.product import BlockModel
+from understudy.privacy import randomizer as secure
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.noise import discrete_laplace
-from understudy.release.rows import Fitted
+from understudy.release.release import Fitted
 from understudy.schema import Category, OpenCategory, Schema, Unit
 from understudy.synthesizer import pipeline, synthesize
 from understudy.synthesizer.design import Design
-from understudy.testing import NoNoise, check_model, check_source, tables
-from understudy.testing.chooser import Chooser
-from understudy.testing.grower import Grower
-from understudy.testing.mechanism_contract import PLACES, MechanismChecks, check_mechanism
-from understudy.testing.planted.bug import patched
-from understudy.testing.planted.leaks import LEAKS
-from understudy.testing.planted.noise import BLUNDERS
-from understudy.testing.source_contract import _check_header_that_is_data
+from understudy.testing import NoNoise, check_model, check_source
+from understudy.testing import cases as tables
+from understudy.testing.contracts import _check_header_that_is_data
+from understudy.testing.method_contract import PLACES, MethodChecks, check_method
+from understudy.testing.replay import Leak
 
 DOMAIN = Domain.of({"a": 2, "b": 3})
 
@@ -125,7 +122,7 @@ def test_the_door_counts_one_person_once_whatever_the_source() -> None:
     curator = Curator(OnlyRows(table, schema), Cost(epsilon=2 * UNIT, delta=DELTA_UNIT // 2), NoNoise())
     found = curator.discover("job", Cost(epsilon=UNIT, delta=DELTA_UNIT // 2))
     assert found.values.sum() <= 1
-    curator.settle(TableCodec.of(schema, {"job": []}))
+    curator.fix_codec(TableCodec.of(schema, {"job": []}))
     (answer,) = curator.measure([curator.domain.clique(["sex"])], Cost(epsilon=UNIT))
     assert answer.values.tolist() == [1, 0, 0]
 
@@ -144,7 +141,7 @@ def test_a_batch_with_columns_of_unequal_length_is_refused() -> None:
 def test_source_contract_says_that_a_bound_is_ignored() -> None:
     everybody = lambda unit, *_: np.flatnonzero(unit >= 0)  # noqa: E731
     with (
-        mock.patch("understudy.counts.contribution._first_rows", everybody),
+        mock.patch("understudy.counts.source._first_rows", everybody),
         pytest.raises(AssertionError, match="unit bound: one person is counted with 40 labels where 1 may count"),
     ):
         check_source(open_table)
@@ -158,18 +155,18 @@ def test_source_contract_rejects_a_header_that_is_data() -> None:
             _check_header_that_is_data(open_table)
 
 
-CHECKS = MechanismChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=60)
+CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=60)
 
 
 def test_a_method_with_every_verb_passes_the_contract() -> None:
     with mock.patch.dict(registry._BUILT_IN, {"chooser": Chooser}):
-        check_mechanism(CHECKS)
+        check_method(CHECKS)
 
 
 def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -> None:
-    checks = MechanismChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
+    checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
     with mock.patch.dict(registry._BUILT_IN, {"grower": Grower}):
-        check_mechanism(checks)
+        check_method(checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +183,7 @@ class Uniform(Independent):
 
     def run(self, curator: Curator, cost: Cost) -> BlockModel:
         model = Independent.run(self, curator, cost)
-        return BlockModel.uniform(model.domain, curator.forbidden, model.total)
+        return BlockModel.uniform(model.domain, curator.structural_zeros, model.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +222,8 @@ def test_mechanism_contract_rejects_a_leak() -> None:
 def test_mechanism_contract_rejects_a_leak_of_copies_measured_anew_however_few_pairs_there_are() -> None:
     fit = pipeline._fit
 
-    def leaking(curator: Curator, design: Design, settled: pipeline._Settled) -> Fitted:
-        fitted = fit(curator, design, settled)
+    def leaking(curator: Curator, design: Design, fixed: pipeline._Fixed) -> Fitted:
+        fitted = fit(curator, design, fixed)
         if design.runs == 1:
             return fitted
         rows = float(curator._bound().counts([Clique()])[Clique()][0])
@@ -244,7 +241,7 @@ def test_mechanism_contract_rejects_runs_that_are_refused() -> None:
 
 def test_mechanism_contract_rejects_a_source_that_changes_the_answer() -> None:
     checks = replace(CHECKS, method="independent")
-    path = "understudy.counts.streamed_source.FileTable.batches"
+    path = "understudy.counts.files.FileTable.batches"
     with mock.patch(path, side_effect=AssertionError("files are read")), pytest.raises(AssertionError):
         checks.agrees_through_every_source()
 
@@ -261,7 +258,9 @@ def test_mechanism_contract_opens_every_place(place: str) -> None:
 @pytest.mark.parametrize("bug", ["noise reused", "half of what was asked for"])
 def test_mechanism_contract_rejects_noise_that_is_not_what_was_asked_for(bug: str) -> None:
     checks = replace(CHECKS, method="independent", budgets=[Budget(1.0)])
-    halved = patched(secure, "_noisy", lambda law, exact: exact + discrete_laplace(exact.size, law.parameter / 2))
+    halved = patched(
+        secure, "_noisy", lambda distribution, exact: exact + discrete_laplace(exact.size, distribution.parameter / 2)
+    )
     plant = next((known.plant for known in BLUNDERS if known.name == bug), halved)
     with plant(), pytest.raises(Leak, match="the noise"):
-        checks.noise_follows_its_law()
+        checks.noise_follows_its_distribution()

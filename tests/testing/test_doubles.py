@@ -5,28 +5,29 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from understudy.answers import Distribution
 from understudy.counts.source import LabelCounts, OccupiedCells
-from understudy.marginals.answer import Law
 from understudy.privacy.cost import Budget
 from understudy.privacy.randomizer import Request
-from understudy.testing import NoNoise, SeededRandomizer, tables
-from understudy.testing.pipeline import Case
+from understudy.testing import NoNoise, SeededRandomizer
+from understudy.testing import cases as tables
+from understudy.testing.cases import Case
 
-LAPLACE, GAUSSIAN = Law("laplace", Fraction(4)), Law("gaussian", Fraction(16))
-
-
-def _request(law: Law | None, cells: int = 5, threshold: int = 0) -> Request:
-    return Request("measure", "x", cells, law, Fraction(1), Fraction(1), threshold)
+LAPLACE, GAUSSIAN = Distribution("laplace", Fraction(4)), Distribution("gaussian", Fraction(16))
 
 
-@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
-def test_seeded_noise_repeats_and_has_the_right_size(law: Law) -> None:
+def _request(distribution: Distribution | None, cells: int = 5, threshold: int = 0) -> Request:
+    return Request("measure", "x", cells, distribution, Fraction(1), Fraction(1), threshold)
+
+
+@pytest.mark.parametrize("distribution", [LAPLACE, GAUSSIAN])
+def test_seeded_noise_repeats_and_has_the_right_size(distribution: Distribution) -> None:
     exact = np.zeros(20_000, dtype=np.int64)
-    first = SeededRandomizer(1).add_noise(_request(law, 20_000), exact)
-    assert np.array_equal(first, SeededRandomizer(1).add_noise(_request(law, 20_000), exact))
-    assert not np.array_equal(first, SeededRandomizer(2).add_noise(_request(law, 20_000), exact))
+    first = SeededRandomizer(1).add_noise(_request(distribution, 20_000), exact)
+    assert np.array_equal(first, SeededRandomizer(1).add_noise(_request(distribution, 20_000), exact))
+    assert not np.array_equal(first, SeededRandomizer(2).add_noise(_request(distribution, 20_000), exact))
     assert first.dtype == np.int64
-    assert 0.9 * law.variance < first.var() < 1.1 * law.variance
+    assert 0.9 * distribution.variance < first.var() < 1.1 * distribution.variance
 
 
 def test_sparse_double_keeps_order_and_threshold() -> None:

@@ -13,12 +13,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from understudy.cli import demo, ledger, methods, plan, sample, schema, synthesize, verify
-from understudy.cli.analysis import compare, evaluate, label, leafsize, metrics, pool
+from understudy.cli import compare, demo, evaluate, ledger, methods, sample, schema, synthesize
+from understudy.cli import evaluate as pool
+from understudy.cli import methods as metrics
+from understudy.cli import sample as label
+from understudy.cli import sample as leafsize
+from understudy.cli import sample as verify
+from understudy.cli import synthesize as plan
 from understudy.cli.console import end, show_error
 from understudy.cli.ending import OutputError, has_output, orderly_signals, stopped_by
-
-__all__ = ["app", "main"]
 
 ORDER = (
     "demo",

@@ -12,8 +12,6 @@ from understudy.errors import ReleaseError, UsageError
 if TYPE_CHECKING:
     from understudy.schema import Schema
 
-__all__ = ["demo"]
-
 EPSILON = 1.0
 METHOD = "mwem"
 MARKER = "SIMULATED.txt"
@@ -44,7 +42,7 @@ def demo(
     """
     with shell(quiet=quiet, debug=debug, charges=True) as place:
         from understudy.cli.synthesize import show_release
-        from understudy.demo.voters import schema_text
+        from understudy.demo import schema_text
         from understudy.release import verify_release
         from understudy.schema.document import schema_from_text
         from understudy.synthesizer import plan, synthesize
@@ -71,7 +69,7 @@ def demo(
 
 def _require_ours(private: Path, out: Path) -> None:
     """Refuses folders that no demo made, places inside a release, and one folder for both."""
-    from understudy.release.folder import refuse_release_folder
+    from understudy.release.files import refuse_release_folder
 
     refuse_release_folder(private)
     refuse_release_folder(out.absolute().parent)  # the folder itself may be a release: of the demo, to be replaced
@@ -102,7 +100,7 @@ def _compare(source: str, out: Path, private: Path) -> None:
 
 
 def _write_table(folder: Path) -> None:
-    from understudy.demo.voters import schema_text, write_database
+    from understudy.demo import schema_text, write_database
 
     folder.mkdir(exist_ok=True)
     (folder / MARKER).write_text(MARKER_TEXT, encoding="utf-8")

@@ -22,18 +22,6 @@ from types import FrameType
 
 from understudy.errors import BudgetError, LedgerError, ReleaseError, ResourceError, SchemaError, UnderstudyError
 
-__all__ = [
-    "Ending",
-    "OutputError",
-    "drop_output",
-    "ending_of",
-    "has_output",
-    "ignore_signals",
-    "orderly_signals",
-    "require_handles",
-    "stopped_by",
-]
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_SECONDS = 2.0
 """A second signal that soon does not disturb the orderly end that the first one began."""

@@ -11,9 +11,8 @@ from understudy.cli.options import Json
 from understudy.errors import LedgerError, UsageError, nearest
 
 if TYPE_CHECKING:
-    from understudy.privacy.ledger import Balance, Composition, Entry, Ledger
-
-__all__ = ["app"]
+    from understudy.privacy.ledger import Balance, Composition, Ledger
+    from understudy.privacy.ledger_file import Entry
 
 app = typer.Typer(
     help="The account of what each dataset has spent over all its releases.",
@@ -33,7 +32,7 @@ def init(
     epsilon: Annotated[float, typer.Option("--epsilon", help="Cap on ε over all releases.")],
     delta: Annotated[float, typer.Option("--delta", help="Cap on δ over all releases.")] = 0.0,
     composition: Annotated[
-        str, typer.Option("--composition", help='How runs add up: "basic" (ε and δ) or "concentrated" (ρ).')
+        str, typer.Option("--composition", help='How runs add up: "basic" (ε and δ) or "zcdp" (ρ).')
     ] = "basic",
     *,
     quiet: Quiet = False,
@@ -43,7 +42,7 @@ def init(
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.privacy.cost import Budget
         from understudy.privacy.ledger import Ledger
-        from understudy.release.folder import refuse_release_folder
+        from understudy.release.files import refuse_release_folder
 
         cap = Budget(epsilon, delta)
         rule = _composition(composition)
@@ -108,8 +107,8 @@ def verify(
 def _composition(text: str) -> "Composition":
     if text == "basic":
         return "basic"
-    if text == "concentrated":
-        return "concentrated"
+    if text == "zcdp":
+        return "zcdp"
     raise UsageError("--composition", f"must be basic or concentrated, got {text!r}.")
 
 

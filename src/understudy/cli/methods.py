@@ -1,4 +1,7 @@
-"""`understudy methods`: every synthesizer with its guarantee, needs, limits and source."""
+"""`understudy methods`: every synthesizer with its guarantee, needs, limits and source.
+
+`understudy metrics`: every comparison with its question, scores and options.
+"""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,9 +11,8 @@ from understudy.cli.console import Debug, Quiet, Shell, shell
 from understudy.cli.options import OPTION_COLUMNS, Json, option_documents, option_rows
 
 if TYPE_CHECKING:
-    from understudy.mechanisms.registry import Description
-
-__all__ = ["methods"]
+    from understudy.evaluate.registry import MetricDescription
+    from understudy.methods.registry import Description
 
 
 def methods(
@@ -24,7 +26,7 @@ def methods(
 ) -> None:
     """Lists the synthesizers, or shows one: guarantee, needs, limits, source, options."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.mechanisms.registry import describe, names
+        from understudy.methods.registry import describe, names
 
         found = [describe(each) for each in (names() if name is None else [name])]
         if as_json:
@@ -61,4 +63,50 @@ def _document(method: "Description") -> dict[str, object]:
         "limits": method.limits,
         "source": method.source,
         "options": option_documents(method.options),
+    }
+
+
+BETTER = {"lower": "lower", "higher": "higher", "none": "neither"}
+
+
+def metrics(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show one metric in full, with its scores and options.")
+    ] = None,
+    *,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Lists the metrics of evaluate and compare, or shows one: question, scores, options."""
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.evaluate.registry import describe, names
+
+        found = [describe(each) for each in (names() if name is None else [name])]
+        if as_json:
+            place.json({"metrics": [_metrics_document(each) for each in found]})
+        elif name is None:
+            place.table(["metric", "question"], [[each.name, each.question] for each in found])
+            place.note('"understudy metrics NAME" shows scores and options.')
+        else:
+            _metrics_show(place, found[0])
+
+
+def _metrics_show(place: Shell, metric: "MetricDescription") -> None:
+    place.table(["", ""], [("metric", metric.name), ("question", metric.question)])
+    scores = [[scale.name, scale.meaning, BETTER[scale.direction]] for scale in metric.scales]
+    place.table(["score", "meaning", "better"], scores)
+    if metric.options:
+        place.table(OPTION_COLUMNS, option_rows(metric.options, f"{metric.name}."))
+
+
+def _metrics_document(metric: "MetricDescription") -> dict[str, object]:
+    return {
+        "name": metric.name,
+        "question": metric.question,
+        "scores": [
+            {"name": scale.name, "meaning": scale.meaning, "better": BETTER[scale.direction], "best": scale.best}
+            for scale in metric.scales
+        ],
+        "options": option_documents(metric.options),
     }

@@ -11,38 +11,7 @@ from understudy.cli.console import Shell
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
-    from understudy.mechanisms.options.text import Option
-
-__all__ = [
-    "OPTION_COLUMNS",
-    "Copies",
-    "CopiesMode",
-    "Dataset",
-    "Delta",
-    "Epsilon",
-    "ExcelSafe",
-    "Json",
-    "LedgerFile",
-    "Memory",
-    "Method",
-    "NewFolder",
-    "PublicTable",
-    "ReleaseFolder",
-    "Resume",
-    "RowCount",
-    "RowsFile",
-    "SchemaFile",
-    "Seed",
-    "Settings",
-    "Table",
-    "default_text",
-    "memory_bytes",
-    "note_lines",
-    "option_documents",
-    "option_rows",
-    "pairs",
-    "require_absent",
-]
+    from understudy.methods.method import Option
 
 Table = Annotated[
     str,
@@ -143,7 +112,7 @@ def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
 
 def require_absent(option: str, path: Path) -> Path:
     """The path, unless something is there already or it lies in a release: nothing is overwritten or slipped in."""
-    from understudy.release.folder import refuse_release_folder
+    from understudy.release.files import refuse_release_folder
 
     refuse_release_folder(path)
     if path.exists() or path.is_symlink():

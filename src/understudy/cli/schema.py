@@ -9,8 +9,6 @@ from understudy.cli.console import Debug, Quiet, shell
 from understudy.cli.options import note_lines, require_absent
 from understudy.errors import SchemaError
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="What the table may contain, stated by people and never read from rows.",
     no_args_is_help=True,
@@ -33,7 +31,7 @@ def draft(
 ) -> None:
     """Writes a schema to fill in: one entry per column, DECIDE wherever a person has to decide."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.counts.header import container_of
+        from understudy.counts.files import container_of
         from understudy.schema.draft import draft_schema
 
         require_absent("--out", out)
@@ -58,7 +56,7 @@ def check(
 ) -> None:
     """Lists all problems of a schema, and of a table's header under it. Reads no rows."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.counts.header import header_of
+        from understudy.counts.files import header_of
         from understudy.schema import Schema
 
         known = Schema.from_yaml(schema)

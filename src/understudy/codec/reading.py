@@ -1,24 +1,148 @@
-"""Numbers out of any Arrow array, one value at a time: a typed column and the same column as text read the same.
+"""Text, numbers, days and instants out of any Arrow array, one value at a time.
+
+The text by which a value is compared with labels, the same whether it came from a text file or a typed column.
+
+Nothing is trimmed, folded or normalised here. Text that is not valid UTF-8 is passed on as it is, so it equals no
+label.
+
+Numbers out of any Arrow array, one value at a time: a typed column and the same column as text read the same.
 
 Whether and how a value is understood depends on that value alone. A shortcut that accepts more (or less) when the
 whole array looks clean would let one record change the codes of others.
+
+Days, instants and times of day out of any Arrow array, and back into text.
+
+Typed and textual forms of a value read the same, each value by itself alone. Text is in ISO form or in a strptime
+format; names of months and days are English whatever the locale. _Moments far outside any calendar are cut at ±3·10¹¹
+seconds (some 9,500 years), where they lie beyond every bound.
 """
 
+import datetime as dt
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from understudy.codec.text import is_text, plain
+from understudy.arrays import Bools
+from understudy.schema.columns import read_moment
 
-__all__ = ["Bools", "Reading", "nothing", "read_reals", "read_wholes"]
 
-Bools = npt.NDArray[np.bool_]
+def plain(array: pa.Array) -> pa.Array:
+    """The same values without wrapping: storage of extension types, decoded runs, plain instead of view layouts."""
+    if isinstance(array, pa.ExtensionArray):
+        return plain(array.storage)
+    if pa.types.is_run_end_encoded(array.type):
+        return plain(pc.run_end_decode(array))
+    if pa.types.is_decimal(array.type) and array.type.bit_width < 128:
+        # Arrow has few functions for the narrow ones.
+        return array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(array.type):
+        return _as_string(array.cast(pa.large_binary()))
+    if pa.types.is_fixed_size_binary(array.type):
+        return _as_string(array.cast(pa.binary()))
+    if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
+        return _as_string(array)
+    return array
+
+
+def _as_string(array: pa.Array) -> pa.Array:
+    # Unsafe on purpose: a checked cast raises for the whole array when one value is not UTF-8.
+    kind = pa.large_string() if pa.types.is_large_binary(array.type) else pa.string()
+    return pc.cast(array, options=pc.CastOptions.unsafe(kind))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether `plain` arrays of this type hold text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def has_text(kind: pa.DataType) -> bool:
+    """Whether values of this type can equal a label at all (lists, structs, durations cannot)."""
+    known = (
+        pa.types.is_boolean,
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_decimal,
+        pa.types.is_date,
+        pa.types.is_timestamp,
+        pa.types.is_time,
+    )
+    return is_text(kind) or any(test(kind) for test in known)
+
+
+def is_absent(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which values of a `plain` array are not there: null, NaN, or text of nothing but white space.
+
+    >>> is_absent(pa.array(["", " ", "NA", None])).tolist()
+    [True, True, False, True]
+    """
+    if is_text(array.type):
+        empty = pc.equal(pc.binary_length(pc.ascii_trim_whitespace(array)), 0)
+        absent = pc.fill_null(empty, True)
+    else:
+        absent = array.is_null(nan_is_null=True)
+    found: npt.NDArray[np.bool_] = absent.to_numpy(zero_copy_only=False)
+    return found
+
+
+def canonical_text(array: pa.Array) -> pa.Array:
+    """The text of each value: 5 and 5.0 are "5", other floats as Python writes them, true, dates in ISO form.
+
+    Nulls and NaN stay null. The type must satisfy `has_text` after `plain`.
+
+    >>> canonical_text(pa.array([5.0, 0.25, float("nan")])).to_pylist()
+    ['5', '0.25', None]
+    """
+    array = plain(array)
+    kind = array.type
+    if is_text(kind):
+        return array
+    if pa.types.is_floating(kind):
+        return pa.array([_float_text(value) for value in _float_scalars(array)], pa.string())
+    if pa.types.is_decimal(kind):
+        return pa.array([_decimal_text(value) for value in array.to_pylist()], pa.string())
+    if pa.types.is_date64(kind):
+        return canonical_text(array.cast(pa.timestamp("ms")).cast(pa.date32(), safe=False))
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        without = pc.replace_substring_regex(array.cast(pa.string()), r"\.0+(\D|$)", r"\1")
+        return pc.replace_substring_regex(without, r"(\.\d*[1-9])0+(\D|$)", r"\1\2")
+    return array.cast(pa.string())
+
+
+def _float_scalars(array: pa.Array) -> list[np.floating | float | None]:
+    # Python has one float type; half and single floats keep theirs, so that 0.1 is not written 0.10000000149.
+    if pa.types.is_float64(array.type):
+        return list(array.to_pylist())
+    numbers = array.to_numpy(zero_copy_only=False)
+    return [None if math.isnan(value) else value for value in numbers]
+
+
+def _float_text(value: np.floating | float | None) -> str | None:
+    if value is None or math.isnan(value):
+        return None
+    number = float(value)
+    if number.is_integer():
+        return str(int(number))
+    return repr(number) if isinstance(value, float) else str(value)
+
+
+def _decimal_text(value: Decimal | None) -> str | None:
+    if value is None:
+        return None
+    if value == value.to_integral_value():
+        return str(int(value))
+    return format(value.normalize(), "f")
+
+
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.number]
@@ -183,3 +307,256 @@ def _real_of(text: str) -> tuple[float, bool] | None:
     if infinite:
         return (-math.inf if infinite[1] == "-" else math.inf), True
     return (float(text) + 0.0, True) if _ANY_REAL.fullmatch(text) else None
+
+
+_SECONDS_A_DAY = 86_400
+_FARTHEST = 300_000_000_000
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_OFFSET = "[zZ]|[+-][0-9]{2}:?[0-9]{2}"
+_ISO_CLOCK = "^(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.][0-9]+)?)?$"
+_ISO_MOMENT = (
+    "^(?P<Y>[0-9]{4})-(?P<m>[0-9]{1,2})-(?P<d>[0-9]{1,2})"
+    "(?:[Tt ](?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.][0-9]+)?)? ?(?P<z>" + _OFFSET + ")?)?$"
+)
+# fmt: off
+_MONTHS = ("january", "february", "march", "april", "may", "june",
+           "july", "august", "september", "october", "november", "december")
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+# fmt: on
+_NAMES = {
+    "b": [name[:3] for name in _MONTHS],
+    "B": _MONTHS,
+    "a": [name[:3] for name in _WEEKDAYS],
+    "A": _WEEKDAYS,
+    "p": ("am", "pm"),
+}
+# The alternatives are ordered as Python's strptime orders them, so that "%Y%m%d" splits digits alike.
+_PARTS = {
+    "Y": "[0-9]{4}",
+    "y": "[0-9]{2}",
+    "m": "1[0-2]|0[1-9]|[1-9]",
+    "d": "3[0-1]|[1-2][0-9]|0[1-9]|[1-9]| [1-9]",
+    "H": "2[0-3]|[0-1][0-9]|[0-9]",
+    "I": "1[0-2]|0[1-9]|[1-9]| [1-9]",
+    "M": "[0-5][0-9]|[0-9]",
+    "S": "[0-5][0-9]|[0-9]",
+    "f": "[0-9]{1,6}",
+    "j": "36[0-6]|3[0-5][0-9]|[1-2][0-9][0-9]|0[1-9][0-9]|00[1-9]|[1-9][0-9]|0[1-9]|[1-9]",
+    "z": _OFFSET,
+    **{key: "|".join(names) for key, names in _NAMES.items()},
+}
+_WRITTEN_ALIKE = set("YymdHIMSbBaApj%")
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Wall-clock seconds since 1970, the offset from UTC where the text says one, and which texts were understood."""
+
+    seconds: Integers
+    offsets: Integers
+    has_offset: Bools
+    valid: Bools
+
+
+def read_days(array: pa.Array, form: str | None) -> Reading:
+    """Days since 1970; a moment counts for the day its own clock shows."""
+    moments = _moments(plain(array), form)
+    return Reading(moments.seconds // _SECONDS_A_DAY, moments.valid, moments.valid)
+
+
+def read_instants(array: pa.Array, form: str | None, zone: str | None) -> Reading:
+    """Seconds since 1970: in UTC when the column has a zone, else by the wall clock the value was written with.
+
+    With a zone, a value that names no offset is taken as local time there; of two readings where clocks go back the
+    earlier one counts, and a time that clocks skip counts as the moment they jump.
+    """
+    moments = _moments(plain(array), form)
+    seconds = moments.seconds
+    if zone is not None:
+        seconds = np.where(moments.has_offset, seconds - moments.offsets, _to_utc(seconds, zone))
+    return Reading(seconds, moments.valid, moments.valid)
+
+
+def read_clock(array: pa.Array, form: str | None) -> Reading:
+    """Seconds since midnight."""
+    array = plain(array)
+    kind = array.type
+    if pa.types.is_time(kind):
+        ticks = _ticks(array.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64()))
+        return Reading(ticks // _PER_SECOND[kind.unit], _moment_valid(array), _moment_valid(array))
+    if pa.types.is_temporal(kind) or not has_text(kind):
+        return nothing(len(array))
+    moments = _read_text(canonical_text(array), form, _ISO_CLOCK)
+    return Reading(moments.seconds % _SECONDS_A_DAY, moments.valid, moments.valid)
+
+
+def _moments(array: pa.Array, form: str | None) -> _Moments:
+    kind = array.type
+    none = np.zeros(len(array), dtype=bool)
+    if pa.types.is_date32(kind):
+        days = np.clip(_ticks(array.cast(pa.int32())), -_FARTHEST // _SECONDS_A_DAY, _FARTHEST // _SECONDS_A_DAY)
+        return _Moments(days * _SECONDS_A_DAY, days * 0, none, _moment_valid(array))
+    if pa.types.is_date64(kind):
+        days = _ticks(array.cast(pa.int64())) // 86_400_000
+        return _Moments(_cut(days * _SECONDS_A_DAY), days * 0, none, _moment_valid(array))
+    if pa.types.is_timestamp(kind):
+        return _of_stamps(array)
+    if pa.types.is_temporal(kind) or not has_text(kind):
+        zeros = np.zeros(len(array), dtype=np.int64)
+        return _Moments(zeros, zeros, none, none.copy())
+    return _read_text(canonical_text(array), form, _ISO_MOMENT)
+
+
+def _of_stamps(array: pa.Array) -> _Moments:
+    kind = array.type
+    seconds = _cut(_ticks(array.cast(pa.int64())) // _PER_SECOND[kind.unit])
+    if kind.tz is None:
+        return _Moments(seconds, seconds * 0, np.zeros(len(array), dtype=bool), _moment_valid(array))
+    wall = _to_wall(seconds, kind.tz)
+    return _Moments(wall, wall - seconds, np.ones(len(array), dtype=bool), _moment_valid(array))
+
+
+def _ticks(array: pa.Array) -> Integers:
+    filled = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
+    ticks: Integers = filled.to_numpy(zero_copy_only=False).astype(np.int64)
+    return ticks
+
+
+def _moment_valid(array: pa.Array) -> Bools:
+    known: Bools = array.is_valid().to_numpy(zero_copy_only=False)
+    return known
+
+
+def _cut(seconds: Integers) -> Integers:
+    return np.clip(seconds, -_FARTHEST, _FARTHEST)
+
+
+def _to_wall(seconds: Integers, zone: str) -> Integers:
+    try:
+        local = pc.local_timestamp(pa.array(seconds, pa.timestamp("s", zone)))
+    except pa.ArrowInvalid:
+        return seconds  # a zone nobody knows: its storage type says no more than UTC
+    return _ticks(local.cast(pa.int64()))
+
+
+def _to_utc(wall: Integers, zone: str) -> Integers:
+    stamps = pa.array(_cut(wall), pa.timestamp("s"))
+    placed = pc.assume_timezone(stamps, zone, ambiguous="earliest", nonexistent="latest")
+    return _ticks(placed.cast(pa.timestamp("s", "UTC")).cast(pa.int64()))
+
+
+def _read_text(texts: pa.Array, form: str | None, iso: str = _ISO_MOMENT) -> _Moments:
+    """_Moments out of text in a strptime format, or in the ISO pattern when there is none."""
+    trimmed = pc.ascii_trim_whitespace(texts)
+    pattern = iso if form is None else _pattern_of(form)
+    return _one_by_one(trimmed, str(form)) if pattern is None else _by_pattern(trimmed, pattern)
+
+
+@lru_cache(maxsize=1024)
+def _pattern_of(form: str) -> str | None:
+    """The format as a regular expression; None if it uses parts that only Python reads."""
+    pattern, used = "(?i)^", set()
+    for piece in re.findall(r"%.|\s+|[^%]|%$", form.strip(), re.DOTALL):
+        if piece == "%%":
+            pattern += "%"
+        elif piece.startswith("%"):
+            key = piece[1:]
+            if key not in _PARTS or key in used:
+                return None
+            used.add(key)
+            pattern += f"(?P<{key}>{_PARTS[key]})"
+        elif piece.isspace():
+            pattern += r"\s+"
+        else:
+            pattern += re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", piece)
+    return pattern + "$" if used else None
+
+
+def _by_pattern(texts: pa.Array, pattern: str) -> _Moments:
+    found = pc.extract_regex(texts, pattern)
+    valid = found.is_valid().to_numpy(zero_copy_only=False)
+    parts = {field.name: pc.struct_field(found, [place]) for place, field in enumerate(found.type)}
+    fields = {name: _field(name, part, valid) for name, part in parts.items() if name not in "zaA"}
+    days, fits = _days(fields, len(texts))
+    hours = fields.get("H", np.zeros(len(texts), dtype=np.int64))
+    if "I" in fields:
+        hours = fields["I"] % 12 + 12 * fields.get("p", 0)
+    minutes = fields.get("M", np.zeros(len(texts), dtype=np.int64))
+    seconds = fields.get("S", np.zeros(len(texts), dtype=np.int64))
+    valid = valid & fits & (hours <= 23) & (minutes <= 59) & (seconds <= 59)
+    offsets, has_offset = _offsets(parts["z"], valid) if "z" in parts else (seconds * 0, np.zeros(len(texts), bool))
+    total = days * _SECONDS_A_DAY + hours * 3600 + minutes * 60 + seconds
+    return _Moments(np.where(valid, total, 0), offsets, has_offset, valid)
+
+
+def _field(name: str, part: pa.Array, valid: Bools) -> Integers:
+    """One group as numbers; 0 where it is absent."""
+    if name in _NAMES:
+        known = pa.array(_NAMES[name], part.type)
+        numbers = pc.fill_null(pc.index_in(pc.ascii_lower(part), value_set=known), 0).to_numpy()
+        named: Integers = numbers.astype(np.int64) + (name in "bB")
+        return named
+    filled = pc.if_else(pc.equal(pc.binary_length(part), 0), pa.scalar("0", part.type), pc.ascii_trim_whitespace(part))
+    numbers = pc.fill_null(filled, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return np.where(valid, numbers, 0)
+
+
+def _days(fields: dict[str, Integers], rows: int) -> tuple[Integers, Bools]:
+    """Days since 1970, and whether the date exists."""
+    years = fields.get("Y", np.full(rows, 1900, dtype=np.int64))
+    if "y" in fields:
+        years = fields["y"] + np.where(fields["y"] <= 68, 2000, 1900)
+    months = next((fields[name] for name in "mbB" if name in fields), np.ones(rows, dtype=np.int64))
+    days = fields.get("d", np.ones(rows, dtype=np.int64))
+    if "j" in fields:
+        months, days = np.ones(rows, dtype=np.int64), fields["j"]
+    since = (years - 1970) * 12 + np.clip(months, 1, 12) - 1
+    first = since.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    span = 12 if "j" in fields else 1
+    after = (since + span).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    return first + days - 1, (months >= 1) & (months <= 12) & (days >= 1) & (days <= after - first)
+
+
+def _offsets(part: pa.Array, valid: Bools) -> tuple[Integers, Bools]:
+    """Seconds east of UTC; "Z" is none."""
+    digits = pc.replace_substring_regex(pc.fill_null(part, ""), "[^0-9]", "")
+    numbers = pc.if_else(pc.equal(pc.binary_length(digits), 4), digits, "0000").cast(pa.int64()).to_numpy()
+    negative = pc.starts_with(pc.fill_null(part, ""), "-").to_numpy(zero_copy_only=False)
+    said = pc.greater(pc.binary_length(pc.fill_null(part, "")), 0).to_numpy(zero_copy_only=False)
+    seconds = (numbers // 100) * 3600 + (numbers % 100) * 60
+    return np.where(negative, -seconds, seconds), valid & said
+
+
+def _one_by_one(texts: pa.Array, form: str) -> _Moments:
+    rows = len(texts)
+    found = _Moments(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, bool), np.zeros(rows, bool))
+    kind = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
+    for row, raw in enumerate(texts.cast(kind).to_pylist()):
+        try:
+            moment = read_moment(raw.decode("utf-8"), form)
+        except (AttributeError, ValueError, OverflowError, re.error):
+            continue
+        found.valid[row] = True
+        found.seconds[row] = (moment.replace(tzinfo=None) - dt.datetime(1970, 1, 1)) // dt.timedelta(seconds=1)
+        offset = moment.utcoffset()
+        if offset is not None:
+            found.offsets[row], found.has_offset[row] = offset // dt.timedelta(seconds=1), True
+    return found
+
+
+def format_text(stamps: pa.Array, form: str) -> pa.Array:
+    """Timestamps in whole seconds (zoned or not) as text; names are English."""
+    if set(re.findall("%(.)", form.replace("%%", ""))) <= _WRITTEN_ALIKE | {"z"}:
+        return pc.strftime(stamps, format=form, locale="C")
+    distinct = stamps.dictionary_encode()
+    texts = [None if moment is None else moment.strftime(form) for moment in distinct.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(distinct.indices)
+
+
+def zone_is_known(zone: str) -> bool:
+    """Whether this machine's time zone database knows the zone."""
+    try:
+        _to_utc(np.zeros(1, dtype=np.int64), zone)
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -10,20 +10,26 @@ from typing import SupportsFloat, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.compare.check import check_place, check_study
-from understudy.compare.page import build_page
-from understudy.compare.recommend import Recommendation, recommend
-from understudy.compare.settings import Candidate, StudySettings, leaves_labels_open, plain_options
-from understudy.compare.study import Study, StudyFolder, Tables, drop_left_behind, run_study
-from understudy.compare.summary import failures, tidy
-from understudy.compare.watch import Limits
+from understudy.compare.study import (
+    Candidate,
+    Limits,
+    Study,
+    StudyFolder,
+    StudySettings,
+    Tables,
+    check_place,
+    check_study,
+    drop_left_behind,
+    leaves_labels_open,
+    plain_options,
+    run_study,
+)
+from understudy.compare.summary import Recommendation, build_page, failures, recommend, tidy
 from understudy.errors import UsageError
-from understudy.evaluate.store import write_closed
+from understudy.evaluate.suite import write_closed
 from understudy.progress import Progress, silent
-from understudy.report.html import render_page
+from understudy.report.charts import render_page
 from understudy.schema import Schema
-
-__all__ = ["METRICS", "Comparison", "compare"]
 
 METRICS = ("marginals", "specks")
 SECONDS = 3600.0
@@ -93,17 +99,17 @@ def compare(
         public_proxy: the table itself is public, so the study is not confidential.
         out: the study's folder. One begun before under the same settings is taken up where it stopped.
     """
-    asked = (delta, repeats, copies, copies_mode, _listed("metrics", metrics), rows, seed)
+    request = (delta, repeats, copies, copies_mode, _listed("metrics", metrics), rows, seed)
     settings = StudySettings(
         tuple(Candidate.read(text) for text in _listed("methods", methods)),
         tuple(_number(epsilon) for epsilon in _listed("epsilons", epsilons)),
-        *asked,
+        *request,
         plain_options(options),
         formula,
         leaves_labels_open(schema),
     )
     tables = Tables(data, None if public is None else str(public), public_proxy)
-    return _carried_out(tables, schema, settings, Limits(seconds, memory_bytes), out=out, told=progress or silent)
+    return _carried_out(tables, schema, settings, Limits(seconds, memory_bytes), out=out, progress=progress or silent)
 
 
 def _listed(name: str, values: Sequence[Item]) -> tuple[Item, ...]:
@@ -126,10 +132,10 @@ def _carried_out(
     limits: Limits,
     *,
     out: str | Path | None,
-    told: Progress,
+    progress: Progress,
 ) -> Comparison:
     """The study under these settings, begun or taken up again; nothing is written before everything was checked."""
-    told.stage("check", 0.0)
+    progress.stage("check", 0.0)
     if out is not None:
         check_place(Path(out))
     check_study(tables, schema, settings, limits)
@@ -140,8 +146,8 @@ def _carried_out(
     with folder.held():
         try:
             folder.open(settings, schema, tables)
-            told.stage("check", 1.0)
-            if run_study(tables, schema, settings, folder, limits, progress=told):
+            progress.stage("check", 1.0)
+            if run_study(tables, schema, settings, folder, limits, progress=progress):
                 folder.check_unchanged(tables, schema)
             study = folder.study(
                 settings,

@@ -1,38 +1,454 @@
-"""Study: every method at every ε, each run in a process of its own, in a folder that survives a kill at any moment.
+"""Study: methods × ε × repeats on one table, resumable, locked, and checked before anything runs.
+
+Fingerprint: what tells one table from another when a study is taken up again.
+
+Files are told apart by their bytes; frames and opened tables by a sum over their rows, so that neither the order of
+rows nor the kind of frame matters. A fingerprint depends on every private value: it stays in the study's folder, which
+is as confidential as the table.
+
+Settings: which methods, at which ε, how often. A study is resumed only under the settings it was begun with.
+
+One process under a limit of time and memory: it is watched from outside and killed when it goes past either.
+
+Job: what one run of a study is told, and what it leaves behind, as JSON files in the study's folder.
+
+Study: every method at every ε, each run in a process of its own, in a folder that survives a kill at any moment.
 
 The folder holds `study.json` (settings, digests of schema and tables), `runs/` (one outcome for each finished run),
 `results.parquet`, and `index.html`. A run's outcome appears in one step, so what is there is finished, and what is not
 there is run again. Methods, ε and repeats may be added to a study later. Confidential: scores compare with the private
 table, and noise of all these runs together was not paid for. A study on a public table of the same schema
 (`public_proxy`) costs nothing and may be shown.
+
+Everything that can be wrong with a study, found before its folder exists and before anything runs.
+
+Plans follow from public facts; of the tables, headers are looked at, and whether the table has a row at all, which is
+no leak because a comparison is confidential. A method that is too large for the machine stays in the study as a
+refused run, as long as another one can run; every mistake of use raises.
 """
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
+import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.compare.fingerprint import columns_read, fingerprint
-from understudy.compare.job import Job, Outcome, read_outcome, write_json
-from understudy.compare.settings import Candidate, Cell, StudySettings
-from understudy.compare.watch import SCORING, Ending, Limits, watched
-from understudy.counts.open import open_table
-from understudy.counts.source import PrivateTable
-from understudy.errors import UsageError
-from understudy.evaluate.store import CLOSED_FILE, CLOSED_FOLDER, MARKER, write_closed
+from understudy.counts.files import Container, container_of, open_table
+from understudy.counts.kernels import hash_rows
+from understudy.counts.source import PrivateTable, label_keys, texts_of
+from understudy.errors import InputError, ResourceError, UsageError
+from understudy.evaluate.suite import CLOSED_FILE, CLOSED_FOLDER, MARKER, check_metrics, chosen_metrics, write_closed
+from understudy.methods.registry import method_named, spends_delta, uses_public
+from understudy.privacy.cost import Budget
 from understudy.progress import Progress, silent
+from understudy.release.files import file_digest, refuse_release_folder
 from understudy.release.statement import digest_of
-from understudy.schema import Schema
+from understudy.schema import OpenCategory, Schema
+from understudy.synthesizer.design import Copies, Design, check_memory, check_without_public, public_schema
 
-__all__ = ["Finished", "Study", "StudyFolder", "Tables", "drop_left_behind", "run_study", "take_lock"]
+_KEYS = (0x5EED, 0xC0DE)
+_ABSENT = 0x0DDBA11
+
+
+def fingerprint(table: object, schema: Schema) -> str:
+    """A text that differs for different tables: contents of files, or the values of all columns a run reads.
+
+    Raises:
+        InputError, SchemaError: the table cannot be opened under the schema.
+    """
+    if isinstance(table, str | os.PathLike):
+        return _of_files(container_of(os.fspath(table)))
+    return _of_rows(open_table(table, schema), columns_read(schema))
+
+
+def columns_read(schema: Schema) -> list[str]:
+    """The columns a run reads: those that are modelled, and who the rows belong to."""
+    names = [column.name for column in schema.modelled]
+    if schema.unit.column is not None and schema.unit.column not in names:
+        names.append(schema.unit.column)
+    return names
+
+
+def _of_files(container: Container) -> str:
+    digests = [file_digest(path) for path in container.paths]
+    if container.kind == "database":
+        (path,) = container.paths
+        journal = Path(f"{path}.wal")  # changes that DuckDB has not moved into the file yet
+        digests += [file_digest(journal)] if journal.is_file() else []
+    if len(digests) == 1:
+        whole = digests[0]
+    else:
+        whole = f"{hashlib.sha256(' '.join(digests).encode()).hexdigest()} of {len(digests)} files"
+    dialect = ", multiline" if container.multiline else ""
+    return f"sha256 {whole}{dialect}" + (f", table {container.table!r}" if container.table else "")
+
+
+def _of_rows(table: PrivateTable, names: list[str]) -> str:
+    """Number of rows, and the sums of two 64-bit hashes of every row."""
+    count, sums = 0, np.zeros(len(_KEYS), np.uint64)
+    for rows, batch in table.batches(names):
+        columns = [_keys(batch[name]) for name in names]
+        count += rows
+        sums += np.array([hash_rows(columns, key, rows).sum(dtype=np.uint64) for key in _KEYS])
+    header = hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]
+    return f"rows {count} {header} " + "".join(f"{part:016x}" for part in sums.tolist())
+
+
+def _keys(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    """A hash of each value's text; absent values share one of their own."""
+    texts = texts_of(values)
+    coded = texts.values.dictionary_encode()
+    of_values = label_keys(coded.dictionary)[coded.indices.fill_null(0)] if len(coded.dictionary) else []
+    return np.append(np.asarray(of_values, np.uint64), np.uint64(_ABSENT))[texts.places]
+
+
+MOST_CELLS = 100_000
+
+
+Plain = str | int | float | bool | None | tuple[str | int | float | bool, ...]
+"""What an option of a metric may be, so that it can be written down and compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A method with its options, under the name the study shows."""
+
+    name: str
+    method: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """A candidate from text: a method and its options, with spaces between; quotes keep a value with spaces whole.
+
+        >>> Candidate.read("steps layers=2 allocation=half_leaf").options
+        {'layers': '2', 'allocation': 'half_leaf'}
+        """
+        try:
+            words = shlex.split(text) if isinstance(text, str) else []
+        except ValueError:
+            raise UsageError(f"method {text!r}", "has a quotation mark without its other half.") from None
+        if not words:
+            raise UsageError("method", "is empty.", 'Give a name, such as "aim", or a name with options.')
+        options: dict[str, str] = {}
+        for word in words[1:]:
+            key, equals, value = word.partition("=")
+            if not equals or not key or key in options:
+                raise UsageError(
+                    f"method {text!r}", "must be a name followed by options, each once.", 'As in "steps layers=2".'
+                )
+            options[key] = value
+        return cls(shlex.join(words), words[0], options)
+
+    def budget(self, epsilon: float, delta: float, *, open_labels: bool = False) -> Budget:
+        """What the method is granted: one that gives pure ε only is not given a δ it could not use.
+
+        Labels that the schema leaves open are discovered under δ, whatever the method.
+        """
+        method = method_named(self.method, dict(self.options))
+        takes = open_labels or spends_delta(method) or "zcdp" in method.currencies
+        return Budget(epsilon, delta if takes else 0.0)
+
+    @property
+    def uses_public(self) -> bool:
+        """Whether the method can use a public table."""
+        return uses_public(method_named(self.method, dict(self.options)))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run of the study."""
+
+    candidate: Candidate
+    epsilon: float
+    repeat: int
+
+    @property
+    def key(self) -> str:
+        """A file name of its own: readable, and unique through a digest."""
+        text = json.dumps([self.candidate.name, self.epsilon, self.repeat])
+        plain = "".join(letter if letter.isalnum() else "-" for letter in self.candidate.name.lower())[:40]
+        return f"{plain}-{self.epsilon:g}-{self.repeat}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """Everything that decides what a study computes; limits and places are not among it."""
+
+    candidates: tuple[Candidate, ...]
+    epsilons: tuple[float, ...]
+    delta: float = 0.0
+    repeats: int = 3
+    copies: int = 1
+    copies_mode: str = "resample"
+    metrics: tuple[str, ...] = ("marginals", "specks")
+    rows: int | None = None
+    seed: int = 0
+    metric_options: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
+    formula: str | None = None
+    open_labels: bool = False
+
+    def __post_init__(self) -> None:
+        _check_some("methods", [one.name for one in self.candidates])
+        _check_some("epsilons", self.epsilons)
+        _check_some("metrics", self.metrics)
+        if type(self.repeats) is not int or self.repeats < 1:
+            raise UsageError("repeats", f"must be a whole number from 1, got {self.repeats!r}.")
+        Copies(self.copies, self.copies_mode, self.rows, self.seed)
+        if self.rows == 0:
+            raise UsageError("rows", "must be 1 or more: a table without rows has no scores.")
+        if len(self.candidates) * len(self.epsilons) * self.repeats > MOST_CELLS:
+            raise UsageError("study", f"has more than {MOST_CELLS:,} runs.", "Compare fewer methods, ε or repeats.")
+        for candidate in self.candidates:
+            for epsilon in self.epsilons:
+                Budget(epsilon, self.delta)
+                self.budget(candidate, epsilon)
+
+    def budget(self, candidate: Candidate, epsilon: float) -> Budget:
+        """What a method is granted in one run at that ε."""
+        return candidate.budget(epsilon, self.delta, open_labels=self.open_labels)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every run: all methods once before any of them twice, so that an early look is fair."""
+        return tuple(
+            Cell(candidate, epsilon, repeat)
+            for repeat in range(1, self.repeats + 1)
+            for epsilon in self.epsilons
+            for candidate in self.candidates
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The settings as plain values."""
+        document: dict[str, object] = json.loads(json.dumps(asdict(self)))
+        return document
+
+
+def leaves_labels_open(schema: Schema) -> bool:
+    """Whether labels must be discovered, which takes δ."""
+    return any(isinstance(column, OpenCategory) for column in schema.modelled)
+
+
+def plain_options(options: Mapping[str, Mapping[str, object]] | None) -> dict[str, dict[str, Plain]]:
+    """Options of metrics as values that can be written down: lists become tuples.
+
+    >>> plain_options({"slopes": {"outcomes": ["age", "sex"]}})
+    {'slopes': {'outcomes': ('age', 'sex')}}
+    """
+    for metric, given in (options or {}).items():
+        if not isinstance(given, Mapping):
+            raise UsageError(f"options of {metric}", f"must be names with values, got {type(given).__name__}.")
+    return {
+        metric: {option: _plain(value, f"{metric}.{option}") for option, value in given.items()}
+        for metric, given in (options or {}).items()
+    }
+
+
+def _plain(value: object, where: str) -> Plain:
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(one, str | int | float | bool) for one in value):
+        return tuple(value)
+    rule = f"must be text, a number, or a list of those, got {type(value).__name__}."
+    raise UsageError(f"option {where!r}", rule, "A study writes its options down and hands them to its runs.")
+
+
+def _check_some(name: str, values: Sequence[object]) -> None:
+    if not values:
+        raise UsageError(name, "must name at least one.")
+    if len(set(values)) != len(values):
+        raise UsageError(name, "must not name one twice.")
+
+
+PAUSE = 0.05
+_TIE = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; it survives exec
+if os.getppid() != int(sys.argv[1]):  # the parent ended before the request
+    sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+SCORING = "scoring"
+"""What a run prints when its table is made, so that its log tells how far it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Most seconds (wall clock) and most bytes (resident) of one process."""
+
+    seconds: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a process ended: by itself with a status, or killed for time or memory."""
+
+    how: Literal["exit", "time", "memory"]
+    status: int
+    seconds: float
+    peak_bytes: int
+
+
+def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
+    """Runs `python` with these arguments; what it prints goes to the log.
+
+    The child never outlives this process, even if that is ended by kill -9. On Linux the kernel sees to it. Elsewhere
+    the child's input is a pipe that closes when this process ends, and a child that watches its input
+    (`end_with_parent`) ends as soon as the interpreter lets it: not while it is starting or compiling.
+    """
+    begun = time.monotonic()
+    peak = 0
+    with log.open("wb") as file:
+        child = subprocess.Popen(
+            # -P: files of the folder one happens to be in must not stand in for modules.
+            [*_tied_to_this_process(), sys.executable, "-P", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            while child.poll() is None:
+                peak = max(peak, resident_bytes(child.pid))
+                spent = time.monotonic() - begun
+                if spent > limits.seconds:
+                    return Ending("time", -9, spent, peak)
+                if peak > limits.bytes:
+                    return Ending("memory", -9, spent, peak)
+                time.sleep(PAUSE)
+        finally:
+            if child.poll() is None:
+                child.kill()
+            assert child.stdin is not None
+            child.stdin.close()
+            child.wait()
+    return Ending("exit", child.returncode, time.monotonic() - begun, peak)
+
+
+def _tied_to_this_process() -> list[str]:
+    """The beginning of a command that the kernel ends together with this process; empty where it cannot.
+
+    A small interpreter makes the request and then becomes the command. Making it between fork and exec instead would
+    run what libraries do at every fork, and a signal that arrives there is lost.
+    """
+    if sys.platform != "linux":
+        return []
+    return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid())]
+
+
+def end_with_parent() -> None:
+    """Ends this process at once when its input closes, which it does when the process that watches it is gone."""
+
+    def wait() -> None:
+        while os.read(0, 1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def resident_bytes(process: int) -> int:
+    """Resident memory of a process; 0 where the system does not tell (then only its own limit holds)."""
+    try:
+        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+Status = Literal["done", "refused", "failed", "memory", "time"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run: the table, the method and its budget, and what to score."""
+
+    table: str
+    schema: str
+    method: str
+    options: Mapping[str, str]
+    epsilon: float
+    delta: float
+    rows: int | None
+    copies: int
+    copies_mode: str
+    metrics: tuple[str, ...]
+    seed: int
+    public: str | None = None
+    metric_options: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
+    formula: str | None = None
+
+    def write(self, path: Path) -> None:
+        """Writes the job for the process that runs it."""
+        write_json(path, asdict(self))
+
+    @classmethod
+    def read(cls, path: Path) -> "Job":
+        """Reads what `write` wrote."""
+        document = json.loads(path.read_text(encoding="utf-8"))
+        exact = {"metrics": tuple(document["metrics"]), "metric_options": plain_options(document["metric_options"])}
+        return cls(**(document | exact))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One score of a run and which way is better."""
+
+    metric: str
+    score: str
+    value: float | None
+    yardstick: float | None
+    direction: str
+    best: float | None
+    why_not: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended; scores only if it is done, a reason only if it is not."""
+
+    status: Status
+    reason: str
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    scores: tuple[Found, ...] = ()
+
+    def write(self, path: Path) -> None:
+        """Writes the outcome in one step: the file is there as a whole or not at all."""
+        write_json(path, asdict(self))
+
+
+def read_outcome(path: Path) -> Outcome | None:
+    """The outcome that was written there; None if there is none, or only a torn one."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        scores = tuple(Found(**score) for score in document.pop("scores"))
+        return Outcome(**document, scores=scores)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def write_json(path: Path, document: object) -> None:
+    """Writes plain values in one step, for their owner alone."""
+    write_closed(path, json.dumps(document, indent=1, allow_nan=False).encode())
+
 
 KIND = "understudy study"
 FORMAT = f"{KIND}, format 2"
@@ -229,9 +645,9 @@ def _require_same(before: Mapping[str, object], now: Mapping[str, object], place
     apart = [words.get(key, words["settings"]) for key in now if not _covers(key, now[key], before.get(key))]
     if not apart:
         return
-    found, asked = before.get("settings"), now["settings"]
-    if isinstance(found, dict) and isinstance(asked, dict):
-        names = [_NAMES.get(str(key), str(key)) for key in asked if not _covers(key, asked[key], found.get(key))]
+    found, queries = before.get("settings"), now["settings"]
+    if isinstance(found, dict) and isinstance(queries, dict):
+        names = [_NAMES.get(str(key), str(key)) for key in queries if not _covers(key, queries[key], found.get(key))]
         apart = [f"{one} ({', '.join(names)})" if one == words["settings"] and names else one for one in apart]
     rule = f"holds a study that was begun with {' and '.join(dict.fromkeys(apart))}."
     fix = "Give a new folder, or the same as before: methods, ε and repeats may be added, not left out."
@@ -259,12 +675,12 @@ def run_study(
     progress: Progress | None = None,
 ) -> int:
     """Runs what has not ended yet, one process after the other, and tells how many that were."""
-    told = progress or silent
+    progress = progress or silent
     waiting = [cell for cell in settings.cells if not _ended(read_outcome(folder.outcome(cell)))]
     done = len(settings.cells) - len(waiting)
     with _files(tables.data, schema, folder.place) as (rows, declared):
         for cell in waiting:
-            told.stage("measure", done / len(settings.cells))
+            progress.stage("measure", done / len(settings.cells))
             budget = settings.budget(cell.candidate, cell.epsilon)
             job = Job(
                 table=rows,
@@ -284,7 +700,7 @@ def run_study(
             )
             _run(job, folder, cell, limits)
             done += 1
-    told.stage("measure", 1.0)
+    progress.stage("measure", 1.0)
     return len(waiting)
 
 
@@ -345,3 +761,82 @@ def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, st
 def _written(table: PrivateTable, schema: Schema) -> pa.Table:
     parts = [pa.table(dict(batch)) for _, batch in table.batches(columns_read(schema))]
     return pa.concat_tables(parts)
+
+
+LEAST_BYTES = 2**20
+
+
+def check_study(tables: Tables, schema: Schema, settings: StudySettings, limits: Limits) -> None:
+    """Raises unless the study can be run as it is asked for.
+
+    Raises:
+        UsageError, SchemaError: for a mistake in what is asked, or a table that cannot be read under the schema.
+        ResourceError: if no method can run on this machine at any ε.
+    """
+    numbers = all(isinstance(one, int | float) for one in (limits.seconds, limits.bytes))
+    if not numbers or not limits.seconds > 0 or not limits.bytes >= LEAST_BYTES:
+        given = f"{limits.seconds!r} s and {limits.bytes!r} bytes"
+        raise UsageError("limits", f"must be above 0 s and 1 MiB, got {given}.")
+    _check_metrics(settings, schema)
+    _check_table(tables.data, schema)
+    _check_plans(tables, schema, settings)
+
+
+def check_place(place: Path) -> None:
+    """Raises unless a study may live there: in a folder, new or not, that can be written and is no release.
+
+    Raises:
+        UsageError: with what to do instead.
+    """
+    refuse_release_folder(place)
+    where = f"output {str(place)!r}"
+    if (place.exists() or place.is_symlink()) and not place.is_dir():
+        raise UsageError(where, "is a file or a broken link, but a study is a folder.", "Name a new folder.")
+    known = next((parent for parent in (place, *place.absolute().parents) if parent.exists()), place)
+    if not known.is_dir():
+        raise UsageError(where, f"cannot be made, because {str(known)!r} is a file.", "Name another folder.")
+    if not os.access(known, os.W_OK | os.X_OK):
+        raise UsageError(where, f"cannot be made or written in {str(known)!r}.", "Name a folder you may write in.")
+
+
+def _check_metrics(settings: StudySettings, schema: Schema) -> None:
+    check_metrics(chosen_metrics(settings.metrics, settings.metric_options, settings.formula), schema)
+
+
+def _check_table(data: object, schema: Schema) -> None:
+    table = open_table(data, schema)
+    if not any(rows for rows, _ in table.batches([])):
+        raise InputError("table", "has no rows, so there is nothing to compare with.", "Name a table with rows.")
+
+
+def _check_plans(tables: Tables, schema: Schema, settings: StudySettings) -> None:
+    if tables.public is not None and not any(one.uses_public for one in settings.candidates):
+        rule = "is given, but none of these methods uses a public table."
+        raise UsageError("public", rule, "Drop it or add a method that uses one; `understudy methods` tells.")
+    refused: list[ResourceError] = []
+    pairs = [(one, epsilon) for one in settings.candidates for epsilon in settings.epsilons]
+    for one, epsilon in pairs:
+        try:
+            _check_plan(one, epsilon, tables, schema, settings)
+        except ResourceError as error:
+            refused.append(error)
+        except InputError:
+            raise
+        except UsageError as error:
+            place = error.problem.where
+            where = f"{one.name} at ε = {epsilon:g}" + ("" if place == f"method {one.method}" else f", {place}")
+            raise UsageError(where, error.problem.rule, error.problem.fix) from None
+    if len(refused) == len(pairs):
+        raise refused[0]
+
+
+def _check_plan(one: Candidate, epsilon: float, tables: Tables, schema: Schema, settings: StudySettings) -> None:
+    """Raises what `synthesize` would raise before it reads a row."""
+    wanted = Copies(settings.copies, settings.copies_mode, settings.rows, settings.seed)
+    budget, public = settings.budget(one, epsilon), tables.public_for(one)
+    design = Design.of(schema, one.method, budget, options=dict(one.options), runs=wanted.runs, public=public)
+    if public is None:
+        check_without_public(design)
+    else:
+        open_table(public, public_schema(design))
+    check_memory(design.plan, None)

@@ -10,14 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from understudy.compare.job import Found, Job, Outcome
-from understudy.compare.watch import SCORING, end_with_parent
+from understudy.compare.study import SCORING, Found, Job, Outcome, end_with_parent
 from understudy.errors import ResourceError, UnderstudyError
 from understudy.evaluate import evaluate
 from understudy.schema import Schema
 from understudy.synthesizer import synthesize
-
-__all__ = ["main", "run_job"]
 
 
 def run_job(job: Job) -> Outcome:

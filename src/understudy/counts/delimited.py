@@ -32,12 +32,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.arrays import Ints
 from understudy.compiled import compiled
 
-__all__ = ["delimited_batches", "delimited_header"]
-
 Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 
 READ_BYTES = 8 << 20
 MOST_QUOTED = 1 << 20

@@ -1,4 +1,12 @@
-"""Rows of files as Arrow batches of bounded size, only the wanted columns.
+"""Files: their headers, their rows as Arrow batches, and counting them within a stated memory limit.
+
+The outside of a file: which kind it is, whether it can be opened, its column names and storage types.
+
+Everything that can be wrong with a container is found here, before anything is charged: a missing or empty file, an
+unknown suffix, a broken footer, headers that differ between files. Rows are never looked at, and no message quotes
+anything but paths, table names and column names.
+
+Rows of files as Arrow batches of bounded size, only the wanted columns.
 
 Parquet is read by Arrow's own reader, which keeps dictionary-coded text as it is and does not judge its bytes;
 delimited text by `delimited`; databases by DuckDB. Hostile names and paths never become part of a command, except
@@ -7,22 +15,240 @@ table and column names of a database, which are quoted.
 A container that breaks while it is read (a damaged page, a disk error) raises InputError without the reader's words,
 which might quote a row; memory that runs out raises MemoryError. How long values are decides neither: batches are cut
 by bytes as well as by rows, and a limit of the engine is lifted where a single value exceeds it.
+
+Tables larger than memory: rows are streamed, coded and counted chunk by chunk within a stated limit.
+
+Any table that hands over its rows in batches is counted here; files are one kind of it. Of the limit, one quarter each
+goes to tables of counts, to coded columns kept for the next question (none if they do not fit), and to the rows of
+units that await their bound; the rest is for batches in flight. A single value may exceed all of that, and then more
+memory is used: how long a value is decides neither what is counted nor whether a run succeeds.
+
+open_table: from whatever the user has to a private table, checked from outside and not yet read.
 """
 
+import glob
+import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.counts.delimited import delimited_batches
-from understudy.counts.header import Container, Settings, connect_read_only
-from understudy.counts.source import Batch
-from understudy.errors import InputError
+from understudy.arrays import Ints
+from understudy.codec.table import TableCodec
+from understudy.counts.delimited import delimited_batches, delimited_header
+from understudy.counts.frames import FrameSource, FrameTable, is_frame
+from understudy.counts.source import (
+    DEFAULT_MEMORY_BYTES,
+    ORDER_KEY,
+    Batch,
+    ColumnBlocks,
+    CountSource,
+    LabelCounts,
+    LabelNumbers,
+    PrivateTable,
+    UnitRows,
+    texts_of,
+)
+from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
+from understudy.errors import InputError, UsageError, size_text
+from understudy.schema import Schema
 
-__all__ = ["file_batches", "quoted"]
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+PARQUET = (".parquet", ".pq")
+DATABASE = (".duckdb", ".ddb")
+SUFFIXES = (*DELIMITERS, *PARQUET, *DATABASE)
+NAMED_TABLE = re.compile(r"(.*?\.(?:duckdb|ddb))::(.+)", re.IGNORECASE | re.DOTALL)
+DECLARED_TEXT = re.compile(r"(.*\.(?:csv|tsv))::(\w*)", re.IGNORECASE | re.DOTALL)
+MULTILINE = "multiline"
+WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+Kind = Literal["delimited", "parquet", "database"]
+Header = tuple[tuple[str, str], ...]
+Settings = dict[str, str | bool | int | float | list[str]]
+
+# The engine may neither fetch code nor open or write any file but the one it was given.
+LOCKED: Settings = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "enable_external_access": False,
+    "temp_directory": "",  # it only reads, and what it reads must not be written elsewhere
+}
+
+# Nor may it print how far it is: what appears only after some seconds, and tells them, depends on the rows.
+SILENT = (
+    "SET enable_progress_bar = false",
+    "SET enable_progress_bar_print = false",
+    "SET lock_configuration = true",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Files of one kind with one header; `table` names the table of a database, `delimiter` splits text.
+
+    `multiline` is the declared dialect of text in which quoted fields may hold line ends; see `delimited`.
+    """
+
+    kind: Kind
+    paths: tuple[Path, ...]
+    header: Header
+    delimiter: str = ""
+    table: str = ""
+    multiline: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in file order."""
+        return tuple(name for name, _ in self.header)
+
+
+def header_of(path: str | Path) -> list[tuple[str, str]]:
+    """Column names and storage types of a file (all "string" for text files); reads no row.
+
+    Raises:
+        InputError: if the container cannot be used.
+    """
+    return list(container_of(path).header)
+
+
+def container_of(location: str | Path) -> Container:
+    """The files meant by a location, checked to be readable from outside.
+
+    A location is a path, a glob pattern, "file.duckdb::table", or text files in the dialect "file.csv::multiline".
+    """
+    named = NAMED_TABLE.fullmatch(str(location))
+    text, table = (named[1], named[2]) if named else (str(location), "")
+    text, multiline = _dialect(text)
+    paths = _paths(text)
+    kinds = {_kind(path) for path in paths}
+    if len(kinds) > 1:
+        raise InputError(
+            f"{text}", "the pattern matches files of different kinds.", "Name one kind, such as *.parquet."
+        )
+    kind = kinds.pop()
+    if kind == "database":
+        return _database(text, paths, table)
+    headers = [_header(path, kind, multiline=multiline) for path in paths]
+    for path, header in zip(paths, headers, strict=True):
+        if [name for name, _ in header] != [name for name, _ in headers[0]]:
+            rule = f"its columns differ from those of {paths[0]}."
+            raise InputError(str(path), rule, "Files read together need the same columns in the same order.")
+    delimiter = DELIMITERS.get(paths[0].suffix.lower(), "")
+    return Container(kind, tuple(paths), headers[0], delimiter, multiline=multiline)
+
+
+def _dialect(text: str) -> tuple[str, bool]:
+    """The path or pattern of text files, and whether the location declares that quoted fields may hold line ends."""
+    declared = DECLARED_TEXT.fullmatch(text)
+    if declared is None:
+        return text, False
+    if declared[2] != MULTILINE:
+        rule = f"the dialect {declared[2]!r} is not known."
+        raise InputError(text, rule, f"Known: {declared[1]}::{MULTILINE}, where quoted fields hold line ends.")
+    return declared[1], True
+
+
+def _paths(text: str) -> list[Path]:
+    path = Path(text)
+    try:
+        is_file, is_folder = path.is_file(), path.is_dir()
+        found = sorted(Path(name) for name in glob.glob(text, recursive=True)) if glob.has_magic(text) else []
+    except (OSError, ValueError) as cause:
+        raise InputError(text, "is not a usable path.") from cause
+    if is_file:
+        return [path]
+    if is_folder:
+        raise InputError(text, "is a folder, not a table.", f"Name files in it, such as {path / '*.parquet'}.")
+    files = [name for name in found if name.is_file()]
+    if files:
+        return files
+    rule = "no file matches this pattern." if glob.has_magic(text) else "no such file."
+    raise InputError(text, rule, "Check the path.")
+
+
+def _kind(path: Path) -> Kind:
+    suffix = path.suffix.lower()
+    if suffix in DELIMITERS:
+        return "delimited"
+    if suffix in PARQUET:
+        return "parquet"
+    if suffix in DATABASE:
+        return "database"
+    raise InputError(str(path), f"the suffix {suffix!r} is not known.", f"Known: {', '.join(SUFFIXES)}.")
+
+
+def _header(path: Path, kind: Kind, *, multiline: bool) -> Header:
+    try:
+        if not path.stat().st_size:
+            raise InputError(str(path), "is empty.", "A table needs at least a header.")
+        return _text_header(path, multiline=multiline) if kind == "delimited" else _parquet_header(path)
+    except OSError as cause:
+        raise InputError(str(path), "cannot be read.", "Check that the file exists and you may read it.") from cause
+
+
+def _text_header(path: Path, *, multiline: bool) -> Header:
+    with path.open("rb") as stream:
+        start = stream.read(4096)
+    first_line = start.splitlines()[0] if start.strip() else b""
+    if start.startswith(WIDE_MARKS) or b"\0" in first_line:
+        raise InputError(str(path), "is not UTF-8 text (it may be UTF-16 or a binary file).", "Save it as UTF-8.")
+    names = delimited_header(path, DELIMITERS[path.suffix.lower()], multiline=multiline)
+    if not names:
+        raise InputError(str(path), "has no header.", "The first line must name the columns.")
+    return tuple((name, "string") for name in names)
+
+
+def _parquet_header(path: Path) -> Header:
+    # The reader's own words may quote the file, so its errors are not chained.
+    with (
+        suppress(pa.ArrowException, ValueError, TypeError, KeyError, NotImplementedError),
+        pq.ParquetFile(path) as file,
+    ):
+        return tuple((field.name, str(field.type)) for field in file.schema_arrow)
+    raise InputError(str(path), "is not a readable Parquet file (damaged, cut short, encrypted or another format).")
+
+
+def _database(text: str, paths: list[Path], table: str) -> Container:
+    if len(paths) > 1:
+        raise InputError(text, "the pattern matches several databases.", "Name one.")
+    with connect_read_only(paths[0]) as connection:
+        tables = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        if not table and len(tables) == 1:
+            table = tables[0]
+        if table not in tables:
+            rule = f"has no table {table!r}." if table else "does not hold exactly one table."
+            raise InputError(text, rule, f"Write file.duckdb::table; tables here: {', '.join(sorted(tables))}.")
+        query = "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index"
+        header = tuple((str(name), str(kind)) for name, kind in connection.execute(query, [table]).fetchall())
+    return Container("database", tuple(paths), header, table=table)
+
+
+def connect_read_only(path: Path, settings: Settings | None = None) -> duckdb.DuckDBPyConnection:
+    """A locked-down connection that can read one database file and nothing else."""
+    try:
+        return silenced(duckdb.connect(str(path), read_only=True, config={**LOCKED, **(settings or {})}))
+    except (duckdb.Error, OSError, ValueError):
+        failed = True
+    assert failed
+    raise InputError(
+        str(path), "cannot be opened as a DuckDB database.", "Is it damaged, in use, or of a newer version?"
+    )
+
+
+def silenced(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """The connection without progress bar, and with all settings fixed."""
+    for command in SILENT:
+        connection.execute(command)
+    return connection
+
 
 BATCH_ROWS = 1 << 17
 MOST_VALUES = 1 << 22  # rows × columns of one batch
@@ -146,3 +372,196 @@ def quoted(name: str) -> str:
     '"a""; DROP TABLE b"'
     """
     return '"' + name.replace('"', '""') + '"'
+
+
+LEAST_SHARE_BYTES = 64 << 20
+
+
+class FileTable(PrivateTable):
+    """A private table in files. Building it checks the header against the schema and reads no row."""
+
+    def __init__(self, container: Container, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
+        super().__init__(container.names, schema, memory_bytes=memory_bytes, threads=threads)
+        self._container = container
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Rows of these columns, batch by batch. Private."""
+        return file_batches(self._container, columns, memory_bytes=_share(self), threads=self.threads)
+
+
+class StreamedSource(ChunkedSource):
+    """Exact counts of batches. Coded columns are kept for the next question if they fit a quarter of the limit."""
+
+    def __init__(self, table: PrivateTable, codec: TableCodec) -> None:
+        super().__init__(codec, table.memory_bytes, table.schema)
+        self._table = table
+        self._cache_bytes = table.memory_bytes // 4
+        self._cache: list[tuple[int, Chunk]] | None = None
+        self._cached: set[str] = set()
+        self._kept: ColumnBlocks | None = None
+
+    def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+        if self._cache is not None and set(columns) <= self._cached:
+            yield from self._cache
+            return
+        # Chunks of different passes need not hold the same rows, so what is kept always comes from one pass.
+        # Whoever asks about column after column would have the kept ones read again each time, so the second reads all.
+        wanted = [name for name in self._held if self._cached or name in columns]
+        kept: list[tuple[int, Chunk]] | None = []
+        self._cache, size = None, 0
+        bounded = self._table.schema.unit.column is not None
+        for rows, chunk in self._bounded(wanted) if bounded else self._coded(wanted):
+            size += sum(codes.nbytes for codes in chunk.values())
+            if kept is not None:
+                kept.append((rows, chunk))
+            if size > self._cache_bytes:
+                kept, wanted = None, list(columns)
+            yield rows, chunk
+        self._cache = kept
+        self._cached = set(wanted) if kept is not None else set()
+
+    def _coded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+        """Codes of every row that counts, straight from the table."""
+        origin = self._codec.origin
+        needed = list(dict.fromkeys([*columns, *self._leaving_out]))
+        for rows, batch in _read(self._table, list(dict.fromkeys(map(origin, needed)))):
+            codes = {name: encode_column(self._codec, name, batch[origin(name)]) for name in needed}
+            kept = rows_with_codes(self._codec, codes)
+            if kept is None:
+                yield rows, {name: codes[name] for name in columns}
+            else:
+                yield len(kept), {name: codes[name][kept] for name in columns}
+
+    def _bounded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+        """Coded rows of each unit up to its bound."""
+        place = {name: position + 1 for position, name in enumerate(self.domain.columns)}
+        for rows, codes in self._within_bound().read([place[name] for name in columns]):
+            yield rows, dict(zip(columns, codes, strict=True))
+
+    def _holders(self) -> Iterator[tuple[int, Chunk, Ints | None]]:
+        unit = self._table.schema.unit
+        if unit.column is None or unit.rows == 1:
+            yield from super()._holders()
+            return
+        names = self.domain.columns
+        for rows, (holders, *codes) in self._within_bound().read(range(len(names) + 1)):
+            yield rows, dict(zip(names, codes, strict=True)), holders
+
+    def _within_bound(self) -> ColumnBlocks:
+        """Numbers of units, and the codes of all columns, of the rows that count; worked out on first use."""
+        if self._kept is None:
+            unit = self._table.schema.unit
+            assert unit.column is not None
+            names, origin = self.domain.columns, self._codec.origin
+            rows = UnitRows([self._codec.dtype(name) for name in names], unit.rows, _share(self._table))
+            for _, batch in _read(self._table, list(dict.fromkeys([*map(origin, names), unit.column]))):
+                codes = {name: encode_column(self._codec, name, batch[origin(name)]) for name in names}
+                ids = texts_of(batch[unit.column]).only_at(rows_with_codes(self._codec, codes))
+                rows.add(ids, list(codes.values()))
+            kept = ColumnBlocks(self._cache_bytes)
+            for units, columns in rows.blocks():
+                kept.append([units, *columns])
+            self._kept = kept
+        return self._kept
+
+
+def streamed_labels(table: PrivateTable, column: str) -> LabelCounts:
+    """Labels of an open column, after the unit's bound on rows was applied (to rows that have a label).
+
+    Only fixed-size numbers of labels are ranked and counted; the labels themselves stay in one dictionary.
+    """
+    unit, known = table.schema.unit, LabelNumbers()
+    names = [column] if unit.column is None else list(dict.fromkeys([column, unit.column]))
+    rows = UnitRows([np.dtype(np.uint64)] * 2, unit.rows, _share(table))
+    times = np.zeros(0, np.int64)
+    for _, batch in _read(table, names):
+        labels = texts_of(batch[column]).only_labels()
+        numbers, has_label = known.of(labels), labels.places >= 0
+        if unit.column is None:
+            times = _added(times, numbers[has_label], len(known))
+        else:
+            ids = texts_of(batch[unit.column])
+            # The order looks at a hash of the label first: its number depends on the order of the file.
+            rows.add(ids.where(has_label), [labels.hashes(ORDER_KEY)[:, 0], numbers])
+    for _, (_, numbers) in rows.blocks():
+        times = _added(times, numbers, len(known))
+    return known.counted(times)
+
+
+def _added(times: Ints, numbers: Codes, size: int) -> Ints:
+    found = np.bincount(numbers.astype(np.int64), minlength=size).astype(np.int64)
+    found[: len(times)] += times
+    return found
+
+
+def _read(table: PrivateTable, columns: Sequence[str]) -> Iterator[Batch]:
+    """The table's batches, checked to be whole: the kernels trust that columns are of equal length."""
+    for rows, batch in table.batches(columns):
+        if any(name not in batch or len(batch[name]) != rows for name in columns):
+            raise InputError(type(table).__name__, "hands over batches whose columns are missing or differ in length.")
+        yield rows, batch
+
+
+def _share(table: PrivateTable) -> int:
+    return max(LEAST_SHARE_BYTES, table.memory_bytes // 4)
+
+
+LEAST_MEMORY_BYTES = 64 << 20
+MOST_THREADS = 8
+
+
+def open_table(
+    data: object, schema: Schema, *, memory_bytes: int | None = None, threads: int | None = None
+) -> PrivateTable:
+    """A private table under a schema. Looks at the container and its header only; reads no row.
+
+    Args:
+        data: a pandas, polars or Arrow frame; a path or glob of CSV, TSV or Parquet files ("file.csv::multiline" if
+            quoted fields of the text hold line ends); a DuckDB file ("file.duckdb" or "file.duckdb::table"); or a
+            private table, which is handed back.
+        schema: what the table may contain.
+        memory_bytes: the most memory counting may use beside the data itself.
+        threads: the most threads counting may use.
+
+    Raises:
+        InputError: the container cannot be used.
+        SchemaError: the header does not fit the schema; every problem is listed.
+        UsageError: a limit makes no sense.
+    """
+    memory = DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes
+    if memory < LEAST_MEMORY_BYTES:
+        least, given = size_text(LEAST_MEMORY_BYTES), size_text(memory)
+        raise UsageError("memory limit", f"must be at least {least}, got {given}.")
+    workers = min(MOST_THREADS, os.cpu_count() or 1) if threads is None else threads
+    if workers < 1:
+        raise UsageError("threads", f"must be at least 1, got {workers}.")
+    if isinstance(data, str | Path):
+        container = container_of(data)
+        _check_first_line(container, schema)
+        return FileTable(container, schema, memory_bytes=memory, threads=workers)
+    if is_frame(data):
+        return FrameTable(data, schema, memory_bytes=memory, threads=workers)
+    if isinstance(data, PrivateTable):
+        if data.schema != schema:
+            raise UsageError("data", "was opened under another schema.", "Open it again under this one.")
+        return data
+    kinds = f"a pandas, polars or Arrow frame, or the path of a {', '.join(SUFFIXES)} file"
+    own = "A source of your own is a subclass of understudy.counts.source.PrivateTable."
+    raise InputError("data", f"must be {kinds}; got {type(data).__name__}.", own)
+
+
+def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
+    """Exact counts of any table under fixed codes, after the unit's bound. Reads nothing yet."""
+    return FrameSource(table, codec) if isinstance(table, FrameTable) else StreamedSource(table, codec)
+
+
+def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
+    """Labels of an open column of any table, after the unit's bound."""
+    return streamed_labels(table, column)
+
+
+def _check_first_line(container: Container, schema: Schema) -> None:
+    """A text file without a header would have its first row quoted as column names, so that is told apart."""
+    if container.kind == "delimited" and not set(container.names) & {column.name for column in schema.modelled}:
+        rule = "its first line names none of the schema's columns."
+        raise InputError(str(container.paths[0]), rule, "Is the header missing, or the delimiter another one?")

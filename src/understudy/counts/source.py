@@ -1,37 +1,74 @@
-"""The seams of counting: a private table before and after its codes are settled.
+"""The seams of counting, and the bound of k rows per protected unit.
+
+The seams of counting: a private table before and after its codes are fixed.
 
 Nothing here is noisy. Exact counts may be handed to `privacy` and to `evaluate`, to nobody else. No message raised
 in this room may depend on the content of a row; content never raises at all (see `codec`).
+
+Labels and ids as text: one rule for all sources, so that a file and a frame name the same things.
+
+Text that is empty counts as absent, as it does for categories. Nothing here raises on content.
+
+Labels. A value whose bytes are not valid UTF-8, or that is longer than `MOST_LABEL_BYTES`, is unreadable: it equals no
+label and never becomes one. The rule is the same for text files, Parquet, databases and frames, and nothing is guessed:
+text in another encoding has to be converted first. So a value's own bytes decide how it is coded, and what is counted
+as a label is always short and can always be written to a file.
+
+Ids need not be readable. They are compared byte by byte, whatever they hold and however long they are.
+
+Contribution bound: at most k rows of each protected unit are counted.
+
+Which k? The first ones in the order of a public hash of the unit's id and the row's codes, ties broken by the codes.
+So the choice is the same in every source and in every run, does not depend on the order of the file, and favours no
+code: without the id the same codes would win in every unit that holds them, and counts would lean to them.
+
+Why removing one unit changes at most k rows: whether a row is kept depends on its own unit's id and rows only (they
+are ranked among themselves, under keys that are public constants). Take all rows of one unit away: no other unit's
+rows change rank, so exactly the rows kept for that unit disappear, and there are at most k of them. Rows that are
+equal in all codes are interchangeable: keeping one or the other gives the same counts. Rows without an id belong to
+nobody who could be protected and are left out, again row by row, as are rows that a schema with `unreadable: drop`
+leaves out: what is ranked is what remains.
+
+Streams. A table that does not fit in memory is cut as it passes (`UnitRows`): a row that is not among the first k of
+some rows of its unit is not among the first k of all of them, so it may be dropped at any time. There a unit is known
+by a keyed hash of its id, 128 bits, so that neither the text of an id nor its length reaches a buffer or a temporary
+file. The key is drawn from the operating system for each pass and forgotten with it. Two ids with the same hash would
+count as one unit, and that is not merely stricter: taking one of them away could bring back k rows of the other, so
+that 2k rows change. For any table this has probability at most n²/2¹²⁹ for n units (2⁻⁷⁰ for 700 million of them),
+whatever ids people gave themselves, because nobody knows the key. Up to an event of that probability p the counts are
+those of exact ids; a guarantee (ε, δ) for these is thus (ε, δ + (1 + e^ε)·p) for those. Frames in memory compare ids
+themselves. The order within a unit needs no secret: equal order hashes of two units change neither's rank.
+
+What a stream leaves on disk are codes and such hashes, in temporary files without a name: nobody else can open them,
+and the operating system frees them when the process ends, however it ends.
 """
 
 import abc
+import datetime
+import decimal
+import hashlib
+import math
+import secrets
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from understudy.codec.table_codec import TableCodec
+from understudy.arrays import Ints, Words
+from understudy.codec.labels import plain_labels
+from understudy.codec.reading import canonical_text, has_text, plain
+from understudy.codec.table import TableCodec
+from understudy.counts.kernels import hash_rows, hash_texts
+from understudy.domain import Clique, Domain, Partition
 from understudy.errors import SchemaError
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
-from understudy.marginals.partition import Partition
 from understudy.schema import Schema
+from understudy.schema.columns import MOST_LABEL_BYTES
 
-__all__ = [
-    "DEFAULT_MEMORY_BYTES",
-    "Batch",
-    "CountSource",
-    "Ints",
-    "LabelCounts",
-    "OccupiedCells",
-    "PrivateTable",
-    "Records",
-]
-
-Ints = npt.NDArray[np.int64]
 Batch = tuple[int, Mapping[str, pa.Array | pa.ChunkedArray]]
 """A number of rows and their values by column."""
 
@@ -148,12 +185,416 @@ class PrivateTable(abc.ABC):
 
     def label_counts(self, column: str) -> LabelCounts:
         """Labels of an open column, after the unit's bound on rows was applied (to rows that have a label)."""
-        from understudy.counts.open import label_counts_of  # which knows every kind of table
+        from understudy.counts.files import label_counts_of  # which knows every kind of table
 
         return label_counts_of(self, column)
 
     def bind(self, codec: TableCodec) -> CountSource:
-        """The same rows seen through settled codes, after the unit's bound. Reads nothing yet."""
-        from understudy.counts.open import source_of
+        """The same rows seen through fixed codes, after the unit's bound. Reads nothing yet."""
+        from understudy.counts.files import source_of
 
         return source_of(self, codec)
+
+
+Codes = npt.NDArray[np.unsignedinteger]
+HashKey = tuple[int, int]
+
+KNOWN = (decimal.Decimal, datetime.date, datetime.time, np.datetime64)
+"""Types of single objects that Arrow may be asked to type; it guesses for no others."""
+CONTENT_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError, ArithmeticError, KeyError)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """The text of each row of a column: its place among `values` (large_binary, not all different), −1 for none.
+
+    A text may be any bytes of any length, and is held once however many rows of a dictionary name it.
+    """
+
+    values: pa.Array
+    places: Ints
+
+    def hashes(self, key: HashKey) -> Words:
+        """128 bits of keyed hash of each row's text, as two words; zeros where there is none."""
+        table = np.zeros((len(self.values) + 1, 2), np.uint64)  # the last entry serves rows without a text
+        if len(self.values):
+            _, places, data = self.values.buffers()
+            offsets = np.frombuffer(places, np.int64)[self.values.offset : self.values.offset + len(self.values) + 1]
+            table[:-1] = hash_texts(np.frombuffer(data or b"", np.uint8), offsets, key)
+        return table[self.places]
+
+    def numbers(self) -> Ints:
+        """A number per distinct text, −1 for none."""
+        distinct = pc.fill_null(self.values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
+        return np.append(distinct, -1).astype(np.int64)[self.places]
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> "Texts":
+        """The same, with no text for rows that are not chosen."""
+        return Texts(self.values, np.where(chosen, self.places, -1))
+
+    def only_at(self, rows: Ints | None) -> "Texts":
+        """The same, with no text for rows other than these; None stands for all rows."""
+        if rows is None:
+            return self
+        chosen = np.zeros(len(self.places), np.bool_)
+        chosen[rows] = True
+        return self.where(chosen)
+
+    def only_labels(self) -> "Texts":
+        """The same as labels: trimmed and with whole numbers written plainly, as the codec compares them.
+
+        Text that is not UTF-8 or longer than `MOST_LABEL_BYTES` can be no label, and neither can white space alone.
+        """
+        short = pc.less_equal(pc.fill_null(pc.binary_length(self.values), 0), MOST_LABEL_BYTES)
+        values = pc.if_else(short, self.values, pa.scalar(None, pa.large_binary()))
+        try:
+            values.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            values = pa.array([value if _is_utf8(value) else None for value in values.to_pylist()], pa.large_binary())
+        values = plain_labels(values.cast(pa.large_string())).cast(pa.large_binary())
+        return Texts(values, _known_places(values, self.places))
+
+
+def texts_of(values: pa.Array | pa.ChunkedArray) -> Texts:
+    """Canonical text of each value; none where it is absent, empty or has no text."""
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    parts = [_texts_of_chunk(chunk) for chunk in chunks]
+    starts = np.cumsum([0, *(len(part.values) for part in parts)]).tolist()
+    places = [np.where(part.places < 0, -1, part.places + start) for part, start in zip(parts, starts, strict=False)]
+    joined = pa.concat_arrays([pa.array([], pa.large_binary()), *(part.values for part in parts)])
+    return Texts(joined, np.concatenate([np.zeros(0, np.int64), *places]))
+
+
+def _texts_of_chunk(chunk: pa.Array) -> Texts:
+    try:
+        array = plain(chunk)
+        if pa.types.is_dictionary(array.type):
+            return _texts_of_dictionary(array)
+        text = canonical_text(array) if has_text(array.type) else _text_one_by_one(array)
+        raw = text.cast(pa.large_binary())
+    except CONTENT_ERRORS:
+        raw = _text_one_by_one(chunk)
+    return Texts(raw, _known_places(raw, np.arange(len(raw), dtype=np.int64)))
+
+
+def _texts_of_dictionary(array: pa.DictionaryArray) -> Texts:
+    """By the texts of the entries that some row names: a file may hand over far more entries than rows."""
+    rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+    named, entry = np.unique(array.indices.take(pa.array(rows)).to_numpy(zero_copy_only=False), return_inverse=True)
+    entries = _texts_of_chunk(array.dictionary.take(pa.array(named)))
+    places = np.full(len(array), -1, np.int64)
+    places[rows] = entries.places[entry]
+    return Texts(entries.values, places)
+
+
+def _known_places(values: pa.Array, places: Ints) -> Ints:
+    """The places, −1 where the value is null or empty."""
+    known = pc.fill_null(pc.greater(pc.binary_length(values), 0), False).to_numpy(zero_copy_only=False)
+    return np.where(np.append(known, False)[places], places, -1)
+
+
+def _text_one_by_one(array: pa.Array) -> pa.Array:
+    return pa.array([_scalar_bytes(array, row) for row in range(len(array))], pa.large_binary())
+
+
+def _scalar_bytes(array: pa.Array, row: int) -> bytes | None:
+    try:
+        return object_bytes(array[row].as_py())
+    except CONTENT_ERRORS:
+        return None
+
+
+def object_bytes(value: object) -> bytes | None:
+    """UTF-8 of `object_text`; bytes as they are, and half of a surrogate pair as bytes that are not UTF-8."""
+    if isinstance(value, bytes):
+        return value
+    text = object_text(value)
+    return None if text is None else text.encode("utf-8", errors="surrogatepass")
+
+
+def object_text(value: object) -> str | None:
+    """Text of one Python object out of a column of mixed ones, by the rule of `canonical_text` where it applies.
+
+    >>> [object_text(value) for value in (5.0, True, None, float("nan"))]
+    ['5', 'true', None, None]
+    """
+    try:
+        if value is None or value != value:  # NaN, NaT and their kin differ from themselves
+            return None
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool | np.bool_):
+            return "true" if value else "false"
+        if isinstance(value, float | np.floating):
+            number = float(value)
+            return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)
+        if isinstance(value, int | np.integer):
+            return str(int(value))
+        if isinstance(value, KNOWN):
+            typed = pa.array([value])
+            return str(canonical_text(typed)[0].as_py()) if has_text(typed.type) else _shown(value)
+        return _shown(value)
+    except CONTENT_ERRORS:
+        return _shown(value)
+
+
+def _shown(value: object) -> str | None:
+    try:
+        text = str(value)
+    except Exception:  # noqa: BLE001 - the object is private content and may do anything
+        return None
+    return text if text != "<NA>" else None
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        (value or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class LabelNumbers:
+    """Numbers for labels in the order of their first appearance, over any number of batches."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, int] = {}
+
+    def of(self, labels: Texts) -> Codes:
+        """The number of each row's label; where there is none, any number."""
+        coded = labels.values.dictionary_encode()
+        known = self._known
+        numbers = [known.setdefault(label, len(known)) for label in coded.dictionary.to_pylist()]
+        of_values = np.array([*numbers, 0], np.uint64)[pc.fill_null(coded.indices, len(numbers))]
+        return np.append(of_values, np.uint64(0))[labels.places]
+
+    def counted(self, times: Ints) -> LabelCounts:
+        """Labels in code point order with the number of rows that hold each; only labels that some row holds."""
+        held = sorted(label for label, number in self._known.items() if times[number])  # as UTF-8 sorts
+        counts = np.array([times[self._known[label]] for label in held], np.int64)
+        return LabelCounts(tuple(label.decode("utf-8") for label in held), counts)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def label_keys(labels: pa.Array) -> npt.NDArray[np.uint64]:
+    """A public hash of each label, by which the rows of one unit are ranked before labels are counted."""
+    raw = labels.cast(pa.large_binary()).to_pylist()
+    digests = b"".join(hashlib.blake2b(label or b"", digest_size=8, key=b"understudy").digest() for label in raw)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
+Column = npt.NDArray[Any]  # codes are unsigned, numbers of units are not
+ContributionRecords = npt.NDArray[np.void]
+
+HASH_KEY = 0x756E646572737479  # the letters "understy"; public, so that every source and every run ranks alike
+ORDER_KEY: HashKey = (0x756E646572737479, 0x6F72646572206B31)
+
+BUCKET_BITS = 10
+BLOCK_ROWS = 1 << 17
+
+
+def row_priority(ids: Texts, columns: Sequence[Codes]) -> Words:
+    """Rank key of each row within its unit, smaller first: a public hash of the id and the codes."""
+    return hash_rows([ids.hashes(ORDER_KEY)[:, 0], *columns], HASH_KEY, len(ids.places))
+
+
+def kept_rows(ids: Texts, columns: Sequence[Codes], rows_per_unit: int) -> Ints:
+    """Positions (increasing) of the rows that count: at most `rows_per_unit` for each id, none for rows without one.
+
+    Args:
+        ids: the text of the unit column.
+        columns: the codes of all columns, in domain order.
+        rows_per_unit: the bound k, at least one.
+    """
+    return _first_rows(ids.numbers(), row_priority(ids, columns), columns, rows_per_unit)
+
+
+def _first_rows(unit: Ints, priority: Words, columns: Sequence[Codes], bound: int) -> Ints:
+    """Positions (increasing) of each unit's first rows; none of unit −1."""
+    held = np.bincount(unit[unit >= 0], minlength=1)
+    crowded = np.zeros(len(held) + 1, np.bool_)  # the last entry serves null ids, numbered −1
+    crowded[:-1] = held > bound
+    contested = np.flatnonzero(crowded[unit])
+    simple = np.flatnonzero((unit >= 0) & ~crowded[unit])
+    if not len(contested):
+        return simple.astype(np.int64)
+    ranked = _ranked(contested, unit, priority, columns)
+    owner = unit[ranked]
+    first = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+    position = np.arange(len(owner)) - np.repeat(first, np.diff(np.r_[first, len(owner)]))
+    return np.sort(np.concatenate([simple, ranked[position < bound]])).astype(np.int64)
+
+
+def _ranked(rows: Ints, unit: Ints, priority: Words, columns: Sequence[Codes]) -> Ints:
+    """These rows by unit, then priority, then codes; codes are sorted only in the rare case that hashes collide."""
+    order = rows[np.lexsort((priority[rows], unit[rows]))]
+    one, other = order[:-1], order[1:]
+    tied = (unit[one] == unit[other]) & (priority[one] == priority[other])
+    one, other = one[tied], other[tied]
+    if any((codes[one] != codes[other]).any() for codes in columns):
+        codes_last_first = [codes[rows] for codes in reversed(columns)]
+        order = rows[np.lexsort((*codes_last_first, priority[rows], unit[rows]))]
+    return order
+
+
+class UnitRows:
+    """The rows of each unit up to its bound, out of a stream of rows in any order, within a limit of memory.
+
+    Rows wait in memory. When they fill their share, those beyond the bound are dropped; if that does not make room, all
+    of them go to a temporary file, in buckets by the hash of their unit, and each bucket is cut once more at the end.
+    """
+
+    def __init__(self, kinds: Sequence[np.dtype[np.unsignedinteger]], bound: int, memory_bytes: int) -> None:
+        self._places = [f"c{place}" for place in range(len(kinds))]
+        head = [(name, np.dtype(np.uint64)) for name in ("first", "second", "priority")]
+        self._record = np.dtype([*head, *zip(self._places, kinds, strict=True)])
+        self._key: HashKey = (secrets.randbits(64), secrets.randbits(64))
+        self._bound = bound
+        self._room = memory_bytes // 4  # beside it: a joined copy, what is kept of it, and the sorting
+        self._waiting: list[ContributionRecords] = []
+        self._bytes = 0
+        self._buckets: list[list[tuple[int, int]]] = []
+        self._file: _NamelessFile | None = None
+
+    def add(self, ids: Texts, columns: Sequence[Codes]) -> None:
+        """Takes rows in: the text of their ids, and the codes of all columns."""
+        valid = ids.places >= 0
+        hashes = ids.hashes(self._key)[valid]
+        rows = np.empty(len(hashes), self._record)
+        rows["first"], rows["second"] = hashes[:, 0], hashes[:, 1]
+        rows["priority"] = row_priority(ids, columns)[valid]
+        for place, codes in zip(self._places, columns, strict=True):
+            rows[place] = codes[valid]
+        self._waiting.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes > self._room:
+            self._make_room()
+
+    def blocks(self) -> Iterator[tuple[Ints, list[Codes]]]:
+        """The rows that count, block by block: the number of each row's unit, and the codes of all columns."""
+        if self._file is None:
+            yield from self._in_blocks(*self._cut())
+            return
+        self._spill(self._cut()[0])
+        file, units = self._file, 0
+        for bucket in self._buckets:
+            self._waiting = [np.frombuffer(file.read(start, size), self._record) for start, size in bucket]
+            rows, numbers = self._cut()
+            yield from self._in_blocks(rows, numbers + units)
+            units += int(numbers.max(initial=-1)) + 1
+
+    def _in_blocks(self, rows: ContributionRecords, units: Ints) -> Iterator[tuple[Ints, list[Codes]]]:
+        for low in range(0, len(rows), BLOCK_ROWS):
+            here = rows[low : low + BLOCK_ROWS]
+            yield units[low : low + BLOCK_ROWS], [np.ascontiguousarray(here[place]) for place in self._places]
+
+    def _cut(self) -> tuple[ContributionRecords, Ints]:
+        """What waits, without the rows beyond the bound, and numbers of their units; nothing waits after it."""
+        whole = np.concatenate([np.empty((0, self._record.itemsize), np.uint8), *map(_as_bytes, self._waiting)])
+        self._waiting, self._bytes = [], 0
+        rows = whole.view(self._record)[:, 0]
+        unit = _numbered_pairs(rows["first"], rows["second"])
+        kept = _first_rows(unit, rows["priority"], [rows[place] for place in self._places], self._bound)
+        return whole.take(kept, axis=0).view(self._record)[:, 0], unit[kept]
+
+    def _make_room(self) -> None:
+        rows, _ = self._cut()
+        if self._file is None and rows.nbytes <= self._room // 2:
+            self._waiting, self._bytes = [rows], rows.nbytes
+        else:
+            self._spill(rows)
+
+    def _spill(self, rows: ContributionRecords) -> None:
+        if self._file is None:
+            self._file = _NamelessFile()
+            self._buckets = [[] for _ in range(1 << BUCKET_BITS)]
+        bucket = (rows["first"] >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
+        ends = np.cumsum(np.bincount(bucket, minlength=1 << BUCKET_BITS)) * rows.itemsize
+        start = self._file.append(_as_bytes(rows).take(np.argsort(bucket, kind="stable"), axis=0))
+        for held, low, high in zip(self._buckets, np.r_[0, ends[:-1]].tolist(), ends.tolist(), strict=True):
+            if high > low:
+                held.append((start + low, high - low))
+
+
+def _as_bytes(rows: ContributionRecords) -> npt.NDArray[np.uint8]:
+    """One line of bytes per row: NumPy copies these as they are, and fields one by one."""
+    return rows.view(np.uint8).reshape(len(rows), rows.itemsize)
+
+
+def _numbered_pairs(first: Words, second: Words) -> Ints:
+    """A number per distinct pair of words: 0, 1, 2, …"""
+    order = np.argsort(first, kind="stable")
+    differs = first[order[1:]] != first[order[:-1]]
+    if (~differs & (second[order[1:]] != second[order[:-1]])).any():
+        order = np.lexsort((second, first))
+        differs = (first[order[1:]] != first[order[:-1]]) | (second[order[1:]] != second[order[:-1]])
+    numbers = np.empty(len(first), np.int64)
+    numbers[order] = np.r_[0, np.cumsum(differs)][: len(first)]
+    return numbers
+
+
+class ColumnBlocks:
+    """Columns of rows in blocks, to be read again and again: in memory up to a limit, beyond it in a temporary file."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._left = memory_bytes
+        self._blocks: list[tuple[int, list[Column | _OnDisk]]] = []
+        self._file: _NamelessFile | None = None
+
+    def append(self, columns: Sequence[Column]) -> None:
+        """Keeps one block: arrays of equal length."""
+        self._left -= sum(column.nbytes for column in columns)
+        rows = len(columns[0])
+        if self._left >= 0:
+            self._blocks.append((rows, list(columns)))
+            return
+        self._file = file = self._file or _NamelessFile()
+        self._blocks.append((rows, [_OnDisk(file.append(column), column.dtype) for column in columns]))
+
+    def read(self, places: Sequence[int]) -> Iterator[tuple[int, list[Column]]]:
+        """The number of rows and the columns at these places, block by block."""
+        for rows, columns in self._blocks:
+            yield rows, [self._column(columns[place], rows) for place in places]
+
+    def _column(self, held: "Column | _OnDisk", rows: int) -> Column:
+        if not isinstance(held, _OnDisk):
+            return held
+        assert self._file is not None
+        return np.frombuffer(self._file.read(held.start, rows * held.kind.itemsize), held.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnDisk:
+    start: int
+    kind: np.dtype[Any]
+
+
+class _NamelessFile:
+    """A temporary file that has no name, so that nothing stays of it whatever becomes of the process."""
+
+    def __init__(self) -> None:
+        self._stream = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
+        self._end = 0
+
+    def append(self, array: npt.NDArray[np.generic]) -> int:
+        """Writes the array's bytes and returns where they start. A full disk raises the system's own OSError."""
+        start = self._end
+        self._stream.seek(start)
+        left = np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
+        while len(left):
+            left = left[self._stream.write(left) :]
+        self._end = start + array.nbytes
+        return start
+
+    def read(self, start: int, size: int) -> bytearray:
+        """These bytes, which were written before."""
+        found = bytearray(size)
+        left = memoryview(found)
+        self._stream.seek(start)
+        while len(left):
+            got = self._stream.readinto(left)
+            assert got, "a temporary file ends before its end"
+            left = left[got:]
+        return found

@@ -7,8 +7,7 @@ than the function, so the module can be called as well.
 import sys
 from types import ModuleType
 
-from understudy.evaluate.evaluation import Evaluation
-from understudy.evaluate.suite import evaluate
+from understudy.evaluate.suite import Evaluation, evaluate
 
 __all__ = ["Evaluation", "evaluate"]
 

@@ -5,24 +5,17 @@ from collections.abc import Mapping
 from typing import cast
 
 from understudy.errors import UsageError, nearest
-from understudy.evaluate.challenge.nist import Nist
-from understudy.evaluate.metric import Metric
-from understudy.evaluate.propensity.pmse import Pmse
-from understudy.evaluate.propensity.specks import Specks
-from understudy.evaluate.regression.ci_overlap import IntervalOverlap
-from understudy.evaluate.regression.prediction import Prediction
-from understudy.evaluate.regression.regression import Regression
-from understudy.evaluate.score import Scale
-from understudy.evaluate.tables.chi_square import ChiSquare
-from understudy.evaluate.tables.correlations import Correlations
-from understudy.evaluate.tables.crosstab import CrosstabDistance
-from understudy.evaluate.tables.disclosure import Disclosure
-from understudy.evaluate.tables.marginals import Marginals
-from understudy.evaluate.tables.rules import RulesBroken
-from understudy.evaluate.tables.slopes import Slopes
-from understudy.mechanisms.options.text import Option, described, hints_of, read_options
-
-__all__ = ["MetricDescription", "describe", "metric", "names"]
+from understudy.evaluate.chi2 import ChiSquare
+from understudy.evaluate.disclosure import Disclosure
+from understudy.evaluate.marginals import CrosstabDistance, Marginals
+from understudy.evaluate.metric import Metric, Scale
+from understudy.evaluate.nist import Nist
+from understudy.evaluate.prediction import Prediction
+from understudy.evaluate.propensity import Pmse, Specks
+from understudy.evaluate.regression import IntervalOverlap, Regression
+from understudy.evaluate.rules import RulesBroken
+from understudy.evaluate.slopes import Correlations, Slopes
+from understudy.methods.method import Option, described, hints_of, read_options
 
 _ALL: tuple[type[Metric], ...] = (
     Marginals,

@@ -1,27 +1,413 @@
-"""evaluate: every metric on the real table and its stand-in, both read through one codec."""
+"""evaluate: runs metrics on a real and a synthetic table; the confidential report.
 
+Evaluation: everything a comparison found, as plain frozen values. Confidential: it was computed from real rows.
+
+The confidential report: what an evaluation found, as a page. Every score beside its yardstick, the worst first.
+
+The confidential folder of an evaluation: every number as JSON and CSV, marked, and never inside a release.
+
+evaluate: every metric on the real table and its stand-in, both read through one codec.
+"""
+
+import json
+import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from understudy.codec.table_codec import TableCodec
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from understudy.codec.table import TableCodec
 from understudy.counts.source import PrivateTable
-from understudy.errors import UsageError
-from understudy.evaluate.data.pair import Context, Pair
-from understudy.evaluate.data.rows import Rows, open_for_comparison, read_rows
-from understudy.evaluate.data.settle import judging_codec, settled_codec
-from understudy.evaluate.data.unread import unread_columns
-from understudy.evaluate.evaluation import Evaluation
-from understudy.evaluate.metric import Metric, lacking, refused
+from understudy.errors import UsageError, nearest
+from understudy.evaluate.data import (
+    Rows,
+    Unread,
+    fixed_codec,
+    judging_codec,
+    open_for_comparison,
+    read_rows,
+    unread_columns,
+)
+from understudy.evaluate.metric import Context, Detail, Metric, Pair, Result, Score, lacking, refused
 from understudy.evaluate.registry import metric as metric_of
 from understudy.evaluate.registry import names
-from understudy.evaluate.score import Result
 from understudy.progress import Progress, silent
-from understudy.release.folder import RELEASE_FILE
+from understudy.release.files import RELEASE_FILE, check_free, published, refuse_release_folder
 from understudy.release.release import Release
+from understudy.report.charts import render_page
+from understudy.report.page import Block, Items, Page, Paragraph, Points, Section, Table
 from understudy.schema import Schema
 
-__all__ = ["check_metrics", "chosen_metrics", "evaluate"]
+NOTICE = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."
+YARDSTICK = (
+    "The yardstick of a score is the same score for two random halves of the real table: what chance alone does to "
+    "tables of half the size. A stand-in that scores as well as its yardstick cannot be told from fresh real rows by "
+    "this score. Where the halves themselves score close to the worst value, the score cannot judge any stand-in."
+)
+FORMAT = "understudy evaluation, format 1"
+JSON_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The results of all metrics, in the order they were asked for.
+
+    `left_out` are metrics that nobody asked for and that lack something here, with the reason; `unread` says which
+    columns hold values that the schema cannot read as they are. `seconds` is how long each metric took; it is no part
+    of the findings, so it is neither compared nor written.
+    """
+
+    title: str
+    method: str
+    promise: str
+    real_rows: int
+    synthetic_rows: tuple[int, ...]
+    columns: tuple[str, ...]
+    seed: int
+    results: tuple[Result, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+
+    def __getitem__(self, metric: str) -> Result:
+        for result in self.results:
+            if result.metric == metric:
+                return result
+        raise UsageError(f"metric {metric!r}", "was not computed.", nearest(metric, self.metrics))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics, in order."""
+        return tuple(result.metric for result in self.results)
+
+    def frame(self) -> pa.Table:
+        """Every score in one table: metric, score, value, yardstick, direction, range, and reasons for gaps."""
+        rows = [_flat(result, score) for result in self.results for score in result.scores]
+        return pa.Table.from_pylist(rows, schema=_SCORES)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Every detail as "metric.detail", and all scores as "scores"."""
+        found = {f"{result.metric}.{detail.name}": detail.table for result in self.results for detail in result.details}
+        return {"scores": self.frame()} | found
+
+    def to_json(self, rows: int | None = JSON_ROWS) -> dict[str, object]:
+        """Everything as plain values; details longer than `rows` are cut there, and say how many rows they have."""
+        return {
+            "notice": NOTICE,
+            "format": FORMAT,
+            "title": self.title,
+            "method": self.method,
+            "promise": self.promise,
+            "real_rows": self.real_rows,
+            "synthetic_rows": list(self.synthetic_rows),
+            "columns": list(self.columns),
+            "seed": self.seed,
+            "yardstick": YARDSTICK,
+            "left_out": dict(self.left_out),
+            "unread": [asdict(one) for one in self.unread],
+            "metrics": [_result_document(result, rows) for result in self.results],
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the confidential report and every number behind it (JSON, and CSV for each table).
+
+        A name that ends in .html is the report, with the numbers in a folder beside it; any other name is a folder.
+
+        Raises:
+            UsageError: if the place exists or lies in a release folder.
+        """
+
+        save_evaluation(self, Path(folder))
+
+
+_SCORES = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("score", pa.string()),
+        ("value", pa.float64()),
+        ("yardstick", pa.float64()),
+        ("direction", pa.string()),
+        ("lowest", pa.float64()),
+        ("highest", pa.float64()),
+        ("best", pa.float64()),
+        ("meaning", pa.string()),
+        ("why_not", pa.string()),
+        ("why_no_yardstick", pa.string()),
+    ]
+)
+
+
+def _flat(result: Result, score: Score) -> dict[str, object]:
+    return {"metric": result.metric, "score": score.name} | _score_document(score)
+
+
+def _score_document(score: Score) -> dict[str, object]:
+    return {
+        "name": score.name,
+        "meaning": score.meaning,
+        "value": score.value,
+        "yardstick": score.yardstick,
+        "direction": score.direction,
+        "lowest": score.lowest,
+        "highest": score.highest,
+        "best": score.best,
+        "why_not": score.why_not,
+        "why_no_yardstick": score.why_no_yardstick,
+    }
+
+
+def _result_document(result: Result, rows: int | None) -> dict[str, object]:
+    details = [
+        {
+            "name": detail.name,
+            "caption": detail.caption,
+            "rows": detail.table.num_rows,
+            "columns": detail.table.column_names,
+            "first": detail.records(rows),
+        }
+        for detail in result.details
+    ]
+    return {
+        "metric": result.metric,
+        "question": result.question,
+        "scores": [_score_document(score) for score in result.scores],
+        "notes": list(result.notes),
+        "details": details,
+    }
+
+
+MOST_ROWS = 25
+MOST_POINTS = 1500
+MOST_FACTS = 12
+_BETTER = {"lower": "lower", "higher": "higher", "none": "–"}
+
+
+def build_report(evaluation: Evaluation) -> Page:
+    """The evaluation as a page, ready to be rendered."""
+    return Page(
+        title=f"Comparison with the real table{': ' + evaluation.title if evaluation.title else ''}",
+        banner=NOTICE,
+        sections=(_summary(evaluation), *(_metric(result) for result in evaluation.results), _how(evaluation)),
+        footer="Every number, uncut, is beside this page as JSON and CSV. Same seed, same numbers.",
+        confidential=True,
+    )
+
+
+def _summary(evaluation: Evaluation) -> Section:
+    rows = tuple(
+        (
+            result.question,
+            score.reading,
+            f"{result.metric}: {score.name}",
+            _number(score.value),
+            _number(score.yardstick),
+        )
+        for result in evaluation.results
+        for score in result.scores[:1]
+    )
+    header = ("Question", "Reading", "Score", "Value", "Yardstick")
+    blocks: list[Block] = [
+        *_unread(evaluation),
+        Table(header, rows, "The first score of every metric.", frozenset({"Value", "Yardstick"})),
+        Paragraph(YARDSTICK),
+    ]
+    worst = _worst(evaluation.results)
+    if worst:
+        blocks += [Paragraph("Where the stand-in is furthest off:", strong=True), Items(worst)]
+    return Section("In short", "Is the stand-in good enough, and for what?", tuple(blocks))
+
+
+def _unread(evaluation: Evaluation) -> list[Block]:
+    """What the schema cannot read, before any score."""
+    said = tuple(sentence for one in evaluation.unread for sentence in one.sentences())
+    if not said:
+        return []
+    return [Paragraph("The schema does not fit all of the values:", strong=True), Items(said)]
+
+
+def _worst(results: Sequence[Result]) -> tuple[str, ...]:
+    """The first row of what is sorted worst first, in words, of every metric that judges and finds a difference."""
+    found = []
+    for result in results:
+        score = result.headline
+        if score.value is None or score.value == score.best or score.direction == "none":
+            continue
+        for detail in result.details[:1]:
+            for record in detail.records(1):
+                if len(record) > MOST_FACTS:  # a table of variants, not of places
+                    continue
+                words = ", ".join(f"{name} {_cell(value)}" for name, value in record.items() if value is not None)
+                found.append(f"{result.metric}: {words}")
+    return tuple(found)
+
+
+def _metric(result: Result) -> Section:
+    header = ("Score", "Value", "Yardstick", "Better", "Range", "Meaning")
+    rows = tuple(
+        (
+            score.name,
+            _number(score.value),
+            _number(score.yardstick),
+            _BETTER[score.direction],
+            f"{_bound(score.lowest)} to {_bound(score.highest)}",
+            score.meaning if score.value is not None else f"{score.meaning} Not computed: {score.why_not}",
+        )
+        for score in result.scores
+    )
+    blocks: list[Block] = [Table(header, rows, numeric=frozenset({"Value", "Yardstick"}))]
+    for detail in result.details:
+        blocks += _detail(detail)
+    if result.notes:
+        blocks.append(Items(result.notes))
+    return Section(result.metric, result.question, tuple(blocks))
+
+
+def _detail(detail: Detail) -> list[Block]:
+    blocks: list[Block] = []
+    if {"real", "synthetic"} <= set(detail.table.column_names):
+        pairs = [(row["real"], row["synthetic"]) for row in detail.records(MOST_POINTS)]
+        points = tuple(
+            (float(real), float(synthetic))
+            for real, synthetic in pairs
+            if isinstance(real, int | float) and isinstance(synthetic, int | float)
+        )
+        if len(points) > 2:
+            cut = detail.table.num_rows > MOST_POINTS
+            drawn = f" Drawn: the first {MOST_POINTS:,} of {detail.table.num_rows:,}." if cut else ""
+            blocks.append(Points(detail.caption + drawn, "real", "synthetic", points))
+    shown, rows = detail.records(MOST_ROWS), detail.table.num_rows
+    if not shown:
+        return blocks
+    header = tuple(detail.table.column_names)
+    numeric = frozenset(name for name in header if isinstance(shown[0][name], int | float))
+    caption = detail.caption if rows <= MOST_ROWS else f"{detail.caption} The first {MOST_ROWS} of {rows:,}."
+    body = tuple(tuple(_cell(row[name]) for name in header) for row in shown)
+    return [*blocks, Table(header, body, caption, numeric)]
+
+
+def _how(evaluation: Evaluation) -> Section:
+    copies = ", ".join(f"{rows:,}" for rows in evaluation.synthetic_rows)
+    left_out = tuple(
+        f"Left out, as it was not asked for by name: {name} ({reason})." for name, reason in evaluation.left_out.items()
+    )
+    items = (
+        f"Rows: {evaluation.real_rows:,} real; {copies} synthetic.",
+        f"Columns compared: {len(evaluation.columns)}.",
+        f"Method: {evaluation.method or 'not known'}. {evaluation.promise}".strip(),
+        f"Seed: {evaluation.seed}.",
+    )
+    return Section("How it was done", "What was compared with what?", (Items((*items, *left_out)),))
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.5g}"
+
+
+def _bound(value: float | None) -> str:
+    return "any" if value is None else f"{value:,g}"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.5g}"
+    if isinstance(value, list | tuple):
+        return " × ".join(str(part) for part in value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+MARKER = "NOT-FOR-RELEASE.txt"
+EXPLANATION = (
+    f"{NOTICE}\n\nThis folder compares a synthetic table with the private one. Publishing any number of it may reveal\n"
+    "facts about single people. Keep it where the private table is kept.\n"
+)
+REPORT = "report.html"
+CLOSED_FOLDER, CLOSED_FILE = 0o700, 0o600
+
+
+def check_place(place: Path) -> None:
+    """Raises unless a report may be written there: not into a release, and over nothing that exists."""
+    refuse_release_folder(place)
+    check_free(place)
+    if place.suffix.lower() == ".html":
+        check_free(numbers_beside(place))
+
+
+def numbers_beside(place: Path) -> Path:
+    """The folder for the numbers behind a report that is a file of its own.
+
+    >>> numbers_beside(Path("out/report.html")).name
+    'report-numbers'
+    """
+    return place.with_name(f"{place.stem}-numbers")
+
+
+def save_evaluation(evaluation: Evaluation, place: Path) -> None:
+    """Writes report and numbers, readable by their owner alone.
+
+    A name that ends in .html is the report, with the numbers in a folder beside it; any other name is a folder with
+    both. The folder appears in one piece.
+    """
+    check_place(place)
+    page = render_page(build_report(evaluation))
+    if place.suffix.lower() != ".html":
+        _save_folder(evaluation, place, page)
+        return
+    _save_folder(evaluation, numbers_beside(place), None)
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, CLOSED_FILE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(page)
+
+
+def write_closed(path: Path, content: bytes) -> None:
+    """Writes a file that its owner alone can read, whatever the umask; it is there as a whole or not at all."""
+    beside = path.with_name(f".{path.name}.part")
+    beside.unlink(missing_ok=True)
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, CLOSED_FILE), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(path)
+
+
+def close_to_others(folder: Path) -> None:
+    """Lets nobody but the owner see the folder and anything in it."""
+    folder.chmod(CLOSED_FOLDER)
+    for path in folder.rglob("*"):
+        path.chmod(CLOSED_FOLDER if path.is_dir() else CLOSED_FILE)
+
+
+def _save_folder(evaluation: Evaluation, folder: Path, page: str | None) -> None:
+    _publish_folder(evaluation, folder, page)
+    close_to_others(folder)  # the list of files is written last; until now the closed folder alone kept it
+
+
+def _publish_folder(evaluation: Evaluation, folder: Path, page: str | None) -> None:
+    with published(folder) as place:
+        place.chmod(CLOSED_FOLDER)
+        (place / MARKER).write_text(EXPLANATION, encoding="utf-8")
+        if page is not None:
+            (place / REPORT).write_text(page, encoding="utf-8")
+        document = json.dumps(evaluation.to_json(), indent=1, ensure_ascii=True, allow_nan=False)
+        (place / "evaluation.json").write_text(document + "\n", encoding="utf-8")
+        (place / "tables").mkdir()
+        for name, table in evaluation.tables().items():
+            pacsv.write_csv(_writable(table), place / "tables" / f"{name}.csv")
+        close_to_others(place)
+
+
+def _writable(table: pa.Table) -> pa.Table:
+    """Lists, which CSV cannot hold, as text."""
+    for place, kind in enumerate(table.schema.types):
+        if pa.types.is_list(kind):
+            texts = [None if cell is None else json.dumps(cell) for cell in table.column(place).to_pylist()]
+            table = table.set_column(place, table.column_names[place], pa.array(texts, pa.string()))
+    return table
+
 
 MetricLike = str | Metric
 FITTED = ("regression", "ci_overlap")
@@ -174,7 +560,7 @@ def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: 
     else:
         given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
         copies = [open_for_comparison(copy, schema) for copy in given]
-        promise, method, codec = "", "", settled_codec(table, schema)
+        promise, method, codec = "", "", fixed_codec(table, schema)
         mode = ""
     if not copies:
         raise UsageError("synthetic", "holds no table.")

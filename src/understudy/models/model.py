@@ -1,16 +1,54 @@
-"""The seam every fitted distribution offers: marginals, rows, conditioning, and a file form without pickle."""
+"""The seam every fitted distribution offers, its files, its rows in chunks, and bounds on its error.
 
-from collections.abc import Mapping
+The seam every fitted distribution offers: marginals, rows, conditioning, and a file form without pickle.
+
+What a model may be asked: cliques that fit in memory, and conditions on codes that exist.
+
+Rows in chunks, for outputs larger than memory.
+
+The layout is fixed: chunk i holds rows i·chunk_rows onward and draws from its own generator, made from the seed and
+i alone. So the rows depend on the model, the seed, the number of rows and the chunk length, and on nothing else: not
+on the number of threads, not on the order in which chunks are made.
+
+How far a fitted model can be from the private table on what was measured, from noisy answers alone.
+
+The exact counts of a measured table are y − z, with y the noisy answer and z the noise, so for any model counts m
+
+    ‖exact − m‖₁ ≤ ‖y − m‖₁ + ‖z‖₁,
+
+and ‖z‖₁, a sum of independent |z_i| of known distribution, stays below a bound with any wanted confidence. The bound is
+Chernoff's, with the distribution's own moment generating function, so it holds for every number of cells. (The bound
+that comes with AIM has the same shape but uses that the noise is sub-Gaussian, which costs a factor of about 1.5.)
+
+Files that may come from a stranger: opened as plain files of bounded size, parsed within bounded memory.
+
+A folder that somebody sends may hold links to devices, pipes that never end, files with a terabyte of holes, and small
+documents that grow a thousandfold when they are parsed. Whoever reads a release folder opens its files here.
+
+Model files: one JSON document and raw arrays, with fixed names and no pickle.
+
+A model folder may come from a stranger. Everything is checked before it is used: which files are there (no links, no
+extras), how large they are, that each array is one-dimensional, of the expected type and exactly as long as its file.
+"""
+
+import json
+import math
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Protocol, Self
+from tokenize import TokenError
+from typing import BinaryIO, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
-
-__all__ = ["Codes", "Model"]
+from understudy.answers import Distribution
+from understudy.domain import Clique, Domain
+from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
 
 Codes = Mapping[str, npt.NDArray[np.integer]]
 """Column name → code of each record (arrays of equal length), every column of the domain."""
@@ -36,7 +74,7 @@ class Model(Protocol):
         ...
 
     def draw(self, rows: int, rng: np.random.Generator) -> Codes:
-        """`rows` independent records; forbidden cells never occur."""
+        """`rows` independent records; structural zeros never occur."""
         ...
 
     def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
@@ -51,3 +89,301 @@ class Model(Protocol):
     def load(cls, folder: Path) -> Self:
         """Reads what `save` wrote, checking shapes, sizes and ranges before use."""
         ...
+
+
+MARGINAL_CELLS = 10**8
+"""Most cells of a marginal that a model hands out (800 MB)."""
+
+
+def query_clique(domain: Domain, columns: Iterable[str]) -> Clique:
+    """The clique of these columns in schema order.
+
+    Raises:
+        ResourceError: if its table would be too large to hold.
+    """
+    wanted = domain.clique(columns)
+    cells = domain.cells(wanted)
+    if cells > MARGINAL_CELLS:
+        where = f"marginal {' × '.join(wanted)}"
+        raise ResourceError(where, cells * 8, MARGINAL_CELLS * 8, "Ask about fewer columns.")
+    return wanted
+
+
+def query_codes(domain: Domain, name: str, codes: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Which codes of a column a condition allows; codes that the column does not have raise."""
+    size = domain.sizes[domain.clique([name])[0]]
+    mask = np.zeros(size, dtype=bool)
+    wanted = np.asarray(codes, dtype=np.int64).ravel()
+    if wanted.size and (wanted.min() < 0 or wanted.max() >= size):
+        raise UsageError(f"where {name}", f"codes must lie between 0 and {size - 1}.")
+    mask[wanted] = True
+    return mask
+
+
+CHUNK_ROWS = 2**18
+"""Default rows per chunk; part of what a seed means, so it stays as it is."""
+
+
+class Draws(Protocol):
+    """What rows are drawn from: a model."""
+
+    def draw(self, rows: int, rng: np.random.Generator) -> Codes:
+        """`rows` records."""
+        ...
+
+
+class Chunk(NamedTuple):
+    """Coded records and the generator to use for whatever else this chunk needs (values inside bins)."""
+
+    codes: Codes
+    rng: np.random.Generator
+
+
+def chunk_generator(seed: int, number: int) -> np.random.Generator:
+    """The generator of one chunk, independent of all others."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number,))))
+
+
+def draw_chunks(model: Draws, rows: int, seed: int, chunk_rows: int = CHUNK_ROWS) -> Iterator[Chunk]:
+    """Chunks of records that add up to `rows`; one empty chunk if `rows` is 0, so that a header can be written."""
+    if rows < 0:
+        raise UsageError("rows", f"must be 0 or more, got {rows}.")
+    if seed < 0:
+        raise UsageError("seed", f"must be 0 or more, got {seed}.")
+    if chunk_rows < 1:
+        raise UsageError("chunk rows", f"must be 1 or more, got {chunk_rows}.")
+    return _chunks(model, rows, seed, chunk_rows)
+
+
+def _chunks(model: Draws, rows: int, seed: int, chunk_rows: int) -> Iterator[Chunk]:
+    for number, start in enumerate(range(0, max(rows, 1), chunk_rows)):
+        rng = chunk_generator(seed, number)
+        yield Chunk(model.draw(min(chunk_rows, rows - start), rng), rng)
+
+
+_CONTINUOUS = 50.0  # from this σ on, sums over integers equal integrals to all digits of a float
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def misplaced_share(
+    noisy: npt.ArrayLike, model_counts: npt.ArrayLike, distribution: Distribution, confidence: float = 0.95
+) -> float:
+    """Largest share of records that the model puts in a wrong cell of a measured table, with that confidence.
+
+    Half the L1 distance, over the model's total; 1 if the model is empty.
+    """
+    answer, model = np.asarray(noisy, dtype=np.float64), np.asarray(model_counts, dtype=np.float64)
+    total = float(model.sum())
+    if total <= 0:
+        return 1.0
+    distance = float(np.abs(answer - model).sum()) + noise_sum_bound(distribution, answer.size, confidence)
+    return min(1.0, distance / (2 * total))
+
+
+@lru_cache(maxsize=4096)
+def noise_sum_bound(distribution: Distribution, cells: int, confidence: float) -> float:
+    """What the sum of |noise| over `cells` cells stays below with that confidence."""
+    surprise = -math.log(1 - confidence)
+
+    def bound(log_rate: float) -> float:
+        rate = math.exp(log_rate)
+        return (cells * _log_mean_exp(distribution, rate) + surprise) / rate
+
+    # Rates are measured in noise scales; for Laplace noise they must stay below one.
+    low, high = (
+        math.log(1e-6 / distribution.scale),
+        math.log((1 - 1e-9 if distribution.kind == "laplace" else 40.0) / distribution.scale),
+    )
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = bound(left), bound(right)
+    for _ in range(60):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = bound(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = bound(right)
+    return min(at_left, at_right)
+
+
+def _log_mean_exp(distribution: Distribution, rate: float) -> float:
+    """log E e^(rate·|z|)."""
+    if distribution.kind == "laplace":
+        decay = math.exp(-1.0 / distribution.scale)
+        grown = math.exp(rate - 1.0 / distribution.scale)
+        return math.log((1 - decay) / (1 + decay) * (1 + 2 * grown / (1 - grown)))
+    sigma = distribution.scale
+    if sigma >= _CONTINUOUS:
+        half_normal = 1 + math.erf(rate * sigma / math.sqrt(2))  # 2Φ(rate·σ)
+        return (rate * sigma) ** 2 / 2 + math.log(half_normal)
+    sizes = np.arange(math.ceil(60 * sigma) + 2, dtype=np.float64)
+    weights = -(sizes**2) / (2 * sigma * sigma) + np.where(sizes > 0, math.log(2), 0.0)
+    return float(np.logaddexp.reduce(weights + rate * sizes) - np.logaddexp.reduce(weights))
+
+
+MOST_DOCUMENT_BYTES = 2**26
+MOST_VALUES = 4_000_000
+"""Values of a JSON document at most: each takes up to 100 bytes when it is parsed."""
+
+
+def open_plain(path: Path, most_bytes: int) -> BinaryIO:
+    """The file opened for reading; links, devices, pipes and oversized files are refused, and none is waited for."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise ReleaseError([Problem(_name(path), "is missing, unreadable or a link.")]) from error
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > most_bytes:
+        os.close(descriptor)
+        raise ReleaseError([Problem(_name(path), f"must be a plain file of at most {most_bytes:,} bytes.")])
+    return os.fdopen(descriptor, "rb")
+
+
+def read_plain(path: Path, most_bytes: int = MOST_DOCUMENT_BYTES) -> bytes:
+    """The content of a plain file of bounded size."""
+    with open_plain(path, most_bytes) as source:
+        content = source.read(most_bytes + 1)  # it may have grown since it was opened
+    if len(content) > most_bytes:
+        raise ReleaseError([Problem(_name(path), f"must be a plain file of at most {most_bytes:,} bytes.")])
+    return content
+
+
+def read_json(path: Path, most_bytes: int = MOST_DOCUMENT_BYTES) -> object:
+    """The JSON document in a plain file of bounded size."""
+    return parse_json(read_plain(path, most_bytes), _name(path))
+
+
+def parse_json(content: bytes, name: str) -> object:
+    """The JSON document: UTF-8, every key once, finite numbers, and not more values than memory is kept for."""
+    try:
+        if sum(content.count(mark) for mark in (b",", b"[", b"{", b":")) > MOST_VALUES:
+            raise ValueError("too many values")
+        return json.loads(content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ReleaseError([Problem(name, "is not a JSON document.", "Restore the folder.")]) from error
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key appears twice")
+    return found
+
+
+def _no_constant(text: str) -> object:
+    raise ValueError(f"{text} is not a number")
+
+
+def _name(path: Path) -> str:
+    return path.name.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+DOCUMENT = "model.json"
+_FORMAT = "understudy model"
+_VERSION = 1
+_ARRAY_BYTES = 2**36
+_MEMORY_SHARE = 0.8
+_HEADER_BYTES = 1024
+_COLUMNS = 100_000
+_CODES = 2**32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelFiles:
+    """What a model folder holds: a JSON document and named one-dimensional arrays."""
+
+    document: Mapping[str, object]
+    arrays: Mapping[str, npt.NDArray[np.generic]]
+
+    def number(self, key: str) -> float:
+        """A number of the document that a float can hold."""
+        value = self.document.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
+            return float(value)
+        raise _refusal(key, "must be a finite number.")
+
+    def domain(self) -> Domain:
+        """The domain stated in the document: a list of [column, number of codes]."""
+        entries = self.document.get("domain")
+        if not isinstance(entries, list) or not 0 < len(entries) <= _COLUMNS:
+            raise _refusal("domain", f"must be a list of 1 to {_COLUMNS:,} columns.")
+        sizes: dict[str, int] = {}
+        for entry in entries:
+            if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], str) or entry[0] in sizes:
+                raise _refusal("domain", "each entry must be [column, number of codes], each column once.")
+            if type(entry[1]) is not int or not 0 < entry[1] <= _CODES:
+                raise _refusal("domain", f"a column must have 1 to {_CODES:,} codes.")
+            sizes[entry[0]] = entry[1]
+        return Domain.of(sizes)
+
+
+def write_model_files(folder: Path, files: ModelFiles) -> None:
+    """Writes the document and the arrays into an existing empty folder, one fixed file name each."""
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise UsageError(f"folder {folder.name!r}", "must exist and be empty.", "Choose another place.")
+    for name, array in files.arrays.items():
+        kind = array.dtype.newbyteorder("<")
+        with (folder / f"{name}.npy").open("xb") as target:
+            np.lib.format.write_array(target, np.ascontiguousarray(array, dtype=kind), (1, 0), allow_pickle=False)
+    document = {"format": _FORMAT, "version": _VERSION, **files.document}
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    with (folder / DOCUMENT).open("x", encoding="utf-8") as written:
+        written.write(text + "\n")
+
+
+def read_model_files(folder: Path, kind: str, dtypes: Mapping[str, np.dtype[np.generic]]) -> ModelFiles:
+    """Reads a folder that must hold the document and exactly these arrays.
+
+    Raises:
+        ReleaseError: if anything is missing, extra, linked, too large or of the wrong type.
+    """
+    document = read_document(folder)
+    if document.get("kind") != kind:
+        raise _refusal("kind", f"must be {kind!r}.")
+    expected = {DOCUMENT, *(f"{name}.npy" for name in dtypes)}
+    present = {entry.name for entry in os.scandir(folder)}
+    if present != expected:
+        names = ", ".join(sorted(expected))
+        raise ReleaseError([Problem("model folder", f"must hold exactly {names}.", "Copy the whole folder again.")])
+    return ModelFiles(document, {name: _read_array(folder / f"{name}.npy", dtype) for name, dtype in dtypes.items()})
+
+
+def read_document(folder: Path) -> Mapping[str, object]:
+    """The JSON document of a model folder, known to be an object of this format and version."""
+    if folder.is_symlink() or not folder.is_dir():
+        raise ReleaseError([Problem("model folder", "must be a folder, not a link.")])
+    document = read_json(folder / DOCUMENT)
+    if not isinstance(document, dict) or document.get("format") != _FORMAT or document.get("version") != _VERSION:
+        raise ReleaseError([Problem(DOCUMENT, f"must state format {_FORMAT!r} and version {_VERSION}.")])
+    return document
+
+
+def _read_array(path: Path, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
+    wrong = ReleaseError([Problem(path.name, f"must be a one-dimensional array of {dtype.name}, as long as its file.")])
+    with open_plain(path, _ARRAY_BYTES) as source:
+        try:
+            if np.lib.format.read_magic(source) != (1, 0):
+                raise wrong
+            shape, _, found = np.lib.format.read_array_header_1_0(source, max_header_size=_HEADER_BYTES)
+        except (ValueError, TypeError, SyntaxError, EOFError, KeyError, RecursionError, TokenError) as error:
+            raise wrong from error
+        body = os.fstat(source.fileno()).st_size - source.tell()
+        if found != dtype or len(shape) != 1 or math.prod(shape) * dtype.itemsize != body:
+            raise wrong
+        _check_memory(path.name, body)
+        array = np.fromfile(source, dtype=dtype, count=shape[0])
+    if array.size != shape[0]:
+        raise wrong
+    return array.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _check_memory(name: str, size: int) -> None:
+    limit = int(_MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    if size > limit:  # a file of holes takes no room on a disk
+        raise ResourceError(f"array {name!r}", size, limit, "Use a machine with more memory.")
+
+
+def _refusal(key: str, rule: str) -> ReleaseError:
+    return ReleaseError([Problem(f"{DOCUMENT}: {key}", rule)])

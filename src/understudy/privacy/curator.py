@@ -8,13 +8,13 @@ what is no `PrivateTable` is refused.
             Laplace noise of scale k/ε_i is ε_i-DP; Gaussian noise with σ_i² = k²/(2ρ_i) is ρ_i-zCDP (Canonne, Kamath,
             Steinke 2020, integer noise on integer counts). A batch splits its cost over its targets; the parts add up.
 `select`    the exponential mechanism with rate ε/(2Δk), or ε/(Δk) where the quality is monotone: ε-DP, and ε²/8-zCDP
-            because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ).
-            Draws may be restricted to a part of the options (`among`), one draw after the other, as when a tree of
-            tables is grown edge by edge. All scores of the quality are then computed at the first of these draws and
-            kept in this object for the later ones, beside the bound they were computed under. No score depends on which
-            other options may be drawn, so each draw has the law it would have if its options were scored anew, at the
-            same price, and a bound on all scores holds for some of them. Which options may be drawn must follow from
-            public facts and earlier answers. The quality, which its method holds, is never handed a score.
+            because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ). Draws may be restricted
+            to a part of the options (`among`), one draw after the other, as when a tree of tables is grown edge by
+            edge. All scores of the quality are then computed at the first of these draws and kept in this object for
+            the later ones, beside the bound they were computed under. No score depends on which other options may be
+            drawn, so each draw has the distribution it would have if its options were scored anew, at the same cost,
+            and a bound on all scores holds for some of them. Which options may be drawn must follow from public facts
+            and earlier answers. The quality, which its method holds, is never handed a score.
 `discover`  labels held by one unit only: at most k of them, noisy count ≥ threshold with probability ≤ δ in all.
             Otherwise Laplace noise of scale k/ε on the counts: (ε, δ)-DP, or (δ, ε²/2)-approximate zCDP.
 
@@ -22,17 +22,17 @@ what is no `PrivateTable` is refused.
             by at most Δ·k_c; at the rate of `select` that cell's privacy loss has range ε·k_c/k. The choices are
             independent given the counts: losses add up to ε at most, and Σ (ε·k_c/k)²/8 ≤ ε²/8 in zCDP.
 `score`     all P scores with noise: they move by at most P·Δ·k in L1 and √P·Δ·k in L2, as a vector of integers.
-`grow`      a tree that decides by noisy, biased counts which nodes to split: one price for the whole tree, proved in
-            `questions/growth.py`; √(2ρ) where the price is ρ.
-`train`     steps of an optimiser on noisy sums over sampled units: one price (ε, δ) for the whole course, proved in
+`grow`      a tree that decides by noisy, biased counts which nodes to split: one cost for the whole tree, proved in
+            `questions/growth.py`; √(2ρ) where the cost is ρ.
+`train`     steps of an optimiser on noisy sums over sampled units: one cost (ε, δ) for the whole course, proved in
             `training/accountant.py`; paid in ε and δ, not in ρ.
 
 Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
 integers. Nothing here logs, and no message depends on a count.
 
 Exact counts of cliques stay in memory between questions (up to `KEPT_BYTES`, in this object alone, never on disk), so
-that many rounds of choosing among the same tables read the rows once. It changes no answer and no price; what is kept
-depends on the questions, not on the rows, and is dropped when the codes are settled anew.
+that many rounds of choosing among the same tables read the rows once. It changes no answer and no cost; what is kept
+depends on the questions, not on the rows, and is dropped when the codes are fixed anew.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,11 +42,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from understudy.codec.merged import MergedCodec
-from understudy.codec.table_codec import TableCodec
-from understudy.counts.source import CountSource, Ints, OccupiedCells, PrivateTable
-from understudy.errors import BudgetError, UsageError
-from understudy.marginals.answer import (
+from understudy.answers import (
     GROWTH_UNIT,
     Discovery,
     Grown,
@@ -56,38 +52,35 @@ from understudy.marginals.answer import (
     Selections,
     SparseMeasurement,
     Trained,
+    Transcript,
 )
-from understudy.marginals.clique import Clique
-from understudy.marginals.domain import Domain
-from understudy.marginals.forbidden import Forbidden
-from understudy.marginals.partition import Partition
-from understudy.marginals.transcript import Transcript
-from understudy.privacy.calibrate import (
+from understudy.arrays import Bools, Ints
+from understudy.codec.table import MergedCodec, TableCodec
+from understudy.counts.source import CountSource, OccupiedCells, PrivateTable
+from understudy.domain import Clique, Domain, Partition, StructuralZeros
+from understudy.errors import BudgetError, UsageError
+from understudy.privacy.cost import (
+    Cost,
     check_sparse,
     discovery_threshold,
+    distribution_for,
     growth_rule,
-    law_for,
-    score_law,
+    score_distribution,
     selection_rate,
 )
-from understudy.privacy.cost import Cost
-from understudy.privacy.quality import Quality, WithinQuality
-from understudy.privacy.questions.growth import (
+from understudy.privacy.randomizer import Randomizer, Request
+from understudy.privacy.scores import Quality, WithinQuality
+from understudy.privacy.training import Keeper, Trainer, train, training_distributions
+from understudy.privacy.trees import (
     MOST_LAYERS,
     Growth,
     as_decay,
     biased_counts,
     checked_depths,
     checked_theta,
+    counts_within,
 )
-from understudy.privacy.questions.within import counts_within
-from understudy.privacy.randomizer import Bools, Randomizer, Request
-from understudy.privacy.training.accountant import training_laws
-from understudy.privacy.training.checkpoint import Keeper
-from understudy.privacy.training.train import Trainer, train
 from understudy.progress import Progress, silent
-
-__all__ = ["KEPT_BYTES", "Curator"]
 
 Option = TypeVar("Option")
 Tree = TypeVar("Tree", bound=Growth)
@@ -157,7 +150,7 @@ class Curator:
     @property
     def domain(self) -> Domain:
         """The codes that can be asked about."""
-        return self._settled().domain
+        return self._fixed().domain
 
     @property
     def readable(self) -> Domain:
@@ -165,19 +158,19 @@ class Curator:
 
         Noise in the cells of such a code harms nobody, for it is drawn only where it clearly stands out of the noise.
         """
-        return self._settled().readable
+        return self._fixed().readable
 
     @property
-    def forbidden(self) -> tuple[Forbidden, ...]:
+    def structural_zeros(self) -> tuple[StructuralZeros, ...]:
         """Cells that public rules exclude."""
-        return self._settled().forbidden
+        return self._fixed().structural_zeros
 
     @property
     def taxonomies(self) -> Mapping[str, Ints]:
         """The groups of codes that the schema declares, by column."""
-        return self._settled().taxonomies
+        return self._fixed().taxonomies
 
-    def settle(self, codec: TableCodec) -> None:
+    def fix_codec(self, codec: TableCodec) -> None:
         """Fixes the codes all later questions speak about.
 
         The codec must come from the schema and from earlier answers alone; then this is post-processing and free.
@@ -194,7 +187,7 @@ class Curator:
         free. A row lies in one cell of a table of merged codes as in any other, so later questions cost what they cost.
         """
         if places:
-            self.settle(MergedCodec(self._settled(), places))
+            self.fix_codec(MergedCodec(self._fixed(), places))
 
     @property
     def has_public(self) -> bool:
@@ -203,14 +196,14 @@ class Curator:
 
     def public_counts(self, cliques: Sequence[Clique]) -> Mapping[Clique, Ints]:
         """Exact counts of the public table, free of charge: it is not about the protected units."""
-        self._settled()
+        self._fixed()
         if self._public is None:
             raise UsageError("public table", "none was given.", "Give one with --public.")
         return self._public.counts(list(cliques))
 
     def public_cells(self, clique: Clique) -> OccupiedCells:
         """Occupied cells of the public table and their counts, free of charge; for tables too large to write out."""
-        self._settled()
+        self._fixed()
         if self._public is None:
             raise UsageError("public table", "none was given.", "Give one with --public.")
         return self._public.occupied(clique)
@@ -223,7 +216,9 @@ class Curator:
             return []
         parts = cost.split(weights if weights is not None else [1.0] * len(targets))
         names = [self._name(target) for target in targets]
-        laws = [law_for(part, self._unit_rows, f"measure {name}") for part, name in zip(parts, names, strict=True)]
+        distributions = [
+            distribution_for(part, self._unit_rows, f"measure {name}") for part, name in zip(parts, names, strict=True)
+        ]
         source = self._bound()
         self._spend([(f"measure {name}", part) for name, part in zip(names, parts, strict=True)])
         cliques = [target for target in targets if isinstance(target, Clique)]
@@ -231,17 +226,18 @@ class Curator:
         by_clique = self._counts(source, cliques)
         by_partition = iter(source.partition_counts(partitions)) if partitions else iter(())
         answers = []
-        for target, name, law in zip(targets, names, laws, strict=True):
+        for target, name, distribution in zip(targets, names, distributions, strict=True):
             exact = by_clique[target] if isinstance(target, Clique) else next(by_partition)
-            request = Request("measure", name, exact.size, law, Fraction(self._unit_rows))
+            request = Request("measure", name, exact.size, distribution, Fraction(self._unit_rows))
             noisy = self._randomizer.add_noise(request, exact)
             columns, shape = self._columns_and_shape(target)
-            answers.append(Measurement(name, columns, shape, noisy, law))
+            answers.append(Measurement(name, columns, shape, noisy, distribution))
             self.transcript.append(answers[-1])
         return answers
 
     def measure_sparse(self, clique: Clique, cost: Cost, threshold: int) -> SparseMeasurement:
-        """Noisy counts ≥ `threshold` of a table too large to hold; in law as if all its cells had been noised."""
+        """Noisy counts ≥ `threshold` of a table too large to hold; in distribution as if all its cells had been
+        noised."""
         name = self._name(clique)
         cells = self.domain.cells(clique)
         if cells >= 2**62:
@@ -250,14 +246,14 @@ class Curator:
             raise UsageError(f"measure {name}", f"the threshold must be at least 1, got {threshold}.")
         if cost.rho or not cost.epsilon:
             raise UsageError(f"measure {name}", "sparse noise is Laplace noise and is paid in pure ε.")
-        law = law_for(cost, self._unit_rows, f"measure {name}")
-        check_sparse(law, cells, threshold, f"measure {name}")
+        distribution = distribution_for(cost, self._unit_rows, f"measure {name}")
+        check_sparse(distribution, cells, threshold, f"measure {name}")
         source = self._bound()
         self._spend([(f"measure {name}", cost)])
-        request = Request("sparse", name, cells, law, Fraction(self._unit_rows), threshold=threshold)
+        request = Request("sparse", name, cells, distribution, Fraction(self._unit_rows), threshold=threshold)
         kept = self._randomizer.add_sparse_noise(request, source.occupied(clique))
         columns, shape = self._columns_and_shape(clique)
-        answer = SparseMeasurement(name, columns, shape, kept.indices, kept.counts, law, threshold)
+        answer = SparseMeasurement(name, columns, shape, kept.indices, kept.counts, distribution, threshold)
         self.transcript.append(answer)
         return answer
 
@@ -266,7 +262,7 @@ class Curator:
 
         Args:
             quality: The options and their scores.
-            cost: The price of this draw.
+            cost: The cost of this draw.
             among: Positions of the options that may be drawn, increasing; without it all of them. Given again and again
                 with the same quality, its options are scored once.
         """
@@ -326,14 +322,14 @@ class Curator:
         if not options:
             raise UsageError(step, "needs at least one option.")
         sensitivity = quality.sensitivity * self._unit_rows
-        law = score_law(cost, options, sensitivity, step)
+        distribution = score_distribution(cost, options, sensitivity, step)
         source = self._bound()
         self._spend([(step, cost)])
         exact = quality.scores(self._counts(source, quality.cliques))
-        request = Request("score", quality.name, options, law, sensitivity)
+        request = Request("score", quality.name, options, distribution, sensitivity)
         # Cutting takes no two scores further apart, and keeps sums with noise within 64 bits.
         noisy = self._randomizer.add_noise(request, np.clip(exact, -_LARGEST_SCORE, _LARGEST_SCORE))
-        answer = NoisyScores(quality.name, noisy, law, sensitivity)
+        answer = NoisyScores(quality.name, noisy, distribution, sensitivity)
         self.transcript.append(answer)
         return answer
 
@@ -341,7 +337,7 @@ class Curator:
         """The fully grown tree, `cost` for all of its layers together; it stops after `MOST_LAYERS` at the latest."""
         step = f"grow {growth.name}"
         name, decay, theta = growth.name, as_decay(growth.decay, step), checked_theta(growth, step)
-        law, bias = growth_rule(cost, self._unit_rows, decay, step)
+        distribution, bias = growth_rule(cost, self._unit_rows, decay, step)
         source = self._bound()
         self._spend([(step, cost)])
         splits: list[Bools] = []
@@ -353,7 +349,7 @@ class Curator:
                 "grow",
                 name,
                 depths.size,
-                law,
+                distribution,
                 Fraction(self._unit_rows * GROWTH_UNIT),
                 threshold=theta * GROWTH_UNIT,
                 bias=bias,
@@ -363,35 +359,39 @@ class Curator:
             growth = growth.after(splits[-1])
             deepest = int(depths.max(initial=deepest))
         values = np.concatenate([np.zeros(0, np.int64), *splits]).astype(np.int64)
-        self.transcript.append(Grown(name, tuple(part.size for part in splits), values, law, bias, theta, decay))
+        self.transcript.append(
+            Grown(name, tuple(part.size for part in splits), values, distribution, bias, theta, decay)
+        )
         return growth
 
     def train(self, trainer: Trainer, cost: Cost) -> Trained:
         """Puts the trainer through its whole course on sampled units, for `cost` in all, paid in ε and δ.
 
-        Under a keeper the training keeps checkpoints, or goes on from one: its price was charged before. It is then the
+        Under a keeper the training keeps checkpoints, or goes on from one: its cost was charged before. It is then the
         only question: any other would be asked anew after an interruption, beside a state made with its first answer.
         """
         step = f"train {trainer.name}"
-        laws = training_laws(cost, trainer.course, step)
+        distributions = training_distributions(cost, trainer.course, step)
         source = self._bound()
         self._spend([(step, cost)])
-        told = self._progress  # of steps done: their number is public
+        progress = self._progress  # of steps done: their number is public
         kept = self._keeper
         records = source.records()
-        answer = train(trainer, records, laws, self._randomizer, delta=cost.delta, progress=told, keeper=kept)
+        answer = train(
+            trainer, records, distributions, self._randomizer, delta=cost.delta, progress=progress, keeper=kept
+        )
         self.transcript.append(answer)
         return answer
 
     def discover(self, column: str, cost: Cost) -> Discovery:
         """Labels of an open column that enough units hold. `cost.delta` is the chance that a lone label shows."""
         step = f"discover {column}"
-        law = law_for(cost, self._unit_rows, step, laplace=True)
-        threshold = discovery_threshold(law, self._unit_rows, cost.delta, step)
+        distribution = distribution_for(cost, self._unit_rows, step, laplace=True)
+        threshold = discovery_threshold(distribution, self._unit_rows, cost.delta, step)
         self._spend([(step, cost)])
-        request = Request("discover", column, 0, law, Fraction(self._unit_rows), threshold=threshold)
+        request = Request("discover", column, 0, distribution, Fraction(self._unit_rows), threshold=threshold)
         kept = self._randomizer.keep_frequent(request, PrivateTable.label_counts(self._table, column))
-        answer = Discovery(step, column, kept.labels, kept.counts, law, threshold)
+        answer = Discovery(step, column, kept.labels, kept.counts, distribution, threshold)
         self.transcript.append(answer)
         return answer
 
@@ -435,13 +435,13 @@ class Curator:
     def _is_merged(self, clique: Clique) -> bool:
         return isinstance(self._codec, MergedCodec) and not self._codec.merged.isdisjoint(clique)
 
-    def _settled(self) -> TableCodec:
+    def _fixed(self) -> TableCodec:
         if self._codec is None:
             raise UsageError("curator", "the codes are not settled yet.", "Call settle first.")
         return self._codec
 
     def _bound(self) -> CountSource:
-        self._settled()
+        self._fixed()
         assert self._source is not None
         return self._source
 

@@ -1,5 +1,55 @@
 """Ledger: what each dataset has spent over all its releases, on disk before anything private is read.
 
+Balance: what a dataset's cap still covers, and why adding up is allowed.
+
+Runs follow one another, and whoever plans the next one has seen all earlier releases. So not only questions but costs
+are chosen adaptively, and a rule that grants or refuses must hold for every such strategy (a *privacy filter*: Rogers,
+Roth, Ullman, Vadhan 2016). Both rules here have the same shape: a limit L, fixed when the dataset is opened; each run
+has a cost p; it is granted iff (sum of earlier costs) + p ≤ L in every component. Refused runs read nothing.
+
+*basic* — L = (ε, δ) of the cap; the cost is the (ε_i, δ_i) the run claims.
+  Claim: all granted runs together are (ε, δ)-DP. By induction on how many runs may follow, with "what is left" for L.
+  None: nothing is released. Otherwise the next cost p depends only on releases already made; the run is p-DP by its
+  claim, and, whatever it releases, the rest of the strategy faces the limit L − p with one run fewer, hence is
+  (L − p)-DP. The composition of a p-DP step with continuations that are each (L − p)-DP is L-DP (Dwork et al. 2006;
+  Dwork and Lei 2009).
+
+*zcdp* — L = (ρ, φ); the cost of a run is its ρ_i plus ε_i²/2 for steps paid in pure ε (an ε-DP step is
+  ε²/2-zCDP: Bun and Steinke 2016, proposition 1.4), rounded up, together with the δ_i that its steps fail outright.
+  The same induction, with two-step composition of δ-approximate ρ-zCDP (ibid., lemma 8.2), shows that all granted runs
+  together are φ-approximate ρ-zCDP. With ρ = ρ(ε, δ − φ) of `conversion.py`, rounded down, this gives (ε, δ)-DP
+  for the cap (ε, δ).
+  φ is a share of δ set aside when the dataset is opened and never moved afterwards. A rule that recomputed ρ from the
+  failure δ spent so far would let a strategy trade one for the other *depending on what it saw*; the induction needs
+  one fixed limit from which costs are taken away, and we know of no proof for the trade.
+
+The cost of a run in one composition says nothing about the other, so a dataset keeps the composition it was opened
+with. All runs of a dataset must protect the same unit: guarantees for different neighbours do not add up.
+
+Who holds a charged run, and how far it has come: the lines `checkpoint` and `continue`.
+
+A run that trains for hours keeps its state from time to time. Each kept state is a line of the ledger: the number of
+steps behind it and the SHA-256 of its bytes. After an interruption the run may be continued without a new charge, from
+the newest of these states and from no other. Whoever continues is the holder from then on. Only the holder may keep
+further states or end the run, and a run ends once. Every rule is checked in the transaction that writes the line.
+
+So the states of one charge, in the order of their lines, form a single sequence with rising steps: no two branches
+are ever recorded, whatever is copied, restored or started twice. One charge yields one release, because the end is
+recorded before a release may be seen (`synthesizer/pipeline.py`). Why continuing costs nothing:
+`training/checkpoint.py`.
+
+The lines hold nothing but public numbers and a digest of noisy answers, and their day without the hour.
+
+The check of a chain: does every line say what was written, in the order it was written, and add up?
+
+It reads lines only, no data and no file, so it serves a whole ledger and the extract in a release alike. It finds any
+change to a line (its hash), a line left out, added or moved (the two chains), totals that do not follow from the
+charges, and runs that were continued by somebody who did not hold them or from a state that was not the newest. It
+cannot find that the last lines were cut off, or that all hashes were made anew: for that, hold the hash printed in an
+earlier release against the chain.
+
+Ledger: what each dataset has spent over all its releases, on disk before anything private is read.
+
 A steward opens a ledger once, with a cap (ε, δ) per dataset. Every run charges it first: the check against the cap and
 the new entry are one transaction, synced before `charge` returns, and whoever holds no `Receipt` must not read rows.
 A charge is never taken back, whatever becomes of the run. Entries are never changed or removed; each is tied to the
@@ -14,37 +64,433 @@ rewrites the file on purpose.
 A run that was interrupted may be continued under its charge while nothing was released from it: by one process at a
 time, and from the newest state that it kept (`bookkeeping/hold.py`). Continuing is a line of its own, free of charge.
 
-Nothing in a ledger comes from rows: names, prices and dates are fixed before they are read. Every line carries the date
+Nothing in a ledger comes from rows: names, costs and dates are fixed before they are read. Every line carries the date
 alone: two charges with the time of day would tell how long the run between them took (ledgers of version 0.1 hold such
 lines, and still verify). How a run went on and ended stays out of the extracts that go into releases.
 """
 
+import math
 import os
+import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal, get_args
 
-from understudy.errors import BudgetError, LedgerError, Problem, UsageError, nearest
-from understudy.privacy.bookkeeping.balance import FAILURE_SHARE, Balance, Composition, in_full, require_claim
-from understudy.privacy.bookkeeping.chain import balance_after, check_chain, check_extract
-from understudy.privacy.bookkeeping.entry import NOTHING_BEFORE, Entry, Kind
-from understudy.privacy.bookkeeping.hold import (
-    BEGINNING,
-    Mark,
-    check_newest,
-    check_open,
-    check_rising,
-    holder_of,
-    newest_mark,
-)
-from understudy.privacy.bookkeeping.store import Store, create_file, reading, writing
-from understudy.privacy.cost import Budget, Cost
+from understudy.errors import BudgetError, LedgerError, Problem, UnderstudyError, UsageError, nearest
+from understudy.privacy.composition import tight_epsilon
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, epsilon_of_rho, rho_of_epsilon
+from understudy.privacy.ledger_file import NOTHING_BEFORE, Entry, Kind, Store, create_file, reading, writing
 from understudy.progress import standing
 
-__all__ = ["Balance", "Composition", "Entry", "Ledger", "Mark", "Outcome", "Receipt", "verify_extract"]
+Composition = Literal["basic", "zcdp"]
+FAILURE_SHARE = Fraction(1, 10)
+_ROUNDING = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A dataset's cap (ε, δ), the limit that stands for it, what has been spent of the limit, and by how many runs.
+
+    In the basic composition cap and limit are the same; in the zCDP one the limit is in ρ and failure δ.
+    """
+
+    composition: Composition
+    cap: Cost
+    limit: Cost
+    spent: Cost = field(default_factory=Cost)
+    releases: int = 0
+
+    @classmethod
+    def opened(cls, cap: Budget, composition: Composition, failure_share: Fraction = FAILURE_SHARE) -> "Balance":
+        """The untouched balance of a dataset with this cap."""
+        if composition not in get_args(Composition):
+            known = nearest(str(composition), get_args(Composition))
+            raise UsageError("composition", f"must be basic or concentrated, got {composition!r}.", known)
+        whole = Cost(epsilon=cap.epsilon_units, delta=cap.delta_units)
+        if composition == "basic":
+            return cls(composition, whole, whole)
+        if not 0 <= failure_share < 1:
+            raise UsageError("failure share", f"must be at least 0 and below 1, got {float(failure_share)!r}.")
+        return cls(composition, whole, cap.cost("zcdp", math.floor(whole.delta * failure_share)))
+
+    @property
+    def left(self) -> Cost:
+        """What later runs may cost in all."""
+        return self.limit - self.spent
+
+    def deduction(self, cost: Cost, *, budget_epsilon: int, budget_delta: int) -> Cost:
+        """What a run that spends `cost` under this claim takes from the limit, rounded up."""
+        if self.composition == "basic":
+            return Cost(epsilon=budget_epsilon, delta=budget_delta)
+        return Cost(rho=_rho_units(cost), delta=cost.delta)
+
+    def after(self, deduction: Cost) -> "Balance":
+        """The balance once one more run has been charged."""
+        return replace(self, spent=self.spent + deduction, releases=self.releases + 1)
+
+    def is_within_limit(self) -> bool:
+        """Whether the cap still covers all that was spent."""
+        return self.spent.fits(self.limit)
+
+    def claim(self) -> Cost:
+        """The (ε, δ) that holds for all charged runs together, in units, rounded up."""
+        if self.composition == "basic" or not self.releases:
+            return self.spent
+        rest = Fraction(self.cap.delta - self.limit.delta, DELTA_UNIT)
+        epsilon = math.ceil(epsilon_of_rho(Fraction(self.spent.rho, UNIT), rest) * UNIT)
+        # The conversion's rounding must not report more than the cap that the limit was derived from.
+        return Cost(epsilon=min(epsilon, self.cap.epsilon), delta=self.cap.delta - self.limit.delta + self.spent.delta)
+
+    def largest(self, cost: Cost, budget: Budget) -> Cost | None:
+        """About the largest (ε, δ) that a run like this one could still claim, in units; None if no run fits any more.
+
+        Exactly, unless exact distributions let the run spend more ρ than its claim alone does. In the concentrated
+        composition δ stays as asked for, and so does the part of it set aside for failing steps.
+        """
+        left = self.left
+        if self.composition == "basic":
+            return Cost(epsilon=left.epsilon, delta=left.delta) if left.epsilon else None
+        if not left.rho:
+            return None
+        failure = min(cost.delta, left.delta)
+        if not cost.rho:
+            epsilon = math.isqrt(2 * UNIT * left.rho)
+        else:
+            pure = Fraction(cost.epsilon, budget.epsilon_units)
+            room = math.floor(left.rho * min(Fraction(1), Fraction(_rho_alone(cost, budget), cost.rho)))
+            epsilon = _largest_epsilon(room, budget.delta_units - failure, budget.epsilon_units, pure)
+        return Cost(epsilon=min(epsilon, budget.epsilon_units), delta=budget.delta_units) if epsilon else None
+
+    def largest_in_words(self, cost: Cost, budget: Budget) -> str | None:
+        """The same to the last unit, as text; "about" where exact distributions are summed, whose factor moves with
+        ε."""
+        largest = self.largest(cost, budget)
+        if largest is None:
+            return None
+        by_exact_distributions = self.composition == "zcdp" and cost.rho > _rho_alone(cost, budget)
+        return ("about " if by_exact_distributions else "") + in_full(largest)
+
+
+def require_claim(cost: Cost, budget: Budget, variances: tuple[Fraction, ...] = ()) -> None:
+    """Refuses a cost that does not imply the claimed (ε, δ).
+
+    `variances` are those of all answers that are not paid in ε, if they all have Gaussian noise of scales fixed
+    beforehand, on histograms of one row per unit; then the claim may also rest on the sum of their exact distributions.
+    """
+    if cost == Cost():
+        raise UsageError("charge", "must cost something.", "A run that reads nothing needs no charge.")
+    if not cost.delta <= budget.delta_units:
+        raise UsageError("charge", f"steps may fail with {in_full(Cost(delta=cost.delta))}, above the claimed δ.")
+    if not cost.rho:
+        holds = cost.epsilon <= budget.epsilon_units
+    else:
+        holds = (
+            _rho_units(cost) <= budget.cost("zcdp", cost.delta).rho
+            or _holds_beside(cost, budget)
+            or _holds_exactly(cost, budget, variances)
+        )
+    if not holds:
+        claimed = in_full(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))
+        raise UsageError("charge", f"a cost of {in_full(cost)} does not give the claimed {claimed}.")
+
+
+def _rho_alone(cost: Cost, budget: Budget) -> int:
+    """Units of ρ that the claim allows beside the ε and δ of the cost, unless exact distributions are summed."""
+    if not cost.rho:
+        return 0
+    return budget.cost("zcdp", cost.delta, pure=min(cost.epsilon, budget.epsilon_units - 1)).rho
+
+
+def _holds_beside(cost: Cost, budget: Budget) -> bool:
+    """Whether pure ε and the ε of ρ add up to the claim (proof in `cost.py`)."""
+    if cost.epsilon >= budget.epsilon_units:
+        return False
+    return cost.rho <= budget.cost("zcdp", cost.delta, pure=cost.epsilon).rho
+
+
+def _holds_exactly(cost: Cost, budget: Budget, variances: tuple[Fraction, ...]) -> bool:
+    bought = sum((Fraction(UNIT) / (2 * variance) for variance in variances), Fraction(len(variances)))
+    if cost.delta or cost.rho > bought * (1 + _ROUNDING):  # other answers than these would be paid by it
+        return False
+    found = tight_epsilon(variances, Fraction(budget.delta_units, DELTA_UNIT)) if variances else None
+    return found is not None and Fraction(found) <= Fraction(budget.epsilon_units - cost.epsilon, UNIT)
+
+
+def in_full(cost: Cost) -> str:
+    """The amounts to the last unit, as decimals that can be typed back.
+
+    >>> in_full(Cost(epsilon=299_999_999_999, delta=10**9))
+    'ε = 0.299999999999, δ = 1e-9'
+    """
+    parts = []
+    if cost.epsilon or cost == Cost():
+        parts.append(f"ε = {(Decimal(cost.epsilon) / UNIT).normalize():f}")
+    if cost.rho:
+        parts.append(f"ρ = {(Decimal(cost.rho) / UNIT).normalize():f}")
+    if cost.delta:
+        parts.append(f"δ = {(Decimal(cost.delta) / DELTA_UNIT).normalize():e}")
+    return ", ".join(parts)
+
+
+def _rho_units(cost: Cost) -> int:
+    return cost.rho + math.ceil(Fraction(cost.epsilon**2, 2 * UNIT))
+
+
+def _largest_epsilon(rho: int, delta: int, below: int, pure: Fraction) -> int:
+    """Largest ε units, under `below`, that cost at most `rho` units of ρ at `delta` units of δ; 0 if none does.
+
+    A share `pure` of ε is spent as it is.
+    """
+    if delta < 1:
+        return 0
+    low, high = 0, below
+    while high - low > 1:
+        middle = (low + high) // 2
+        kept = math.floor(middle * pure)
+        needed = math.floor(rho_of_epsilon(Fraction(middle - kept, UNIT), Fraction(delta, DELTA_UNIT)) * UNIT)
+        low, high = (middle, high) if _rho_units(Cost(kept, needed)) <= rho else (low, middle)
+    return low
+
+
+BEGINNING = "from the beginning"
+_NOTE = re.compile(r"step ([0-9]{1,10}), sha256 ([0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A kept state: how many steps lie behind it, and the digest of its bytes."""
+
+    step: int
+    digest: str
+
+    @property
+    def note(self) -> str:
+        """The words of its line."""
+        return f"step {self.step}, sha256 {self.digest}"
+
+
+def mark_of(note: str) -> Mark | None:
+    """The mark that these words stand for; None for the beginning.
+
+    Raises:
+        ValueError: for any other words.
+
+    >>> mark_of("step 20, sha256 " + "0" * 64).step
+    20
+    """
+    if note == BEGINNING:
+        return None
+    found = _NOTE.fullmatch(note)
+    if found is None:
+        raise ValueError("does not name a checkpoint")
+    return Mark(int(found[1]), found[2])
+
+
+def holder_of(store: Store, charge: Entry) -> str:
+    """Hash of the line by which the run is held: its last continuation, or else its charge."""
+    return next((line.hash for line in reversed(store.held(charge.run)) if line.kind == "continue"), charge.hash)
+
+
+def newest_mark(store: Store, run: str) -> Mark | None:
+    """The newest kept state of a run, if there is one."""
+    notes = [line.note for line in store.held(run) if line.kind == "checkpoint"]
+    return mark_of(notes[-1]) if notes else None
+
+
+def check_open(store: Store, charge: Entry, holder: str | None) -> None:
+    """Raises LedgerError if the run has ended, or is held by somebody else than `holder` (None: by its charge)."""
+    where = f"run {charge.run!r}"
+    if store.of_run("finish", charge.run):
+        raise LedgerError(where, "is finished already.", "A run ends once, and one charge yields one release.")
+    if holder_of(store, charge) != (holder or charge.hash):
+        raise LedgerError(where, "was continued by another process since.", "Leave it to that one.")
+
+
+def check_rising(store: Store, run: str, mark: Mark) -> None:
+    """Raises LedgerError unless the mark lies behind the newest one."""
+    newest = newest_mark(store, run)
+    if newest is not None and mark.step <= newest.step:
+        rule = f"has a checkpoint of step {newest.step} already, got one of step {mark.step}."
+        raise LedgerError(f"run {run!r}", rule, "Go on from the newest one.")
+
+
+def check_newest(store: Store, run: str, mark: Mark | None) -> None:
+    """Raises LedgerError unless `mark` is the newest one (None: there is none yet)."""
+    newest = newest_mark(store, run)
+    if mark != newest:
+        rule = "can be continued from its newest checkpoint only" + (f", step {newest.step}." if newest else ".")
+        raise LedgerError(f"run {run!r}", rule, "Restore that checkpoint; an older one would be a second branch.")
+
+
+CONVERSION_SLACK = Fraction(1, 10**11)
+RESTORE = "Restore the file from a trusted copy."
+
+
+@dataclass(slots=True)
+class _Dataset:
+    """A dataset as far as the lines have told."""
+
+    balance: Balance
+    latest: str
+    unit: str | None = None
+
+
+@dataclass(slots=True)
+class _Reader:
+    """State of one pass over the lines."""
+
+    whole: bool
+    last: Entry | None = None
+    datasets: dict[str, _Dataset] = field(default_factory=dict)
+    charged: dict[str, str] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)
+    holders: dict[str, str] = field(default_factory=dict)
+    newest: dict[str, str] = field(default_factory=dict)
+    """The words of the newest checkpoint of a run."""
+
+    def faults(self, entry: Entry) -> Iterator[str]:
+        """What is wrong with the next line; the state moves on, so that one fault is told once."""
+        if not entry.is_intact():
+            yield "does not match its hash: its content or its hash was changed."
+        yield from self._order_faults(entry)
+        self.last = entry
+        if entry.kind == "dataset":
+            yield from self._opening_faults(entry)
+        elif entry.kind == "charge":
+            yield from self._charge_faults(entry)
+        elif entry.kind in ("checkpoint", "continue"):
+            yield from self._held_faults(entry)
+        else:
+            yield from self._finish_faults(entry)
+
+    def _order_faults(self, entry: Entry) -> Iterator[str]:
+        before = self.last.sequence if self.last else 0
+        if self.whole and entry.sequence != before + 1:
+            yield f"follows entry {before}: lines are missing or moved."
+        elif entry.sequence <= before:
+            yield f"follows entry {before}: lines were moved."
+        if entry.sequence == before + 1:
+            expected = self.last.hash if self.last else NOTHING_BEFORE
+            if entry.previous != expected:
+                yield "is not tied to the entry before it."
+
+    def _opening_faults(self, entry: Entry) -> Iterator[str]:
+        if entry.dataset in self.datasets:
+            yield "opens a dataset a second time."
+            return
+        if entry.earlier != NOTHING_BEFORE or entry.total != Cost() or entry.releases:
+            yield "opens a dataset that already has a past."
+        if entry.composition not in get_args(Composition):
+            yield "names an unknown composition."
+            return
+        balance = balance_after(entry, entry)
+        if not _limit_follows(balance):
+            yield "sets a limit above what its cap allows."
+        self.datasets[entry.dataset] = _Dataset(balance, entry.hash)
+
+    def _charge_faults(self, entry: Entry) -> Iterator[str]:
+        dataset = self.datasets.get(entry.dataset)
+        if entry.run in self.charged:
+            yield "charges a run a second time."
+        self.charged[entry.run] = entry.dataset
+        self.holders[entry.run] = entry.hash
+        if dataset is None:
+            yield "charges a dataset that was not opened before."
+            return
+        if entry.earlier != dataset.latest:
+            yield "is not tied to the entry before it in its dataset: a charge is missing or moved."
+        if dataset.unit not in (None, entry.unit):
+            yield "protects another unit than the charges before it."
+        claimed = {"budget_epsilon": entry.budget_epsilon, "budget_delta": entry.budget_delta}
+        after = dataset.balance.after(dataset.balance.deduction(entry.cost, **claimed))
+        if (after.spent, after.releases) != (entry.total, entry.releases):
+            yield "has totals that do not follow from the charges."
+        elif not after.is_within_limit():
+            yield "exceeds the cap of its dataset."
+        if entry.composition != after.composition:
+            yield "names another composition than its dataset."
+        self.datasets[entry.dataset] = _Dataset(after, entry.hash, entry.unit)
+
+    def _held_faults(self, entry: Entry) -> Iterator[str]:
+        """Faults of a checkpoint or of a continuation."""
+        if not self.whole:
+            yield "does not belong in an extract."
+        if self.charged.get(entry.run) != entry.dataset:
+            yield "belongs to a run that was not charged before."
+        if entry.run in self.finished:
+            yield "comes after the end of its run."
+        if entry.earlier != self.holders.get(entry.run):
+            yield "does not come from the process that held its run."
+        if entry.cost != Cost() or entry.total != Cost() or entry.budget_epsilon or entry.budget_delta:
+            yield "carries amounts."
+        mark, newest = mark_of(entry.note), mark_of(self.newest.get(entry.run, BEGINNING))
+        if entry.kind == "continue":
+            if mark != newest:
+                yield "goes on from another checkpoint than the newest."
+            self.holders[entry.run] = entry.hash
+            return
+        if mark is None or (newest is not None and mark.step <= newest.step):
+            yield "does not lie behind the checkpoint before it."
+        self.newest[entry.run] = entry.note
+
+    def _finish_faults(self, entry: Entry) -> Iterator[str]:
+        if not self.whole:
+            yield "does not belong in an extract."
+        if self.charged.get(entry.run) != entry.dataset:
+            yield "finishes a run that was not charged before."
+        if entry.run in self.finished:
+            yield "finishes a run a second time."
+        self.finished.add(entry.run)
+
+
+def balance_after(opening: Entry, latest: Entry) -> Balance:
+    """The dataset's balance after its line `latest`."""
+    composition: Composition = "zcdp" if opening.composition == "zcdp" else "basic"
+    cap = Cost(epsilon=opening.budget_epsilon, delta=opening.budget_delta)
+    return Balance(composition, cap, opening.cost, latest.total, latest.releases)
+
+
+def check_chain(lines: Iterable[Mapping[str, object]], where: str) -> list[Problem]:
+    """Everything wrong with the lines of a whole ledger, in order; empty if they hold together."""
+    return _check(lines, where, _Reader(whole=True))
+
+
+def check_extract(lines: Iterable[Mapping[str, object]], where: str) -> list[Problem]:
+    """Everything wrong with an extract: one dataset from its opening on, charges only; empty if it holds together."""
+    reader = _Reader(whole=False)
+    problems = _check(lines, where, reader)
+    if len(reader.datasets) != 1:
+        rule = f"must tell the charges of one dataset from its opening on, found {len(reader.datasets)} openings."
+        problems.append(Problem(where, rule, RESTORE))
+    return problems
+
+
+def _check(lines: Iterable[Mapping[str, object]], where: str, reader: _Reader) -> list[Problem]:
+    problems = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = Entry.from_json(line)
+            found = [(entry.sequence, fault) for fault in reader.faults(entry)]
+        except (ValueError, UnderstudyError) as error:
+            found = [(number, f"cannot be read: {error}.")]
+        problems += [Problem(f"{where}: entry {place}", fault, RESTORE) for place, fault in found]
+    return problems
+
+
+def _limit_follows(balance: Balance) -> bool:
+    if balance.composition == "basic":
+        return balance.limit == balance.cap
+    rest = balance.cap.delta - balance.limit.delta
+    if rest < 1 or balance.limit.epsilon:
+        return False
+    most = rho_of_epsilon(Fraction(balance.cap.epsilon, UNIT), Fraction(rest, DELTA_UNIT))
+    # The conversion searches its order in floats, so another machine may find a ρ lower by one part in 10¹².
+    return balance.limit.rho <= most * UNIT * (1 + CONVERSION_SLACK)
+
 
 Outcome = Literal["released", "failed"]
 WAIT_SECONDS = 60.0
@@ -57,7 +503,7 @@ MOST_NOTE = 2000
 class Receipt:
     """Proof that a run's charge is on disk: only its holder may read private rows.
 
-    `cost` is what the run may spend inside, `price` what it took from the dataset's limit, `balance` what is left.
+    `cost` is what the run may spend inside, `cost` what it took from the dataset's limit, `balance` what is left.
     `holder` is the hash of the line by which the run is held: that of its charge, or of its last continuation.
     """
 
@@ -68,7 +514,7 @@ class Receipt:
     run: str
     made: str
     cost: Cost
-    price: Cost
+    deduction: Cost
     balance: Balance
     holder: str
 
@@ -91,7 +537,7 @@ class Ledger:
     ) -> "Ledger":
         """A new ledger file, readable by its owner only, with its first dataset; never replaces a file.
 
-        `failure_share` matters in the concentrated composition alone: the part of δ kept for steps that may fail.
+        `failure_share` matters in the zCDP composition alone: the part of δ kept for steps that may fail.
         """
         ledger = cls(Path(path))
         create_file(ledger.path, _opening(dataset, cap, composition, failure_share).sealed())
@@ -141,7 +587,7 @@ class Ledger:
         """A receipt, once the charge is on disk; private rows may be read after that and not before.
 
         `budget` is the (ε, δ) the run claims, `cost` what it spends to keep that claim (`variances`, where the claim
-        rests on the exact laws of Gaussian answers, see `require_claim`). `unit` says who is protected,
+        rests on the exact distributions of Gaussian answers, see `require_claim`). `unit` says who is protected,
         in the same words for every run of a dataset. Raises BudgetError if the cap does not cover the run, LedgerError
         if the file cannot be used or the run was charged before; neither leaves a trace.
         """
@@ -159,12 +605,12 @@ class Ledger:
                 _check_run(store, run)
                 _check_unit(dataset, unit, latest)
                 before = balance_after(opening, latest)
-                price = before.price(cost, budget_epsilon=said.epsilon, budget_delta=said.delta)
-                after = before.after(price)
+                deduction = before.deduction(cost, budget_epsilon=said.epsilon, budget_delta=said.delta)
+                after = before.after(deduction)
                 granted = after.is_within_limit()
                 if granted:
                     entry = said.entry(dataset, before.composition)
-                    entry = _tied(_priced(entry, cost, after), store, latest.hash)
+                    entry = _tied(_paid_for(entry, cost, after), store, latest.hash)
                     store.append(entry)
             record.charged(run, stands=granted)
         except BaseException:  # a signal may strike just after the charge is on disk
@@ -172,7 +618,7 @@ class Ledger:
             raise
         if not granted:
             raise _refusal(dataset, run, before, cost, budget)
-        return _receipt(entry, price, after, entry.hash)
+        return _receipt(entry, deduction, after, entry.hash)
 
     def _holds(self, run: str) -> bool | None:
         """Whether the run is charged; None if the file cannot be read."""
@@ -227,8 +673,8 @@ class Ledger:
         record = standing()
         record.charging(run, str(Cost(epsilon=charge.budget_epsilon, delta=charge.budget_delta)), self.path)
         record.charged(run, stands=True)
-        price = after.price(charge.cost, budget_epsilon=charge.budget_epsilon, budget_delta=charge.budget_delta)
-        return _receipt(charge, price, after, line.hash)
+        deduction = after.deduction(charge.cost, budget_epsilon=charge.budget_epsilon, budget_delta=charge.budget_delta)
+        return _receipt(charge, deduction, after, line.hash)
 
     def datasets(self) -> list[str]:
         """Names of the datasets, in the order they were opened."""
@@ -326,10 +772,10 @@ def _opening(dataset: str, cap: Budget, composition: Composition, failure_share:
         budget_epsilon=balance.cap.epsilon,
         budget_delta=balance.cap.delta,
     )
-    return _priced(entry, balance.limit, balance)
+    return _paid_for(entry, balance.limit, balance)
 
 
-def _priced(entry: Entry, cost: Cost, balance: Balance) -> Entry:
+def _paid_for(entry: Entry, cost: Cost, balance: Balance) -> Entry:
     return replace(
         entry,
         cost_epsilon=cost.epsilon,
@@ -353,9 +799,9 @@ def _line(kind: Kind, charge: Entry, *, note: str = "", outcome: str = "") -> En
     return Entry(sequence=0, kind=kind, dataset=charge.dataset, made=day, run=charge.run, note=note, outcome=outcome)
 
 
-def _receipt(charge: Entry, price: Cost, after: Balance, holder: str) -> Receipt:
-    told = (charge.sequence, charge.hash, charge.previous, charge.dataset, charge.run, charge.made, charge.cost)
-    return Receipt(*told, price, after, holder)
+def _receipt(charge: Entry, deduction: Cost, after: Balance, holder: str) -> Receipt:
+    fields = (charge.sequence, charge.hash, charge.previous, charge.dataset, charge.run, charge.made, charge.cost)
+    return Receipt(*fields, deduction, after, holder)
 
 
 def _dataset(store: Store, dataset: str) -> tuple[Entry, Entry]:
@@ -392,11 +838,11 @@ def _refusal(dataset: str, run: str, balance: Balance, cost: Cost, budget: Budge
         fix = "The cap of this dataset covers no further run."
     else:
         fix = f"The largest request that would pass: {largest}"
-        short = balance.composition == "concentrated" and cost.delta > left.delta
+        short = balance.composition == "zcdp" and cost.delta > left.delta
         fix += f", with at most {in_full(Cost(delta=left.delta))} for steps that may fail." if short else "."
     claimed = Cost(epsilon=budget.epsilon_units, delta=budget.delta_units)
-    price = balance.price(cost, budget_epsilon=claimed.epsilon, budget_delta=claimed.delta)
-    return BudgetError(f"dataset {dataset!r}, run {run!r}", in_full(price), in_full(left), fix)
+    deduction = balance.deduction(cost, budget_epsilon=claimed.epsilon, budget_delta=claimed.delta)
+    return BudgetError(f"dataset {dataset!r}, run {run!r}", in_full(deduction), in_full(left), fix)
 
 
 def _check_name(what: str, name: str) -> None:

@@ -1,7 +1,40 @@
-"""Integer noise: discrete Laplace and discrete Gaussian vectors, geometric numbers, and gaps between rare successes.
+"""Integer noise, drawn exactly: discrete Laplace and Gaussian vectors, geometric numbers, gaps between rare successes.
 
-Every number is drawn exactly from its law (see `cumulative.py`), from the operating system's generator, once. No
-function takes a seed. Numbers whose size exceeds 2⁶² are reported as ±2⁶² (`LARGEST`); who adds them to counts below
+Exact draws from a distribution on 0, 1, 2, … at the speed of a table lookup.
+
+A draw is the first k with U < F(k), where F(k) = P(X ≤ k) and U is a uniform real number in [0, 1) of which only as
+many bits are drawn as the answer needs.
+
+* The table holds T[k] = ⌊2⁶³ F(k)⌋, each proved by an interval whose two ends have the same floor (no float is
+  involved), up to the first entry 2⁶³ − 1.
+* One 64-bit word of the operating system's generator gives a sign bit and the first 63 bits u of U. A search with a
+  fixed number of branch-free steps finds the first k with u ≤ T[k].
+* u < T[k]: then U < (u+1)/2⁶³ ≤ T[k]/2⁶³ ≤ F(k), and for every smaller j, u ≥ T[j] + 1 so U ≥ u/2⁶³ > F(j).
+  The answer is k, whatever the bits not drawn would have been.
+* u = T[k] (probability at most 2⁻⁶³ per entry): 63 bits do not decide. More bits of U are drawn and compared with
+  bounds of F(k) of the same precision, then of F(k+1), …, doubling the precision until an answer is certain. Values
+  beyond the end of the table are reached in this way too, because its last entry is the largest u.
+
+So the draw has exactly the distribution F: total variation 0, not merely 2⁻¹⁰⁰. The only assumption is that the bits of
+`os.urandom` are independent and fair. The table alone, without the last rule, would be about entries · 2⁻⁶³ away.
+
+There is no seed and nothing random is kept between calls, so forked processes cannot share draws.
+
+Discrete Gaussian numbers of any variance, exact in distribution, for the few numbers whose scale no table can hold.
+
+P(k) ∝ e^(−k²/(2·variance)) by rejection (Canonne, Kamath, Steinke 2020, Algorithm 3): with t = ⌊σ⌋ + 1 a proposal Y is
+discrete Laplace of scale t, and it is kept with probability e^(−(|Y| − variance/t)²/(2·variance)). Completing the
+square, e^(−|y|/t) · e^(−(|y| − variance/t)²/(2·variance)) = e^(−y²/(2·variance)) · constant, so what is kept has the
+distribution wanted. About three proposals in four are kept.
+
+Whether to keep is decided by comparing a uniform number, of which bits are drawn as needed, with bounds of the
+exponential: exact, no floats. A proposal that `discrete_laplace` cut at 2⁶² is drawn on without a cut, which is easy
+because magnitudes have no memory: given that |Y| ≥ m, |Y| − m is geometric again.
+
+Integer noise: discrete Laplace and discrete Gaussian vectors, geometric numbers, and gaps between rare successes.
+
+Every number is drawn exactly from its distribution (see `cumulative.py`), from the operating system's generator, once.
+No function takes a seed. Numbers whose size exceeds 2⁶² are reported as ±2⁶² (`LARGEST`); who adds them to counts below
 2⁵³ and cuts the sum at ±2⁶¹ gets the same as if they had been exact.
 
 Large scales: a geometric number is put together from base-4096 digits, which are independent (`exact/geometric.py`),
@@ -10,28 +43,198 @@ rejected and drawn again: P(k) ∝ q^|k|, as it must be.
 """
 
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Hashable
 from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Ints
 from understudy.compiled import compiled
 from understudy.errors import UsageError
-from understudy.privacy.calibrate import LARGEST_SCALE, LARGEST_SCORE_VARIANCE, LARGEST_VARIANCE
-from understudy.privacy.cumulative import Cumulative, table_for
-from understudy.privacy.exact.gaussian import FoldedGaussian
-from understudy.privacy.exact.geometric import Digit, FoldedLaplace, GapDigit
-from understudy.privacy.exact.wide_gaussian import wide_gaussian
+from understudy.privacy.cost import LARGEST_SCALE, LARGEST_SCORE_VARIANCE, LARGEST_VARIANCE
+from understudy.privacy.distributions import (
+    PREFIX_BITS,
+    Digit,
+    FoldedGaussian,
+    FoldedLaplace,
+    GapDigit,
+    Interval,
+    exp_minus,
+)
 
-__all__ = ["LARGEST", "discrete_gaussian", "discrete_laplace", "geometric", "rare_positions", "sampled_positions"]
+_CHUNK = 1 << 15
+_LOW_BITS = (1 << 63) - 1
+_LARGE = Fraction(2**32)
 
-Ints = npt.NDArray[np.int64]
+
+class Cumulative(Hashable, Protocol):
+    """A distribution on 0, 1, 2, …, as a hashable value."""
+
+    def bounds(self, k: int, bits: int) -> Interval:
+        """Integers around 2^bits · P(X ≤ k); they close in on it as bits grow."""
+        ...
+
+    def floors(self) -> Ints:
+        """⌊2⁶³ · P(X ≤ k)⌋ for k = 0, 1, …, proved, up to the first entry 2⁶³ − 1."""
+        ...
+
+
+class Table:
+    """Draws from one distribution. Holds public numbers only."""
+
+    def __init__(self, distribution: Cumulative, bits: int = PREFIX_BITS) -> None:
+        """Builds the table; fewer `bits` give the same distribution more slowly (tests use it to exercise the slow
+        path)."""
+        self.distribution = distribution
+        self.bits = bits
+        floors = distribution.floors() >> (PREFIX_BITS - bits)
+        most = (1 << bits) - 1
+        self.entries: Ints = floors[: int(np.searchsorted(floors, most)) + 1]
+        self._steps = max(0, (self.entries.size - 1).bit_length())
+        self._padded = np.full(1 << self._steps, most, dtype=np.int64)
+        self._padded[: self.entries.size] = self.entries
+
+    def draw(self, size: int) -> Ints:
+        """Independent draws of X."""
+        return self._draw(size, signed=False)
+
+    def draw_signed(self, size: int) -> Ints:
+        """Independent draws of X with a fair random sign."""
+        out = self.draw_marked(size)
+        out -= out >> 63
+        return out
+
+    def draw_marked(self, size: int) -> Ints:
+        """As `draw_signed`, but a negative x is given as x − 1, so that the sign of a zero can be told."""
+        return self._draw(size, signed=True)
+
+    def _draw(self, size: int, *, signed: bool) -> Ints:
+        out = np.empty(size, dtype=np.int64)
+        pending = np.empty(min(size, _CHUNK) + 1, dtype=np.int64)
+        for start in range(0, size, _CHUNK):
+            part = out[start : start + _CHUNK]
+            words = np.frombuffer(os.urandom(8 * part.size), dtype=np.uint64)
+            count = _search(words, self._padded, self._steps, self.bits, signed, part, pending)
+            for at in pending[:count]:
+                marked, prefix = int(part[at]), (int(words[at]) & _LOW_BITS) >> (PREFIX_BITS - self.bits)
+                part[at] = self._resolve(marked, prefix) if marked >= 0 else ~self._resolve(~marked, prefix)
+        return out
+
+    def _resolve(self, k: int, prefix: int) -> int:
+        """The answer for a uniform number that starts with `prefix`, when it is known to be k or more."""
+        bits = self.bits
+        while True:
+            lower, upper = self.distribution.bounds(k, bits)
+            if prefix + 1 <= lower:
+                return k
+            if prefix >= upper:
+                k += 1
+                continue
+            extra = 64 * max(1, bits // 64)
+            prefix = prefix << extra | int.from_bytes(os.urandom(extra // 8), "little")
+            bits += extra
+
+
+@compiled()
+def _search(
+    words: npt.NDArray[np.uint64], table: Ints, steps: int, bits: int, signed: bool, out: Ints, pending: Ints
+) -> int:
+    """First k with prefix ≤ table[k] for every word; lists the positions where prefix = table[k].
+
+    Sixteen searches advance together, so that their memory reads overlap; each takes the same number of steps.
+    """
+    count = 0
+    shift, low = np.uint64(63 - bits), np.uint64(_LOW_BITS)
+    for start in range(0, words.size, 16):
+        end = min(start + 16, words.size)
+        for at in range(start, end):
+            out[at] = 0
+        half = 1 << steps
+        for _ in range(steps):
+            half >>= 1
+            for at in range(start, end):
+                found = out[at]
+                out[at] = found + half * np.int64(np.int64((words[at] & low) >> shift) > table[found + half - 1])
+        for at in range(start, end):
+            found = out[at]
+            pending[count] = at
+            count += int(np.int64((words[at] & low) >> shift) == table[found])
+            out[at] = found ^ -(np.int64(words[at] >> np.uint64(63)) * np.int64(signed))
+    return count
+
+
+def table_for(distribution: Cumulative) -> Table:
+    """The table of a distribution, kept for the next call; only few of the very large ones are kept."""
+    return _large_table(distribution) if getattr(distribution, "variance", 0) > _LARGE else _small_table(distribution)
+
+
+@lru_cache(maxsize=128)
+def _small_table(distribution: Cumulative) -> Table:
+    return Table(distribution)
+
+
+@lru_cache(maxsize=2)
+def _large_table(distribution: Cumulative) -> Table:
+    return Table(distribution)
+
+
+def uniform_below(limit: int) -> int:
+    """A uniform whole number from 0 to limit − 1, by rejection."""
+    size = limit.bit_length()
+    count = -(-size // 8)
+    while True:
+        number = int.from_bytes(os.urandom(count), "little") >> (8 * count - size)
+        if number < limit:
+            return number
+
+
+Draw = Callable[[int, Fraction], Ints]
+
+
+def wide_gaussian(size: int, variance: Fraction, laplace: Draw, geometric: Draw, largest: int) -> Ints:
+    """Independent integers with P(k) ∝ e^(−k²/(2·variance)); those beyond ±`largest` are reported as ±`largest`.
+
+    Args:
+        size: how many.
+        variance: above 0.
+        laplace: draws discrete Laplace noise of a scale, cut at ±`largest`.
+        geometric: draws numbers with P(k) ∝ e^(−k/scale), cut at `largest`.
+        largest: where the two draws, and this one, are cut.
+    """
+    scale = Fraction(math.isqrt(math.floor(variance)) + 1)
+    kept: list[int] = []
+    while len(kept) < size:
+        for proposal in laplace(size - len(kept), scale).tolist():
+            magnitude = more = abs(proposal)
+            while more == largest:  # cut there: what lies beyond is drawn anew
+                more = int(geometric(1, scale)[0])
+                magnitude += more
+            if happens((magnitude - variance / scale) ** 2 / (2 * variance)):
+                kept.append(min(magnitude, largest) * (1 if proposal >= 0 else -1))
+    return np.array(kept, dtype=np.int64)
+
+
+def happens(exponent: Fraction) -> bool:
+    """True with probability e^−exponent exactly, for an exponent ≥ 0."""
+    bits, number = 64, int.from_bytes(os.urandom(8), "little")
+    while True:
+        lower, upper = exp_minus(exponent, bits)
+        if number + 1 <= lower:
+            return True
+        if number >= upper:
+            return False
+        number = number << bits | int.from_bytes(os.urandom(bits // 8), "little")
+        bits *= 2
+
+
 LARGEST = 1 << 62
 _DIGIT_BITS = 12
 _RADIX = 1 << _DIGIT_BITS
 _SINGLE_TABLE_SCALE = 1000
-_CHUNK = 1 << 15
 _MOST_PLACES = 5
 
 
@@ -159,13 +362,13 @@ def _places(scale: Fraction) -> int:
     return place
 
 
-def _with_lower_digits(first: Ints, places: int, law: Callable[[int], Cumulative]) -> Ints:
+def _with_lower_digits(first: Ints, places: int, distribution: Callable[[int], Cumulative]) -> Ints:
     """The topmost digits extended by fresh lower ones, cut at `LARGEST`."""
     number = first
     if places:
         number = number << (_DIGIT_BITS * places)
     for place in range(places):
-        number += table_for(law(place)).draw(first.size) << (_DIGIT_BITS * place)
+        number += table_for(distribution(place)).draw(first.size) << (_DIGIT_BITS * place)
     return np.minimum(number, LARGEST, out=number)
 
 

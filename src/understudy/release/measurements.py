@@ -11,33 +11,30 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from understudy.codec.table_codec import TableCodec
-from understudy.errors import Problem, ReleaseError, ResourceError
-from understudy.marginals.answer import (
+from understudy.answers import (
     Answer,
     Course,
     Discovery,
+    Distribution,
     Grown,
-    Law,
     Measurement,
     NoisyScores,
     Selection,
     Selections,
     SparseMeasurement,
     Trained,
+    Transcript,
 )
-from understudy.marginals.transcript import Transcript
-from understudy.models.plain_files import parse_json
-from understudy.release.forecast import machine_bytes
-from understudy.release.parquet import batch_rows, open_parquet
+from understudy.arrays import Ints
+from understudy.codec.table import TableCodec
+from understudy.errors import Problem, ReleaseError, ResourceError
+from understudy.models.model import parse_json
+from understudy.release.files import batch_rows, machine_bytes, open_parquet
 from understudy.release.statement import fraction_of
-
-__all__ = ["read_measurements", "write_measurements"]
 
 CHUNK_CELLS = 2**18
 METADATA_KEY = b"understudy.answers"
@@ -70,7 +67,6 @@ NOISES = ("laplace", "gaussian")
 _CHECKED = ["run", "answer", "kind", "cell", "value", "noise", "scale"]
 _ROW_BYTES = 2 * 16
 Header = Mapping[str, object]
-Ints = npt.NDArray[np.int64]
 
 
 def write_measurements(path: Path, transcripts: Sequence[Transcript], codecs: Sequence[TableCodec]) -> None:
@@ -117,9 +113,9 @@ def _header(run: int, position: int, answer: Answer) -> dict[str, object]:
         scores = {"sensitivity": str(answer.sensitivity), "monotone": answer.monotone}
         rows = 1 if isinstance(answer, Selection) else int(answer.chosen.size)
         return header | {"options": answer.options, "rate": str(answer.rate), **scores, "rows": rows}
-    header |= {"law": [answer.law.kind, str(answer.law.parameter)], "rows": int(answer.values.size)}
+    header |= {"law": [answer.distribution.kind, str(answer.distribution.parameter)], "rows": int(answer.values.size)}
     if isinstance(answer, Trained):
-        course, first = answer.course, answer.first_law
+        course, first = answer.course, answer.first_distribution
         shares = {"gap": str(course.gap), "first_share": str(course.first_share)}
         shown = None if first is None else [first.kind, str(first.parameter)]
         return header | {"clip": course.clip, "steps": course.steps, **shares, "first_law": shown}
@@ -231,7 +227,7 @@ def _numbered(text: str, numbers: Ints) -> pa.Array:
 def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Array, Ints]) -> pa.RecordBatch:
     cells, labels, values = columns
     rows = values.size
-    law = None if isinstance(answer, Selection | Selections) else _law_of_rows(answer)
+    distribution = None if isinstance(answer, Selection | Selections) else _distribution_of_rows(answer)
     threshold = answer.threshold if isinstance(answer, SparseMeasurement | Discovery) else None
     return pa.RecordBatch.from_arrays(
         [
@@ -242,17 +238,19 @@ def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Arra
             pa.array(cells),
             labels,
             pa.array(values, pa.int64()),
-            _repeat(None if law is None else law.kind, rows),
-            pa.array(np.full(rows, np.nan if law is None else law.scale)),
+            _repeat(None if distribution is None else distribution.kind, rows),
+            pa.array(np.full(rows, np.nan if distribution is None else distribution.scale)),
             pa.array([threshold] * rows, pa.int64()),
         ],
         schema=TIDY,
     )
 
 
-def _law_of_rows(answer: Measurement | SparseMeasurement | Discovery | NoisyScores | Grown | Trained) -> Law:
+def _distribution_of_rows(
+    answer: Measurement | SparseMeasurement | Discovery | NoisyScores | Grown | Trained,
+) -> Distribution:
     """The noise in the values shown; of a training these are the values of its first look."""
-    return answer.first_law or answer.law if isinstance(answer, Trained) else answer.law
+    return answer.first_distribution or answer.distribution if isinstance(answer, Trained) else answer.distribution
 
 
 def _repeat(text: str | None, rows: int) -> pa.Array:
@@ -263,14 +261,14 @@ def _repeat(text: str | None, rows: int) -> pa.Array:
 def _headers(stored: pq.ParquetFile, runs: int) -> list[Header]:
     """What the metadata say about every answer, in order, for as many rows as there are."""
     headers = []
-    asked = [0] * runs
+    queries = [0] * runs
     rows = 0
     for header in _list(parse_json(stored.schema_arrow.metadata[METADATA_KEY], "metadata")):
         if not isinstance(header, Mapping) or not 1 <= _whole(header["run"]) <= runs or _whole(header["rows"]) < 0:
             raise ValueError("header")
-        if header["answer"] != asked[header["run"] - 1]:
+        if header["answer"] != queries[header["run"] - 1]:
             raise ValueError("order")
-        asked[header["run"] - 1] += 1
+        queries[header["run"] - 1] += 1
         rows += header["rows"]
         headers.append(header)
     if rows != stored.metadata.num_rows:
@@ -308,18 +306,22 @@ class _Expected:
     def __init__(self, headers: Sequence[Header]) -> None:
         self._ends = np.cumsum([0, *(_whole(header["rows"]) for header in headers)])[1:]
         self.rows = int(self._ends[-1]) if headers else 0
-        laws = [_law_of_header(header) for header in headers]
+        distributions = [_distribution_of_header(header) for header in headers]
         self._wholes = {name: np.array([_whole(header[name]) for header in headers]) for name in ("run", "answer")}
         self._kinds = np.array([KINDS.index(str(header["kind"])) for header in headers])
-        self._noises = np.array([-1 if law is None else NOISES.index(law.kind) for law in laws])
-        self._scales = np.array([np.nan if law is None else law.scale for law in laws])
+        self._noises = np.array(
+            [-1 if distribution is None else NOISES.index(distribution.kind) for distribution in distributions]
+        )
+        self._scales = np.array(
+            [np.nan if distribution is None else distribution.scale for distribution in distributions]
+        )
 
     def check(self, batch: pa.RecordBatch, part: slice) -> None:
         """Raises ValueError unless these rows say the same as the metadata."""
         which = np.searchsorted(self._ends, np.arange(part.start, part.stop), side="right")
         noises = self._noises[which]
         scales = np.asarray(batch["scale"], dtype=np.float64)
-        agree = [np.array_equal(_numbers(batch[name]), told[which]) for name, told in self._wholes.items()]
+        agree = [np.array_equal(_numbers(batch[name]), whole[which]) for name, whole in self._wholes.items()]
         agree.append(np.array_equal(_places(batch["kind"], KINDS), self._kinds[which]))
         agree.append(bool(np.all((noises < 0) | (_places(batch["noise"], NOISES) == noises))))
         agree.append(bool(np.all((noises < 0) | (scales == self._scales[which]))))
@@ -327,12 +329,12 @@ class _Expected:
             raise ValueError("columns")
 
 
-def _law_of_header(header: Header) -> Law | None:
+def _distribution_of_header(header: Header) -> Distribution | None:
     """The noise in the values of an answer, if noise is what they have."""
     if header["kind"] in ("selection", "selections"):
         return None
     stored = header["first_law"] if header["kind"] == "training" else header["law"]
-    return None if stored is None else _law(stored)
+    return None if stored is None else _distribution(stored)
 
 
 def _numbers(column: pa.Array) -> Ints:
@@ -384,17 +386,17 @@ def _answer(header: Header, values: Ints, cells: Ints, labels: Sequence[str]) ->
         return _chosen(header, name, cells, values)
     if header["kind"] == "training":
         return _training(header, name, cells, values)
-    law = _law(header["law"])
+    distribution = _distribution(header["law"])
     if header["kind"] in ("scores", "tree"):
-        return _scores_or_tree(header, name, cells, (values, law))
+        return _scores_or_tree(header, name, cells, (values, distribution))
     if header["kind"] == "discovery":
-        return Discovery(name, str(header["column"]), tuple(labels), values, law, _whole(header["threshold"]))
+        return Discovery(name, str(header["column"]), tuple(labels), values, distribution, _whole(header["threshold"]))
     columns, shape = tuple(map(str, _list(header["columns"]))), tuple(map(_whole, _list(header["shape"])))
     if header["kind"] == "sparse measurement":
-        return SparseMeasurement(name, columns, shape, cells, values, law, _whole(header["threshold"]))
+        return SparseMeasurement(name, columns, shape, cells, values, distribution, _whole(header["threshold"]))
     if not np.array_equal(cells, np.arange(values.size)):
         raise ValueError("cells")
-    return Measurement(name, columns, shape, values, law)
+    return Measurement(name, columns, shape, values, distribution)
 
 
 def _chosen(header: Header, name: str, cells: Ints, values: Ints) -> Selection | Selections:
@@ -408,17 +410,17 @@ def _chosen(header: Header, name: str, cells: Ints, values: Ints) -> Selection |
     return Selection(name, options, chosen, rate, sensitivity, monotone)
 
 
-def _scores_or_tree(header: Header, name: str, cells: Ints, answered: tuple[Ints, Law]) -> NoisyScores | Grown:
-    values, law = answered
+def _scores_or_tree(header: Header, name: str, cells: Ints, answered: tuple[Ints, Distribution]) -> NoisyScores | Grown:
+    values, distribution = answered
     if not np.array_equal(cells, np.arange(values.size)):
         raise ValueError("cells")
     if header["kind"] == "scores":
-        return NoisyScores(name, values, law, fraction_of(header["sensitivity"]))
+        return NoisyScores(name, values, distribution, fraction_of(header["sensitivity"]))
     layers = tuple(map(_whole, _list(header["layers"])))
     if min(layers, default=0) < 0 or sum(layers) != values.size or np.any((values != 0) & (values != 1)):
         raise ValueError("layers")
     bias, theta = _whole(header["bias"]), _whole(header["theta"])
-    return Grown(name, layers, values, law, bias, theta, fraction_of(header["decay"]))
+    return Grown(name, layers, values, distribution, bias, theta, fraction_of(header["decay"]))
 
 
 def _training(header: Header, name: str, cells: Ints, values: Ints) -> Trained:
@@ -426,15 +428,15 @@ def _training(header: Header, name: str, cells: Ints, values: Ints) -> Trained:
         raise ValueError("cells")
     gap, share = fraction_of(header["gap"]), fraction_of(header["first_share"])
     course = Course(_whole(header["clip"]), _whole(header["steps"]), gap, share)
-    return Trained(name, course, values, _law_of_header(header), _law(header["law"]))
+    return Trained(name, course, values, _distribution_of_header(header), _distribution(header["law"]))
 
 
-def _law(stored: object) -> Law:
+def _distribution(stored: object) -> Distribution:
     kind, parameter = _list(stored)
     named: Literal["laplace", "gaussian"] = "laplace" if kind == "laplace" else "gaussian"
     if kind != named:
         raise ValueError("law")
-    return Law(named, fraction_of(parameter))
+    return Distribution(named, fraction_of(parameter))
 
 
 def _whole(value: object) -> int:

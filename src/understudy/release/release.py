@@ -1,31 +1,364 @@
-"""Release: everything that may be shared about a run, in memory or as a folder.
+"""Release: everything that may be shared about a run, and the rows drawn from it.
+
+RunConfig: how a release was made, so that its public half can be made again: method, options, rows, seed, versions.
+
+The seed is that of drawing rows from the fitted model. Noise has no seed.
+
+Synthetic rows as the kind of frame the caller works with. Types stay: whole numbers with gaps stay whole.
+
+Rows drawn from a fitted model, piece by piece, so that a seed gives the same rows whatever the output.
+
+This is post-processing: nothing here can see a private row, and drawing again costs nothing.
+
+Release: everything that may be shared about a run, in memory or as a folder.
 
 A release holds public facts and noisy answers only. Drawing rows from it is free; it has no way back to the private
 table. Synthetic rows follow from the fitted model, the number of rows and the seed, so they are drawn when asked for
 and streamed to disk when saved.
 """
 
+import os
+import platform
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self, Union
 
-from understudy.codec.table_codec import TableCodec
-from understudy.errors import UsageError
-from understudy.marginals.transcript import Transcript
-from understudy.models.model import Model
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import yaml
+
+from understudy.answers import Transcript
+from understudy.codec.table import TableCodec
+from understudy.errors import Problem, ReleaseError, UsageError, nearest
+from understudy.models.model import Chunk, Model, draw_chunks, read_plain
 from understudy.progress import Progress, silent
-from understudy.release.config import RunConfig
-from understudy.release.folder import check_free
-from understudy.release.forecast import check_bytes, check_frame, check_room
-from understudy.release.frames import Frame, to_frame
-from understudy.release.rows import Fitted, Where, draw_tables, one_table, stored_rows, write_rows
+from understudy.release.files import batch_rows, check_bytes, check_frame, check_free, check_room, open_parquet
 from understudy.release.statement import Statement
-from understudy.schema import Schema
+from understudy.release.wording import given_readable, readable_codes
+from understudy.schema import Schema, code_names
+from understudy.schema.yaml_text import Entries, Items, Tree, parse_yaml
 
-__all__ = ["Release"]
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+FORMAT = "understudy config, format 1"
+COPIES_MODES = ("resample", "resanitize")
+MOST_BYTES = 2**18
+MOST_COPIES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """The settings of a run. `rows` holds the number of rows of each copy, `rows_from` where they come from."""
+
+    method: str
+    options: Mapping[str, object]
+    epsilon: float
+    delta: float
+    rows: tuple[int, ...]
+    rows_from: str
+    copies_mode: str
+    seed: int
+    versions: Mapping[str, str]
+
+    @property
+    def copies(self) -> int:
+        """Number of synthetic tables."""
+        return len(self.rows)
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of what made the release."""
+    packages = ("understudy", "numpy", "pyarrow")
+    return {name: version(name) for name in packages} | {"python": platform.python_version()}
+
+
+def write_config(config: RunConfig, path: Path) -> None:
+    """Writes the settings as YAML."""
+    document = {
+        "format": FORMAT,
+        "method": config.method,
+        "options": {name: _plain(value) for name, value in config.options.items()},
+        "epsilon": config.epsilon,
+        "delta": config.delta,
+        "rows": list(config.rows),
+        "rows_from": config.rows_from,
+        "copies": config.copies,
+        "copies_mode": config.copies_mode,
+        "seed": config.seed,
+        "versions": dict(config.versions),
+    }
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+def read_config(path: Path) -> RunConfig:
+    """The settings that `write_config` wrote.
+
+    Raises:
+        ReleaseError: when the file does not have that form.
+    """
+    content = read_plain(path, MOST_BYTES)
+    try:
+        return _read(_value(parse_yaml(content.decode("utf-8"), path.name)))
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        problem = Problem(path.name, "does not have the form of a run's settings.", "Restore the folder.")
+        raise ReleaseError([problem]) from error
+
+
+def _value(tree: Tree) -> object:
+    """What `write_config` wrote: text that would read as something else has quotes."""
+    if isinstance(tree, Items):
+        return [_value(item) for item in tree.values]
+    if isinstance(tree, Entries):
+        return {key.text: _value(value) for key, value in tree.pairs}
+    if tree.null:
+        return None
+    for read in (tree.boolean, tree.whole, tree.real):
+        if read is not None:
+            return read
+    return tree.text
+
+
+def _read(document: object) -> RunConfig:
+    if not isinstance(document, dict) or document["format"] != FORMAT:
+        raise ValueError("format")
+    rows, seed = document["rows"], document["seed"]
+    if not isinstance(rows, list) or not rows or any(type(count) is not int or count < 0 for count in rows):
+        raise ValueError("rows")
+    if len(rows) > MOST_COPIES or len(rows) != document["copies"] or type(seed) is not int or seed < 0:
+        raise ValueError("copies or seed")
+    if document["copies_mode"] not in COPIES_MODES:
+        raise ValueError("copies_mode")
+    return RunConfig(
+        method=str(document["method"]),
+        options=dict(document["options"]),
+        epsilon=float(document["epsilon"]),
+        delta=float(document["delta"]),
+        rows=tuple(rows),
+        rows_from=str(document["rows_from"]),
+        copies_mode=str(document["copies_mode"]),
+        seed=seed,
+        versions={str(name): str(text) for name, text in dict(document["versions"]).items()},
+    )
+
+
+def _plain(value: object) -> object:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    return str(value)
+
+
+Frame = Union[pa.Table, "pandas.DataFrame", "polars.DataFrame"]
+KINDS = ("arrow", "pandas", "polars")
+
+
+def to_frame(table: pa.Table, kind: str) -> Frame:
+    """The table as "arrow", "pandas" or "polars"."""
+    if kind == "arrow":
+        return table
+    if kind == "pandas":
+        return table.to_pandas(types_mapper=_nullable_types(table).get)
+    if kind == "polars":
+        import polars  # only a caller who has polars asks for it
+
+        return polars.from_arrow(table)
+    raise UsageError("frame kind", f"{kind!r} is not known.", nearest(kind, KINDS))
+
+
+def _nullable_types(table: pa.Table) -> dict[pa.DataType, object]:
+    """Whole numbers and booleans that may be missing: pandas' own types would turn them into floats and objects."""
+    import pandas  # only a caller who has pandas asks for it
+
+    known = {
+        pa.int8(): pandas.Int8Dtype(),
+        pa.int16(): pandas.Int16Dtype(),
+        pa.int32(): pandas.Int32Dtype(),
+        pa.int64(): pandas.Int64Dtype(),
+        pa.uint8(): pandas.UInt8Dtype(),
+        pa.uint16(): pandas.UInt16Dtype(),
+        pa.uint32(): pandas.UInt32Dtype(),
+        pa.uint64(): pandas.UInt64Dtype(),
+        pa.bool_(): pandas.BooleanDtype(),
+    }
+    with_gaps = {field.type for field in table.schema if table[field.name].null_count}
+    return {kind: dtype for kind, dtype in known.items() if kind in with_gaps}
+
+
+FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
+
+Condition = str | int | float | bool | None
+Where = Mapping[str, Condition | Sequence[Condition]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """One run through the door: its fixed codes, its answers, and the model fitted to them."""
+
+    codec: TableCodec
+    transcript: Transcript
+    model: Model
+
+
+def draw_tables(
+    fitted: Fitted, rows: int, *, seed: int, copy: int = 1, where: Where | None = None
+) -> Iterator[pa.Table]:
+    """`rows` synthetic rows as a stream of tables; `where` conditions the model exactly, without rejection.
+
+    Values that cannot be read are drawn only for columns that clearly hold some (see `release/unread.py`).
+    """
+    _check(rows, seed)
+    readable = readable_codes(fitted.codec, fitted.transcript, fitted.model)
+    wanted = _codes(fitted.codec, where or {})
+    _check_shown(fitted.codec, wanted, readable)
+    model = given_readable(fitted.model, readable, wanted)
+    return _decoded(fitted.codec, draw_chunks(model, rows, _copy_seed(seed, copy)))
+
+
+def _decoded(codec: TableCodec, chunks: Iterator[Chunk]) -> Iterator[pa.Table]:
+    """Tables of the chunks; of codes and tables only those of one chunk are held at a time."""
+    while (chunk := next(chunks, None)) is not None:
+        table = codec.decode(chunk.codes, chunk.rng)
+        del chunk
+        yield table
+        del table
+
+
+def _copy_seed(seed: int, copy: int) -> int:
+    """The seed itself for the first copy, an unrelated one for each further copy."""
+    if copy == 1:
+        return seed
+    state = np.random.SeedSequence(seed, spawn_key=(copy,)).generate_state(4)
+    return sum(int(word) << (32 * place) for place, word in enumerate(state))
+
+
+def one_table(codec: TableCodec, pieces: Iterable[pa.Table]) -> pa.Table:
+    """The pieces as one table, with the schema's types also when there are none."""
+    return pa.concat_tables([codec.arrow_schema.empty_table(), *pieces])
+
+
+def stored_rows(path: Path, codec: TableCodec, rows: int) -> pa.Table:
+    """The rows in a file of a release, which must be as many as its settings say and fit in memory.
+
+    Raises:
+        ReleaseError: if the file holds other columns or another number of rows.
+    """
+    check_frame(codec.schema, rows)
+    with open_parquet(path) as stored:
+        if stored.metadata.num_rows != rows or stored.schema_arrow.names != codec.arrow_schema.names:
+            rule = "does not have the columns or the number of rows that the settings say."
+            raise ReleaseError([Problem(path.name, rule, "Run `understudy verify` on the folder.")])
+        pieces = [pa.Table.from_batches([batch]) for batch in stored.iter_batches(batch_rows(len(codec.arrow_schema)))]
+        return one_table(codec, (piece.cast(codec.arrow_schema) for piece in pieces))
+
+
+def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks: Mapping[str, str]) -> None:
+    """Writes the pieces as they come, Parquet or CSV by suffix; the file appears when it is complete.
+
+    Args:
+        path: the file to make; it must not exist.
+        schema: the types of every piece.
+        pieces: tables, consumed one at a time.
+        marks: file metadata that says what the rows are (Parquet only; CSV has no place for it).
+    """
+    form = FORMATS.get(path.suffix.lower())
+    if form is None:
+        raise UsageError(
+            f"output {path.name!r}", "needs a suffix that names its format.", nearest(path.suffix, FORMATS)
+        )
+    check_free(path)
+    partial = path.absolute().parent / f".{path.name}.{secrets.token_hex(6)}.partial"
+    try:
+        if form == "parquet":
+            _write_parquet(partial, schema.with_metadata(dict(marks)), pieces)
+        else:
+            _write_text(partial, schema, pieces, "," if form == "csv" else "\t")
+        os.rename(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for piece in pieces:
+            writer.write_table(piece.replace_schema_metadata(schema.metadata))
+            del piece  # or it would lie in memory beside the next one
+
+
+def _write_text(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], delimiter: str) -> None:
+    plain = pa.schema([_rows_plain(field) for field in schema])
+    options = pacsv.WriteOptions(delimiter=delimiter)
+    with pacsv.CSVWriter(path, plain, write_options=options) as writer:
+        for piece in pieces:
+            for batch in piece.cast(plain).replace_schema_metadata(None).to_batches():
+                if batch.num_rows:  # an empty one first makes Arrow before version 23 write the header again
+                    writer.write_batch(batch)
+            del piece
+
+
+def _rows_plain(field: pa.Field) -> pa.Field:
+    """CSV writes neither dictionaries nor large text; both become plain text."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    return pa.field(field.name, pa.string() if pa.types.is_large_string(kind) else kind)
+
+
+def _check(rows: int, seed: int) -> None:
+    if type(rows) is not int or rows < 0:
+        raise UsageError("rows", f"must be a whole number, 0 or more, got {rows!r}.")
+    if type(seed) is not int or seed < 0:
+        raise UsageError("seed", f"must be a whole number, 0 or more, got {seed!r}.")
+
+
+def _codes(codec: TableCodec, where: Where) -> dict[str, npt.NDArray[np.integer]]:
+    found: dict[str, npt.NDArray[np.integer]] = {}
+    for given, wanted in where.items():
+        name = _coded(codec, given)
+        options = list(wanted) if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
+        codes = [codec.codes_matching(name, _condition_text(option)) for option in options]
+        chosen = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
+        found[name] = np.intersect1d(found[name], chosen) if name in found else chosen
+        if not found[name].size:
+            raise UsageError(f"where {given!r}", f"no code of the column matches {wanted!r}.", "See schema.yaml.")
+    return found
+
+
+def _check_shown(
+    codec: TableCodec, wanted: Mapping[str, npt.NDArray[np.integer]], readable: Mapping[str, npt.NDArray[np.integer]]
+) -> None:
+    """Raises where a condition asks for unreadable values of a column that shows none beyond the noise."""
+    for name, codes in wanted.items():
+        if name in readable and not np.isin(codes, readable[name]).all():
+            rule = "asks for values that could not be read, and the noisy answers show none beyond their noise."
+            raise UsageError(f"where {codec.origin(name)!r}", rule, "Leave that condition out.")
+
+
+def _coded(codec: TableCodec, name: str) -> str:
+    """The column of codes that a condition is about; for a split column named as a whole, its size."""
+    if name in codec.domain.sizes:
+        return name
+    for column in codec.schema.modelled:
+        if column.name == name:
+            return code_names(column)[0]
+    known = nearest(name, codec.domain.columns)
+    raise UsageError(f"where {name!r}", "is not a modelled column of this release.", known)
+
+
+def _condition_text(option: Condition) -> str:
+    if option is None:
+        return "missing"
+    return str(option).lower() if isinstance(option, bool) else str(option)
+
 
 NOTICE = "SYNTHETIC DATA. Rows are drawn from a model, not copied from people."
 
@@ -123,7 +456,7 @@ class Release:
             seed: gives the same labels again; taken from the operating system when not given.
             copy: whose model to use when copies were measured anew.
         """
-        from understudy.release.labelling.records import labelled_frame  # brings the readers of frames and files
+        from understudy.release.labelling import labelled_frame  # brings the readers of frames and files
 
         return labelled_frame(self.fitted(copy), records, _seed(seed), keep)
 
@@ -137,7 +470,7 @@ class Release:
         keep: Sequence[str] = (),
     ) -> None:
         """Writes a file of records with labels to a Parquet or CSV file (by suffix), chunk by chunk."""
-        from understudy.release.labelling.records import label_marks, labelled_bytes, labelled_file
+        from understudy.release.labelling import label_marks, labelled_bytes, labelled_file
 
         fitted = self.fitted(copy)
         schema, pieces = labelled_file(fitted, records, _seed(seed), keep)

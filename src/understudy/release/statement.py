@@ -1,7 +1,11 @@
-"""Statement: the privacy label of a release, as data.
+"""Statement: what was spent and promised, as numbers, as JSON and as a page for people.
+
+Statement: the privacy label of a release, as data.
 
 The claim is computed from what ran (the sum of the charges), never from what was asked for. A run whose noise did not
 come from the secure generator gets no claim at all.
+
+The two written forms of a statement, made from the same data: JSON for programs, Markdown for people.
 """
 
 import hashlib
@@ -10,33 +14,33 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import cast
 
-from understudy.marginals.answer import (
+from understudy.answers import (
     GROWTH_UNIT,
     SCORE_UNIT,
     Answer,
+    Distribution,
     Grown,
-    Law,
     NoisyScores,
     Selection,
     Selections,
     Trained,
 )
+from understudy.errors import Problem, ReleaseError
+from understudy.privacy.composition import tight_epsilon
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
-from understudy.privacy.exact.composition import tight_epsilon
 from understudy.release import wording
-from understudy.release.unread import Odd
+from understudy.release.wording import Odd, escape_markdown
 from understudy.schema import Schema, Unit
-from understudy.schema.document import schema_to_text
-
-__all__ = ["Charge", "LedgerFacts", "Statement", "charges_of", "digest_of", "fraction_of", "total_cost", "unit_of"]
+from understudy.schema.yaml_text import schema_to_text
 
 _FRACTION = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One question: the run it belongs to, its price, and the noise that the price bought.
+    """One question: the run it belongs to, its cost, and the noise that the cost bought.
 
     The noise is in units of 1/`unit` rows (or of a score): 1 for counts, more for scores and growing trees; for a
     training it is in units of 1/`unit` of the most that one protected unit may contribute to a step. A choice states
@@ -46,7 +50,7 @@ class Charge:
     run: int
     step: str
     cost: Cost
-    law: Law | None = None
+    distribution: Distribution | None = None
     rate: Fraction | None = None
     unit: int = 1
     sensitivity: Fraction | None = None
@@ -54,16 +58,16 @@ class Charge:
 
     @property
     def noise(self) -> str:
-        """The law of the noise in words."""
-        if self.law is not None:
-            return f"discrete {self.law.kind.capitalize()}"
+        """The distribution of the noise in words."""
+        if self.distribution is not None:
+            return f"discrete {self.distribution.kind.capitalize()}"
         return "exponential mechanism"
 
     @property
     def scale(self) -> str:
         """Scale of the noise (b or σ, in rows or whole scores), or rate and sensitivity of a choice."""
-        if self.law is not None:
-            return f"{'b' if self.law.kind == 'laplace' else 'σ'} = {self.law.scale / self.unit:.6g}"
+        if self.distribution is not None:
+            return f"{'b' if self.distribution.kind == 'laplace' else 'σ'} = {self.distribution.scale / self.unit:.6g}"
         return wording.choice_text(self.rate or Fraction(0), self.sensitivity, monotone=self.monotone)
 
 
@@ -96,7 +100,7 @@ class Statement:
     copies: int = 1
     copies_mode: str = "resample"
     as_planned: bool = False
-    """Whether the plan fixed every price, and so every scale, before any row was read, and the run kept to it."""
+    """Whether the plan fixed every cost, and so every scale, before any row was read, and the run kept to it."""
     left_out: tuple[str, ...] = ()
     refused: str = ""
     labels: tuple[str, ...] = ()
@@ -116,21 +120,25 @@ class Statement:
     def claim(self) -> tuple[float, float] | None:
         """(ε, δ) that holds for what ran; None when no claim is made.
 
-        Where prices were not fixed beforehand, what was spent may depend on noisy answers (a method that stopped
+        Where costs were not fixed beforehand, what was spent may depend on noisy answers (a method that stopped
         early). A smaller ε named after the fact is no differential privacy: then the claim is what was granted.
         """
         if self.refused:
             return None
-        by_price = self.budget.claim(self.spent if self.as_planned else self.granted)
-        return min(by_price[0], self._by_exact_law(by_price[0])), by_price[1]
+        by_cost = self.budget.claim(self.spent if self.as_planned else self.granted)
+        return min(by_cost[0], self._by_exact_distribution(by_cost[0])), by_cost[1]
 
-    def _by_exact_law(self, otherwise: float) -> float:
-        """ε by summing the exact laws, where every answer has Gaussian noise of a scale fixed beforehand.
+    def _by_exact_distribution(self, otherwise: float) -> float:
+        """ε by summing the exact distributions, where every answer has Gaussian noise of a scale fixed beforehand.
 
         Answers paid in pure ε count with that ε (proof in `privacy/cost.py`).
         """
         in_rho = [charge for charge in self.charges if charge.cost.rho]
-        gaussian = [charge.law.parameter for charge in in_rho if charge.law and charge.law.kind == "gaussian"]
+        gaussian = [
+            charge.distribution.parameter
+            for charge in in_rho
+            if charge.distribution and charge.distribution.kind == "gaussian"
+        ]
         counted = all(charge.unit == 1 for charge in in_rho)  # the sum is about histograms, not about scores
         if not self.as_planned or self.unit.rows != 1 or self.spent.delta or len(gaussian) < len(in_rho) or not counted:
             return otherwise
@@ -145,9 +153,9 @@ class Statement:
     def label_claim(self) -> tuple[float, float] | None:
         """(ε, δ) for tables that differ in the `labels` of one unit alone; None where nothing can be said.
 
-        One unit leaves and another enters. A histogram moves by 2k in L1 and by √2·k in L2: twice the price in ε and,
+        One unit leaves and another enters. A histogram moves by 2k in L1 and by √2·k in L2: twice the cost in ε and,
         for Gaussian noise, in ρ. Anything else in ρ is a mechanism applied to two neighbours in turn: four times ρ.
-        What was granted and not spent counts as well, at the higher rate, unless prices were fixed beforehand.
+        What was granted and not spent counts as well, at the higher rate, unless costs were fixed beforehand.
         """
         if self.refused or not self.labels or self.spent.delta:
             return None
@@ -218,7 +226,6 @@ class Statement:
 
     def markdown(self) -> str:
         """The label as Markdown; every text that a person chose is escaped."""
-        from understudy.release.label import statement_markdown  # the label needs this type
 
         return statement_markdown(self)
 
@@ -250,7 +257,7 @@ def charges_of(run: int, charges: Sequence[tuple[str, Cost]], answers: Sequence[
             moved, same = answer.sensitivity, answer.monotone
             listed.append(Charge(run, step, cost, None, answer.rate, sensitivity=moved, monotone=same))
         else:
-            listed.append(Charge(run, step, cost, answer.law, unit=unit_of(answer)))
+            listed.append(Charge(run, step, cost, answer.distribution, unit=unit_of(answer)))
     return listed
 
 
@@ -266,7 +273,7 @@ def fraction_of(text: object) -> Fraction:
 
 
 def _is_gaussian(charge: Charge) -> bool:
-    return charge.law is not None and charge.law.kind == "gaussian" and charge.unit == 1
+    return charge.distribution is not None and charge.distribution.kind == "gaussian" and charge.unit == 1
 
 
 def unit_of(answer: Answer) -> int:
@@ -274,3 +281,262 @@ def unit_of(answer: Answer) -> int:
     if isinstance(answer, Trained):
         return answer.course.clip
     return SCORE_UNIT if isinstance(answer, NoisyScores) else GROWTH_UNIT if isinstance(answer, Grown) else 1
+
+
+FORMAT = "understudy statement, format 1"
+Document = Mapping[str, object]
+
+
+def statement_document(statement: Statement) -> dict[str, object]:
+    """The statement as JSON values; `read_statement` gives the same statement back."""
+    unit = statement.unit
+    return (
+        {
+            "format": FORMAT,
+            "promise": statement.promise,
+            "refused": statement.refused,
+            "run": statement.run,
+            "date": statement.date,
+            "title": statement.title,
+            "method": statement.method,
+            "variant": statement.variant,
+            "currency": statement.currency,
+            "epsilon": statement.epsilon,
+            "delta": statement.delta,
+            "odds": statement.odds,
+            "schema_sha256": statement.schema_digest,
+            "unit": {"column": unit.column, "rows": unit.rows, "note": unit.note, "text": wording.unit_text(unit)},
+            "neighbours": wording.NEIGHBOURS,
+            "contribution_bound": unit.rows,
+            "budget": {"epsilon": statement.budget.epsilon, "delta": statement.budget.delta},
+            "units": {"epsilon": f"1/{UNIT}", "rho": f"1/{UNIT}", "delta": f"1/{DELTA_UNIT}"},
+            "granted": _cost_document(statement.granted),
+            "spent": _cost_document(statement.spent),
+            "as_planned": statement.as_planned,
+            "charges": [_charge_document(charge) for charge in statement.charges],
+            "ledger": {
+                "dataset": statement.ledger.dataset,
+                "head": statement.ledger.head,
+                "releases": statement.ledger.releases,
+                "epsilon": statement.ledger.epsilon,
+                "delta": statement.ledger.delta,
+                "text": wording.ledger_text(statement.ledger.dataset),
+            },
+            "copies": {
+                "count": statement.copies,
+                "mode": statement.copies_mode,
+                "text": wording.copies_text(statement.copies, statement.copies_mode),
+            },
+            "left_out": list(statement.left_out),
+            "not_protected": list(statement.not_protected),
+            "versions": dict(statement.versions),
+        }
+        | _label_document(statement)
+        | _odd_document(statement)
+    )
+
+
+def _label_document(statement: Statement) -> dict[str, object]:
+    """The second relation of a method that labels public records; nothing for all others."""
+    if not statement.labels:
+        return {}
+    claim = statement.label_claim
+    document = {
+        "columns": list(statement.labels),
+        "epsilon": None if claim is None else claim[0],
+        "delta": None if claim is None else claim[1],
+        "text": wording.label_text(statement.labels, claim),
+    }
+    return {"label_change": document}
+
+
+def _odd_document(statement: Statement) -> dict[str, object]:
+    """What is said about values that cannot be read; nothing where there is nothing to say."""
+    document: dict[str, object] = {"rows_left_out": wording.DROPPED} if statement.drops_unreadable else {}
+    if statement.odd:
+        document["odd_values"] = [
+            {
+                "column": one.column,
+                "meaning": one.meaning,
+                "share": one.share,
+                "labelled": one.labelled,
+                "text": one.text,
+            }
+            for one in statement.odd
+        ]
+    return document
+
+
+def _read_odd(document: Document) -> Odd:
+    share, meaning = _number(document["share"]), _text(document["meaning"])
+    if not 0.0 <= share <= 1.0 or meaning not in ("unreadable", "missing", "other"):
+        raise ValueError("odd values")
+    return Odd(_text(document["column"]), meaning, share, _truth(document["labelled"]))
+
+
+def read_statement(document: object) -> Statement:
+    """The statement a JSON document holds; what is derived (claim, sentences) is recomputed, not trusted.
+
+    Raises:
+        ReleaseError: when a field is missing or has the wrong form.
+    """
+    try:
+        return _read(_mapping(document))
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        problem = Problem("statement.json", "does not have the form of a statement.", "Restore the folder.")
+        raise ReleaseError([problem]) from error
+
+
+def _read(document: Document) -> Statement:
+    if document["format"] != FORMAT:
+        raise ValueError(FORMAT)
+    unit, budget = _mapping(document["unit"]), _mapping(document["budget"])
+    ledger, copies = _mapping(document["ledger"]), _mapping(document["copies"])
+    currency = _text(document["currency"])
+    if currency not in ("pure", "zcdp"):
+        raise ValueError(currency)
+    return Statement(
+        run=_text(document["run"]),
+        date=_text(document["date"]),
+        title=_text(document["title"]),
+        method=_text(document["method"]),
+        currency=cast(Currency, currency),
+        budget=Budget(_number(budget["epsilon"]), _number(budget["delta"])),
+        unit=Unit(_text_or_none(unit["column"]), _whole(unit["rows"]), _text(unit["note"])),
+        schema_digest=_text(document["schema_sha256"]),
+        charges=tuple(_read_charge(_mapping(one)) for one in _sequence(document["charges"])),
+        granted=_read_cost(_mapping(document["granted"])),
+        ledger=LedgerFacts(
+            _text_or_none(ledger["dataset"]),
+            _text(ledger["head"]),
+            _whole(ledger["releases"]),
+            None if ledger["epsilon"] is None else _number(ledger["epsilon"]),
+            None if ledger["delta"] is None else _number(ledger["delta"]),
+        ),
+        copies=_whole(copies["count"]),
+        copies_mode=_text(copies["mode"]),
+        as_planned=_truth(document["as_planned"]),
+        left_out=tuple(_text(name) for name in _sequence(document["left_out"])),
+        refused=_text(document["refused"]),
+        labels=tuple(_text(name) for name in _sequence(_mapping(document.get("label_change", {})).get("columns", []))),
+        versions={_text(name): _text(version) for name, version in _mapping(document["versions"]).items()},
+        drops_unreadable="rows_left_out" in document,
+        odd=tuple(_read_odd(_mapping(one)) for one in _sequence(document.get("odd_values", []))),
+    )
+
+
+def statement_markdown(statement: Statement) -> str:
+    """The statement as Markdown: promise, odds, facts, charges, limits."""
+    lines = [f"# Privacy statement: {escape_markdown(statement.title or 'untitled table')}", ""]
+    lines += [f"**{statement.promise}**", "", statement.odds, ""]
+    lines += [
+        "This folder holds synthetic data. Its rows are drawn from a fitted model, not copied from the private table.",
+        "",
+    ]
+    lines += ["| Fact | Value |", "|---|---|"]
+    lines += [f"| {name} | {escape_markdown(text)} |" for name, text in statement.facts()]
+    if statement.odd:
+        lines += ["", "## Values that could not be read", "", "Estimated from the noisy answers:", ""]
+        lines += [f"- {escape_markdown(one.text)}" for one in statement.odd]
+    lines += ["", "## Charges", "", "| Run | Step | Cost | Noise | Scale |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(map(escape_markdown, row))} |" for row in charge_rows(statement)]
+    if any(charge.rate is not None for charge in statement.charges):
+        lines += ["", escape_markdown(wording.CHOICES)]
+    lines += ["", "## Not protected, or outside the promise", ""]
+    lines += [f"- {escape_markdown(text)}" for text in statement.not_protected]
+    lines += ["", "## Columns left out", ""]
+    if statement.left_out:
+        lines += [f"- {escape_markdown(name)} (not declared in the schema)" for name in statement.left_out]
+    else:
+        lines += ["None: every column of the table is declared in the schema."]
+    return "\n".join(lines) + "\n"
+
+
+def charge_rows(statement: Statement) -> list[tuple[str, str, str, str, str]]:
+    """The charges as texts: run, step, cost, noise, scale."""
+    return [
+        (str(charge.run), charge.step, str(charge.cost), charge.noise, charge.scale) for charge in statement.charges
+    ]
+
+
+def _cost_document(cost: Cost) -> dict[str, object]:
+    return {"epsilon_units": cost.epsilon, "rho_units": cost.rho, "delta_units": cost.delta, "text": str(cost)}
+
+
+def _read_cost(document: Document) -> Cost:
+    return Cost(*(_whole(document[f"{name}_units"]) for name in ("epsilon", "rho", "delta")))
+
+
+def _charge_document(charge: Charge) -> dict[str, object]:
+    distribution = charge.distribution
+    # Charges of plain counts are written as they always were, so that older folders still verify.
+    more: dict[str, object] = {} if charge.unit == 1 else {"unit": charge.unit}
+    if charge.sensitivity is not None:
+        more |= {"sensitivity": str(charge.sensitivity), "monotone": charge.monotone}
+    return more | {
+        "run": charge.run,
+        "step": charge.step,
+        "cost": _cost_document(charge.cost),
+        "law": None
+        if distribution is None
+        else {"kind": distribution.kind, "parameter": str(distribution.parameter), "scale": distribution.scale},
+        "rate": None if charge.rate is None else str(charge.rate),
+    }
+
+
+def _read_charge(document: Document) -> Charge:
+    distribution = None
+    if document["law"] is not None:
+        stored = _mapping(document["law"])
+        kind = stored["kind"]
+        if kind != "laplace" and kind != "gaussian":
+            raise ValueError("law")
+        distribution = Distribution("laplace" if kind == "laplace" else "gaussian", fraction_of(stored["parameter"]))
+    rate = None if document["rate"] is None else fraction_of(document["rate"])
+    cost = _read_cost(_mapping(document["cost"]))
+    unit = _whole(document.get("unit", 1))
+    if unit < 1:
+        raise ValueError("unit")
+    moved = None if "sensitivity" not in document else fraction_of(document["sensitivity"])
+    monotone = _truth(document.get("monotone", False))
+    return Charge(_whole(document["run"]), _text(document["step"]), cost, distribution, rate, unit, moved, monotone)
+
+
+def _mapping(value: object) -> Document:
+    if not isinstance(value, Mapping):
+        raise TypeError("mapping")
+    return value
+
+
+def _sequence(value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise TypeError("list")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("text")
+    return value
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("true or false")
+    return value
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError("whole number")
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("number")
+    return value

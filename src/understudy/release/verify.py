@@ -1,52 +1,489 @@
-"""verify: whether a release folder is whole, consistent and valid, found out without the private table.
+"""verify_release: everything wrong with a release folder, without private data.
+
+The card as a page: no script, no request, no element that could make one, and the policy that forbids them.
+
+The synthetic rows against the schema: types, every value inside its domain, rules and derived columns honoured.
+
+The account of a release: charges that add up to the claim, noise that matches each charge, a ledger that agrees.
+
+verify: whether a release folder is whole, consistent and valid, found out without the private table.
 
 What it can show: the folder is as it was published, the statement follows from the charges, each noise from its
-price, the ledger's extract holds together, the rows obey the schema. What it cannot show: that the noise was drawn
+cost, the ledger's extract holds together, the rows obey the schema. What it cannot show: that the noise was drawn
 honestly or that the private table was the one named. Whoever can rewrite every file can forge a folder; compare the
 ledger's head with the publisher's.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import TypeVar
 
-from understudy.codec.table_codec import TableCodec
-from understudy.errors import Problem, ReleaseError, ResourceError, SchemaError, UnderstudyError
-from understudy.marginals.transcript import Transcript
-from understudy.models.model import Model
-from understudy.models.plain_files import read_plain
-from understudy.models.store import load_model
-from understudy.release.checks.account import (
-    check_charges,
-    check_ledger,
-    check_odd,
-    check_settings,
-    check_statement,
-)
-from understudy.release.checks.effort import Effort
-from understudy.release.checks.files import check_expected, check_files
-from understudy.release.checks.page import check_page
-from understudy.release.checks.values import check_rows
-from understudy.release.config import RunConfig, read_config
-from understudy.release.folder import MANIFEST
-from understudy.release.measurements import read_measurements
-from understudy.release.release import data_name
-from understudy.release.rows import Fitted
-from understudy.release.statement import Statement
-from understudy.release.store import (
-    expected_files,
-    load_codec,
-    model_name,
-    number_of_runs,
-    read_ledger,
-    read_schema,
-)
-from understudy.release.unread import never_unreadable
-from understudy.schema import Schema
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-__all__ = ["Inspection", "inspect_release", "verify_release"]
+from understudy.answers import (
+    Answer,
+    Discovery,
+    Grown,
+    NoisyScores,
+    Selection,
+    Selections,
+    SparseMeasurement,
+    Trained,
+    Transcript,
+)
+from understudy.codec.labels import labels_as
+from understudy.codec.numbers import axis_of
+from understudy.codec.table import TableCodec, derived_column
+from understudy.errors import Problem, ReleaseError, ResourceError, SchemaError, UnderstudyError
+from understudy.models.model import Model, parse_json, read_json, read_plain
+from understudy.models.registry import load_model
+from understudy.privacy.cost import (
+    DELTA_UNIT,
+    UNIT,
+    discovery_threshold,
+    distribution_for,
+    growth_rule,
+    score_distribution,
+    selection_rate,
+)
+from understudy.privacy.ledger import verify_extract
+from understudy.privacy.training import course_parts, parts_epsilon
+from understudy.release.files import MANIFEST, Effort, batch_rows, check_expected, check_files, open_parquet
+from understudy.release.measurements import read_measurements
+from understudy.release.release import Fitted, RunConfig, data_name, read_config
+from understudy.release.statement import (
+    Charge,
+    Statement,
+    digest_of,
+    read_statement,
+    statement_document,
+    statement_markdown,
+    unit_of,
+)
+from understudy.release.store import expected_files, load_codec, model_name, number_of_runs, read_ledger, read_schema
+from understudy.release.wording import charge_note, never_unreadable, odd_values
+from understudy.report.charts import POLICY
+from understudy.schema import Boolean, Category, Column, Derived, OpenCategory, Schema, code_names
+
+ALLOWED = frozenset(
+    {"html", "head", "meta", "title", "style", "body", "header", "footer", "main", "nav", "section", "div"}
+    | {"p", "h1", "h2", "h3", "a", "ol", "ul", "li", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+    | {"figure", "figcaption", "svg", "text", "rect", "line"}
+)
+_TAG = re.compile(r"!DOCTYPE html|/?[a-z][a-z0-9]{0,20}(?:\s{1,9}[a-zA-Z0-9:-]{1,30}(?:=\"[^\"]*\")?)*\s{0,9}/?")
+_REQUEST = re.compile(r"(?i)@import|url\s*\(|expression\s*\(")
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.strange: set[str] = set()
+        self.policies: list[str] = []
+        self._style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes what an element could do."""
+        self._style = tag == "style"
+        values = dict(attrs)
+        if tag not in ALLOWED:
+            self.strange.add(f"element <{tag}>")
+        for name, value in attrs:
+            local = name in ("href", "xlink:href") and (value or "").startswith("#")
+            if name.startswith("on") or (name in ("src", "href", "xlink:href", "srcset", "action") and not local):
+                self.strange.add(f"attribute {name}")
+            if name == "style" and _REQUEST.search(value or ""):
+                self.strange.add("a request in a style")
+        if tag == "meta" and "http-equiv" in values:
+            if (values["http-equiv"] or "").lower() == "content-security-policy":
+                self.policies.append(values.get("content") or "")
+            else:
+                self.strange.add("attribute http-equiv")
+
+    def handle_data(self, data: str) -> None:
+        """Notes requests made by the style sheet."""
+        if self._style and _REQUEST.search(data):
+            self.strange.add("a request in the style sheet")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leaves the style sheet."""
+        self._style = self._style and tag != "style"
+
+
+def check_page(name: str, text: str) -> list[Problem]:
+    """Findings about a page that must open offline and run nothing."""
+    fix = "Do not open or publish it; write the release again."
+    if not _is_well_formed(text):
+        return [Problem(name, "is not the plain page that a card is.", fix)]
+    reader = _Reader()
+    reader.feed(text)
+    reader.close()
+    found = [Problem(name, f"holds {thing}, which a card never does.", fix) for thing in sorted(reader.strange)]
+    if reader.policies != [POLICY]:
+        found.append(Problem(name, "lacks its content security policy.", fix))
+    return found
+
+
+def _is_well_formed(text: str) -> bool:
+    """Whether every tag is closed and plainly written. The parser's time grows with the square of what is not."""
+    tags = (piece.partition(">") for piece in text.split("<")[1:])
+    return all(closed and _TAG.fullmatch(tag) for tag, closed, _ in tags)
+
+
+BATCH_TEXT_BYTES = 2**26
+LONGEST_NUMBER = 64
+ROWS = "does not have the number of rows that config.yaml says."
+FIX = "The file was not written by this release; draw the rows again from model/."
+
+
+def check_rows(
+    path: Path,
+    codec: TableCodec,
+    rows: int,
+    run: str,
+    effort: Effort | None = None,
+    *,
+    never_empty: Set[str] = frozenset(),
+) -> list[Problem]:
+    """Findings about a file of synthetic rows, read in bounded pieces; of too many rows some, drawn at random.
+
+    `never_empty` names the columns whose unreadable values, which become empty, are not drawn.
+    """
+    try:
+        with open_parquet(path) as stored:
+            found = _form(path.name, stored, codec, rows, run)
+        if any(problem.where == f"{path.name}: columns" or problem.rule == ROWS for problem in found):
+            return found
+        texts = [field.name for field in codec.arrow_schema if _is_text(field.type)]
+        content = partial(_content, codec=codec, never_empty=never_empty)
+        with open_parquet(path, texts, known=True) as stored:
+            wrong = _all_content(stored, codec, path.name, effort or Effort(), content)
+    except ReleaseError as error:
+        return [Problem(problem.where, problem.rule, FIX) for problem in error.problems]
+    return found + [Problem(f"{path.name}: {where}", rule, FIX) for where, rule in sorted(wrong)]
+
+
+def _all_content(
+    stored: pq.ParquetFile,
+    codec: TableCodec,
+    name: str,
+    effort: Effort,
+    content: Callable[[pa.Table], set[tuple[str, str]]],
+) -> set[tuple[str, str]]:
+    """What is wrong with the rows of as many row groups as the effort allows."""
+    columns, longest = len(codec.arrow_schema), _longest_label(codec)
+    at_once = max(1, min(batch_rows(columns), BATCH_TEXT_BYTES // longest))
+    wrong: set[tuple[str, str]] = set()
+    checked = 0
+    groups = list(range(stored.num_row_groups))
+    if stored.metadata.num_rows * columns > effort.cells:
+        np.random.default_rng().shuffle(groups)
+    for group in groups:
+        for batch in stored.iter_batches(at_once, row_groups=[group]):
+            if effort.cells < batch.num_rows * columns:
+                left = stored.metadata.num_rows - checked
+                effort.unchecked.append(f"{left:,} of {stored.metadata.num_rows:,} rows of {name}")
+                return wrong
+            effort.cells -= batch.num_rows * columns
+            checked += batch.num_rows
+            table = _plain(batch, codec, longest)
+            if table is None:
+                return wrong | {("labels", "a text is longer than any label.")}
+            wrong |= content(table)
+    return wrong
+
+
+def _plain(batch: pa.RecordBatch, codec: TableCodec, longest: int) -> pa.Table | None:
+    """The rows in the types of the schema; None if a text is longer than any label, and so may be without bound."""
+    for column in batch.columns:
+        texts = column.dictionary if pa.types.is_dictionary(column.type) else column.slice(0, 0)
+        if len(texts) and (pc.max(pc.binary_length(texts)).as_py() or 0) > longest:
+            return None
+    return pa.Table.from_batches([batch]).cast(codec.arrow_schema)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary))
+
+
+def _longest_label(codec: TableCodec) -> int:
+    """Bytes of the longest text that a column may hold."""
+    texts = [text for labels in codec.labels.values() for text in labels]
+    for column in codec.schema.columns:
+        texts += [*getattr(column, "labels", ()), getattr(column, "other", None) or ""]
+        if isinstance(column, Derived):
+            texts += [*getattr(column.formula, "labels", ()), *getattr(column.formula, "entries", {}).values()]
+    return max([LONGEST_NUMBER, *(len(text.encode("utf-8", "replace")) for text in texts)])
+
+
+def _form(name: str, stored: pq.ParquetFile, codec: TableCodec, rows: int, run: str) -> list[Problem]:
+    found = []
+    metadata = stored.schema_arrow.metadata or {}
+    if metadata.get(b"understudy.synthetic") != b"true":
+        found.append(Problem(name, "is not marked as synthetic.", FIX))
+    if metadata.get(b"understudy.run") != run.encode():
+        found.append(Problem(name, "belongs to another run.", FIX))
+    if not stored.schema_arrow.equals(codec.arrow_schema, check_metadata=False):
+        found.append(Problem(f"{name}: columns", "names, order or types are not those of the schema.", FIX))
+    if stored.metadata.num_rows != rows:
+        found.append(Problem(name, ROWS, FIX))
+    return found
+
+
+def _content(table: pa.Table, codec: TableCodec, never_empty: Set[str]) -> set[tuple[str, str]]:
+    wrong = set()
+    for column in codec.schema.columns:
+        values = table[column.name].combine_chunks()
+        if isinstance(column, Derived):
+            continue
+        name = code_names(column)[0]
+        empty = column.missing or (codec.unreadable_code(name) is not None and name not in never_empty)
+        if values.null_count and not empty:
+            wrong.add((f"column {column.name!r}", "holds missing values, which the schema does not allow."))
+        if not _inside(column, values.drop_null(), codec):
+            wrong.add((f"column {column.name!r}", "holds a value outside its domain."))
+    return wrong | _rules(table, codec) | _derived(table, codec)
+
+
+def _inside(column: Column, values: pa.Array, codec: TableCodec) -> bool:
+    """Whether every value is one that the column's declaration allows."""
+    if isinstance(column, Boolean | Derived) or not len(values):
+        return True
+    if isinstance(column, Category | OpenCategory):
+        labels: Sequence[str] = column.labels if isinstance(column, Category) else codec.labels[column.name]
+        allowed = [*labels, column.other] if column.other is not None else labels
+        return bool(pc.all(pc.is_in(values, value_set=labels_as(allowed, values.type))).as_py())
+    axis = axis_of(column)
+    reading = axis.read(values)
+    inside = reading.valid & (reading.values >= axis.lower) & (reading.values <= axis.upper)
+    special = getattr(column, "special", ())
+    if special:
+        inside |= np.isin(reading.values, np.asarray(special)) & reading.exact
+    return bool(inside.all())
+
+
+def _rules(table: pa.Table, codec: TableCodec) -> set[tuple[str, str]]:
+    wrong = set()
+    for rule in codec.structural_zeros:
+        cells = np.zeros(table.num_rows, dtype=np.int64)
+        for name in rule.clique:
+            size = codec.domain.sizes[name]
+            cells = cells * size + np.minimum(codec.encode(name, table[codec.origin(name)]), size - 1)
+        if rule.mask[cells].any():
+            wrong.add((f"columns {', '.join(rule.clique)}", "hold a combination that a rule excludes."))
+    return wrong
+
+
+def _derived(table: pa.Table, codec: TableCodec) -> set[tuple[str, str]]:
+    arrays = {name: table[name].combine_chunks() for name in table.column_names}
+    wrong = set()
+    for column in codec.schema.columns:
+        if isinstance(column, Derived):
+            expected = derived_column(column, codec.schema, arrays)
+            if not expected.equals(arrays[column.name]):
+                wrong.add((f"column {column.name!r}", "is not what its formula gives."))
+    return wrong
+
+
+NAME = "statement.json"
+DISTRUST = "Do not rely on this folder; ask its publisher for the original."
+
+
+def check_statement(folder: Path) -> tuple[Statement, list[Problem]]:
+    """The statement, with everything in it that does not follow from its own charges."""
+    document = read_json(folder / NAME)
+    statement = read_statement(document)
+    found = []
+    if statement.refused:
+        found.append(Problem(NAME, f"{statement.refused}. The folder makes no privacy claim.", "Do not publish it."))
+    if not statement.spent.fits(statement.granted):
+        found.append(Problem(NAME, "the charges add up to more than was granted.", DISTRUST))
+    try:
+        derived = statement_document(statement)
+        text = statement_markdown(statement)
+        claim = statement.claim
+    except UnderstudyError:
+        return statement, [*found, Problem(NAME, "the charges do not yield a claim under this budget.", DISTRUST)]
+    stored = document if isinstance(document, dict) else {}
+    wrong = sorted(key for key in {*derived, *stored} if derived.get(key) != stored.get(key) or key not in stored)
+    found += [Problem(f"{NAME}: {key}", "does not follow from the charges and facts given.", DISTRUST) for key in wrong]
+    if claim and (claim[0] > statement.budget.epsilon or claim[1] > statement.budget.delta):
+        found.append(Problem(NAME, "the charges cost more than the budget that was granted.", DISTRUST))
+    if read_plain(folder / "statement.md").decode("utf-8", errors="replace") != text:
+        found.append(Problem("statement.md", "does not say what statement.json says.", DISTRUST))
+    return statement, found
+
+
+def check_charges(statement: Statement, transcripts: Sequence[Transcript]) -> list[Problem]:
+    """Whether every answer was paid for, with the noise that its cost buys."""
+    found = []
+    for run, transcript in enumerate(transcripts, start=1):
+        charges = [charge for charge in statement.charges if charge.run == run]
+        if len(charges) != len(transcript):
+            rule = f"run {run} has {len(charges)} charges for {len(transcript)} answers."
+            found.append(Problem("measurements.parquet", rule, DISTRUST))
+            continue
+        for position, (charge, answer) in enumerate(zip(charges, transcript, strict=True)):
+            where = f"run {run}, answer {position}"
+            if _noise_of(charge) != _noise_of(answer) or answer.name not in charge.step:
+                found.append(Problem(where, "the answer's noise is not the noise that was charged.", DISTRUST))
+            found += _answer_paid(where, charge, answer, statement.unit.sensitivity)
+            if isinstance(answer, SparseMeasurement) and answer.values.size and answer.values.min() < answer.threshold:
+                found.append(Problem(where, "a kept cell lies below the threshold.", DISTRUST))
+    if any(not 1 <= charge.run <= len(transcripts) for charge in statement.charges):
+        found.append(Problem(NAME, "a charge belongs to no run.", DISTRUST))
+    return found
+
+
+def _noise_of(one: Charge | Answer) -> tuple[object, ...]:
+    """What a charge, or an answer, says about its noise."""
+    if isinstance(one, Charge):
+        return one.distribution, one.rate, one.sensitivity, one.monotone, one.unit
+    if isinstance(one, Selection | Selections):
+        return None, one.rate, one.sensitivity, one.monotone, unit_of(one)
+    return one.distribution, None, None, False, unit_of(one)
+
+
+def _answer_paid(where: str, charge: Charge, answer: Answer, unit_rows: int) -> list[Problem]:
+    """Whether the noise of an answer follows from its cost and from what the answer states about itself."""
+    match answer:
+        case Selection() | Selections():
+            return _choice_paid(where, charge, answer)
+        case NoisyScores() | Grown():
+            return _whole_paid(where, charge, answer, unit_rows)
+        case Trained():
+            return _training_paid(where, charge, answer)
+        case Discovery():
+            return _paid_for(where, charge, unit_rows, answer.threshold)
+        case _:
+            return _paid_for(where, charge, unit_rows, None)
+
+
+def _whole_paid(where: str, charge: Charge, answer: NoisyScores | Grown, unit_rows: int) -> list[Problem]:
+    """Whether the noise of a list of scores, or noise and bias of a tree, follow from the cost."""
+    try:
+        if isinstance(answer, NoisyScores):
+            fits = charge.distribution == score_distribution(
+                charge.cost, answer.values.size, answer.sensitivity, charge.step
+            )
+        else:
+            distribution, bias = growth_rule(charge.cost, unit_rows, answer.decay, charge.step)
+            fits = charge.distribution == distribution and answer.bias == bias
+    except UnderstudyError:
+        return [Problem(where, "its price buys no noise.", DISTRUST)]
+    return [] if fits else [Problem(where, "its noise is smaller or larger than its price buys.", DISTRUST)]
+
+
+def _training_paid(where: str, charge: Charge, answer: Trained) -> list[Problem]:
+    """Whether a training with that noise costs no more than its cost."""
+    course = answer.course
+    if (answer.first_distribution is None) != (course.first_share == 0):
+        return [Problem(where, "the noise of its first look is missing or was not planned.", DISTRUST)]
+    try:
+        paid = parts_epsilon(
+            course_parts(course, answer.first_distribution, answer.distribution), charge.cost.delta / DELTA_UNIT
+        )
+    except (UnderstudyError, ValueError, OverflowError, ZeroDivisionError):
+        return [Problem(where, "its price buys no training.", DISTRUST)]
+    cost = charge.cost.epsilon / UNIT
+    if charge.cost.rho or paid > cost + 2e-9:  # what another machine may round otherwise; the bound holds 1e-9 in hand
+        return [Problem(where, "its noise is smaller than its price buys.", DISTRUST)]
+    return []
+
+
+def _paid_for(where: str, charge: Charge, unit_rows: int, threshold: int | None) -> list[Problem]:
+    """Whether the distribution of the noise follows from the cost."""
+    try:
+        distribution = distribution_for(charge.cost, unit_rows, charge.step, laplace=threshold is not None)
+        needed = (
+            None if threshold is None else discovery_threshold(distribution, unit_rows, charge.cost.delta, charge.step)
+        )
+    except UnderstudyError:
+        return [Problem(where, "its price buys no noise.", DISTRUST)]
+    if charge.distribution != distribution or (needed is not None and threshold is not None and threshold < needed):
+        return [Problem(where, "its noise is smaller or larger than its price buys.", DISTRUST)]
+    return []
+
+
+def _choice_paid(where: str, charge: Charge, answer: Selection | Selections) -> list[Problem]:
+    """Whether the rate of a choice follows from its cost and the stated sensitivity of its scores."""
+    try:
+        rate = selection_rate(charge.cost, answer.sensitivity, charge.step, monotone=answer.monotone)
+    except UnderstudyError:
+        return [Problem(where, "its price buys no choice.", DISTRUST)]
+    return [] if answer.rate == rate else [Problem(where, "its rate is not what its price buys.", DISTRUST)]
+
+
+def check_settings(statement: Statement, config: RunConfig, schema: Schema) -> list[Problem]:
+    """Whether settings and schema are those of the statement."""
+    pairs = {
+        "config.yaml: method": (config.method, statement.method),
+        "config.yaml: epsilon": (config.epsilon, statement.budget.epsilon),
+        "config.yaml: delta": (config.delta, statement.budget.delta),
+        "config.yaml: copies": (config.copies, statement.copies),
+        "config.yaml: copies_mode": (config.copies_mode, statement.copies_mode),
+        "schema.yaml: unit": (schema.unit, statement.unit),
+        "schema.yaml: title": (schema.title, statement.title),
+        "schema.yaml: unreadable": (schema.unreadable == "drop", statement.drops_unreadable),
+        "schema.yaml": (digest_of(schema), statement.schema_digest),
+    }
+    differs = [where for where, (given, stated) in pairs.items() if given != stated]
+    found = [Problem(where, "is not what the statement says.", DISTRUST) for where in differs]
+    if statement.currency == "pure" and any(charge.cost.rho for charge in statement.charges):
+        found.append(Problem(NAME, "a pure run has a charge in ρ.", DISTRUST))
+    return found
+
+
+def check_odd(statement: Statement, fitted: Fitted) -> list[Problem]:
+    """Whether what is said about unreadable values follows from answers and model; the first format said nothing."""
+    if not fitted.codec.unreadable and not statement.drops_unreadable:
+        return []
+    derived = {(one.column, one.meaning): one for one in odd_values(fitted.codec, fitted.transcript, fitted.model)}
+    stated = {(one.column, one.meaning): one for one in statement.odd}
+    # Another machine may round a share otherwise in its last digit.
+    close = derived.keys() == stated.keys() and all(
+        abs(one.share - stated[key].share) < 0.002 and one.labelled == stated[key].labelled
+        for key, one in derived.items()
+    )
+    return [] if close else [Problem(f"{NAME}: odd_values", "does not follow from the noisy answers.", DISTRUST)]
+
+
+def check_ledger(statement: Statement, lines: Sequence[str]) -> list[Problem]:
+    """Whether the extract holds together and ends with the charge of this run."""
+    name = "ledger.jsonl"
+    try:
+        entries = [parse_json(line.encode("utf-8", "replace"), name) for line in lines]
+    except ReleaseError:
+        return [Problem(name, "is not a list of JSON lines.", DISTRUST)]
+    listed = [entry for entry in entries if isinstance(entry, dict)]
+    if not listed or len(listed) != len(entries):
+        return [Problem(name, "holds no entry.", DISTRUST)]
+    found = list(verify_extract(listed, name))
+    last = listed[-1]
+    cost = tuple(last.get(f"cost_{part}") for part in ("epsilon", "rho", "delta"))
+    granted = statement.granted
+    budget = (last.get("budget_epsilon"), last.get("budget_delta"))
+    facts = {
+        "kind": (last.get("kind"), "charge"),
+        "run": (last.get("run"), statement.run),
+        "hash": (last.get("hash"), statement.ledger.head),
+        "releases": (last.get("releases"), statement.ledger.releases),
+        "method": (last.get("method"), statement.method),
+        "note": (last.get("note"), charge_note(statement.schema_digest)),
+        "cost": (cost, (granted.epsilon, granted.rho, granted.delta)),
+        "budget": (budget, (statement.budget.epsilon_units, statement.budget.delta_units)),
+    }
+    if statement.ledger.dataset is not None:
+        facts["dataset"] = (last.get("dataset"), statement.ledger.dataset)
+    wrong = [key for key, (given, stated) in facts.items() if given != stated]
+    return found + [Problem(f"{name}: {key}", "is not what the statement says.", DISTRUST) for key in wrong]
+
 
 MOST_PROBLEMS = 200
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from understudy.report.page import Bars, Block, Items, Page, Paragraph, Section, Table
 
-__all__ = ["CardFacts", "MeasuredTable", "OneWay", "PrivacyFacts", "SampleRows", "build_card"]
-
 MOST_BARS = 24
 MOST_SECTION_TABLES = 200
 

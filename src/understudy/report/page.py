@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Bars", "Block", "Items", "Lines", "Page", "Paragraph", "Points", "Section", "Series", "Table"]
-
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:

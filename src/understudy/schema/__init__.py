@@ -1,6 +1,6 @@
 """What the table may contain: public knowledge only. Nothing in this room ever reads a private value."""
 
-from understudy.schema.column import (
+from understudy.schema.columns import (
     Boolean,
     Category,
     Column,
@@ -19,9 +19,7 @@ from understudy.schema.column import (
     UniformBins,
     code_names,
 )
-from understudy.schema.rule import Impossible, Range
-from understudy.schema.table import Schema
-from understudy.schema.unit import Unit
+from understudy.schema.schema import Impossible, Range, Schema, Unit
 
 __all__ = [
     "Boolean",

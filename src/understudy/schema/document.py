@@ -1,25 +1,381 @@
-"""Schema files: YAML ⇄ Schema, lossless, all problems at once, each with its file, line and key.
+"""Schema files: YAML ⇄ Schema, lossless, with every problem and its line.
+
+Reads typed values out of a parsed schema file and keeps every problem with its line, instead of stopping at one.
+
+Reads the declaration of one column: which keys each kind has and what they hold.
+
+Schema files: YAML ⇄ Schema, lossless, all problems at once, each with its file, line and key.
 
 A file is refused rather than guessed at: unknown keys, anchors, tags, repeated keys, files above 16 MiB or a million
 entries, and places that still say DECIDE are problems. `write` gives text from which `read` makes an equal schema.
 """
 
+import dataclasses
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from understudy.errors import Problem, SchemaError
-from understudy.schema.check import unit_problems
-from understudy.schema.checks.column import column_problems
-from understudy.schema.column import Column
-from understudy.schema.place import below, place, shown, suggest
-from understudy.schema.rule import Impossible, Range
-from understudy.schema.table import Schema
-from understudy.schema.text.columns import read_column
-from understudy.schema.text.emit import schema_to_text
-from understudy.schema.text.parse import MOST_BYTES, TOO_LARGE, Entries, Items, Tree, parse_yaml
-from understudy.schema.text.reader import POINTS, Reader
-from understudy.schema.unit import Unit
+from understudy.schema.checks import below, column_problems, place, shown, suggest, unit_problems
+from understudy.schema.columns import (
+    Bins,
+    Boolean,
+    Category,
+    Column,
+    Cut,
+    Date,
+    Datetime,
+    Derived,
+    Float,
+    Formula,
+    GivenBins,
+    Integer,
+    LinearSum,
+    Lookup,
+    Named,
+    OpenCategory,
+    Point,
+    PrivateBins,
+    Time,
+    UniformBins,
+)
+from understudy.schema.schema import Impossible, Range, Schema, Unit
+from understudy.schema.yaml_text import MOST_BYTES, TOO_LARGE, Entries, Items, Leaf, Tree, parse_yaml, schema_to_text
 
-__all__ = ["read_schema", "schema_from_text", "schema_to_text", "write_schema"]
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIME = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
+_DATETIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[-+]\d\d:\d\d(:\d\d)?)?", re.ASCII)
+
+_QUESTIONS = {
+    "unit": "who is protected (row, or an id column with the most rows one of them may have)",
+    "lower": "the lower bound, from public knowledge",
+    "upper": "the upper bound, from public knowledge",
+    "labels": "the full list of labels, from a codebook",
+    "missing": "whether the value may be absent (true or false)",
+    "zone": "the time zone, such as Europe/Berlin",
+    "kind": "what kind of column this is",
+}
+
+
+def _date(leaf: Leaf) -> Point | None:
+    return _made(dt.date.fromisoformat, leaf.text, _DATE)
+
+
+def _time(leaf: Leaf) -> Point | None:
+    return _made(dt.time.fromisoformat, leaf.text, _TIME)
+
+
+def _datetime(leaf: Leaf) -> Point | None:
+    return _made(dt.datetime.fromisoformat, leaf.text, _DATETIME)
+
+
+def _made(make: Callable[[str], Point], text: str, form: re.Pattern[str]) -> Point | None:
+    try:
+        return make(text) if form.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+POINTS: Mapping[str, tuple[Callable[[Leaf], Point | None], str]] = {
+    "integer": (lambda leaf: leaf.whole, "a whole number without quotes"),
+    "float": (lambda leaf: leaf.real, "a number without quotes"),
+    "date": (_date, "a date such as 2020-12-31"),
+    "datetime": (_datetime, "a date and time such as 2020-12-31T23:59:59 (with an offset if the column has a zone)"),
+    "time": (_time, "a time of day such as 23:59:59"),
+}
+"""How the values of each number kind are read, and what they must look like."""
+
+
+class Reader:
+    """Collects problems and the lines of keys. Its methods return None where the value could not be read."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.problems: list[Problem] = []
+        self.lines: dict[str, int] = {}
+
+    def refuse(self, tree: Tree, here: str, rule: str, fix: str = "") -> None:
+        """Keeps a problem of what stands at `here`."""
+        self.problems.append(Problem(f"{self.where}:{tree.line}: {here}", rule, fix))
+
+    def located(self, problem: Problem) -> Problem:
+        """The problem with the file and the line of its key, or of the closest key around it."""
+        place = problem.where
+        while place and place not in self.lines:
+            place = place[: max(place.rfind("."), place.rfind("["), 0)]
+        line = f":{self.lines[place]}" if place else ""
+        return Problem(f"{self.where}{line}: {problem.where}", problem.rule, problem.fix)
+
+    def leaf(self, tree: Tree, here: str, wanted: str) -> Leaf | None:
+        """The scalar, unless a person still has to decide it."""
+        if not isinstance(tree, Leaf):
+            given = "a list" if isinstance(tree, Items) else "a mapping"
+            self.refuse(tree, here, f"must not be {given}.", wanted)
+        elif tree.undecided:
+            key = re.split(r"[.\[]", here)[-1]
+            question = _QUESTIONS.get(key, "a value")
+            self.refuse(tree, here, "still says DECIDE:", f"state {question}.")
+        else:
+            return tree
+        return None
+
+    def entries(self, tree: Tree, here: str) -> Entries | None:
+        """The mapping."""
+        if isinstance(tree, Entries):
+            return tree
+        if isinstance(tree, Items) or self.leaf(tree, here, "") is not None:
+            self.refuse(tree, here, "must be a mapping of keys to values.", "Write one `key: value` per line.")
+        return None
+
+    def items(self, tree: Tree, here: str) -> Items | None:
+        """The list."""
+        if isinstance(tree, Items):
+            return tree
+        if isinstance(tree, Entries) or self.leaf(tree, here, "") is not None:
+            self.refuse(tree, here, "must be a list.", "Write it as [first, second].")
+        return None
+
+    def fields(self, tree: Entries, here: str, known: Sequence[str], required: Sequence[str] = ()) -> dict[str, Tree]:
+        """The values under known keys; unknown and absent keys become problems."""
+        found: dict[str, Tree] = {}
+        for key, value in tree.pairs:
+            place = below(here, key.text)
+            self.lines[place] = key.line
+            if key.text in known:
+                found[key.text] = value
+            else:
+                self.refuse(key, place, "is not a key that belongs here.", suggest(key.text, known))
+        for name in required:
+            if name not in found:
+                question = _QUESTIONS.get(name)
+                self.refuse(tree, below(here, name), "is not stated.", f"State {question}." if question else "Add it.")
+        return found
+
+    def text(self, tree: Tree, here: str) -> str | None:
+        """Text as written; plain true, false and null are refused, because their meaning is not text."""
+        leaf = self.leaf(tree, here, "It must be text.")
+        if leaf is None:
+            return None
+        if leaf.null or leaf.boolean is not None:
+            said = leaf.text or "nothing"
+            self.refuse(tree, here, f"says {said} where text is needed.", 'Put quotes around it if it is text: "…".')
+            return None
+        return leaf.text
+
+    def blank_or_text(self, tree: Tree, here: str) -> str | None:
+        """Text, empty where nothing stands."""
+        return "" if isinstance(tree, Leaf) and tree.null else self.text(tree, here)
+
+    def nothing_or_text(self, tree: Tree, here: str) -> str | None:
+        """Text, or None where nothing stands (or on a problem, which is kept)."""
+        return None if isinstance(tree, Leaf) and tree.null else self.text(tree, here)
+
+    def texts(self, tree: Tree, here: str) -> tuple[str, ...] | None:
+        """A list of texts."""
+        listed = self.items(tree, here)
+        if listed is None:
+            return None
+        found = [self.text(value, here) for value in listed.values]
+        return None if None in found else tuple(text for text in found if text is not None)
+
+    def text_map(self, tree: Tree, here: str) -> dict[str, str] | None:
+        """Texts by text."""
+        entries = self.entries(tree, here)
+        if entries is None:
+            return None
+        pairs = [(self.text(key, here), self.text(value, here)) for key, value in entries.pairs]
+        found = {key: value for key, value in pairs if key is not None and value is not None}
+        return found if len(found) == len(pairs) else None
+
+    def number_map(self, tree: Tree, here: str) -> dict[str, float] | None:
+        """Numbers by text."""
+        entries = self.entries(tree, here)
+        if entries is None:
+            return None
+        pairs = [(self.text(key, here), self.real(value, here)) for key, value in entries.pairs]
+        found = {key: value for key, value in pairs if key is not None and value is not None}
+        return found if len(found) == len(pairs) else None
+
+    def boolean(self, tree: Tree, here: str) -> bool | None:
+        """True or false."""
+        leaf = self.leaf(tree, here, "It must be true or false.")
+        if leaf is not None and leaf.boolean is None:
+            self.refuse(tree, here, f"{shown(leaf.text)} must be true or false.")
+        return None if leaf is None else leaf.boolean
+
+    def point(self, tree: Tree, here: str, kind: str) -> Point | None:
+        """A value of a number, date or time column of that kind."""
+        read, wanted = POINTS[kind]
+        leaf = self.leaf(tree, here, f"It must be {wanted}.")
+        if leaf is None:
+            return None
+        value = read(leaf)
+        if value is None:
+            self.refuse(tree, here, f"{shown(leaf.text) if leaf.text else 'nothing'} must be {wanted}.")
+        return value
+
+    def points(self, tree: Tree, here: str, kind: str) -> tuple[Point, ...] | None:
+        """A list of such values."""
+        listed = self.items(tree, here)
+        if listed is None:
+            return None
+        found = [self.point(value, here, kind) for value in listed.values]
+        return None if None in found else tuple(value for value in found if value is not None)
+
+    def whole(self, tree: Tree, here: str) -> int | None:
+        """A whole number."""
+        value = self.point(tree, here, "integer")
+        return value if isinstance(value, int) else None
+
+    def real(self, tree: Tree, here: str) -> float | None:
+        """A number."""
+        value = self.point(tree, here, "float")
+        return value if isinstance(value, float) else None
+
+    def rule_label(self, tree: Tree, here: str, kind: str) -> tuple[str | None, ...]:
+        """The label a rule names, alone in a tuple: None is missing; nothing on a problem."""
+        if isinstance(tree, Leaf) and tree.null:
+            return (None,)
+        if isinstance(tree, Leaf) and kind == "boolean" and tree.boolean is not None:
+            return (str(tree.boolean).lower(),)
+        if isinstance(tree, Leaf) and kind == "integer" and tree.whole is not None:
+            return (str(tree.whole),)
+        if isinstance(tree, Leaf) and kind == "float" and tree.real is not None:
+            return (str(tree.real),)
+        text = self.text(tree, here)
+        return () if text is None else (text,)
+
+
+KINDS: Mapping[str, type[Named]] = {
+    kind.kind: kind for kind in (Category, OpenCategory, Boolean, Integer, Float, Date, Datetime, Time, Derived)
+}
+FORMULAS: Mapping[str, type[Formula]] = {"sum": LinearSum, "lookup": Lookup, "cut": Cut}
+
+# Keys whose empty value means "none" rather than a mistake.
+_MAY_BE_NOTHING = ("other", "within", "zone", "format", "otherwise", "decimals", "bins")
+_VALUE_READERS: Mapping[str, Callable[[Reader, Tree, str], object]] = {
+    "missing": Reader.boolean,
+    "storage": Reader.blank_or_text,
+    "note": Reader.blank_or_text,
+    "labels": Reader.texts,
+    "other": Reader.text,
+    "groups": Reader.text_map,
+    "within": Reader.text,
+    "rare": Reader.text,
+    "most_labels": Reader.whole,
+    "step": Reader.whole,
+    "decimals": Reader.whole,
+    "zone": Reader.text,
+    "resolution": Reader.whole,
+    "format": Reader.text,
+    "column": Reader.text,
+    "entries": Reader.text_map,
+    "otherwise": Reader.text,
+    "weights": Reader.number_map,
+    "constant": Reader.real,
+}
+
+
+def read_column(reader: Reader, name: str, tree: Tree) -> tuple[Column | None, str]:
+    """The column, if it could be read, and its kind, if it names one."""
+    here = place("columns", name)
+    entries = reader.entries(tree, here)
+    if entries is None:
+        return None, ""
+    kind = _kind(reader, entries, here)
+    if kind is None:
+        return None, ""
+    made = KINDS[kind]
+    known = [field.name for field in dataclasses.fields(made) if field.name not in ("name", "formula")]
+    known += FORMULAS if made is Derived else []
+    before = len(reader.problems)
+    fields = reader.fields(entries, here, ["kind", *known], _required(made))
+    values = {key: _value(reader, fields[key], below(here, key), kind) for key in fields if key in _readable(known)}
+    if made is Derived:
+        values["formula"] = _formula(reader, fields, entries, here)
+    if len(reader.problems) > before:
+        return None, kind
+    built: Any = made
+    column: Column = built(name=name, **values)
+    return column, kind
+
+
+def _kind(reader: Reader, entries: Entries, here: str) -> str | None:
+    said = next((value for key, value in entries.pairs if key.text == "kind"), None)
+    if said is None:
+        reader.refuse(entries, f"{here}.kind", "is not stated.", suggest("", KINDS))
+        return None
+    kind = reader.text(said, f"{here}.kind")
+    if kind is not None and kind not in KINDS:
+        reader.refuse(said, f"{here}.kind", f"{shown(kind)} is not a kind of column.", suggest(kind, KINDS))
+        return None
+    return kind
+
+
+def _required(made: type[Named] | type[Formula]) -> list[str]:
+    nothing = dataclasses.MISSING
+    return [
+        field.name
+        for field in dataclasses.fields(made)
+        if field.default is nothing and field.default_factory is nothing and field.name not in ("name", "formula")
+    ]
+
+
+def _readable(known: list[str]) -> list[str]:
+    return [key for key in known if key not in FORMULAS]
+
+
+def _value(reader: Reader, tree: Tree, here: str, kind: str) -> object:
+    key = here.rpartition(".")[2]
+    if key in _MAY_BE_NOTHING and isinstance(tree, Leaf) and tree.null:
+        return None
+    match key:
+        case "lower" | "upper":
+            return reader.point(tree, here, kind)
+        case "special" | "split":
+            return reader.points(tree, here, kind)
+        case "edges":
+            return reader.points(tree, here, "float")
+        case "bins":
+            return _bins(reader, tree, here, kind)
+        case _:
+            return _VALUE_READERS[key](reader, tree, here)
+
+
+def _bins(reader: Reader, tree: Tree, here: str, kind: str) -> Bins | None:
+    if isinstance(tree, Items):
+        edges = reader.points(tree, here, kind)
+        return None if edges is None else GivenBins(edges)
+    if isinstance(tree, Entries):
+        fields = reader.fields(tree, here, ("private", "by"), required=("private",))
+        count = reader.whole(fields["private"], f"{here}.private") if "private" in fields else None
+        rule = reader.text(fields["by"], f"{here}.by") if "by" in fields else "mass"
+        return None if count is None or rule is None else PrivateBins(count, rule)
+    count = reader.whole(tree, here)
+    return None if count is None else UniformBins(count)
+
+
+def _formula(reader: Reader, fields: dict[str, Tree], entries: Entries, here: str) -> Formula | None:
+    stated = [key for key in FORMULAS if key in fields]
+    if len(stated) != 1:
+        rule = "needs exactly one formula."
+        reader.refuse(entries, here, rule, f"State one of {', '.join(FORMULAS)}.")
+        return None
+    key = stated[0]
+    made = FORMULAS[key]
+    inner = reader.entries(fields[key], f"{here}.{key}")
+    if inner is None:
+        return None
+    before = len(reader.problems)
+    known = [field.name for field in dataclasses.fields(made)]
+    found = reader.fields(inner, f"{here}.{key}", known, _required(made))
+    values = {name: _value(reader, found[name], f"{here}.{key}.{name}", "float") for name in found}
+    built: Any = made
+    formula: Formula | None = built(**values) if len(reader.problems) == before else None
+    return formula
+
 
 FORMAT = 1
 _KEYS = ("understudy", "title", "note", "unit", "unreadable", "columns", "rules")

@@ -9,13 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from understudy.errors import Problem, SchemaError
-from understudy.schema.column import STORAGE
-from understudy.schema.names import unlike_names
-from understudy.schema.place import place
-from understudy.schema.text.emit import key_lines, text_token
-from understudy.schema.text.parse import DECIDE
-
-__all__ = ["draft_schema"]
+from understudy.schema.checks import place
+from understudy.schema.columns import STORAGE
+from understudy.schema.schema import unlike_names
+from understudy.schema.yaml_text import DECIDE, key_lines, text_token
 
 _HEAD = """\
 # A draft made from column names and storage types only; no value was read.

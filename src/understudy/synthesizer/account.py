@@ -1,30 +1,237 @@
-"""Account: where a run is charged. A lasting ledger, or one made for this run alone; on disk in either case.
+"""What a run is charged to, and the state of a run that can be continued.
+
+Working: the folder beside the output in which a run that can be continued keeps its state until it is released.
+
+It holds the name of the run, the digest of its settings, the newest checkpoint and, without a lasting ledger, the
+ledger made for this run alone. It belongs to its owner only and is confidential until the release is complete; then it
+goes. A process that works in it holds a lock, which the operating system lets go when the process ends, however it
+ends. What must hold even where locks do not (a folder copied, another machine) is the ledger's part.
+
+Account: where a run is charged. A lasting ledger, or one made for this run alone; on disk in either case.
 
 A run that keeps checkpoints is charged once as well. If it is interrupted its charge stays open, and it may be taken up
 again under it. That its release is complete is recorded before the release can be seen, by whoever holds the run by
 then, and once: so a charge yields one release at most.
+
+Releases that wait: complete and paid for, but not in place, because their process ended just before the rename.
+
+`synthesize` refuses to pay for another release of the same output while one waits, and `resume` puts it in place.
+Nothing is drawn, read or charged for that. One charge yields one release: of a run that can be continued from a
+checkpoint only the release that is on record in its ledger counts, since the run may have gone on without any other.
 """
 
+import fcntl
+import hashlib
 import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from understudy.errors import LedgerError, UnderstudyError, UsageError
+from understudy.methods.registry import keeps_checkpoints
 from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import Ledger, Outcome, Receipt
-from understudy.privacy.training.keeper import FolderKeeper
+from understudy.privacy.training import FolderKeeper, write_durably
 from understudy.progress import standing
+from understudy.release.files import check_files, put_in_place, seal, waiting_folders
+from understudy.release.release import Release
 from understudy.release.statement import LedgerFacts, digest_of
+from understudy.release.verify import check_ledger
 from understudy.release.wording import charge_note
 from understudy.schema import Unit
-from understudy.synthesizer.design import Design
-from understudy.synthesizer.working import Begun, Working
+from understudy.synthesizer.design import Copies, Design
 
-__all__ = ["OWN_PREFIX", "Account", "Place", "unit_words"]
+FORMAT = "understudy run, format 1"
+_NOTES, _LOCK, _LEDGER = "run.json", "lock", "ledger.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a run is known by: its name, the settings' digest, the dataset it is charged to, the seed."""
+
+    run: str
+    configuration: str
+    dataset: str | None
+    seed: int
+
+
+def working_place(target: Path) -> Path:
+    """Where a run that writes to `target` keeps its state.
+
+    >>> working_place(Path("/data/release")).name
+    '.release.working'
+    """
+    final = target.absolute()
+    return final.parent / f".{final.name}.working"
+
+
+def is_continuable(design: Design) -> bool:
+    """Whether a run of this design keeps checkpoints: one training, and nothing that is asked besides it."""
+    return keeps_checkpoints(design.method) and not design.preparation and design.runs == 1
+
+
+def check_continuable(design: Design) -> None:
+    """Raises UsageError unless runs of this design keep checkpoints."""
+    if is_continuable(design):
+        return
+    fix = "Run it without --resume; it is charged as a run of its own."
+    if not keeps_checkpoints(design.method):
+        raise UsageError("resume", f"method {design.method.name} keeps no checkpoints.", fix)
+    rule = "a run that settles labels or bins first, or measures every copy anew, keeps no checkpoints."
+    raise UsageError("resume", rule, fix)
+
+
+def configuration_digest(design: Design, copies: Copies, left_out: Sequence[str]) -> str:
+    """SHA-256 of everything public that a run depends on; a run is continued under the same settings only."""
+    granted = design.granted
+    facts = {
+        "version": version("understudy"),
+        "method": design.method.name,
+        "options": dict(design.plan.options),
+        "schema": digest_of(design.schema),
+        "budget": [design.budget.epsilon_units, design.budget.delta_units],
+        "granted": [granted.epsilon, granted.rho, granted.delta],
+        "copies": [copies.count, copies.mode, copies.rows],
+        "left out": list(left_out),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, ensure_ascii=True, default=str).encode()).hexdigest()
+
+
+class Working:
+    """The folder of one run; `begun` says which, once it is known."""
+
+    def __init__(self, path: Path, begun: Begun | None = None, lock: int | None = None) -> None:
+        self.path, self.begun, self._lock = path, begun, lock
+
+    @classmethod
+    def unused(cls, target: Path) -> "Working":
+        """The folder of a run that is still to begin.
+
+        Raises:
+            UsageError: if an interrupted run is waiting there.
+        """
+        path = working_place(target)
+        if path.exists() or path.is_symlink():
+            record = "this folder is their only record" if (path / _LEDGER).exists() else "the ledger keeps them"
+            fix = "Continue it with --resume, free of charge. If you delete the folder instead, its ε and δ are spent "
+            fix += f"all the same: {record}."
+            raise UsageError(f"output {str(target)!r}", f"an interrupted run is waiting in {str(path)!r}.", fix)
+        return cls(path)
+
+    @classmethod
+    def interrupted(cls, target: Path, wanted: Begun, *, seed: int | None) -> "Working":
+        """The folder of an interrupted run, locked, with the same settings as `wanted`; a given seed must be its own.
+
+        Raises:
+            UsageError: if there is none, another process works in it, or it was begun under other settings.
+        """
+        path = working_place(target)
+        if path.is_symlink() or not (path / _NOTES).is_file():
+            fix = "Run without --resume, or name the output of the run that was interrupted."
+            raise UsageError(f"output {str(target)!r}", "has no interrupted run beside it.", fix)
+        _check_own(path)
+        found = cls(path, None, _locked(path))
+        try:
+            found.begun = _read(path / _NOTES)
+            _check_same(found.begun, wanted, seed)
+        except BaseException:
+            found.let_go()
+            raise
+        return found
+
+    def drop_unrecorded(self) -> None:
+        """Removes complete releases of this output that never came on record.
+
+        To be called once the run was taken up: from then on they cannot be recorded any more, and together with what
+        the continued run releases they would be a second release under one charge.
+        """
+        name = self.path.name.removeprefix(".").removesuffix(".working")
+        for folder in waiting_folders(self.path.with_name(name)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def ledger_path(self) -> Path:
+        """Where a ledger for this run alone is kept."""
+        return self.path / _LEDGER
+
+    def begin(self, begun: Begun) -> None:
+        """Makes the folder, for its owner only, and notes which run works in it."""
+        try:
+            self.path.mkdir(mode=0o700)
+        except FileExistsError as error:
+            fix = "Wait for it, or continue it with --resume."
+            raise UsageError(f"folder {str(self.path)!r}", "belongs to another run.", fix) from error
+        try:
+            self._lock, self.begun = _locked(self.path), begun
+            content = json.dumps({"format": FORMAT, **asdict(begun)}, indent=1, ensure_ascii=True)
+            write_durably(self.path / _NOTES, content.encode() + b"\n")
+        except BaseException:
+            self.discard()
+            raise
+
+    def let_go(self) -> None:
+        """Lets another process continue the run."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def discard(self) -> None:
+        """Removes the folder: the release is complete, or nothing was charged."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.let_go()
+
+
+def _check_own(path: Path) -> None:
+    """Raises unless the folder belongs to whoever runs this, and to nobody else."""
+    facts = path.lstat()
+    if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+        rule = "belongs to somebody else, or others may use it."
+        raise UsageError(f"folder {str(path)!r}", rule, "A run is continued by its owner, from a folder of mode 0700.")
+
+
+def _locked(path: Path) -> int:
+    handle = os.open(path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise UsageError(f"folder {str(path)!r}", "another process is at work on this run.", "Wait for it.") from error
+    return handle
+
+
+def _read(path: Path) -> Begun:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        run, configuration, seed = document["run"], document["configuration"], document["seed"]
+        dataset = document["dataset"]
+        if document["format"] != FORMAT or not isinstance(run, str) or not isinstance(configuration, str):
+            raise ValueError("form")
+        if type(seed) is not int or not isinstance(dataset, str | None):
+            raise ValueError("form")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UsageError(f"file {str(path)!r}", "does not tell which run was interrupted.", "Restore it.") from error
+    return Begun(run, configuration, dataset, seed)
+
+
+def _check_same(begun: Begun, wanted: Begun, seed: int | None) -> None:
+    if begun.dataset != wanted.dataset:
+        rule = f"the interrupted run was charged to {_named(begun.dataset)}, got {_named(wanted.dataset)}."
+        raise UsageError("resume", rule, "Name the same ledger and dataset as before.")
+    if begun.configuration != wanted.configuration:
+        rule = "the interrupted run had other settings (method, options, schema, budget, rows, copies or version)."
+        raise UsageError("resume", rule, "Give the same command as before; nothing was continued or charged.")
+    if seed not in (None, begun.seed):
+        raise UsageError("seed", f"the interrupted run has seed {begun.seed}, got {seed}.", "Leave it out.")
+
+
+def _named(dataset: str | None) -> str:
+    return "no lasting ledger" if dataset is None else f"dataset {dataset!r}"
+
 
 Place = str | os.PathLike[str]
 ONLY_RECORD = "That file is the only record of it: keep it, and count it among what this table has spent."
@@ -210,3 +417,117 @@ def unit_words(unit: Unit) -> str:
     "each 'person', at most 3 rows"
     """
     return "one row" if unit.column is None else f"each {unit.column!a}, at most {unit.rows} rows"
+
+
+SPENT = "its ε and δ are spent all the same"
+
+
+def check_none_waiting(target: Path) -> None:
+    """Raises if a complete release of this output waits to be put in place."""
+    for folder in waiting_folders(target):
+        if _loaded(folder) is not None:
+            rule = f"the release of an earlier run is complete in {str(folder)!r} and waits to be put in place."
+            fix = f"Give the same command with --resume; nothing is charged. If you delete it instead, {SPENT}."
+            raise UsageError(f"output {str(target)!r}", rule, fix)
+
+
+def place_waiting(target: Path, design: Design, wanted: Copies, account: Account, *, seed: int | None) -> bool:
+    """Puts the complete release of this output in place, if one waits; whether it did.
+
+    Raises:
+        UsageError: if it was made with other settings than these, or not charged to this ledger.
+    """
+    for folder in waiting_folders(target):
+        release = _loaded(folder)
+        if release is None:
+            continue
+        record = _Record.of(target, account, release.statement.run)
+        if is_continuable(design) and record.outcome != "released":
+            continue
+        _waiting_check_same(folder, release, design, wanted, seed=seed)
+        record.require_charge(folder)
+        seal(folder)
+        record.complete()
+        put_in_place(folder, target)
+        record.tidy(target)
+        return True
+    return False
+
+
+def _loaded(folder: Path) -> Release | None:
+    """The release in a folder if every file is there, unaltered, and agrees with its charge."""
+    try:
+        if check_files(folder):
+            return None
+        release = Release.load(folder)
+        return None if check_ledger(release.statement, release.ledger) else release
+    except (UnderstudyError, OSError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What a ledger says about the run of a waiting release: the lasting one, or the one made for that run alone."""
+
+    run: str
+    ledger: Ledger | None
+    own: Path | None
+    charged: bool
+    outcome: str
+
+    @classmethod
+    def of(cls, target: Path, account: Account, run: str) -> "_Record":
+        ledger, own = (account.ledger, None) if account.ledger is not None else _own_ledger(target, run)
+        entries = [entry for entry in ledger.entries() if entry.run == run] if ledger is not None else []
+        charged = any(entry.kind == "charge" for entry in entries)
+        return cls(run, ledger, own, charged, next((one.outcome for one in entries if one.kind == "finish"), ""))
+
+    def require_charge(self, folder: Path) -> None:
+        """Raises unless the run was charged to the ledger that was named; one made for it alone may be gone."""
+        if self.ledger is not None and (not self.charged or self.outcome == "failed"):
+            rule = f"the release in {str(folder)!r} is not one that this ledger was charged for."
+            raise UsageError("resume", rule, "Name the same ledger and dataset as before.")
+
+    def complete(self) -> None:
+        """Notes that the release is complete, if its process could not."""
+        if self.ledger is not None and not self.outcome:
+            self.ledger.finish(self.run, "released")
+
+    def tidy(self, target: Path) -> None:
+        """Removes what was kept for that run alone."""
+        shutil.rmtree(working_place(target), ignore_errors=True)
+        if self.own is not None:
+            shutil.rmtree(self.own, ignore_errors=True)
+
+
+def _own_ledger(target: Path, run: str) -> tuple[Ledger | None, Path | None]:
+    """The ledger made for a run alone, and its folder, if they are still beside the target."""
+    parent = target.absolute().parent
+    for place in (working_place(target), *sorted(parent.glob(f"{OWN_PREFIX}*"))):
+        with suppress(UnderstudyError, OSError):
+            ledger = Ledger.open(place / "ledger.db")
+            if any(entry.run == run for entry in ledger.entries()):
+                return ledger, place
+    return None, None
+
+
+def _waiting_check_same(folder: Path, release: Release, design: Design, wanted: Copies, *, seed: int | None) -> None:
+    """Raises unless these settings are those of the release."""
+    config, statement = release.config, release.statement
+    pairs = {
+        "method": (config.method, design.method.name),
+        "options": (_plain(config.options), _plain(design.plan.options)),
+        "budget": (statement.budget, design.budget),
+        "schema": (statement.schema_digest, digest_of(design.schema)),
+        "copies": ((config.copies, config.copies_mode), (wanted.count, wanted.mode)),
+        "rows": (set(config.rows), {wanted.rows} if wanted.rows is not None else set(config.rows)),
+        "seed": (config.seed, config.seed if seed is None else seed),
+    }
+    differs = [name for name, (made, given) in pairs.items() if made != given]
+    if differs:
+        rule = f"the release in {str(folder)!r} was made with other settings ({', '.join(differs)})."
+        raise UsageError("resume", rule, "Give the same command as before; nothing was charged.")
+
+
+def _plain(options: object) -> str:
+    return json.dumps(options, sort_keys=True, default=str)

@@ -1,6 +1,20 @@
-"""Design: the public half of a run, settled before anything is charged or read.
+"""Design: schema, method and budget become a plan, without data.
+
+One structure for all copies: fixed once with its whole share of the budget, then measured anew for every copy.
+
+Copies that are measured anew share the budget in equal parts. A method that chooses a structure first (a tree, say) may
+choose it once for all of them: its share of the whole budget is spent in the first run, together with settling open
+labels and bins, and the rest is shared by the runs. The parts add up to what was granted, and each run is granted no
+more than its part. The structure is made of answers that were paid for, so using it again costs nothing.
+
+Design: the public half of a run, fixed before anything is charged or read.
 
 Method, options, currency, the cost of every step and the memory it needs follow from the schema and the budget alone.
+
+What a public table must hold: every column of the private one, or all but those that a method calls private.
+
+A method that labels public records names its private columns (`not_public`), and what cannot do without a public table
+says so (`check_without_public`); both are optional parts of a mechanism.
 """
 
 import math
@@ -12,32 +26,64 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from understudy.counts.open import open_table
+from understudy.counts.files import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import ResourceError, UsageError, nearest, size_text
-from understudy.mechanisms.forecast import KEPT_ROWS_BYTES, with_rows
-from understudy.mechanisms.mechanism import Informed, Mechanism, Plan, Step
-from understudy.mechanisms.prepare import granted_cost, preparation_cost, preparation_steps, public_facts
-from understudy.mechanisms.registry import currency_for, mechanism, pure_share, resolve, spends_delta, uses_public
-from understudy.privacy.calibrate import law_for
-from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
-from understudy.privacy.exact.composition import tight_epsilon, tight_factor
-from understudy.release.config import COPIES_MODES, MOST_COPIES
-from understudy.schema import Schema, Unit
-from understudy.schema.document import schema_to_text
-from understudy.synthesizer.one_structure import one_structure
+from understudy.methods.method import (
+    KEPT_ROWS_BYTES,
+    Informed,
+    Method,
+    Plan,
+    PublicFacts,
+    SharesStructure,
+    Step,
+    with_rows,
+)
+from understudy.methods.preparation import granted_cost, preparation_cost, preparation_steps, public_facts
+from understudy.methods.registry import currency_for, method_named, pure_share, resolve, spends_delta, uses_public
+from understudy.privacy.composition import tight_epsilon, tight_factor
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, distribution_for
+from understudy.release.release import COPIES_MODES, MOST_COPIES
+from understudy.schema import Schema, Unit, code_names
+from understudy.schema.schema import without_columns
+from understudy.schema.yaml_text import schema_to_text
 
-__all__ = [
-    "Copies",
-    "Design",
-    "Options",
-    "check_disk",
-    "check_file_size",
-    "check_memory",
-    "check_uses_public",
-    "memory_limit",
-    "plan",
-]
+
+@dataclass(frozen=True, slots=True)
+class OneStructure:
+    """Costs of a run with one structure, and its plan, whose first `once` steps are asked in the first run only."""
+
+    preparation: Mapping[str, Cost]
+    structure: Cost
+    share: Cost
+    plan: Plan
+    once: int
+
+
+def one_structure(method: Method, schema: Schema, facts: PublicFacts, granted: Cost, runs: int) -> OneStructure | None:
+    """How the cost is shared if the method fixes one structure for several runs; None if it does not."""
+    if runs < 2 or not isinstance(method, SharesStructure) or not method.shares_structure:
+        return None
+    share = method.structure_share(facts)
+    if not share:
+        return None
+    preparation, rest = preparation_cost(schema, granted)
+    structure = rest.share(share)
+    left = rest - structure
+    each = Cost(left.epsilon // runs, left.rho // runs)
+    chosen, counted = method.plan_structure(facts, structure), method.plan_with(facts, each)
+    first = preparation_steps(schema, preparation)
+    plan = replace(
+        counted,
+        cost=sum((step.cost for step in first), chosen.cost + counted.cost),
+        steps=(*first, *chosen.steps, *counted.steps),
+        cells=counted.cells + sum(step.cells for step in first),
+        bytes=max(chosen.bytes, counted.bytes),
+        seconds=chosen.seconds + counted.seconds,
+        notes=(*chosen.notes, *counted.notes),
+    )
+    return OneStructure(preparation, structure, each, plan, len(first) + len(chosen.steps))
+
 
 MEMORY_SHARE = 0.8
 LEAST_DISK_BYTES = 2**24
@@ -78,7 +124,7 @@ class Design:
     """Method, budget and costs: `granted` for the whole release, `share` for each time the table is measured."""
 
     schema: Schema
-    method: Mechanism
+    method: Method
     currency: Currency
     budget: Budget
     granted: Cost
@@ -112,46 +158,46 @@ class Design:
             ResourceError: if the method refuses the size of the domain.
         """
         schema_to_text(schema)  # what cannot be written down could not be released either
-        recipe = mechanism(method, options)
-        currency = currency_for(recipe, budget, schema)
-        facts = public_facts(schema, rows_hint, _public_table(public, recipe, schema))
+        chosen = method_named(method, options)
+        currency = currency_for(chosen, budget, schema)
+        facts = public_facts(schema, rows_hint, _public_table(public, chosen, schema))
         facts = replace(facts, has_public=public is not None)
-        if isinstance(recipe, Informed):
-            recipe = recipe.informed(facts)
+        if isinstance(chosen, Informed):
+            chosen = chosen.informed(facts)
 
         def granting(granted: Cost) -> "Design":
-            shared = one_structure(recipe, schema, facts, granted, runs)
+            shared = one_structure(chosen, schema, facts, granted, runs)
             if shared is not None:
                 whole = with_rows(shared.plan, facts)
                 parts = (granted, shared.share, shared.preparation, shared.share, whole, runs)
-                return cls(schema, recipe, currency, budget, *parts, structure=shared.structure, once=shared.once)
+                return cls(schema, chosen, currency, budget, *parts, structure=shared.structure, once=shared.once)
             share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
-            preparation, rest = preparation_cost(schema, share, spends_delta=spends_delta(recipe))
-            whole = _whole_plan(with_rows(recipe.plan(facts, rest), facts), preparation_steps(schema, preparation))
-            picked = resolve(recipe, facts, rest)
+            preparation, rest = preparation_cost(schema, share, spends_delta=spends_delta(chosen))
+            whole = _whole_plan(with_rows(chosen.plan(facts, rest), facts), preparation_steps(schema, preparation))
+            picked = resolve(chosen, facts, rest)
             return cls(schema, picked, currency, budget, granted, share, preparation, rest, whole, runs)
 
-        kept = pure_share(recipe) if currency == "concentrated" else Fraction(0)
-        design = granting(granted_cost(schema, budget, currency, spends_delta=spends_delta(recipe), pure_share=kept))
+        kept = pure_share(chosen) if currency == "zcdp" else Fraction(0)
+        design = granting(granted_cost(schema, budget, currency, spends_delta=spends_delta(chosen), pure_share=kept))
         return _tightened(design, granting) if design.variances else design
 
     @property
     def planned(self) -> list[Cost]:
-        """The prices of all questions, run after run, if the runs keep to the plan."""
-        prices = [step.cost for step in self.plan.steps]
-        return prices + prices[self.once :] * (self.runs - 1)
+        """The costs of all questions, run after run, if the runs keep to the plan."""
+        costs = [step.cost for step in self.plan.steps]
+        return costs + costs[self.once :] * (self.runs - 1)
 
     def granted_in(self, run: int) -> Cost:
-        """What a run may spend: its share, and in the first one also what is settled once for all runs."""
+        """What a run may spend: its share, and in the first one also what is fixed once for all runs."""
         if self.structure is None or run > 1:
             return self.share
         return sum(self.preparation.values(), self.share + self.structure)
 
     @property
     def fixed(self) -> bool:
-        """Whether a run asks just the planned questions at just their prices, whatever the answers.
+        """Whether a run asks just the planned questions at just their costs, whatever the answers.
 
-        Not where codes are settled first: how many there are may move a method's prices.
+        Not where codes are fixed first: how many there are may move a method's costs.
         """
         return self.plan.fixed and not self.preparation and self.structure is None
 
@@ -161,11 +207,11 @@ class Design:
         one_row = self.schema.unit.sensitivity == 1
         if not (self.fixed and one_row and self.granted.rho) or self.granted.delta:
             return ()
-        # Choices and trees have no such noise; what a change of labels costs is not known by the exact laws.
+        # Choices and trees have no such noise; what a change of labels costs is not known by the exact distributions.
         if self.plan.labels or any(step.noise_scale is None for step in self.plan.steps):
             return ()
-        laws = [law_for(step.cost, 1, step.name) for step in self.plan.steps if not step.cost.epsilon]
-        return tuple(sorted([law.parameter for law in laws] * self.runs))
+        distributions = [distribution_for(step.cost, 1, step.name) for step in self.plan.steps if not step.cost.epsilon]
+        return tuple(sorted([distribution.parameter for distribution in distributions] * self.runs))
 
 
 def _whole_plan(body: Plan, first: Sequence[Step]) -> Plan:
@@ -178,7 +224,8 @@ def _whole_plan(body: Plan, first: Sequence[Step]) -> Plan:
 
 
 def _tightened(design: Design, granting: Callable[[Cost], Design]) -> Design:
-    """The same design with the ρ that the budget buys when the exact laws are summed: no less than ρ alone buys."""
+    """The same design with the ρ that the budget buys when the exact distributions are summed: no less than ρ alone
+    buys."""
     epsilon = Fraction(design.budget.epsilon_units - design.granted.epsilon, UNIT)
     delta = Fraction(design.budget.delta_units, DELTA_UNIT)
     factor = tight_factor(design.variances, epsilon, delta)
@@ -218,20 +265,20 @@ def plan(
         check_uses_public(design.method)
     if not design.preparation:
         return design.plan
-    settled = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
-    return replace(design.plan, notes=(*design.plan.notes, f"{settled}; this plan counts as many as there can be."))
+    fixed = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
+    return replace(design.plan, notes=(*design.plan.notes, f"{fixed}; this plan counts as many as there can be."))
 
 
-def check_uses_public(method: Mechanism) -> None:
+def check_uses_public(method: Method) -> None:
     """Raises UsageError unless the method can use a public table."""
     if not uses_public(method):
         rule = f"method {method.name} does not use a public table."
         raise UsageError("public", rule, "Drop it or choose a method that uses one; `understudy methods` tells.")
 
 
-def _public_table(public: object | None, recipe: Mechanism, schema: Schema) -> PrivateTable | None:
+def _public_table(public: object | None, method: Method, schema: Schema) -> PrivateTable | None:
     """The public table that a plan may look at, if it has all columns (methods for private labels need only some)."""
-    if public is None or hasattr(recipe, "not_public"):
+    if public is None or hasattr(method, "not_public"):
         return None
     return open_table(public, replace(schema, unit=Unit()))
 
@@ -299,3 +346,22 @@ def _container_limits(files: Sequence[str]) -> Iterator[int]:
             continue
         if text.isdecimal():
             yield int(text)
+
+
+def public_schema(design: Design) -> Schema:
+    """The schema under which a public table is read; its rows are nobody's units."""
+    schema = design.schema
+    named = getattr(design.method, "not_public", None)
+    if named is None:
+        return replace(schema, unit=Unit())
+    private = set(named(public_facts(schema)))
+    if all(private & set(code_names(column)) for column in schema.modelled):
+        raise UsageError("public", "every column is private, so a public table has nothing to tell.", "Drop it.")
+    return without_columns(schema, private)
+
+
+def check_without_public(design: Design) -> None:
+    """Raises if the method cannot do without a public table under these options and on this domain."""
+    check = getattr(design.method, "check_without_public", None)
+    if check is not None:
+        check(public_facts(design.schema))

@@ -1,5 +1,9 @@
 """From a private table to a release, in one fixed order.
 
+Environment: what a run takes from the machine. Only tests replace it.
+
+From a private table to a release, in one fixed order.
+
 1. Everything public is checked: schema, method, options, budget, memory, the output's place, the table's header.
 2. The whole cost of the run is charged to a ledger, on disk.
 3. Only then are rows read, through the curator and nothing else.
@@ -13,32 +17,42 @@ notes that the release is complete before it can be seen, so a charge yields one
 """
 
 import secrets
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from understudy.codec.table_codec import TableCodec
-from understudy.counts.open import DEFAULT_MEMORY_BYTES, open_table
-from understudy.counts.source import PrivateTable
+from understudy.codec.table import TableCodec
+from understudy.counts.files import open_table
+from understudy.counts.source import DEFAULT_MEMORY_BYTES, PrivateTable
 from understudy.errors import UsageError
-from understudy.mechanisms.mechanism import SharesStructure
-from understudy.mechanisms.prepare import prepare
+from understudy.methods.method import SharesStructure
+from understudy.methods.preparation import prepare
 from understudy.privacy.cost import Budget
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
+from understudy.privacy.randomizer import Randomizer, SecureRandomizer
 from understudy.progress import Progress, recorded, silent
-from understudy.release.config import RunConfig, installed_versions
-from understudy.release.folder import check_free, reserved
-from understudy.release.forecast import file_bytes, rows_that_fit
-from understudy.release.release import Release
-from understudy.release.rows import Fitted
+from understudy.release.files import check_free, file_bytes, reserved, rows_that_fit
+from understudy.release.release import Fitted, Release, RunConfig, installed_versions
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
 from understudy.release.store import save_release
-from understudy.release.unread import odd_values
-from understudy.release.wording import TEST_DOUBLE
+from understudy.release.wording import TEST_DOUBLE, odd_values
 from understudy.schema import Schema
-from understudy.synthesizer.account import Account, Charged, Place
+from understudy.synthesizer.account import (
+    Account,
+    Begun,
+    Charged,
+    Place,
+    Working,
+    check_continuable,
+    check_none_waiting,
+    configuration_digest,
+    is_continuable,
+    place_waiting,
+)
 from understudy.synthesizer.design import (
     Copies,
     Design,
@@ -47,13 +61,31 @@ from understudy.synthesizer.design import (
     check_file_size,
     check_memory,
     check_uses_public,
+    check_without_public,
+    public_schema,
 )
-from understudy.synthesizer.environment import Environment
-from understudy.synthesizer.public_schema import check_without_public, public_schema
-from understudy.synthesizer.waiting import check_none_waiting, place_waiting
-from understudy.synthesizer.working import Begun, Working, check_continuable, configuration_digest, is_continuable
 
-__all__ = ["synthesize"]
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Noise, clock and name of a run.
+
+    With a randomizer that does not call itself private, the release makes no claim and `verify` rejects it.
+    """
+
+    randomizer: Randomizer
+    now: Callable[[], datetime]
+    run: Callable[[], str]
+
+    def begun(self) -> "Environment":
+        """The same with a clock that has stopped now, so that nothing later can tell how long a run took."""
+        moment = self.now()
+        return replace(self, now=lambda: moment)
+
+    @classmethod
+    def real(cls) -> "Environment":
+        """Secure noise, the clock in UTC, a random name."""
+        return cls(SecureRandomizer(), lambda: datetime.now(UTC), lambda: uuid.uuid4().hex)
 
 
 @recorded()
@@ -85,7 +117,7 @@ def synthesize(
     Args:
         data, schema: a frame, a path (CSV, TSV, Parquet, glob, DuckDB file) or an opened table; what it may contain.
         method, options, epsilon, delta: a synthesizer, see `understudy methods`; the budget, pure if δ = 0.
-        rows, copies, copies_mode: rows of a copy (none: the noisy total); "resample" one model or "resanitize" each.
+        rows, copies, copies_mode: rows of a copy (none: the noisy total); "resample" one model or "remeasure" each.
         ledger, dataset: a lasting ledger to charge; without one the statement says that other runs are not counted.
         seed: of drawing rows, never of noise; from the operating system when not given, and recorded.
         out, progress: a new folder to save the release in; told which stage is running.
@@ -97,8 +129,8 @@ def synthesize(
         UsageError, SchemaError, ResourceError: before anything is charged or read.
         BudgetError, LedgerError: the ledger refused; nothing was read.
     """
-    told = progress or silent
-    told.stage("check", 0.0)
+    progress = progress or silent
+    progress.stage("check", 0.0)
     wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
     design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
     target, wanted = _checked_target(design, wanted, out, memory_bytes)
@@ -106,7 +138,9 @@ def synthesize(
     with nullcontext() if target is None else reserved(target):
         places = _Places(Account.of(ledger, dataset, target), target)
         real = _environment or Environment.real()
-        return _placed_or_paid(tables, design, wanted, places, seed=seed, resume=resume, environment=real, told=told)
+        return _placed_or_paid(
+            tables, design, wanted, places, seed=seed, resume=resume, environment=real, progress=progress
+        )
 
 
 def _placed_or_paid(
@@ -118,15 +152,15 @@ def _placed_or_paid(
     seed: int | None,
     resume: bool,
     environment: Environment,
-    told: Progress,
+    progress: Progress,
 ) -> Release:
     """The release that waits to be put in place, or else the run: a new one, or the interrupted one continued."""
     target = places.target
     if resume and target is not None and place_waiting(target, design, wanted, places.account, seed=seed):
         return Release.load(target, frame_kind=tables.private.frame_kind)
     places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=resume)
-    told.stage("check", 1.0)
-    return _paid(tables, design, wanted, places, environment=environment, told=told)
+    progress.stage("check", 1.0)
+    return _paid(tables, design, wanted, places, environment=environment, progress=progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,16 +250,16 @@ def _opened_public(public: object | None, design: Design, memory_bytes: int) -> 
 
 
 def _paid(
-    tables: _Tables, design: Design, wanted: Copies, places: _Places, *, environment: Environment, told: Progress
+    tables: _Tables, design: Design, wanted: Copies, places: _Places, *, environment: Environment, progress: Progress
 ) -> Release:
     """Charges, and only then runs. From here on the charge stands, whatever happens."""
     environment = environment.begun()  # how late it is when the run ends depends on the rows
     charged = _charged(tables, design, wanted, places, environment=environment)
     try:
-        told.stage("charge", 1.0)
-        release = _release(tables, design, wanted, charged, environment=environment, told=told)
+        progress.stage("charge", 1.0)
+        release = _release(tables, design, wanted, charged, environment=environment, progress=progress)
         if places.target is not None:
-            save_release(release, places.target, told, charged.complete)
+            save_release(release, places.target, progress, charged.complete)
             release = replace(release, folder=places.target.absolute())
     except BaseException:
         charged.close("failed")
@@ -256,14 +290,14 @@ def _release(
     charged: Charged,
     *,
     environment: Environment,
-    told: Progress,
+    progress: Progress,
 ) -> Release:
     """Measures, fits and writes down what happened. Everything after the last answer is post-processing."""
     fits: list[Fitted] = []
     charges: list[Charge] = []
-    settled: _Settled | None = None
+    fixed: _Fixed | None = None
     for run in range(1, copies.runs + 1):
-        part = _Part(told, run - 1, copies.runs)
+        part = _Part(progress, run - 1, copies.runs)
         curator = Curator(
             tables.private,
             design.granted_in(run),
@@ -272,12 +306,12 @@ def _release(
             progress=part,
             keeper=charged.keeper,
         )
-        told.stage("prepare", (run - 1) / copies.runs)
-        settled = _settle(curator, design, settled)
-        told.stage("measure", (run - 1) / copies.runs)
-        fits.append(_fit(curator, design, settled))
+        progress.stage("prepare", (run - 1) / copies.runs)
+        fixed = _fix_codec(curator, design, fixed)
+        progress.stage("measure", (run - 1) / copies.runs)
+        fits.append(_fit(curator, design, fixed))
         charges += charges_of(run, curator.charges, curator.transcript.answers)
-        told.stage("measure", run / copies.runs)
+        progress.stage("measure", run / copies.runs)
     statement = _stated(design, copies, charges, charged, tables=tables, environment=environment)
     statement = replace(statement, odd=odd_values(fits[0].codec, fits[0].transcript, fits[0].model))
     rows, rows_from = _rows(fits, copies)
@@ -299,13 +333,13 @@ def _release(
 class _Part:
     """Progress of one run out of several."""
 
-    told: Progress
+    progress: Progress
     before: int
     runs: int
 
     def stage(self, name: str, done: float) -> None:
         """Passes on the share of all runs together."""
-        self.told.stage(name, (self.before + done) / self.runs)
+        self.progress.stage(name, (self.before + done) / self.runs)
 
 
 def _stated(
@@ -345,33 +379,33 @@ def _stated(
 
 
 @dataclass(frozen=True, slots=True)
-class _Settled:
+class _Fixed:
     """Codes and, where all runs share one, the structure. Made of answers that were paid for."""
 
     codec: TableCodec
     structure: object
 
 
-def _settle(curator: Curator, design: Design, settled: _Settled | None) -> _Settled:
-    """What is settled before a run counts: anew, or taken over from the first run where all share one structure."""
+def _fix_codec(curator: Curator, design: Design, fixed: _Fixed | None) -> _Fixed:
+    """What is fixed before a run counts: anew, or taken over from the first run where all share one structure."""
     method = design.method
     if design.structure is None or not isinstance(method, SharesStructure):
-        return _Settled(prepare(curator, design.schema, design.preparation), None)
-    if settled is None:
+        return _Fixed(prepare(curator, design.schema, design.preparation), None)
+    if fixed is None:
         codec = prepare(curator, design.schema, design.preparation)
-        return _Settled(codec, method.choose_structure(curator, design.structure))
-    curator.settle(settled.codec)
-    return settled
+        return _Fixed(codec, method.choose_structure(curator, design.structure))
+    curator.fix_codec(fixed.codec)
+    return fixed
 
 
-def _fit(curator: Curator, design: Design, settled: _Settled) -> Fitted:
+def _fit(curator: Curator, design: Design, fixed: _Fixed) -> Fitted:
     """Asks the questions and fits the model."""
     method = design.method
     if design.structure is not None and isinstance(method, SharesStructure):
-        model = method.run_with(curator, design.rest, settled.structure)
+        model = method.run_with(curator, design.rest, fixed.structure)
     else:
         model = method.run(curator, design.rest)
-    return Fitted(settled.codec, curator.transcript, model)
+    return Fitted(fixed.codec, curator.transcript, model)
 
 
 def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:

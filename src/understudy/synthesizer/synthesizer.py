@@ -5,14 +5,11 @@ from typing import Self
 
 from understudy.errors import UsageError, nearest
 from understudy.privacy.ledger import Ledger
-from understudy.release.frames import Frame
-from understudy.release.rows import Where
+from understudy.release.release import Frame, Where
 from understudy.schema import Schema
 from understudy.synthesizer.account import Place
 from understudy.synthesizer.design import Options
 from understudy.synthesizer.pipeline import synthesize
-
-__all__ = ["Synthesizer"]
 
 _SETTINGS = ("schema", "epsilon", "delta", "method", "options", "ledger", "dataset", "seed", "memory_bytes")
 

@@ -4,9 +4,8 @@ Nothing in this room protects anybody. It is here so that a new source, model or
 same published contract as ours.
 """
 
+from understudy.testing.contracts import check_model, check_source
 from understudy.testing.doubles import NoNoise, SeededRandomizer
-from understudy.testing.mechanism_contract import MechanismChecks, check_mechanism
-from understudy.testing.model_contract import check_model
-from understudy.testing.source_contract import check_source
+from understudy.testing.method_contract import MethodChecks, check_method
 
-__all__ = ["MechanismChecks", "NoNoise", "SeededRandomizer", "check_mechanism", "check_model", "check_source"]
+__all__ = ["MethodChecks", "NoNoise", "SeededRandomizer", "check_method", "check_model", "check_source"]

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.audit.coins import coins_of
-from understudy.counts.source import Ints, LabelCounts, OccupiedCells, Records
-from understudy.privacy.randomizer import Bools, Request
-
-__all__ = ["NoNoise", "SeededRandomizer"]
+from understudy.arrays import Bools, Ints
+from understudy.counts.source import LabelCounts, OccupiedCells, Records
+from understudy.privacy.randomizer import Request
+from understudy.testing.replay import coins_of
 
 MOST_SPURIOUS = 1000
-"""The double invents at most this many empty cells; the real law may keep more, replay does not need them."""
+"""The double invents at most this many empty cells; the real distribution may keep more, replay does not need them."""
 
 
 class SeededRandomizer:
@@ -50,13 +49,13 @@ class SeededRandomizer:
         return LabelCounts(tuple(label for label, _ in kept), values)
 
     def choose(self, request: Request, scores: Ints) -> int:
-        """An index drawn by the exponential law in floating point."""
+        """An index drawn by the exponential distribution in floating point."""
         exponent = float(request.rate) * (scores - scores.max()).astype(np.float64)
         weights = np.exp(exponent)
         return int(self._rng.choice(scores.size, p=weights / weights.sum()))
 
     def choose_each(self, request: Request, scores: Ints, allowed: Bools) -> Ints:
-        """Indices drawn by the exponential law in floating point."""
+        """Indices drawn by the exponential distribution in floating point."""
         lowered = np.where(allowed, (scores - scores.max(axis=1, keepdims=True, where=allowed, initial=-(2**62))), 0)
         weights = np.where(allowed, np.exp(float(request.rate) * lowered.astype(np.float64)), 0.0)
         sums = np.cumsum(weights, axis=1)
@@ -72,11 +71,11 @@ class SeededRandomizer:
         return coins_of(request, records)
 
     def _noise(self, request: Request, size: int) -> Ints:
-        assert request.law is not None
-        if request.law.kind == "laplace":
-            draws = self._rng.laplace(0.0, request.law.scale, size)
+        assert request.distribution is not None
+        if request.distribution.kind == "laplace":
+            draws = self._rng.laplace(0.0, request.distribution.scale, size)
         else:
-            draws = self._rng.normal(0.0, request.law.scale, size)
+            draws = self._rng.normal(0.0, request.distribution.scale, size)
         return np.rint(draws).astype(np.int64)
 
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from tests.evaluate.examples import codes_schema, rows_of
-from understudy.evaluate.data import counting
-from understudy.evaluate.data.counting import counted, total_variation
-from understudy.marginals.clique import Clique
+from understudy.domain import Clique
+from understudy.evaluate import data as counting
+from understudy.evaluate.data import counted, total_variation
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
 SCHEMA = codes_schema(SIZES)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.evaluate.data.numbers import read_numbers
+from understudy.evaluate.data import read_numbers
 from understudy.schema import Date, Float, Integer
 
 AGE = Integer(name="age", lower=0, upper=99, special=(999,))

@@ -3,8 +3,7 @@
 import numpy as np
 
 from tests.evaluate.examples import mixed_frame, pair_of
-from understudy.evaluate.data.pair import Context
-from understudy.evaluate.score import Unavailable
+from understudy.evaluate.metric import Context, Unavailable
 
 
 def test_halves_are_a_partition() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluate.examples import mixed, mixed_frame, rows_of
-from understudy.evaluate.data.rows import group_rows, stacked
+from understudy.evaluate.data import group_rows, stacked
 
 
 def test_order_of_the_file_does_not_matter() -> None:

@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from understudy.evaluate.data.rows import open_for_comparison
-from understudy.evaluate.data.settle import settled_codec
+from understudy.evaluate.data import fixed_codec, open_for_comparison
 from understudy.schema import Float, Integer, OpenCategory, PrivateBins, Schema, Unit
 
 SCHEMA = Schema(
@@ -21,7 +20,7 @@ def test_most_frequent_labels_and_quantiles() -> None:
     frame = pd.DataFrame(
         {"job": ["b"] * 5 + ["a"] * 3 + ["c"] * 2, "age": np.arange(10) * 10, "pay": np.arange(10) / 10}
     )
-    codec = settled_codec(open_for_comparison(frame, SCHEMA), SCHEMA)
+    codec = fixed_codec(open_for_comparison(frame, SCHEMA), SCHEMA)
     assert codec.labels == {"job": ("a", "b")}
     assert codec.edges["age"][0] == 0
     assert codec.edges["age"][-1] == 101
@@ -32,5 +31,5 @@ def test_most_frequent_labels_and_quantiles() -> None:
 
 def test_nothing_known_is_one_bin() -> None:
     frame = pd.DataFrame({"job": [None], "age": [None], "pay": [np.nan]})
-    codec = settled_codec(open_for_comparison(frame, SCHEMA), SCHEMA)
+    codec = fixed_codec(open_for_comparison(frame, SCHEMA), SCHEMA)
     assert codec.layout("age").regular == 1

@@ -9,11 +9,11 @@ import pytest
 
 import understudy as us
 from tests.evaluate.examples import mixed, mixed_frame, rows_of, shuffled
-from understudy.codec.table_codec import TableCodec
-from understudy.evaluate.data.unread import Unread, declared_size, unread_columns
-from understudy.evaluate.page import build_report
-from understudy.evaluate.tables.chi_square import _sizes
-from understudy.report.html import render_page
+from understudy.codec.table import TableCodec
+from understudy.evaluate.chi2 import _sizes
+from understudy.evaluate.data import Unread, declared_size, unread_columns
+from understudy.evaluate.suite import build_report
+from understudy.report.charts import render_page
 from understudy.schema import Boolean, Category, Float, Integer, Schema, Unit
 
 SEXES = {"F": 150, "f": 146, "M": 144, "m": 160}

@@ -1,1 +1,0 @@
-"""Commands that look at results: comparisons, leaf sizes, pooled estimates."""

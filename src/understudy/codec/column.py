@@ -1,0 +1,165 @@
+"""The promise every column codec keeps, and the order of its codes.
+
+Codes of a column always come in this order: regular ones (labels or bins), special numbers, other, missing,
+unreadable. A value that is there but cannot be read is never given the code of a label or a bin: it goes to other, to
+missing or to a code of its own, and where a column has none of these it gets the number past the last code, which is
+no code at all. Whoever counts leaves out the rows that hold such a number.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+CodeArray = npt.NDArray[np.unsignedinteger]
+Encode = Callable[[pa.Array], CodeArray]
+
+_CONTENT_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError)
+
+
+def code_type(size: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest unsigned type that holds codes below `size`.
+
+    >>> code_type(256).name, code_type(257).name
+    ('uint8', 'uint16')
+    """
+    for kind in (np.uint8, np.uint16):
+        if size - 1 <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many codes of each sort a column has, and which code each odd value gets.
+
+    >>> Layout(regular=3, special=1, other=True).missing_code
+    5
+    >>> Layout(regular=3, missing=False, unreadable=True).unreadable_code
+    3
+    """
+
+    regular: int
+    special: int = 0
+    other: bool = False
+    missing: bool = True
+    unreadable: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of codes."""
+        return self.regular + self.special + self.other + self.missing + self.unreadable
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether there are values without a code: there is neither other, nor missing, nor unreadable."""
+        return not (self.other or self.missing or self.unreadable)
+
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The type of an array of these codes, with room for the number that is no code where that can occur."""
+        return code_type(self.size + self.leaves_out)
+
+    @property
+    def other_code(self) -> int | None:
+        """The code of values outside the list, if declared."""
+        return self.regular + self.special if self.other else None
+
+    @property
+    def missing_code(self) -> int | None:
+        """The code of absent values, if declared."""
+        return self.regular + self.special + self.other if self.missing else None
+
+    @property
+    def unreadable_code(self) -> int | None:
+        """The code of values that cannot be read, if they have one of their own."""
+        return self.size - 1 if self.unreadable else None
+
+    @property
+    def absent(self) -> int:
+        """Where an absent value goes: missing, else unreadable, else other, else to no code (`size`)."""
+        return _first(self.missing_code, self.unreadable_code, self.other_code, self.size)
+
+    @property
+    def unknown(self) -> int:
+        """Where a value that is there but cannot be read goes: other, else unreadable, else missing, else to no code.
+
+        A column has unreadable beside missing only in the codec by which a table is judged.
+        """
+        return _first(self.other_code, self.unreadable_code, self.missing_code, self.size)
+
+
+def _first(*codes: int | None) -> int:
+    return next(code for code in codes if code is not None)
+
+
+class CodeReader(Protocol):
+    """Values → one column of codes. `encode` looks at one value at a time and never raises on content."""
+
+    @property
+    def layout(self) -> Layout:
+        """The codes."""
+        ...
+
+    def encode(self, array: pa.Array) -> CodeArray:
+        """The code of each value, for an array of any Arrow type."""
+        ...
+
+    def describe(self, code: int) -> str:
+        """The code in words: a label, "[20, 30)", "missing", "unreadable"."""
+        ...
+
+    def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
+        """The codes that a condition such as "F", "missing", "unreadable", "42" or "20..30" stands for exactly."""
+        ...
+
+    def nearest_conditions(self, text: str) -> str:
+        """Advice for a condition that no codes stand for exactly: the nearest ones that can be asked; may be empty."""
+        ...
+
+
+class ColumnCodec(CodeReader, Protocol):
+    """Values ⇄ codes of one column that is not split."""
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """What `decode` returns, from the schema alone."""
+        ...
+
+    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
+        """One value per code; values of a bin are drawn evenly from it."""
+        ...
+
+
+def encode_safely(array: pa.Array, encode: Encode, layout: Layout) -> CodeArray:
+    """Codes of the array; where Arrow stumbles over a value, only that value counts as one that cannot be read.
+
+    Halving keeps the rule that a code depends on its own value alone: the values around it are coded as ever.
+    """
+    try:
+        return encode(array)
+    except _CONTENT_ERRORS:
+        if len(array) <= 1:
+            return np.full(len(array), layout.unknown, dtype=layout.dtype)
+        middle = len(array) // 2
+        halves = (array.slice(0, middle), array.slice(middle))
+        return np.concatenate([encode_safely(half, encode, layout) for half in halves])
+
+
+def through_dictionary(array: pa.Array, encode: Encode, layout: Layout) -> CodeArray:
+    """Codes of an array by coding its distinct values only; nulls are absent."""
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    # An unreadable entry must not reach the rows that hold other entries.
+    of_values = encode_safely(array.dictionary, encode, layout)
+    table = np.append(of_values, np.asarray([layout.absent], dtype=of_values.dtype))
+    indices = array.indices
+    if indices.null_count:
+        wide = indices.cast(pa.int64())
+        indices = pc.fill_null(wide, len(of_values))
+    codes: CodeArray = np.take(table, indices.to_numpy(zero_copy_only=False), mode="clip")
+    return codes

@@ -1,0 +1,289 @@
+"""Codes of categories, open categories and booleans, and of categories whose rare labels share a code.
+
+Codes of categories, open categories and booleans: a list of labels, and the rule by which a value meets one.
+
+A value meets a label by the first of these that holds, whatever the source and the type it comes in:
+
+1. its text is the label;
+2. its text is the label but for white space at either end (space, tab, line ends) of the one or the other;
+3. both are the same whole number written out, with or without zeros after a decimal point: 1, 1.0 and 1.00.
+
+Where several labels fit, the one that is written in the plainer form wins (without spaces, without zeros), then the one
+declared first. Nothing else is taken for the same: neither "f" and "F" nor "1" and "01". Each value is looked at alone.
+
+PoolCodec: a category whose rare labels share one code.
+
+Which labels are rare was found out from noisy counts that were paid for (`mechanisms/preparation/rare.py`); with each
+goes a share, and a row of the common code is written as one of them, drawn by the shares. Kept labels come first, in
+their order, then the common code, then other, missing and unreadable as ever.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from understudy.codec.column import CodeArray, Layout, through_dictionary
+from understudy.codec.reading import canonical_text, has_text, is_text, plain
+from understudy.errors import UsageError
+
+# A label list such as 0…120 or county codes spans little; beyond this the table would cost more than hashing.
+_WIDEST_TABLE = 1 << 20
+
+# A whole number with zeros after the point, and its plain form.
+_ZEROS = r"^(-?(?:0|[1-9][0-9]{0,19}))\.0+$"
+
+# What Arrow's trimming of ASCII white space takes off.
+_SPACES = " \t\n\r\v\f"
+
+_WORDS = {"false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1}
+
+
+class LabelCodec:
+    """Labels ⇄ codes. Integers, dates and other typed values are compared by their canonical text."""
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        layout: Layout,
+        arrow_type: pa.DataType,
+        *,
+        other: str | None = None,
+        words: Mapping[str, int] | None = None,
+        values: pa.Array | None = None,
+    ) -> None:
+        self.labels = tuple(labels)
+        self.layout = layout
+        self.arrow_type = arrow_type
+        self.other = other
+        # With `words`, input is trimmed and folded before it is looked up; labels proper are never touched.
+        self._folded = words is not None
+        known = dict(words) if words is not None else _spellings(self.labels)
+        known.setdefault("", layout.absent)
+        self._texts = pa.array(list(known), pa.string())
+        self._codes = np.asarray([*known.values(), layout.unknown], dtype=layout.dtype)
+        self._low, self._table = _integer_table(known, layout)
+        shown: list[str | None] = [*self.labels]
+        shown += [other] if layout.other else []
+        shown += [None] * (layout.missing + layout.unreadable)
+        self._values = labels_as(shown, arrow_type) if values is None else values
+
+    def encode(self, array: pa.Array) -> CodeArray:
+        """The code of each value."""
+        array = plain(array)
+        kind = array.type
+        if pa.types.is_dictionary(kind):
+            return through_dictionary(array, self.encode, self.layout)
+        if pa.types.is_null(kind):
+            return np.full(len(array), self.layout.absent, dtype=self.layout.dtype)
+        if is_text(kind):
+            return self._encode_text(array)
+        if pa.types.is_integer(kind) and not pa.types.is_uint64(kind) and self._table is not None:
+            return self._encode_integers(array, self._table)
+        if has_text(kind):
+            return through_dictionary(array, self._encode_distinct, self.layout)
+        return self._with_nulls(np.full(len(array), self.layout.unknown, dtype=self.layout.dtype), array)
+
+    def _encode_distinct(self, array: pa.Array) -> CodeArray:
+        return self._encode_text(canonical_text(array))
+
+    def _encode_text(self, array: pa.Array) -> CodeArray:
+        if self._folded:
+            array = pc.ascii_lower(pc.ascii_trim_whitespace(array))
+        known = self._texts.cast(array.type)
+        found = pc.fill_null(pc.index_in(array, value_set=known), len(known)).to_numpy(zero_copy_only=False)
+        rest = np.flatnonzero((found == len(known)) & array.is_valid().to_numpy(zero_copy_only=False))
+        if rest.size:
+            found = found.copy()
+            found[rest] = self._found_plain(array.take(pa.array(rest)), known)
+        return self._with_nulls(np.take(self._codes, found, mode="clip"), array)
+
+    def _found_plain(self, texts: pa.Array, known: pa.Array) -> npt.NDArray[np.integer]:
+        """Places of the texts among those known once spaces, then zeros after a point, are taken off."""
+        trimmed, whole = pc.ascii_trim_whitespace(texts), plain_labels(texts)
+        found = pc.coalesce(pc.index_in(trimmed, value_set=known), pc.index_in(whole, value_set=known))
+        places: npt.NDArray[np.integer] = pc.fill_null(found, len(known)).to_numpy(zero_copy_only=False)
+        return places
+
+    def _encode_integers(self, array: pa.Array, table: CodeArray) -> CodeArray:
+        numbers = (pc.fill_null(array, 0) if array.null_count else array).to_numpy(zero_copy_only=False)
+        # Unsigned differences wrap, so that one comparison finds values on either side of the table.
+        offsets = numbers.astype(np.int64).view(np.uint64) - np.uint64(self._low & 0xFFFF_FFFF_FFFF_FFFF)
+        np.minimum(offsets, np.uint64(len(table) - 1), out=offsets)
+        return self._with_nulls(np.take(table, offsets.view(np.int64), mode="clip"), array)
+
+    def _with_nulls(self, codes: CodeArray, array: pa.Array) -> CodeArray:
+        if array.null_count:
+            codes[array.is_null().to_numpy(zero_copy_only=False)] = self.layout.absent
+        return codes
+
+    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
+        """The label of each code."""
+        return self._values.take(pa.array(codes))
+
+    def describe(self, code: int) -> str:
+        """The label, the name of other, "missing" or "unreadable"."""
+        if code == self.layout.missing_code:
+            return "missing"
+        if code == self.layout.unreadable_code:
+            return "unreadable"
+        if code == self.layout.other_code:
+            return str(self.other)
+        return self.labels[code]
+
+    def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
+        """The code of that label; labels come before the name of other and the words "missing" and "unreadable"."""
+        if text in self.labels:
+            return np.asarray([self.labels.index(text)], dtype=np.int64)
+        if self.layout.other and text == self.other:
+            return np.asarray([self.layout.other_code], dtype=np.int64)
+        if self.layout.missing and text == "missing":
+            return np.asarray([self.layout.missing_code], dtype=np.int64)
+        if self.layout.unreadable and text == "unreadable":
+            return np.asarray([self.layout.unreadable_code], dtype=np.int64)
+        code = int(self.encode(pa.array([text], pa.string()))[0])  # as a value of a file would be read
+        return np.asarray([code] if code < self.layout.regular else [], dtype=np.int64)
+
+    def nearest_conditions(self, text: str) -> str:
+        """Nothing: a label is either known or not."""
+        return ""
+
+
+def plain_labels(texts: pa.Array) -> pa.Array:
+    """Each text without white space at its ends, and a whole number without zeros after a decimal point.
+
+    >>> plain_labels(pa.array([" Bern ", "1.0", "-0.0", "01.0"])).to_pylist()
+    ['Bern', '1', '0', '01.0']
+    """
+    whole = pc.replace_substring_regex(pc.ascii_trim_whitespace(texts), _ZEROS, r"\1")
+    return pc.if_else(pc.equal(whole, "-0"), pa.scalar("0", whole.type), whole)
+
+
+def boolean_codec(layout: Layout, arrow_type: pa.DataType) -> LabelCodec:
+    """False is 0, true is 1; the usual words and 0/1 are understood in any case."""
+    values = pa.array([False, True, None, None][: layout.size]).cast(arrow_type)
+    return LabelCodec(("false", "true"), layout, arrow_type, words=_WORDS, values=values)
+
+
+def labels_as(labels: Sequence[str | None], kind: pa.DataType) -> pa.Array:
+    """The labels in the wanted type; a label that cannot be written in it becomes null.
+
+    >>> labels_as(["1", "x", None], pa.int64()).to_pylist()
+    [1, None, None]
+    """
+    texts = pa.array(labels, pa.string())
+    try:
+        return texts.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.concat_arrays([pa.array([], kind), *(_label_as(label, kind) for label in labels)])
+
+
+def _label_as(label: str | None, kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array([label], pa.string()).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(1, kind)
+
+
+def _spellings(labels: Sequence[str]) -> dict[str, int]:
+    """The code of every text that a label can be met by; labels as declared come first, plainer forms of them last."""
+    known = {label: code for code, label in enumerate(labels)}
+    trimmed = {code: text for code, label in enumerate(labels) if (text := label.strip(_SPACES))}
+    for code, text in trimmed.items():
+        known.setdefault(text, code)
+    for code, text in trimmed.items():
+        whole = re.sub(_ZEROS, r"\1", text, flags=re.ASCII)
+        known.setdefault("0" if whole == "-0" else whole, code)
+    return known
+
+
+def _integer_table(known: Mapping[str, int], layout: Layout) -> tuple[int, CodeArray | None]:
+    """Codes by integer value minus the first returned number; the last entry is for all other integers."""
+    codes = {int(text): code for text, code in known.items() if _is_integer_text(text)}
+    low, high = (min(codes), max(codes)) if codes else (0, -1)
+    if high - low >= _WIDEST_TABLE or low < -(2**63) or high >= 2**63:
+        return 0, None
+    table = np.full(high - low + 2, layout.unknown, dtype=layout.dtype)
+    for number, code in codes.items():
+        table[number - low] = code
+    return low, table
+
+
+def _is_integer_text(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 20 and str(int(text)) == text
+
+
+Pool = tuple[tuple[str, float], ...]
+"""The rare labels of a column and the share of each, in the order of its labels."""
+
+
+class PoolCodec:
+    """Labels ⇄ codes by way of the codes of all labels."""
+
+    def __init__(self, full: LabelCodec, pool: Pool) -> None:
+        self.full = full
+        self.arrow_type = full.arrow_type
+        rare = dict(pool)
+        kept = [code for code, label in enumerate(full.labels) if label not in rare]
+        self._members = np.array([code for code, label in enumerate(full.labels) if label in rare], dtype=np.int64)
+        shares = np.array([rare[full.labels[code]] for code in self._members], dtype=np.float64)
+        self._steps = np.cumsum(shares / shares.sum())
+        self.layout = replace(full.layout, regular=len(kept) + 1)
+        self.pooled_code = len(kept)
+        beyond = range(full.layout.regular, full.layout.size)
+        # From a code of this column to one of all labels (any member for the common code), and back.
+        self._wide = np.array([*kept, self._members[0], *beyond], dtype=np.int64)
+        self._places = np.full(full.layout.size + 1, self.pooled_code, dtype=self.layout.dtype)
+        self._places[self._wide] = np.arange(self.layout.size)
+        self._places[self._members] = self.pooled_code
+        if full.layout.leaves_out:
+            self._places[full.layout.size] = self.layout.size  # no code is no code here either
+
+    def encode(self, array: pa.Array) -> CodeArray:
+        """The code of each value."""
+        codes: CodeArray = np.take(self._places, self.full.encode(array))
+        return codes
+
+    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
+        """The label of each code; for the common code one of the rare labels, drawn by their shares."""
+        wide = self._wide[codes]
+        pooled = np.flatnonzero(codes == self.pooled_code)
+        drawn = np.searchsorted(self._steps, rng.random(pooled.size), side="right")
+        wide[pooled] = self._members[np.minimum(drawn, self._members.size - 1)]
+        return self.full.decode(wide.astype(self.full.layout.dtype), rng)
+
+    def describe(self, code: int) -> str:
+        """The label, the name of other, "missing", or what stands for the rare labels."""
+        if code == self.pooled_code:
+            return f"one of {self._members.size:,} rare labels"
+        return self.full.describe(int(self._wide[code]))
+
+    def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
+        """The code of that label or description; none for a rare label, which no count can tell from the others."""
+        if text == self.describe(self.pooled_code):
+            return np.asarray([self.pooled_code], dtype=np.int64)
+        codes = self._places[self.full.codes_matching(text)]
+        return np.asarray(codes[codes != self.pooled_code], dtype=np.int64)
+
+    def nearest_conditions(self, text: str) -> str:
+        """For a rare label, the condition that holds all of them; else nothing."""
+        known = self._places[self.full.codes_matching(text)]
+        if not (known == self.pooled_code).any():
+            return ""
+        return f'It is rare and shares a code; ask for all of these labels with "{self.describe(self.pooled_code)}".'
+
+
+def checked_pool(column: str, labels: Sequence[str], pool: Pool) -> Pool:
+    """The pool, if it names two or more labels of the column once each, with shares that can be drawn by."""
+    names = [label for label, _ in pool]
+    shares = [share for _, share in pool]
+    if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= set(labels):
+        raise UsageError(f"column {column!r}", "needs at least two of its labels, each once, as its rare labels.")
+    if not all(np.isfinite(share) and share >= 0 for share in shares) or not sum(shares) > 0:
+        raise UsageError(f"column {column!r}", "needs shares of its rare labels that are 0 or more, not all 0.")
+    return pool

@@ -1,1 +1,0 @@
-"""Categories with many rare labels: one code for all of them, and the way back."""

@@ -1,1 +1,0 @@
-"""Number columns that are modelled as two: how large a value is, and of which kind."""

@@ -1,0 +1,267 @@
+"""Frames in memory: pandas, polars and Arrow tables, seen column by column through Arrow.
+
+Opening looks at column names only. A column is turned into codes when it is first counted, once, and a lazy frame is
+collected then and not before. Columns are fetched by position, because pandas allows repeated names and names that
+are not text. No content raises: a column that Arrow cannot take (mixed objects, exotic extension types) is read value
+by value as text.
+"""
+
+from collections.abc import Iterator, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import narwhals as nw
+import narwhals.dependencies as known
+import numpy as np
+import pyarrow as pa
+
+from understudy.arrays import Ints
+from understudy.codec.table import TableCodec
+from understudy.counts.kernels import TableCounter, table_bytes
+from understudy.counts.source import CONTENT_ERRORS, Batch, PrivateTable, kept_rows, object_bytes, texts_of
+from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
+from understudy.domain import Clique
+from understudy.errors import InputError
+from understudy.schema import Schema
+
+CHUNK_ROWS = 1 << 20
+LEAST_ROWS_PER_THREAD = 1 << 16
+
+
+class FrameTable(PrivateTable):
+    """A private table in memory. Building it checks the header against the schema and reads no row."""
+
+    def __init__(self, data: object, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
+        self._frame = _frame_of(data, {*schema.names, schema.unit.column})
+        super().__init__(self._frame.names, schema, memory_bytes=memory_bytes, threads=threads)
+
+    @property
+    def frame_kind(self) -> str:
+        """What to hand back to the user: "pandas", "polars" or "arrow"."""
+        return self._frame.kind
+
+    def column(self, name: str) -> pa.Array | pa.ChunkedArray:
+        """One column as Arrow. Private."""
+        return self._frame.column(self._names.index(name))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows before any bound. Private."""
+        return self._frame.rows()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Every row of these columns, before any bound, as one batch. Private."""
+        yield self.rows, {name: self.column(name) for name in columns}
+
+
+class FrameSource(ChunkedSource):
+    """Exact counts of a frame. Each column is encoded once, when it is first needed."""
+
+    def __init__(self, table: FrameTable, codec: TableCodec) -> None:
+        super().__init__(codec, table.memory_bytes, table.schema)
+        self._table = table
+        self._threads = max(1, table.threads)
+        self._codes: dict[str, Codes] = {}
+        self._rows: int | None = None
+        self._kept: Ints | None = None
+        self._unit_of_row: Ints | None = None
+
+    def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+        rows, codes = self._prepared(columns)
+        for low in range(0, rows, CHUNK_ROWS):
+            high = min(rows, low + CHUNK_ROWS)
+            yield high - low, {name: column[low:high] for name, column in codes.items()}
+
+    def _count_tables(self, tables: Sequence[Clique]) -> Iterator[Ints]:
+        columns = [name for name in self.domain.columns if any(name in table for table in tables)]
+        place = {name: position for position, name in enumerate(columns)}
+        layout = [[place[name] for name in table] for table in tables]
+        rows, by_name = self._prepared(columns)
+        codes = [by_name[name] for name in columns]
+        workers = self._workers(rows, sum(table_bytes(self.domain.cells(table)) for table in tables))
+        bounds = np.linspace(0, rows, workers + 1).astype(np.int64).tolist()
+        counters = [TableCounter(self.domain.shape(columns), layout) for _ in range(workers)]
+        with ThreadPoolExecutor(workers) as pool:
+            spans = zip(counters, bounds[:-1], bounds[1:], strict=True)
+            started = [pool.submit(counter.add, codes, low, high) for counter, low, high in spans]
+            for future in started:
+                future.result()
+        return (sum(parts[1:], parts[0]) for parts in zip(*(counter.totals() for counter in counters), strict=True))
+
+    def _workers(self, rows: int, needed: int) -> int:
+        """Threads worth starting: each needs tables of its own, within the memory limit, and enough rows."""
+        fitting = self._table_bytes // max(1, needed)
+        return max(1, min(self._threads, fitting, rows // LEAST_ROWS_PER_THREAD))
+
+    def _prepared(self, columns: Sequence[str]) -> tuple[int, dict[str, Codes]]:
+        """Number of rows that count, and their codes; encodes what was not encoded yet."""
+        if self._rows is None:
+            self._fix_rows()
+        for name in columns:
+            if name not in self._codes:
+                self._codes[name] = self._encoded(name)
+        assert self._rows is not None
+        return self._rows, {name: self._codes[name] for name in columns}
+
+    def _holders(self) -> Iterator[tuple[int, Chunk, Ints | None]]:
+        rows, codes = self._prepared(self.domain.columns)
+        yield rows, codes, self._unit_of_row
+
+    def _encoded(self, name: str) -> Codes:
+        codes = encode_column(self._codec, name, self._table.column(self._codec.origin(name)))
+        return codes if self._kept is None else codes[self._kept]
+
+    def _fix_rows(self) -> None:
+        """Fixes which rows count: those whose values have codes, within the unit's bound (which looks at all codes)."""
+        unit = self._table.schema.unit
+        names = self._leaving_out if unit.column is None else self.domain.columns
+        codes = {name: self._encoded(name) for name in names}
+        self._kept = rows_with_codes(self._codec, codes)
+        if unit.column is not None:
+            ids = texts_of(self._table.column(unit.column)).only_at(self._kept)
+            self._kept = kept_rows(ids, list(codes.values()), unit.rows)
+            self._unit_of_row = ids.numbers()[self._kept]
+        self._rows = self._table.rows if self._kept is None else len(self._kept)
+        self._codes = codes if self._kept is None else {name: column[self._kept] for name, column in codes.items()}
+
+
+class _Frame(Protocol):
+    """A frame of any library."""
+
+    @property
+    def kind(self) -> str:
+        """What to hand back to the user: "pandas", "polars" or "arrow"."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names as text, in order. Public."""
+        ...
+
+    def rows(self) -> int:
+        """Number of rows. Private."""
+        ...
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        """One column as Arrow. Private."""
+        ...
+
+
+def is_frame(data: object) -> bool:
+    """Whether `FrameTable` accepts it: any eager frame narwhals knows, or a lazy polars frame."""
+    return bool(known.is_polars_lazyframe(data) or known.is_into_dataframe(data))
+
+
+def _frame_of(data: object, declared: Set[str | None]) -> _Frame:
+    """The frame behind one interface. Looks at names only."""
+    if known.is_pandas_dataframe(data):
+        return _PandasFrame(data)
+    if known.is_pyarrow_table(data):
+        return _ArrowFrame(data)
+    if known.is_polars_lazyframe(data):
+        return _LazyFrame(data, declared)
+    return _EagerFrame(nw.from_native(data, eager_only=True), "polars" if known.is_polars_dataframe(data) else "arrow")
+
+
+# The objects below belong to libraries that need not be installed, hence `Any` inside this file only.
+class _PandasFrame:
+    kind = "pandas"
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self.names = tuple(str(name) for name in frame.columns)
+
+    def rows(self) -> int:
+        return len(self._frame)
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        series = self._frame.iloc[:, position]
+        values = getattr(series.dtype, "categories", series)
+        if values.dtype == object and not _all_text(values):
+            return _as_text(list(series))
+        try:
+            return pa.array(series, from_pandas=True)
+        except CONTENT_ERRORS:
+            return _as_text(list(series))
+
+
+class _ArrowFrame:
+    kind = "arrow"
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self.names = tuple(table.schema.names)
+
+    def rows(self) -> int:
+        return int(self._table.num_rows)
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        return self._table.column(position)
+
+
+class _EagerFrame:
+    def __init__(self, frame: nw.DataFrame[Any], kind: str) -> None:
+        self._frame = frame
+        self.kind = kind
+        self.names = tuple(frame.columns)
+
+    def rows(self) -> int:
+        return len(self._frame)
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        series = self._frame[self.names[position]]
+        if series.dtype in (nw.Object, nw.Unknown):
+            return _as_text(series.to_list())
+        try:
+            return series.to_arrow()
+        except CONTENT_ERRORS:
+            return _as_text(series.to_list())
+
+
+class _LazyFrame:
+    """A lazy frame: its names are known at once, its query runs when the first column is counted."""
+
+    kind = "polars"
+
+    def __init__(self, frame: Any, declared: Set[str | None]) -> None:
+        self._frame = frame
+        self._declared = declared
+        self._collected: _EagerFrame | None = None
+        try:
+            self.names = tuple(frame.collect_schema())
+        except Exception as cause:
+            raise InputError("lazy frame", "its columns cannot be worked out.", "Collect it first.") from cause
+
+    def rows(self) -> int:
+        return self._eager().rows()
+
+    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+        eager = self._eager()
+        return eager.column(eager.names.index(self.names[position]))
+
+    def _eager(self) -> _EagerFrame:
+        if self._collected is None:
+            wanted = [name for name in self.names if name in self._declared]
+            try:
+                frame = self._frame.select(wanted).collect()
+                self._collected = _EagerFrame(nw.from_native(frame, eager_only=True), self.kind)
+            except Exception:  # noqa: BLE001 - whatever the query raises; it may quote rows, so it is not chained
+                pass
+        if self._collected is None:
+            raise InputError("lazy frame", "its own query failed while it ran.", "Collect it first.")
+        return self._collected
+
+
+def _all_text(values: Any) -> bool:
+    """Whether a column of objects holds text and gaps only.
+
+    Arrow must not guess a type for other objects: the guess would depend on all values together, so that one record
+    could change how others are read, and it can crash on strange mixtures.
+    """
+    from pandas.api.types import infer_dtype
+
+    return bool(infer_dtype(values, skipna=True) in ("string", "empty"))
+
+
+def _as_text(values: list[object]) -> pa.Array:
+    return pa.array([object_bytes(value) for value in values], pa.large_binary())

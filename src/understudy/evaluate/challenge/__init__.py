@@ -1,1 +1,0 @@
-"""The scores of the 2018 NIST challenge, as they were computed there."""

@@ -1,1 +1,0 @@
-"""The two tables being compared, read through one schema and one codec."""

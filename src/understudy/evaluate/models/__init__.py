@@ -1,1 +1,0 @@
-"""Small statistical models fitted to coded rows: regressions and classification trees."""

@@ -1,1 +1,0 @@
-"""Metrics that ask whether a classifier can tell the two tables apart."""

@@ -1,1 +1,0 @@
-"""Would an analyst draw the same conclusions? Regressions, their intervals, and predictions."""

@@ -1,0 +1,344 @@
+"""Slopes and correlations between columns, real against synthetic.
+
+Slopes and correlations between levels of columns, each level seen as a 0/1 indicator.
+
+slope of y on x: P(y | x) − P(y | not x); correlation: slope · √(P(x)(1 − P(x)) / (P(y)(1 − P(y)))). Both follow from
+the 2-way table. Columns with very many levels are represented by their most frequent ones in the real table.
+
+Comparing one number per pair of levels (a slope, a correlation) between the real table and its stand-in.
+
+Where a number cannot be computed from the synthetic table (a level does not occur, or nothing else does) while the
+real table has one, the synthetic one counts as 0: nobody would see an association there.
+
+The headline is the agreement over all pairs. Most levels of most columns have hardly anything to do with each other, so
+a mean of differences is small whether or not the few strong relations were kept; it comes last and says so.
+
+slopes: P(y | x) − P(y | not x) for every level y of an outcome column and level x of any other, in both tables.
+
+The panels of a decision-tree study of federal personnel records: slopes synthetic against real, and joint shares of
+chosen columns with their correlation.
+
+correlations: the correlation of every level of a column with every level of another, in both tables.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from understudy.arrays import Floats, Ints
+from understudy.domain import Clique
+from understudy.errors import UsageError, nearest
+from understudy.evaluate.data import Rows, counted
+from understudy.evaluate.metric import Context, Detail, Outcome, Pair, Result, Scale, Unavailable, table_of
+from understudy.schema import Schema
+
+MOST_LEVELS = 40
+
+
+def slope_table(table: Ints) -> Floats:
+    """Slope of every row level on every column level; NaN where a column level is empty or everything.
+
+    >>> float(slope_table(np.array([[30, 10], [20, 40]]))[0, 0].round(6))
+    0.4
+    """
+    counts = table.astype(np.float64)
+    total = counts.sum()
+    outcome, given = counts.sum(axis=1, keepdims=True), counts.sum(axis=0, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slopes: Floats = counts / given - (outcome - counts) / (total - given)
+    return slopes
+
+
+def correlation_table(table: Ints) -> Floats:
+    """Correlation of every row level with every column level; NaN where one of them does not vary."""
+    counts = table.astype(np.float64)
+    shares = counts / counts.sum()
+    outcome, given = shares.sum(axis=1, keepdims=True), shares.sum(axis=0, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.sqrt(given * (1 - given) / (outcome * (1 - outcome)))
+        found: Floats = np.clip(slope_table(table) * ratio, -1.0, 1.0)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelPairs:
+    """One pair of columns: the levels looked at, and the table of counts in every part."""
+
+    outcome: str
+    given: str
+    outcome_codes: Ints
+    given_codes: Ints
+    tables: tuple[Ints, ...]
+
+
+def level_pairs(pair: Pair, parts: Sequence[Rows], outcomes: Sequence[str], *, both_ways: bool) -> Iterator[LevelPairs]:
+    """Every outcome column with every other column; once per pair unless both directions are wanted."""
+    domain = pair.codec.domain
+    levels = {name: _levels(pair.real, name) for name in domain.columns}
+    cliques = [
+        Clique(names)
+        for names in itertools.combinations(domain.columns, 2)
+        if any(pair.codec.origin(name) in outcomes for name in names)
+    ]
+    for table in counted(parts, cliques):
+        first, second = table.clique
+        whole = [
+            _square(counts, table.cells, domain.shape(table.clique), levels, table.clique) for counts in table.counts
+        ]
+        directions = [(first, second), (second, first)]
+        wanted = [names for names in directions if pair.codec.origin(names[0]) in outcomes]
+        for outcome, given in wanted if both_ways else wanted[:1]:
+            tables = tuple(one if outcome == first else one.T for one in whole)
+            # The last row and column gather all other levels, so that shares are of all rows.
+            yield LevelPairs(outcome, given, levels[outcome], levels[given], tables)
+
+
+def _levels(rows: Rows, name: str) -> Ints:
+    counts = np.bincount(rows.codes[name], minlength=rows.domain.sizes[name])
+    often = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+    return np.sort(often[counts[often] > 0])
+
+
+def _square(counts: Ints, cells: Ints | None, shape: tuple[int, ...], levels: dict[str, Ints], clique: Clique) -> Ints:
+    """The table over the chosen levels of both columns, with one more row and column for all others."""
+    places = np.arange(len(counts)) if cells is None else cells
+    maps = []
+    for axis, name in enumerate(clique):
+        table = np.full(shape[axis], len(levels[name]), np.int64)
+        table[levels[name]] = np.arange(len(levels[name]))
+        maps.append(table)
+    rows, columns = maps[0][places // shape[1]], maps[1][places % shape[1]]
+    sizes = (len(levels[clique[0]]) + 1, len(levels[clique[1]]) + 1)
+    flat = np.bincount(rows * sizes[1] + columns, counts, sizes[0] * sizes[1])
+    return np.rint(flat).astype(np.int64).reshape(sizes)
+
+
+Measure = Callable[[Ints], Floats]
+
+NEAR_ZERO = "; small wherever most pairs of levels are unrelated"
+"""What a reader of a mean over all pairs of levels must know."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """One real and one synthetic number for each pair of levels; `columns` and `codes` say which (both sides)."""
+
+    columns: tuple[Ints, Ints]
+    codes: tuple[Ints, Ints]
+    real: Floats
+    synthetic: Floats
+    lost: int
+
+    def outcomes(self) -> list[Outcome]:
+        """Agreement, largest and mean difference: the order of the scales."""
+        return [self.agreement(), self.largest_difference(), self.mean_difference()]
+
+    def mean_difference(self) -> Outcome:
+        """Mean of |synthetic − real|."""
+        return self._summary(lambda gaps: float(gaps.mean()))
+
+    def largest_difference(self) -> Outcome:
+        """Largest |synthetic − real|."""
+        return self._summary(lambda gaps: float(gaps.max()))
+
+    def _summary(self, summary: Callable[[Floats], float]) -> Outcome:
+        if not len(self.real):
+            return Unavailable("no two columns of the real table have two values that can be read")
+        return summary(np.abs(self.synthetic - self.real))
+
+    def agreement(self) -> Outcome:
+        """Correlation of the synthetic with the real numbers."""
+        return agreement(self.real, self.synthetic)
+
+
+def agreement(real: Floats, synthetic: Floats) -> Outcome:
+    """Pearson's correlation, unless one side does not vary."""
+    if len(real) < 3:
+        return Unavailable("fewer than three points have no meaningful correlation")
+    spreads = float(real.std()), float(synthetic.std())
+    if min(spreads) <= 1e-12:
+        return Unavailable(f"the {'real' if spreads[0] <= 1e-12 else 'synthetic'} values do not vary")
+    return float(np.clip(np.corrcoef(real, synthetic)[0, 1], -1.0, 1.0))
+
+
+def panel_of(
+    pair: Pair, real: Rows, copies: Sequence[Rows], measure: Measure, *, outcomes: Sequence[str], both_ways: bool
+) -> Panel:
+    """The numbers of every pair of levels; copies are averaged."""
+    number = {name: place for place, name in enumerate(pair.codec.domain.columns)}
+    places: list[Ints] = [np.empty((0, 4), np.int64)]
+    ours: list[Floats] = [np.empty(0)]
+    theirs: list[Floats] = [np.empty(0)]
+    lost = 0
+    for found in level_pairs(pair, [real, *copies], outcomes, both_ways=both_ways):
+        numbers = [_inner(found, measure(table)) for table in found.tables]
+        known = ~np.isnan(numbers[0])
+        others = [np.where(np.isnan(one), 0.0, one)[known] for one in numbers[1:]]
+        lost += int(sum(np.isnan(one[known]).sum() for one in numbers[1:]))
+        ours.append(numbers[0][known])
+        theirs.append(np.mean(others, axis=0))
+        rows, columns = np.nonzero(known)
+        names = np.full((len(rows), 2), [number[found.outcome], number[found.given]], np.int64)
+        places.append(np.column_stack([names, found.outcome_codes[rows], found.given_codes[columns]]))
+    where = np.concatenate(places)
+    return Panel(
+        (where[:, 0], where[:, 1]), (where[:, 2], where[:, 3]), np.concatenate(ours), np.concatenate(theirs), lost
+    )
+
+
+def _inner(found: LevelPairs, numbers: Floats) -> Floats:
+    return numbers[: len(found.outcome_codes), : len(found.given_codes)]
+
+
+def panel_detail(pair: Pair, panel: Panel, name: str, caption: str) -> Detail:
+    """Every pair of levels with both numbers, largest difference first."""
+    order = np.argsort(-np.abs(panel.synthetic - panel.real), kind="stable")
+    domain = pair.codec.domain
+    starts = np.cumsum([0, *domain.sizes.values()])[:-1]
+    words = [pair.codec.describe(one, code) for one, size in domain.sizes.items() for code in range(size)]
+    columns: dict[str, pa.Array] = {}
+    for side, prefix in enumerate(("", "other_")):
+        names, codes = panel.columns[side][order], panel.codes[side][order]
+        columns[f"{prefix}column"] = pa.array(domain.columns, pa.string()).take(pa.array(names))
+        columns[f"{prefix}level"] = pa.array(words, pa.string()).take(pa.array(starts[names] + codes))
+    columns["real"], columns["synthetic"] = pa.array(panel.real[order]), pa.array(panel.synthetic[order])
+    return Detail(name, caption, pa.table(columns))
+
+
+def panel_notes(pair: Pair, panel: Panel) -> tuple[str, ...]:
+    """What was left out or had to be taken as 0."""
+    notes = []
+    wide = [name for name, size in pair.codec.domain.sizes.items() if size > MOST_LEVELS]
+    if wide:
+        notes.append(f"Of columns with more than {MOST_LEVELS} levels, the most frequent ones: {', '.join(wide)}.")
+    if panel.lost:
+        notes.append(f"{panel.lost} numbers cannot be computed from the synthetic rows and count as 0.")
+    return tuple(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Slopes:
+    """Slopes between levels of columns."""
+
+    name: ClassVar[str] = "slopes"
+    question: ClassVar[str] = "Does knowing one column change the odds of another by as much?"
+    scales: ClassVar[tuple[Scale, ...]] = (
+        Scale("agreement", "correlation of synthetic with real slopes", "higher", -1.0, 1.0, 1.0),
+        Scale("worst_difference", "largest |synthetic slope − real slope|", highest=2.0),
+        Scale("mean_difference", f"mean of |synthetic slope − real slope|{NEAR_ZERO}", highest=2.0),
+        Scale("joint_shares", "correlation of joint shares of the chosen columns", "higher", -1.0, 1.0, 1.0),
+    )
+
+    outcomes: tuple[str, ...] = field(default=(), metadata={"help": "columns whose levels are y; all by default"})
+    groups: tuple[str, ...] = field(default=(), metadata={"help": "columns whose joint shares are compared"})
+
+    def check(self, schema: Schema) -> None:
+        """Raises for a column that is not in the schema."""
+        check_columns("slopes", (*self.outcomes, *self.groups), schema)
+
+    def compare(self, pair: Pair, context: Context) -> Result:
+        """Agreement and differences of slopes."""
+        panel = self._panel(pair, pair.real, pair.copies)
+        context.done(0.5)
+        shares = _joint_shares(pair, self.groups, pair.real, pair.copies)
+        values = _outcomes(panel, shares)
+        lines = pair.between_halves(
+            lambda one, other: _outcomes(
+                self._panel(pair, one, (other,)), _joint_shares(pair, self.groups, one, (other,))
+            ),
+            len(self.scales),
+        )
+        scores = tuple(scale.score(value, line) for scale, value, line in zip(self.scales, values, lines, strict=True))
+        caption = "Slope of level y (first) on level x (second), largest difference first."
+        details = [panel_detail(pair, panel, "levels", caption)]
+        if not isinstance(shares, Unavailable):
+            details.append(_share_detail(pair, self.groups, shares))
+        return Result(self.name, self.question, scores, tuple(details), panel_notes(pair, panel))
+
+    def _panel(self, pair: Pair, real: Rows, copies: Sequence[Rows]) -> Panel:
+        chosen = self.outcomes or pair.schema.names
+        return panel_of(pair, real, copies, slope_table, outcomes=chosen, both_ways=True)
+
+
+def _outcomes(panel: Panel, shares: tuple[npt.NDArray[np.int64], Floats, Floats] | Unavailable) -> list[Outcome]:
+    joint = shares if isinstance(shares, Unavailable) else agreement(shares[1], shares[2])
+    return [*panel.outcomes(), joint]
+
+
+def check_columns(metric: str, columns: Sequence[str], schema: Schema) -> None:
+    """Raises for the first column that is not modelled."""
+    known = [column.name for column in schema.modelled]
+    for name in columns:
+        if name not in known:
+            raise UsageError(f"{metric}: column {name!r}", "is not a modelled column.", nearest(name, known))
+
+
+def _joint_shares(
+    pair: Pair, groups: Sequence[str], real: Rows, copies: Sequence[Rows]
+) -> tuple[npt.NDArray[np.int64], Floats, Floats] | Unavailable:
+    """Occupied cells of the joint table of the chosen columns and their shares in both tables."""
+    if not groups:
+        return Unavailable("no columns were chosen for joint shares (option groups)")
+    names = [part for part in pair.codec.domain.columns if pair.codec.origin(part) in groups]
+    table = next(counted([real, *copies], [pair.codec.domain.clique(names)]))
+    shares = [counts / counts.sum() for counts in table.counts]
+    theirs = np.mean(shares[1:], axis=0)
+    used = np.flatnonzero((shares[0] > 0) | (theirs > 0))
+    cells = used if table.cells is None else table.cells[used]
+    return cells, shares[0][used], theirs[used]
+
+
+def _share_detail(pair: Pair, groups: Sequence[str], shares: tuple[npt.NDArray[np.int64], Floats, Floats]) -> Detail:
+    cells, real, theirs = shares
+    names = [part for part in pair.codec.domain.columns if pair.codec.origin(part) in groups]
+    order = np.argsort(-np.abs(real - theirs), kind="stable")
+    codes = np.unravel_index(cells[order], pair.codec.domain.shape(names))
+    columns: dict[str, list[object]] = {
+        name: [pair.codec.describe(name, code) for code in codes[axis].tolist()] for axis, name in enumerate(names)
+    }
+    columns["real share"], columns["synthetic share"] = real[order].tolist(), theirs[order].tolist()
+    kinds = dict.fromkeys(names, pa.string()) | {"real share": pa.float64(), "synthetic share": pa.float64()}
+    return Detail(
+        "joint_shares", "Joint shares of the chosen columns, largest difference first.", table_of(columns, kinds)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Correlations:
+    """Correlations between levels of columns."""
+
+    name: ClassVar[str] = "correlations"
+    question: ClassVar[str] = "Are columns as strongly related as in the real table?"
+    scales: ClassVar[tuple[Scale, ...]] = (
+        Scale("agreement", "correlation of synthetic with real correlations", "higher", -1.0, 1.0, 1.0),
+        Scale("worst_difference", "largest |synthetic correlation − real correlation|", highest=2.0),
+        Scale("mean_difference", f"mean of |synthetic correlation − real correlation|{NEAR_ZERO}", highest=2.0),
+    )
+
+    outcomes: tuple[str, ...] = field(default=(), metadata={"help": "one side of each pair; all columns by default"})
+
+    def check(self, schema: Schema) -> None:
+        """Raises for a column that is not in the schema."""
+        check_columns("correlations", self.outcomes, schema)
+
+    def compare(self, pair: Pair, context: Context) -> Result:
+        """Agreement and differences of correlations."""
+        chosen = self.outcomes or pair.schema.names
+
+        def panel_between(real: Rows, *copies: Rows) -> Panel:
+            return panel_of(pair, real, copies, correlation_table, outcomes=chosen, both_ways=False)
+
+        panel = panel_between(pair.real, *pair.copies)
+        context.done(0.5)
+        lines = pair.between_halves(lambda one, other: panel_between(one, other).outcomes(), len(self.scales))
+        scores = tuple(
+            scale.score(value, line) for scale, value, line in zip(self.scales, panel.outcomes(), lines, strict=True)
+        )
+        caption = "Correlation of two levels, largest difference first."
+        detail = panel_detail(pair, panel, "levels", caption)
+        return Result(self.name, self.question, scores, (detail,), panel_notes(pair, panel))

@@ -1,1 +1,0 @@
-"""Metrics that need counts alone."""

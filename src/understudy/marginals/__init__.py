@@ -1,1 +1,0 @@
-"""The small language every room speaks: domains, cliques, partitions, answers and the transcript of answers."""

@@ -1,1 +1,0 @@
-"""Methods that take help from public data."""

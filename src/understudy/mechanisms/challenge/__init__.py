@@ -1,1 +1,0 @@
-"""Systems of the 2018 NIST challenge, generalised."""

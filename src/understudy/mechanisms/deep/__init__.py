@@ -1,1 +1,0 @@
-"""Deep generative methods: networks trained through the door."""

@@ -1,1 +1,0 @@
-"""Labels for records whose other columns are public."""

@@ -1,1 +1,0 @@
-"""Options of methods and metrics: reading them from text, and checking their values."""

@@ -1,1 +1,0 @@
-"""Methods that count the records layer by layer down a tree and fit all counts together."""

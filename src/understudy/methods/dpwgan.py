@@ -1,0 +1,363 @@
+"""dpwgan: a generative adversarial network trained on noisy sums of clipped gradients.
+
+Raking: a mixture whose columns get the distributions that were measured, with everything else kept.
+
+Iterative proportional fitting (Deming and Stephan 1940) on a mixture of products: multiplying the joint distribution by
+a factor per code of one column keeps its form. A component's line of that column is multiplied and scaled back to 1,
+and its weight takes up the scale. Rules stay as they are. Post-processing.
+
+WganTrainer: a Wasserstein generative adversarial network that learns through the door.
+
+Course. A first look: every row adds a one-hot vector of all its codes, and the noisy sum gives the number of rows and
+the distribution of each column. Then steps: sampled rows contribute the gradients of the critic's real term, cut to a
+public norm; the noisy sum, divided by the *expected* number of rows in a batch, moves the critic together with the
+(public) term of drawn records; every few steps the generator climbs the critic. Critic weights are kept within ±1.
+
+Privacy. A row's contribution depends on the row, on weights that were made from noisy sums, and on public settings.
+The one-hot vector has norm √columns · value ≤ clip/k, the gradient is cut to (clip − ½√entries)/k before each of its
+entries is rounded to the nearest whole number, which adds at most ½ to each: a row stays within clip/k, a unit of k
+rows within clip, and the door leaves out what does not. Everything else is post-processing with a public seed.
+
+dpwgan: a generative adversarial network trained on noisy sums of clipped gradients.
+
+Source: the DP-WGAN entry of the 2018 NIST challenge (UCLANESL), after Abadi et al. (2016) and Arjovsky et al. (2017).
+
+Steps. (1) A first look at all rows: a noisy count of every code of every column. (2) `steps` steps: rows are sampled at
+`rate`, each contributes the clipped gradient of the critic's score, discrete Gaussian noise is added to the sum, critic
+and generator move (`wgan.py`). (3) The generator, held at `components` fixed inputs, is a mixture of products; its
+columns are raked to the noisy counts.
+
+Privacy. One question at the door (`train`), one cost (ε, δ) for all of it: neighbours differ by one unit, its
+contributions are bounded in L2 norm, moments of both directions add up over the first look and the steps
+(`privacy/training/accountant.py`). Whole numbers from the gradient to the noisy sum: no caveat about floats. The noise
+is calibrated to (ε, δ) before the first row is read, and a batch is divided by its expected size, from the noisy number
+of rows. Everything after a noisy sum is post-processing, on a processor or on a GPU. All that is asked is that one
+question, so a run can be interrupted and continued from a checkpoint (`privacy/training/checkpoint.py`).
+
+Differs from the source. Rows are sampled by coins (the source walked through shuffled batches and accounted for
+coins). One joint clip for all weights. The whole budget is used: the source left most of it. Columns get a share of the
+budget of their own; wide columns enter as groups of codes of about equal noisy mass, instead of numbers divided by 100.
+Drawn records are hard ones, and the generator's gradient averages over all one-column changes of them. The generator is
+averaged over its steps. Rate, steps and output size follow from options and noisy counts, never from the table.
+"""
+
+import importlib
+import importlib.util
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import ClassVar, Literal, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.answers import Course, Distribution
+from understudy.arrays import Floats, Ints
+from understudy.domain import Domain
+from understudy.errors import UsageError
+from understudy.methods.method import Plan, PublicFacts, Step, facts_of, seconds_for
+from understudy.methods.networks import Critic, Encoding, NumpyNetworks, Settings, contributions, one_hot_blocks
+from understudy.models.mixture import MixtureModel
+from understudy.models.tables import check_linked
+from understudy.privacy.cost import Cost, Currency
+from understudy.privacy.curator import Curator
+from understudy.privacy.training import Contributions, State, training_distributions
+
+_MOST_FACTOR = 1e3
+_CLOSE = 1e-6
+
+
+def raked(model: MixtureModel, targets: Sequence[Floats], rounds: int) -> MixtureModel:
+    """The model with every column's distribution brought to its target, as far as rules allow, in `rounds` rounds."""
+    for _ in range(rounds):
+        off = 0.0
+        for name, target in zip(model.domain.columns, targets, strict=True):
+            found = model.marginal(model.domain.clique([name]))
+            off = max(off, float(np.abs(found - target).sum()))
+            factors = np.clip(target / np.maximum(found, 1e-300), 1 / _MOST_FACTOR, _MOST_FACTOR)
+            model = _scaled(model, name, factors)
+        if off < _CLOSE:
+            break
+    return model
+
+
+def _scaled(model: MixtureModel, name: str, factors: Floats) -> MixtureModel:
+    part = model.probabilities[name] * factors
+    mass = part.sum(axis=1)
+    weights = model.weights * mass
+    probabilities = {**model.probabilities, name: part / mass[:, np.newaxis]}
+    return MixtureModel(model.domain, weights / weights.sum(), probabilities, model.structural_zeros, model.total)
+
+
+Codes = npt.NDArray[np.unsignedinteger]
+
+
+class Networks(Protocol):
+    """Critic and generator as they are trained; sees no row, only noisy averages."""
+
+    critic: Critic
+
+    @property
+    def most_norm(self) -> float:
+        """What a row's gradient is cut to."""
+        ...
+
+    def start(self, encoding: Encoding) -> None:
+        """Builds the networks, once the columns are known."""
+        ...
+
+    def improve(self, real: Critic) -> None:
+        """One step: the noisy mean gradient of the critic's score on rows."""
+        ...
+
+    def probabilities(self, inputs: int) -> Floats:
+        """The generator's distributions at a fixed list of that many inputs."""
+        ...
+
+    def state(self) -> State:
+        """All of it as arrays, made of noisy averages, settings and the public seed."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Goes on from a state, once started on the same columns."""
+        ...
+
+
+@dataclass(slots=True)
+class WganTrainer:
+    """The optimiser that passes the door: turns rows into bounded contributions, and noisy sums into progress."""
+
+    sizes: tuple[int, ...]
+    course: Course
+    unit_rows: int
+    networks: Networks
+    most_groups: int
+    name: str = "dpwgan"
+    encoding: Encoding | None = None
+    total: float = 0.0
+
+    @property
+    def first_cells(self) -> int:
+        """One coordinate per code of every column."""
+        return sum(self.sizes)
+
+    @property
+    def cells(self) -> int:
+        """One coordinate per number of the critic."""
+        return self.networks.critic.size
+
+    @property
+    def first_value(self) -> int:
+        """What a row adds to each of its codes in the first look."""
+        return max(1, math.isqrt((self.course.clip // self.unit_rows) ** 2 // len(self.sizes)))
+
+    def look(self, codes: Codes) -> Contributions:
+        """The same whole number in the place of each code."""
+        value = np.full((len(codes), 1), self.first_value, dtype=np.int32)
+        return Contributions(one_hot_blocks(codes, self.sizes), value, np.zeros((len(codes), 0), dtype=np.int32))
+
+    def looked(self, noisy: Ints, distribution: Distribution) -> None:
+        """Fixes groups, shares and the number of rows."""
+        counts = column_counts(noisy, self.sizes, self.first_value)
+        # Every column's noisy sum is the number of rows; noise grows with the number of codes.
+        weights = np.array([1.0 / size for size in self.sizes])
+        self.total = max(0.0, float(weights @ [part.sum() for part in counts] / weights.sum()))
+        self.encoding = Encoding.of(counts, self.most_groups)
+        self.networks.start(self.encoding)
+
+    def contribute(self, codes: Codes) -> Contributions:
+        """Gradients of the critic's score, cut and rounded."""
+        assert self.encoding is not None
+        return contributions(self.networks.critic, self.encoding.blocks(codes), self.networks.most_norm, self._radius())
+
+    def step(self, noisy: Ints) -> None:
+        """Moves the networks by the noisy mean gradient over the expected number of rows."""
+        expected = max(1.0, self.total * -math.expm1(-1.0 / float(self.course.gap)))
+        mean: Floats = noisy.astype(np.float64) * (self.networks.most_norm / (self._radius() * expected))
+        split = self.networks.critic.weights.size
+        shape = self.networks.critic.weights.shape
+        self.networks.improve(Critic(np.asarray(mean[:split].reshape(shape)), np.asarray(mean[split:])))
+
+    def state(self) -> State:
+        """The networks; what the first look told is kept beside them."""
+        return self.networks.state()
+
+    def restore(self, state: State) -> None:
+        """Puts the networks back, after the first look was told."""
+        self.networks.restore(state)
+
+    def _radius(self) -> float:
+        """The norm on the integer grid to which a row's gradient is cut, with room for rounding."""
+        bound = self.course.clip / self.unit_rows
+        entries = (len(self.sizes) + 2) * self.networks.critic.output.size
+        return max(bound - math.sqrt(entries) / 2, bound / 4)
+
+
+def column_counts(noisy: Ints, sizes: tuple[int, ...], value: int) -> list[Floats]:
+    """The first look in rows, column by column."""
+    ends = np.cumsum(sizes)[:-1]
+    return [part / value for part in np.split(noisy.astype(np.float64), ends)]
+
+
+Device = Literal["cpu", "cuda"]
+
+_CLIPS = (1024, 128, 32)
+"""Steps of the integer grid within the clipping norm; coarser ones only where noise would leave its range."""
+
+_RAKING_ROUNDS = 50
+_TIED_CELLS = 2**28
+_DRAWS_PER_SECOND = 1.5e7
+_GRADIENTS_PER_SECOND = 2e8
+
+
+@dataclass(frozen=True, slots=True)
+class DpWgan:
+    """Method: noisy columns, then a critic and a generator trained on noisy sums of gradients."""
+
+    name: ClassVar[str] = "dpwgan"
+    summary: ClassVar[str] = "A generative adversarial network trained with noisy gradients; all columns at once."
+    source: ClassVar[str] = "UCLANESL's entry of the 2018 NIST challenge; Abadi et al. (2016), Arjovsky et al. (2017)."
+    needs: ClassVar[str] = "δ above 0. Many rows; a GPU is optional (device=cuda, with understudy[gan])."
+    limits: ClassVar[str] = "All rows are held in memory as codes. What it learns of a relationship has no error bar."
+    currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
+    spends_delta: ClassVar[bool] = True
+    keeps_checkpoints: ClassVar[bool] = True
+
+    steps: int = field(default=500, metadata={"help": "steps of the critic, each on sampled rows"})
+    rate: float = field(default=0.02, metadata={"help": "probability with which a row takes part in a step"})
+    columns_share: float = field(default=0.5, metadata={"help": "share of ε that the noisy columns would cost alone"})
+    groups: int = field(default=12, metadata={"help": "most groups of codes per column that the networks tell apart"})
+    hidden: int = field(default=32, metadata={"help": "hidden numbers of critic and generator"})
+    latent: int = field(default=16, metadata={"help": "random numbers that go into the generator"})
+    batch: int = field(default=256, metadata={"help": "records drawn from the generator in a step"})
+    critic_steps: int = field(default=2, metadata={"help": "critic steps for each step of the generator"})
+    critic_rate: float = field(default=0.02, metadata={"help": "step size of the critic"})
+    generator_rate: float = field(default=0.01, metadata={"help": "step size of the generator"})
+    components: int = field(default=2048, metadata={"help": "inputs at which the finished generator is held"})
+    structure_seed: int = field(default=0, metadata={"help": "public seed of starting weights and drawn records"})
+    device: Device = field(default="cpu", metadata={"help": "where the networks move: cpu or cuda"})
+
+    def __post_init__(self) -> None:
+        whole = {"steps": 10**6, "groups": 2**16, "hidden": 4096, "latent": 1024, "batch": 2**20}
+        for key, most in {**whole, "critic_steps": 1000, "components": 2**18}.items():
+            value = getattr(self, key)
+            if type(value) is not int or not 1 <= value <= most:
+                raise UsageError(f"option {key!r}", f"must be a whole number from 1 to {most:,}, got {value!r}.")
+        if type(self.structure_seed) is not int or self.structure_seed < 0:
+            raise UsageError(
+                "option 'structure_seed'", f"must be a whole number, 0 or more, got {self.structure_seed!r}."
+            )
+        for key, highest in {"rate": 0.99, "columns_share": 0.95, "critic_rate": 1.0, "generator_rate": 1.0}.items():
+            value = getattr(self, key)
+            if not isinstance(value, int | float) or not 1e-6 <= value <= highest:
+                raise UsageError(f"option {key!r}", f"must be a number from 0.000001 to {highest}, got {value!r}.")
+        if self.device not in get_args(Device):
+            raise UsageError(f"option 'device': {self.device!r}", "must be cpu or cuda.")
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """One question for the whole cost; refuses rules that tie too much together, and devices that are missing."""
+        domain = facts.domain
+        tied = check_linked(
+            domain, [domain.clique([name]) for name in domain.columns], facts.structural_zeros, f"method {self.name}"
+        )
+        if self.device == "cuda":
+            _check_torch()
+        course = self._course(cost)
+        _, distribution = training_distributions(cost, course, f"train {self.name}")
+        codes = sum(domain.sizes.values())
+        critic = self._critic_cells(domain)
+        components = _components(self.components, tied if facts.structural_zeros else 1)
+        rows = facts.rows_hint if facts.rows_hint is not None else 10**6
+        work = critic / _DRAWS_PER_SECOND + rows * self.rate * self.hidden * len(domain.columns) / _GRADIENTS_PER_SECOND
+        noise = distribution.scale / course.clip
+        return Plan(
+            self.name,
+            cost,
+            (Step(f"train {self.name}", cost, codes + critic, noise, None),),
+            codes + critic,
+            8 * (4 * components * codes + 6 * critic + 4 * tied) + 4 * rows * len(domain.columns),
+            seconds_for(facts, codes) + self.steps * work,
+            (
+                f"{self.steps:,} steps at rate {self.rate:g}; noise σ = {noise:.4g} of the most a unit adds to a step.",
+                "What is learned of a relationship between columns has no error bar.",
+            ),
+            asdict(self),
+        )
+
+    def run(self, curator: Curator, cost: Cost) -> MixtureModel:
+        """Trains through the door and returns the generator as a mixture with the noisy columns."""
+        facts = facts_of(curator)
+        self.plan(facts, cost)
+        domain = curator.domain
+        trainer = WganTrainer(
+            tuple(domain.sizes.values()),
+            self._course(cost),
+            curator.unit_rows,
+            self._networks(len(domain.columns)),
+            self.groups,
+        )
+        curator.train(trainer, cost)
+        encoding = trainer.encoding
+        assert encoding is not None
+        tied = check_linked(
+            domain, [domain.clique([name]) for name in domain.columns], facts.structural_zeros, f"method {self.name}"
+        )
+        components = _components(self.components, tied if facts.structural_zeros else 1)
+        found = encoding.code_probabilities(trainer.networks.probabilities(components))
+        probabilities = dict(zip(domain.columns, found, strict=True))
+        mixture = MixtureModel(
+            domain, np.full(components, 1.0 / components), probabilities, curator.structural_zeros, trainer.total
+        )
+        return raked(mixture, encoding.shares, _RAKING_ROUNDS)
+
+    def _course(self, cost: Cost) -> Course:
+        """The finest grid whose noise is within reach; depends on options and cost alone."""
+        gap = Fraction(-1.0 / math.log1p(-self.rate)).limit_denominator(10**6)
+        refusal: UsageError | None = None
+        for clip in _CLIPS:
+            course = Course(clip, self.steps, gap, Fraction(self.columns_share).limit_denominator(10**6))
+            try:
+                training_distributions(cost, course, f"train {self.name}")
+            except UsageError as error:
+                refusal = error
+            else:
+                return course
+        assert refusal is not None
+        raise refusal
+
+    def _critic_cells(self, domain: Domain) -> int:
+        """The most numbers the critic can have."""
+        return (sum(min(size, self.groups) for size in domain.sizes.values()) + 2) * self.hidden
+
+    def _networks(self, columns: int) -> Networks:
+        settings = Settings(
+            columns,
+            self.hidden,
+            self.hidden,
+            self.latent,
+            self.batch,
+            self.critic_steps,
+            critic_rate=self.critic_rate,
+            generator_rate=self.generator_rate,
+            seed=self.structure_seed,
+        )
+        if self.device == "cpu":
+            return NumpyNetworks(settings)
+        from understudy.methods.torch_networks import TorchNetworks  # an optional package
+
+        return TorchNetworks(settings, self.device)
+
+
+def _components(wanted: int, tied: int) -> int:
+    """As many components as keep tables of tied columns within reach."""
+    return max(1, min(wanted, _TIED_CELLS // tied))
+
+
+def _check_torch() -> None:
+    """Raises UsageError unless torch and a CUDA device are there."""
+    fix = "Install understudy[gan] on a machine with a GPU, or drop device=cuda."
+    if importlib.util.find_spec("torch") is None:
+        raise UsageError("device cuda", "needs the package torch.", fix)
+    if not importlib.import_module("torch").cuda.is_available():
+        raise UsageError("device cuda", "torch finds no CUDA device here.", fix)

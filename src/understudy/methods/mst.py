@@ -1,0 +1,239 @@
+"""MST: all columns, then a tree of pairs chosen by how much independence misses them.
+
+Source: McKenna, Miklau, Sheldon, "Winning the NIST contest" (2021), with the estimation of Private-PGM (2019).
+
+Steps. (1) Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is
+below 3σ are merged into one code; from here on all is counted and measured on merged codes. (2) Kruskal's algorithm
+with the exponential mechanism: among the pairs that join two parts of the tree so far, one is drawn by what measuring
+it would mend, Σ max(|M − M̂| − floor, 0) − penalty, where M̂ is what the columns alone predict, and floor and penalty
+are public (`noise_cut` in `measured.py`); d − 1 draws at equal cost, `selection_share` of ρ in all. (3) The chosen
+pairs, at all that is left. (4) The model: maximum entropy on the tree, in closed form where the rules allow it; a
+merged code is drawn apart by the noisy counts of the codes it stands for.
+
+Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
+row lies in one cell of a table whether its codes are merged or not: a table moves by at most k in L2, and Gaussian
+noise with σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/marginal_error.py`); a draw at ε_e costs
+ε_e²/8. All parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of
+all pairs are computed once and stay in the door (`Curator.select` with `among`).
+
+Differs from the source. Discrete noise and an exact draw. The number of rows is estimated, never read. The cost is not
+split in thirds (`one_way_share` = `selection_share` = 1/3 does that): a draw needs less, because scores differ by much
+more than one row, and columns are worth more. Tables share their cost by cells^(2/3), which makes the sum of their
+errors smallest. Noise counts in the score, because a wide sparse pair is far from any prediction: all of it in a small
+table; in a large one only what a fit without negative counts leaves of it, and cells that are off by less than the
+noise do not count. Noisy pairs are drawn towards independence as far as their noise warrants. That alone does not make
+up for merging: on pairs of a column with 1,000 codes the noise of all cells together exceeds any relation, so such a
+pair was never drawn before codes were merged. Columns that rules name are not merged. Pairs that would make the model
+larger than `model_bytes`, and the largest ones where all cannot be counted together in memory, are not candidates.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.domain import Clique, Domain
+from understudy.methods.marginals import COUNTED_CELLS, within
+from understudy.methods.method import (
+    Plan,
+    PublicFacts,
+    Step,
+    check_share,
+    facts_of,
+    noisy_step,
+    seconds_for,
+    tables_bytes,
+)
+from understudy.methods.rounds import (
+    WORKING_TABLES,
+    Measured,
+    RemainingBudget,
+    check_model_bytes,
+    check_start,
+    live_columns,
+    merged_bound,
+    noise_cut,
+    shares_of,
+    times,
+)
+from understudy.models.markov_field import ExpandedField, MarkovField
+from understudy.privacy.cost import Cost, Currency, distribution_for, selection_rate
+from understudy.privacy.curator import Curator
+from understudy.privacy.scores import MarginalError
+
+_STEPS = 1000
+_AMPLE = 8
+_PAIR_SECONDS = 1.8e-4  # counting, expecting and scoring one pair, once
+_DRAW_SECONDS = 1.2e-7  # one pair in one draw
+
+
+@dataclass(frozen=True, slots=True)
+class Mst:
+    """Method: one-way tables, a spanning tree of pairs chosen privately, the tree's tables."""
+
+    name: ClassVar[str] = "mst"
+    summary: ClassVar[str] = "All columns and a privately chosen tree of pairs; the rows follow the tree."
+    source: ClassVar[str] = "McKenna, Miklau and Sheldon (2021), the general form of the winner of a NIST contest."
+    needs: ClassVar[str] = "A schema. Of columns with many codes, the frequent ones keep their relations."
+    limits: ClassVar[str] = "Keeps pairs along one tree. δ above 0. The model stays below model_bytes."
+    currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
+
+    one_way_share: float = field(default=0.4, metadata={"help": "share of ρ for the columns' own tables"})
+    selection_share: float = field(default=0.1, metadata={"help": "share of ρ for choosing the pairs"})
+    model_bytes: int = field(default=2**27, metadata={"help": "most bytes of the model's tables"})
+
+    def __post_init__(self) -> None:
+        check_share("one_way_share", self.one_way_share)
+        check_share("selection_share", self.selection_share)
+        check_share("one_way_share + selection_share", self.one_way_share + self.selection_share)
+        check_model_bytes(self.model_bytes)
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """Columns, draws, pairs; refuses rules that tie more together than `model_bytes` holds."""
+        domain = facts.domain
+        check_start(domain, facts.structural_zeros, self.model_bytes, self.name)
+        columns = live_columns(domain)
+        costs = self._costs(domain, cost)
+        steps = [
+            noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows)
+            for name, part in zip(columns, costs.columns, strict=True)
+        ]
+        merged = merged_bound(domain, facts.structural_zeros)
+        pairs = sorted((merged.cells(pair) for pair in _pairs(merged)), reverse=True)
+        widest = sum(pairs[: costs.draws])
+        if costs.draws:
+            selection_rate(costs.draw, Fraction(1), "select pair", monotone=False)
+            steps.append(Step(f"select {costs.draws} pairs", times(costs.draw, costs.draws), len(pairs), None, None))
+            pair = noisy_step("measure pairs", costs.pair, widest, facts.unit_rows)
+            steps.append(replace(pair, name=f"measure {costs.draws} pairs", cost=costs.pairs))
+        cells = sum(domain.sizes[name] for name in columns)
+        largest = domain.cells(domain.columns) if facts.structural_zeros else cells + widest
+        model = min(self.model_bytes, 8 * largest)
+        return Plan(
+            self.name,
+            sum((step.cost for step in steps), Cost()),
+            tuple(steps),
+            cells + widest,
+            WORKING_TABLES * model + tables_bytes(facts, len(pairs), cells + sum(pairs)),
+            seconds_for(facts, cells + (widest + sum(pairs)) // 4, len(pairs))
+            + len(pairs) * (_PAIR_SECONDS + costs.draws * _DRAW_SECONDS),
+            ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),
+            asdict(self),
+        )
+
+    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
+        """Measures columns, draws a tree, measures its pairs and returns the fitted model."""
+        self.plan(facts_of(curator), cost)
+        domain, remaining = curator.domain, RemainingBudget(curator, cost)
+        costs = self._costs(domain, cost)
+        ones = [Clique((name,)) for name in live_columns(domain)]
+        measured = Measured.begun(
+            curator, curator.measure(ones, costs.all_columns, shares_of(domain, ones)), self.model_bytes
+        )
+        measured.fit_tree(_STEPS)
+        pairs = self._tree(curator, measured, costs) if costs.draws else []
+        if remaining.left.rho:
+            # Without pairs (one column, or none that fits the model) the rest improves the columns.
+            targets = pairs or ones
+            measured.add(curator.measure(targets, remaining.left, shares_of(curator.domain, targets)))
+            measured.fit_tree(_STEPS)
+        return measured.finished
+
+    def _costs(self, domain: Domain, cost: Cost) -> "_Costs":
+        columns = [Clique((name,)) for name in live_columns(domain)]
+        whole, draws = Cost(rho=cost.rho), len(columns) - 1
+        if not draws:
+            return _Costs(whole, [whole], 0, Cost(), Cost())
+        first = whole.share(self.one_way_share)
+        parts = first.split(shares_of(domain, columns))
+        draw = whole.share(self.selection_share / draws)
+        return _Costs(first, parts, draws, draw, whole - sum(parts, Cost()) - times(draw, draws))
+
+    def _tree(self, curator: Curator, measured: Measured, costs: "_Costs") -> list[Clique]:
+        """Pairs without a circle that join as many columns as fit, each drawn by what measuring it would mend.
+
+        The scores of all pairs stand from the start; a draw is among those that join two parts.
+        """
+        domain = curator.domain
+        candidates = _pairs(domain)
+        distribution = distribution_for(costs.pair, curator.unit_rows, "measure pairs")
+        cuts = [noise_cut(distribution, curator.readable.cells(pair), measured.fitted.total) for pair in candidates]
+        quality = MarginalError(
+            "pair",
+            candidates,
+            measured.expected(candidates),
+            penalties=[cut.penalty for cut in cuts],
+            floors=[cut.floor for cut in cuts],
+        )
+        forest = _Forest(measured, candidates, self.model_bytes)
+        while (among := forest.open_places()).size:
+            forest.join(curator.select(quality, costs.draw, among))
+        return forest.pairs
+
+
+class _Forest:
+    """The pairs drawn so far, and which candidates would join two of its parts and fit the model."""
+
+    def __init__(self, measured: Measured, candidates: Sequence[Clique], model_bytes: int) -> None:
+        self.pairs: list[Clique] = []
+        self._measured, self._candidates, self._model_bytes = measured, candidates, model_bytes
+        self._node = {name: number for number, name in enumerate(measured.domain.columns)}
+        self._ends = np.array([[self._node[name] for name in pair] for pair in candidates], np.int64).reshape(-1, 2)
+        self._part = np.arange(len(self._node))
+        self._widest = max(map(measured.domain.cells, candidates), default=0)
+        self._bytes = self._size([])
+
+    def open_places(self) -> npt.NDArray[np.int64]:
+        """Positions of the candidates that join two parts and with which the model stays within its bytes."""
+        parts = self._part[self._ends]
+        places = np.flatnonzero(parts[:, 0] != parts[:, 1])
+        # Looking up every candidate's size takes long for wide tables; a model with ample room needs no look.
+        if not places.size or _AMPLE * (self._bytes + 8 * self._widest) <= self._model_bytes:
+            return places
+        joining = {self._candidates[place]: place for place in places.tolist()}
+        fitting = self._measured.fitting(list(joining), self._model_bytes, extra=self.pairs)
+        return np.array([joining[pair] for pair in fitting], np.int64)
+
+    def join(self, pair: Clique) -> None:
+        """Takes the pair if the model still fits with it; its parts are one either way, so no pair is drawn twice."""
+        size = self._size([*self.pairs, pair])
+        if size <= self._model_bytes:
+            self.pairs.append(pair)
+            self._bytes = size
+        first, second = (self._part[self._node[name]] for name in pair)
+        self._part[self._part == second] = first
+
+    def _size(self, pairs: Sequence[Clique]) -> int:
+        """Bytes of the model with these pairs; without rules its tables are the pairs and the columns beside them."""
+        if self._measured.structural_zeros:
+            return self._measured.bytes_with(pairs)
+        domain = self._measured.domain
+        paired = {name for pair in pairs for name in pair}
+        alone = sum(size for name, size in domain.sizes.items() if name not in paired)
+        return 8 * (sum(map(domain.cells, pairs)) + alone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """Costs: all columns, each column, the number of draws, one draw, all pairs."""
+
+    all_columns: Cost
+    columns: Sequence[Cost]
+    draws: int
+    draw: Cost
+    pairs: Cost
+
+    @property
+    def pair(self) -> Cost:
+        """One pair if all cost the same."""
+        return self.pairs.share(Fraction(1, self.draws))
+
+
+def _pairs(domain: Domain) -> list[Clique]:
+    """All pairs, without the largest if their tables could not be counted together."""
+    pairs = (Clique(pair) for pair in itertools.combinations(live_columns(domain), 2))
+    return within(domain, pairs, COUNTED_CELLS)

@@ -1,0 +1,526 @@
+"""PrivBayes: every column given a few parents, chosen privately; the rows follow the network.
+
+NetworkFit: one run of PrivBayes, from the first question to the network. Settings say which variant it is.
+
+PrivBayes: every column given a few parents, chosen privately; the rows follow the network.
+
+Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao, "PrivBayes" (2014, 2017); the preset `nist` after the description
+of the team of that name in the 2018 challenge.
+
+Steps. (1) Every column on its own, at `one_way_share` (presets: the number of rows, at `total_share`). (2) The network:
+from a first column, drawn by `structure_seed` or the widest, column after column by the exponential mechanism, d − 1
+draws at equal cost, `structure_share` in all, among columns that are left with parents among those chosen. (3) The
+tables of every column and its parents, at all that is left. (4) Conditional tables, post-processing.
+
+Privacy. Neighbours differ by the rows of one unit, at most k. Tables move by at most k in L1 and L2: Laplace noise of
+scale k/ε_i or Gaussian noise of variance k²/(2ρ_i). The scores move by at most 2k rows (R), ¾k (F) or k·g(N) (I); see
+`privacy/questions`. A draw costs ε_e, or ρ_e with ε_e = √(8ρ_e). In the preset `nist` all pair scores are measured at
+once with noise instead. All parts add up to the cost. Which parents may be drawn depends on sizes, rules and earlier
+answers only.
+
+Differs from the source. The original proof is for replace-one neighbours with n public; here rows are added or
+removed, n is noisy, scores are in rows, and noise is half as large for the same ε. By default (preset `refined`):
+
+* columns are measured on their own first, so that the noise of many cells does not move what one-way tables know;
+* parents are chosen by score − ½ · expected absolute noise of their table, among all sets, instead of by score among
+  maximal θ-useful sets: a table is worth it if it says more than its noise takes away;
+* wide parents are offered at coarser levels: the `groups` of the schema, and others of about equal noisy mass;
+* tables share their cost by cells^(1/2) (ε) or cells^(2/3) (ρ), are drawn towards independence as far as their noise
+  warrants and made to agree with the columns and the parents (`conditionals.py`);
+* rows are drawn by controlled rounding.
+
+`published` (β = 0.3, θ = 4, score F if all columns have two codes, else R), `steps_paper` (k = 2, β = 0.5, score I; the
+setting of the STEPS papers) and `nist` keep equal shares, the usefulness of the paper (with its noise, twice ours, in τ
+and k), negatives set to 0, and independent rows. Coarser parents by halving are an option of `published` (`coarsen`).
+Limits of a step: see `parents.py`. `groups` of a category are offered as a coarser parent in every preset. Hierarchies
+across columns (`within`) are rules: they tie columns, so the coarser column is a parent of the finer one, or the other
+way round, in every network.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+
+from understudy.answers import Measurement
+from understudy.arrays import Floats, Ints
+from understudy.domain import Clique, Domain, Partition
+from understudy.errors import ResourceError, UsageError
+from understudy.methods.marginals import COUNTED_CELLS
+from understudy.methods.method import (
+    Plan,
+    PublicFacts,
+    Step,
+    check_choice,
+    check_share,
+    check_whole,
+    expected_absolute,
+    facts_of,
+    noisy_step,
+    seconds_for,
+)
+from understudy.methods.network_structure import (
+    COUNTED,
+    STEP_CELLS,
+    FamilyTable,
+    Search,
+    Structure,
+    best_degree,
+    drawn,
+    from_pairs,
+    halved,
+    largest_table,
+    of_equal_mass,
+    pairs_of,
+    parents_joint,
+    plain_conditional,
+    possible_cells,
+    refined_conditional,
+)
+from understudy.methods.rounds import RemainingBudget, live_columns, times
+from understudy.models.bayes_net import BayesianNetwork, Conditional
+from understudy.models.consistency import OverlapTable, consistent
+from understudy.models.tables import BLOCK_CELLS, allowed, check_linked, linked, norm_sub
+from understudy.privacy.cost import Cost, Currency, distribution_for, selection_rate
+from understudy.privacy.curator import KEPT_BYTES, Curator
+from understudy.privacy.dependence import BinaryFit, Dependence, Family, Information
+from understudy.privacy.scores import Quality
+
+_MOST_TABLE = 2e5
+_LEVELS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What the opening questions cost, all of the structure, and one draw of it."""
+
+    opening: Cost
+    structure: Cost
+    draw: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A variant of PrivBayes: shares of the cost, usefulness, degree, and how tables become conditionals."""
+
+    structure_share: float
+    one_way_share: float
+    total_share: float
+    theta: float
+    degree: int | None
+    refined: bool = False
+    pairs: bool = False
+    score: str = "R"
+    coarsen: int = 0
+    rows: int | None = None
+    most_candidates: int = 4000
+    structure_seed: int = 0
+    binary: bool = False
+
+    def costs(self, cost: Cost, columns: int) -> Costs:
+        """The costs of a run over that many live columns."""
+        draws = columns - 1
+        if self.refined and not draws:
+            return Costs(Cost(cost.epsilon, cost.rho), Cost(), Cost())
+        opening = cost.share(self.one_way_share if self.refined else self.total_share)
+        if not draws:
+            return Costs(opening, Cost(), Cost())
+        return Costs(opening, cost.share(self.structure_share), cost.share(self.structure_share / draws))
+
+    def weights(self, cost: Cost, cells: Sequence[int]) -> list[float]:
+        """How tables share a cost: equally, or (refined) so that the sum of their errors is smallest."""
+        # Noise of scale s_i on m_i cells adds up to Σ m_i s_i; s_i ∝ 1/ε_i or ρ_i^(−1/2).
+        power = 0.0 if not self.refined else 2.0 / 3.0 if cost.rho else 0.5
+        return [float(count) ** power for count in cells]
+
+
+@dataclass(slots=True)
+class NetworkFit:
+    """A run: what was asked so far, and the network at the end."""
+
+    curator: Curator
+    cost: Cost
+    settings: Settings
+    total: float = 1.0
+    own: dict[str, tuple[Floats, float]] = field(default_factory=dict)
+    """Refined: per column its noisy counts and their variance."""
+    coarser: dict[str, list[Ints]] = field(default_factory=dict)
+
+    def network(self) -> BayesianNetwork:
+        """Asks everything and fits."""
+        domain, remaining = self.curator.domain, RemainingBudget(self.curator, self.cost)
+        live = live_columns(domain)
+        costs = self.settings.costs(self.cost, len(live))
+        self._open(live, costs)
+        self._make_levels(live)
+        structure = Structure((Family(live[0]),)) if len(live) == 1 else self._structure(live, costs)
+        if self.settings.refined:  # every column has a table of its own to agree with
+            structure = Structure(structure.families)
+        tables = [FamilyTable(family, domain, self.coarser) for family in structure.measured]
+        answers: list[Measurement] = []
+        if remaining.left.epsilon or remaining.left.rho:
+            weights = self.settings.weights(self.cost, [table.cells for table in tables])
+            answers = self.curator.measure([_target(table) for table in tables], remaining.left, weights)
+        fixed = [
+            Conditional(name, (), np.ones((1, 1)))
+            for name, size in domain.sizes.items()
+            if size == 1 and name not in live
+        ]
+        if self.settings.refined:
+            conditionals = [*fixed, *self._refined(tables, answers)]
+        else:
+            conditionals = [*fixed, *self._plain(structure, tables, answers)]
+        return BayesianNetwork.of(domain, conditionals, self.total, rounding=self.settings.refined)
+
+    def _open(self, live: Sequence[str], costs: Costs) -> None:
+        """The columns on their own (refined), or the number of rows."""
+        if not self.settings.refined:
+            if self.settings.rows is not None:
+                self.total = float(self.settings.rows)
+            else:
+                self.total = max(1.0, float(self.curator.measure([Clique()], costs.opening)[0].values[0]))
+            return
+        ones = [Clique((name,)) for name in live]
+        weights = self.settings.weights(self.cost, [self.curator.domain.sizes[name] for name in live])
+        answers = self.curator.measure(ones, costs.opening, weights)
+        for answer in answers:
+            self.own[answer.columns[0]] = (answer.values.astype(np.float64), answer.distribution.variance)
+        self._count()
+
+    def _count(self) -> None:
+        """Number of rows: the inverse-variance mean of the sums of all columns."""
+        sums = np.array([values.sum() for values, _ in self.own.values()])
+        precisions = np.array([1.0 / max(values.size * variance, 1e-18) for values, variance in self.own.values()])
+        found = float((sums * precisions).sum() / precisions.sum())
+        self.total = max(1.0, found) if self.settings.rows is None else float(self.settings.rows)
+
+    def _make_levels(self, live: Sequence[str]) -> None:
+        factor = self.settings.coarsen
+        for name in live:
+            size = self.curator.domain.sizes[name]
+            if factor < 2:
+                self.coarser[name] = []
+            elif self.settings.refined:
+                counts = [size // factor ** (level + 1) for level in range(_LEVELS)]
+                self.coarser[name] = of_equal_mass(self._share(name), [count for count in counts if count >= 2])
+            else:
+                self.coarser[name] = halved(size, factor)
+            declared = self.curator.taxonomies.get(name)
+            if declared is not None and 1 < int(declared.max()) + 1 < size:
+                self.coarser[name].insert(0, declared)
+
+    def _share(self, name: str) -> Floats:
+        """A column's own distribution, with what rules on it alone exclude left out."""
+        values, _ = self.own[name]
+        possible = allowed(self.curator.domain, (name,), np.arange(values.size), self.curator.structural_zeros)
+        found = np.zeros(values.size)
+        found[possible] = norm_sub(values[possible], 1.0 * self.total) / self.total
+        return found
+
+    def _structure(self, live: Sequence[str], costs: Costs) -> Structure:
+        domain, settings = self.curator.domain, self.settings
+        left = Cost(self.cost.epsilon, self.cost.rho) - costs.opening - costs.structure
+
+        def scale(tables: int) -> float:
+            distribution = distribution_for(left.share(1 / tables), self.curator.unit_rows, "measure tables")
+            return distribution.scale * (2.0 if distribution.kind == "laplace" else 1.0)
+
+        degree = settings.degree
+        if settings.refined:
+            noise = expected_absolute(
+                distribution_for(left.share(1 / len(live)), self.curator.unit_rows, "measure tables")
+            )
+            limit = min(_MOST_TABLE, 2.0 * self.total / max(noise, 1e-9))
+        else:
+            noise = 0.0
+            limit = min(_MOST_TABLE, largest_table(self.total, settings.theta, scale(len(live))))
+            if degree is None and settings.binary and not settings.pairs:
+                degree = best_degree(self.total, len(live), settings.theta, scale)
+        search = Search(
+            domain,
+            self.curator.structural_zeros,
+            limit,
+            self.coarser,
+            degree,
+            maximal=not settings.refined or settings.score == "I",
+            most_candidates=settings.most_candidates,
+        )
+        if settings.pairs:
+            pairs = pairs_of(domain)
+            scores = self.curator.score(Dependence("pairs", pairs, domain), costs.structure).scores
+            return from_pairs(
+                search, {domain.clique(pair.columns): float(x) for pair, x in zip(pairs, scores, strict=True)}
+            )
+        if degree == 0:
+            return Structure(tuple(Family(name, search.forced(name, live[:at])) for at, name in enumerate(live)))
+        return drawn(
+            self.curator, search, self._first(live), lambda offers: self._scored(offers, search, noise), costs.draw
+        )
+
+    def _first(self, live: Sequence[str]) -> str:
+        if self.settings.refined:
+            return max(live, key=lambda name: self.curator.domain.sizes[name])
+        return live[int(np.random.default_rng(self.settings.structure_seed).integers(len(live)))]
+
+    def _scored(self, families: Sequence[Family], search: Search, noise: float) -> Quality[Family]:
+        domain, settings = self.curator.domain, self.settings
+        penalties = [0.5 * noise * search.cells(family) if family.parents else 0.0 for family in families]
+        if settings.score == "F":
+            return BinaryFit("parents", families, domain, self.coarser, penalties)
+        if settings.score == "I":
+            rows = min(2**40, max(1, math.ceil(2.0 * self.total)))
+            return Information("parents", families, domain, rows, self.coarser)
+        return Dependence("parents", families, domain, self.coarser, penalties)
+
+    def _refined(self, tables: Sequence[FamilyTable], answers: Sequence[Measurement]) -> list[Conditional]:
+        """Conditionals that agree with the columns and with the parents."""
+        measured = dict(zip((table.family.child for table in tables), answers, strict=False))
+        grids = {name: _grid(table, measured[name]) for table in tables if (name := table.family.child) in measured}
+        for name, grid in grids.items():
+            self.own[name] = _mean(
+                self.own[name], (grid.sum(axis=0), grid.shape[0] * measured[name].distribution.variance)
+            )
+        self._count()
+        found: list[Conditional] = []
+        for table in tables:
+            family, name = table.family, table.family.child
+            possible = possible_cells(table, self.curator.structural_zeros)
+            if not family.parents or name not in grids:
+                found.append(Conditional(name, (), self._share(name)[None, :]))
+                continue
+            noisy, variance = grids[name] / self.total, measured[name].distribution.variance / self.total**2
+            joint = parents_joint(self.curator.domain, found, table)
+            if joint is None:
+                joint = norm_sub(noisy.sum(axis=1), 1.0)
+            probabilities = refined_conditional(noisy, variance, self._share(name), joint, possible)
+            found.append(Conditional(name, family.parents, probabilities, table.groups))
+        return found
+
+    def _plain(
+        self, structure: Structure, tables: Sequence[FamilyTable], answers: Sequence[Measurement]
+    ) -> list[Conditional]:
+        """Conditionals as published; those of the first columns are sums of the first table."""
+        if not answers:
+            raise UsageError("method privbayes", "has nothing left for its tables.", "Lower structure_share.")
+        grids = [_grid(table, answer) for table, answer in zip(tables, answers, strict=True)]
+        if self.settings.pairs:
+            grids = self._agreed(tables, answers)
+        found = list[Conditional]()
+        first = tables[0]
+        kept = np.maximum(np.where(possible_cells(first, self.curator.structural_zeros), grids[0], 0.0), 0.0)
+        joint = kept.reshape(*first.sizes, -1)
+        for family in structure.families[: structure.derived]:
+            names = [*first.family.parents, first.family.child]
+            wanted = [*family.parents, family.child]
+            summed = joint.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in wanted))
+            order = [name for name in names if name in wanted]
+            turned = summed.transpose([order.index(name) for name in wanted])
+            own = FamilyTable(family, self.curator.domain, self.coarser)
+            counts = np.ascontiguousarray(turned).reshape(-1, self.curator.domain.sizes[family.child])
+            probabilities = plain_conditional(counts, possible_cells(own, self.curator.structural_zeros))
+            found.append(Conditional(family.child, family.parents, probabilities))
+        for table, grid in zip(tables, grids, strict=True):
+            probabilities = plain_conditional(grid, possible_cells(table, self.curator.structural_zeros))
+            found.append(Conditional(table.family.child, table.family.parents, probabilities, table.groups))
+        return found
+
+    def _agreed(self, tables: Sequence[FamilyTable], answers: Sequence[Measurement]) -> list[Floats]:
+        """The tables made to agree wherever they overlap, by inverse variance."""
+        domain = self.curator.domain
+        listed = [
+            OverlapTable(
+                domain.clique(answer.columns), answer.values.astype(np.float64), max(answer.distribution.variance, 1e-9)
+            )
+            for answer in answers
+        ]
+        cleaned = consistent(domain, listed, self.curator.structural_zeros).counts
+        return [_turned(table, counts) for table, counts in zip(tables, cleaned, strict=True)]
+
+
+def _target(table: FamilyTable) -> Clique | Partition:
+    """What is measured: a clique where every parent is taken as it is."""
+    return table if any(table.family.levels) else table.columns
+
+
+def _grid(table: FamilyTable, answer: Measurement) -> Floats:
+    """Noisy counts in the shape (combinations of parents, codes of the child)."""
+    values = answer.values.astype(np.float64)
+    if any(table.family.levels):
+        return values.reshape(-1, table.domain.sizes[table.family.child])
+    return _turned(table, values)
+
+
+def _turned(table: FamilyTable, values: Floats) -> Floats:
+    """Counts of the family's clique in the shape (combinations of parents, codes of the child)."""
+    clique = table.columns
+    order = [clique.index(name) for name in (*table.family.parents, table.family.child)]
+    turned = values.reshape(table.domain.shape(clique)).transpose(order)
+    return np.ascontiguousarray(turned).reshape(-1, table.domain.sizes[table.family.child])
+
+
+def _mean(first: tuple[Floats, float], second: tuple[Floats, float]) -> tuple[Floats, float]:
+    """Two noisy versions of the same counts, weighted by inverse variance."""
+    one, two = 1.0 / max(first[1], 1e-18), 1.0 / max(second[1], 1e-18)
+    return (first[0] * one + second[0] * two) / (one + two), 1.0 / (one + two)
+
+
+Preset = Literal["refined", "published", "steps_paper", "nist"]
+Score = Literal["auto", "R", "F", "I"]
+
+_PRESETS: dict[str, Settings] = {
+    "refined": Settings(0.1, 0.4, 0.0, 4.0, None, refined=True),
+    "published": Settings(0.3, 0.0, 0.01, 4.0, None),
+    "steps_paper": Settings(0.5, 0.0, 0.01, 4.0, 2),
+    "nist": Settings(0.1, 0.0, 0.01, 5.0, None, pairs=True),
+}
+_DRAW_SECONDS = 4e-5
+
+
+@dataclass(frozen=True, slots=True)
+class PrivBayes:
+    """Method: a Bayesian network chosen by private draws, its tables with noise."""
+
+    name: ClassVar[str] = "privbayes"
+    summary: ClassVar[str] = "A Bayesian network with privately chosen parents; the rows follow the network."
+    source: ClassVar[str] = (
+        "Zhang, Cormode, Procopiuc, Srivastava and Xiao (2017), refined; presets keep the originals."
+    )
+    needs: ClassVar[str] = "A schema. Columns of up to a few hundred codes."
+    limits: ClassVar[str] = "Parents are few where columns are many. Very tangled networks answer no conditions."
+    currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
+
+    preset: Preset = field(
+        default="refined", metadata={"help": "refined, or as in the sources: published, steps_paper, nist"}
+    )
+    score: Score = field(default="auto", metadata={"help": "R, F (columns of two codes), I, or auto"})
+    structure_share: float | None = field(default=None, metadata={"help": "share of the cost for choosing parents"})
+    theta: float | None = field(default=None, metadata={"help": "usefulness: least average count over noise of a cell"})
+    degree: int | None = field(default=None, metadata={"help": "number of parents; none: as many as are useful"})
+    coarsen: int | None = field(
+        default=None, metadata={"help": "factor of coarser parent levels; 0: none; none: as the preset has it"}
+    )
+    rows: int | None = field(default=None, metadata={"help": "public number of rows, instead of a noisy one"})
+    most_candidates: int = field(default=4000, metadata={"help": "most candidates of one draw"})
+    structure_seed: int = field(default=0, metadata={"help": "seed of the first column (public, not of any noise)"})
+
+    def __post_init__(self) -> None:
+        check_choice("preset", self.preset, get_args(Preset))
+        check_choice("score", self.score, get_args(Score))
+        if self.structure_share is not None:
+            check_share("structure_share", self.structure_share)
+            settings = _PRESETS[self.preset]
+            check_share("all shares together", self.structure_share + settings.one_way_share + settings.total_share)
+        theta = self.theta
+        if theta is not None and (isinstance(theta, bool) or not 0.0 < theta < 1e9):
+            raise UsageError("theta", f"must be a number above 0, got {theta!r}.")
+        for name, number, least, most in (
+            ("degree", self.degree, 0, 1000),
+            ("coarsen", self.coarsen, 0, 1000),
+            ("rows", self.rows, 1, 2**40),
+        ):
+            if number is not None:
+                check_whole(name, number, least, most)
+        check_whole("most_candidates", self.most_candidates, 1, 10**6)
+        check_whole("structure_seed", self.structure_seed, 0, 2**63)
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """Columns or total, draws, tables; refuses rules that force a table too large to count."""
+        domain, settings = facts.domain, self._settings(facts.domain)
+        columns = live_columns(domain)
+        _check_rules(facts)
+        if settings.degree is not None and settings.degree > 0:
+            _check_degree(domain, columns, settings.degree)
+        costs = settings.costs(cost, len(columns))
+        steps = list[Step]()
+        if settings.refined:
+            parts = costs.opening.split(settings.weights(cost, [domain.sizes[name] for name in columns]))
+            for name, part in zip(columns, parts, strict=True):
+                steps.append(noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows))
+        elif self.rows is None:
+            steps.append(noisy_step("measure total", costs.opening, 1, facts.unit_rows))
+        draws = len(columns) - 1
+        if draws and settings.pairs:
+            pairs = len(pairs_of(domain))
+            steps.append(Step(f"score {pairs} pairs", costs.structure, pairs, None, None))
+        elif draws:
+            selection_rate(costs.draw, Fraction(1), "select parents", monotone=False)
+            steps.append(
+                Step(f"select {draws} parent sets", times(costs.draw, draws), self.most_candidates, None, None)
+            )
+        if not settings.refined or draws:
+            spent = sum((step.cost for step in steps), Cost())
+            tables = Cost(cost.epsilon, cost.rho) - spent
+            distribution = distribution_for(tables.share(1 / len(columns)), facts.unit_rows, "measure tables")
+            steps.append(Step(f"measure {len(columns)} tables", tables, 0, distribution.scale, None))
+        counted = (COUNTED_CELLS if settings.pairs else STEP_CELLS) + sum(domain.sizes.values())
+        notes = [
+            f"At most {self.most_candidates:,} candidates per draw; tables of up to {COUNTED:,} cells are counted."
+        ]
+        if self.preset != "refined":
+            notes.append(f"Preset {self.preset}: usefulness with the noise of the paper, twice ours.")
+        return Plan(
+            self.name,
+            sum((step.cost for step in steps), Cost()),
+            tuple(steps),
+            counted,
+            KEPT_BYTES + 24 * counted + 32 * COUNTED * len(columns) // 8,
+            seconds_for(facts, counted) + draws * self.most_candidates * _DRAW_SECONDS,
+            tuple(notes),
+            asdict(self),
+        )
+
+    def run(self, curator: Curator, cost: Cost) -> BayesianNetwork:
+        """Measures columns or the total, draws the network, measures its tables and returns it."""
+        self.plan(facts_of(curator), cost)
+        return NetworkFit(curator, cost, self._settings(curator.domain)).network()
+
+    def _settings(self, domain: Domain) -> Settings:
+        settings = _PRESETS[self.preset]
+        binary = all(domain.sizes[name] == 2 for name in live_columns(domain))
+        score = self.score
+        if score == "auto":
+            score = "I" if self.preset == "steps_paper" else "F" if binary and self.preset == "published" else "R"
+        if score == "F" and not binary:
+            raise UsageError("score F", "needs columns of two codes only.", "Use R.")
+        return Settings(
+            settings.structure_share if self.structure_share is None else self.structure_share,
+            settings.one_way_share,
+            0.0 if self.rows is not None else settings.total_share,
+            settings.theta if self.theta is None else self.theta,
+            settings.degree if self.degree is None else self.degree,
+            refined=settings.refined,
+            pairs=settings.pairs,
+            score=score,
+            coarsen=(4 if settings.refined else 0) if self.coarsen is None else self.coarsen,
+            rows=self.rows,
+            most_candidates=self.most_candidates,
+            structure_seed=self.structure_seed,
+            binary=binary,
+        )
+
+
+def _check_rules(facts: PublicFacts) -> None:
+    """Refuses rules that leave nothing possible, or force more columns into one table than can be counted."""
+    domain, cliques = facts.domain, [Clique((name,)) for name in facts.domain.columns]
+    groups = linked(domain, cliques, facts.structural_zeros)
+    if all(domain.cells(name for part in group for name in part) <= BLOCK_CELLS for group in groups):
+        check_linked(domain, cliques, facts.structural_zeros, "method privbayes")
+    for child in domain.columns:
+        tied = {name for rule in facts.structural_zeros if child in rule.clique for name in rule.clique}
+        cells = domain.cells(tied)
+        if cells > COUNTED:
+            where = f"method privbayes: rules force {', '.join(domain.clique(tied))} into one table"
+            raise ResourceError(where, 8 * cells, 8 * COUNTED, "Use coarser bins for these columns or drop a rule.")
+
+
+def _check_degree(domain: Domain, columns: list[str], degree: int) -> None:
+    """Refuses a degree at which no parent set of some column could be counted."""
+    smallest = sorted(columns, key=lambda name: domain.sizes[name])
+    widest = smallest[-1]
+    cells = domain.cells((widest, *smallest[: min(degree, len(columns) - 1)]))
+    if cells > COUNTED:
+        where = f"method privbayes: {widest} with {degree} parents"
+        raise ResourceError(where, 8 * cells, 8 * COUNTED, "Lower the degree or use coarser bins.")

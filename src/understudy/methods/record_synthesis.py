@@ -1,0 +1,283 @@
+"""From noisy overlapping tables to synthetic records: coarser codes, consistency, rows.
+
+Coarsening: each column's codes sent to fewer ones, by public bins or because values are rare, and the way back.
+
+Which values are merged is found out from the noisy one-way tables alone, so all of this is post-processing.
+
+Making: from noisy overlapping tables to synthetic records, and what that takes in memory.
+
+Steps, all post-processing: (1) tables of two columns or more are drawn towards independence as far as their noise
+warrants; (2) all tables are made to agree, without negative counts; (3) records are laid out by the columns alone (and
+by rules), (4) and moved towards the tables, by column sweeps or by gradual update; (5) merged codes fall apart.
+
+Everything that is drawn here comes from `structure_seed`, which is an option and so on record.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.answers import Measurement
+from understudy.arrays import Ints
+from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.methods.method import check_choice, check_whole
+from understudy.methods.rounds import CoarseTable
+from understudy.models.consistency import OverlapTable, consistent
+from understudy.models.estimation import NoisyTable, estimate_total, towards_independence
+from understudy.models.markov_field import Expansion
+from understudy.models.model import Codes
+from understudy.models.product import BlockModel
+from understudy.models.records import RecordModel, Schedule, Target, column_sweeps, gradual_update, joined, separate
+from understudy.models.tables import code_dtype, cumulative, norm_sub, sub_indices
+
+_LEAST_VARIANCE = 1e-9
+"""Noise that is surely 0 still needs a weight; only ratios of variances matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rare:
+    """Which values are rare: a noisy count below `threshold` times σ or below `least`, or beyond the `most` largest.
+
+    `most` = 0: as many as there are.
+    """
+
+    threshold: float = 3.0
+    least: float = 0.0
+    most: int = 0
+
+    def kept(self, answer: Measurement) -> Ints:
+        """The codes that keep a code of their own, in order."""
+        counts = answer.values
+        frequent = counts >= max(self.threshold * answer.distribution.scale, self.least)
+        order = np.argsort(-counts, kind="stable")[: self.most or counts.size]
+        return np.intersect1d(np.flatnonzero(frequent), order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coarsening:
+    """`places[column][code]` is the coarser code; columns that are not in it keep their codes."""
+
+    full: Domain
+    places: Mapping[str, Ints]
+
+    @classmethod
+    def of(
+        cls,
+        full: Domain,
+        answers: Mapping[str, Measurement],
+        rare: Mapping[str, Rare],
+        *,
+        starts: Mapping[str, Sequence[int]] | None = None,
+    ) -> Self:
+        """Public bins where `starts` has some for a column, else rare values merged where `rare` names it."""
+        places: dict[str, Ints] = {}
+        for name, answer in answers.items():
+            codes = np.arange(full.sizes[name], dtype=np.int64)
+            if starts and name in starts:
+                places[name] = np.searchsorted(list(starts[name]), codes, side="right").astype(np.int64)
+            elif name in rare:
+                stay = rare[name].kept(answer)
+                if stay.size + 1 < codes.size:
+                    places[name] = np.full(codes.size, stay.size, dtype=np.int64)
+                    places[name][stay] = np.arange(stay.size)
+        return cls(full, places)
+
+    @property
+    def domain(self) -> Domain:
+        """The coarser codes."""
+        return Domain.of(
+            {
+                name: int(self.places[name].max()) + 1 if name in self.places else size
+                for name, size in self.full.sizes.items()
+            }
+        )
+
+    def question(self, clique: Clique) -> Clique | CoarseTable:
+        """What to measure for the clique: itself where none of its columns is coarser."""
+        if not set(clique) & set(self.places):
+            return clique
+        sizes = self.domain.sizes
+        places = tuple(self.places.get(name, np.arange(sizes[name], dtype=np.int64)) for name in clique)
+        return CoarseTable(f"{' × '.join(clique)}, coarse", clique, places, tuple(sizes[name] for name in clique))
+
+    def column(self, name: str, answer: Measurement) -> OverlapTable:
+        """The answer about a column in coarser codes; merged cells add up values and variances."""
+        variance = max(answer.distribution.variance, _LEAST_VARIANCE)
+        values = answer.values.astype(np.float64)
+        if name not in self.places:
+            return OverlapTable(Clique((name,)), values, variance)
+        size = self.domain.sizes[name]
+        sums = np.bincount(self.places[name], weights=values, minlength=size).astype(np.float64)
+        members = np.bincount(self.places[name], minlength=size).astype(np.float64)
+        return OverlapTable(Clique((name,)), sums, variance * members)
+
+    def table(self, clique: Clique, answer: Measurement) -> OverlapTable:
+        """The answer to `question(clique)`."""
+        return OverlapTable(
+            clique, answer.values.astype(np.float64), max(answer.distribution.variance, _LEAST_VARIANCE)
+        )
+
+    def expansion(self, name: str, answer: Measurement, total: float) -> Expansion:
+        """How each coarser code falls apart: by the noisy counts of its values, cut to 0 or more."""
+        counts = norm_sub(answer.values.astype(np.float64), max(total, 1.0))
+        places = self.places[name]
+        sums = np.bincount(places, weights=counts)
+        members = np.bincount(places)
+        even = sums[places] <= 0.0
+        shares = np.where(even, 1.0 / members[places], counts / np.where(even, 1.0, sums[places]))
+        return Expansion(places, shares)
+
+
+Update = Literal["sweeps", "gradual", "both"]
+
+LEAST_RECORDS = 1000
+"""Fewer records would round small shares away; asking for fewer rows takes some of these."""
+_ROW_COPIES = 6
+"""Times the records lie in memory at once, at most: as laid out, stacked, moved, expanded, and what is drawn."""
+_STEP_BYTES = 28
+"""Per record beside its codes: its cell, two lists of rows to move, a random order."""
+_PASS_STEPS = 0.06
+"""One row in one pass over one table of two columns, in steps: 12 nanoseconds."""
+_CELL_BYTES = 88
+"""Per cell of all tables: the answer, its float, a cleaned one, its variance, sums while tables agree, gaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSynthesis:
+    """How records are made: options that several methods share, checked at construction."""
+
+    update: Update = "sweeps"
+    rounds: int = 50
+    sweeps: int = 10
+    most_records: int = 2**20
+    structure_seed: int = 0
+    shrink: bool = True
+
+    def __post_init__(self) -> None:
+        check_choice("update", self.update, get_args(Update))
+        for name, number, least in (
+            ("rounds", self.rounds, 0),
+            ("sweeps", self.sweeps, 0),
+            ("most_records", self.most_records, 1),
+            ("structure_seed", self.structure_seed, 0),
+        ):
+            check_whole(name, number, least, 2**31)
+
+    def bytes(self, domain: Domain, cells: int, rows: int) -> int:
+        """Most memory of making records for a table of so many rows, the tables having so many cells in all."""
+        width = sum(np.dtype(code_dtype(size)).itemsize for size in domain.sizes.values())
+        widest = np.dtype(code_dtype(max(domain.sizes.values()))).itemsize * len(domain.columns)
+        records = min(self.most_records, max(rows, LEAST_RECORDS))
+        return records * (_ROW_COPIES * max(width, widest) + _STEP_BYTES) + _CELL_BYTES * cells
+
+    def cell_steps(self, tables: int, rows: int) -> int:
+        """Rough number of steps, in units of the time that one cell of noise takes."""
+        passes = (self.update != "gradual") * self.sweeps + (self.update != "sweeps") * self.rounds
+        return round(min(rows, self.most_records) * (1 + tables * passes * _PASS_STEPS))
+
+    def made(
+        self,
+        coarsening: Coarsening,
+        ones: Mapping[str, Sequence[Measurement]],
+        tables: Sequence[OverlapTable],
+        structural_zeros: Sequence[StructuralZeros],
+        blocks: Sequence[Sequence[Clique]] = (),
+    ) -> RecordModel:
+        """The records, from the noisy tables of all columns (`ones`, each maybe several times) and of `tables`."""
+        domain = coarsening.domain
+        columns = [coarsening.column(name, answer) for name, answers in ones.items() for answer in answers]
+        noisy = [_noisy(table) for table in (*columns, *tables)]
+        total = estimate_total(domain, noisy, structural_zeros)
+        if self.shrink:
+            drawn = towards_independence(domain, noisy, structural_zeros, total)[len(columns) :]
+            tables = [
+                OverlapTable(table.clique, better.values, table.variances)
+                for table, better in zip(tables, drawn, strict=True)
+            ]
+        fitted = consistent(domain, [*columns, *tables], structural_zeros)
+        rng = np.random.default_rng(self.structure_seed)
+        parts = {table.clique: counts for table, counts in zip(columns, fitted.counts, strict=False)}
+        for name in domain.columns:
+            parts.setdefault(Clique((name,)), np.ones(domain.sizes[name]))
+        rows = min(self.most_records, max(round(total), LEAST_RECORDS))
+        start = _laid_out(BlockModel.of_marginals(domain, parts, structural_zeros, total), rows, rng)
+        covered = {name for table in tables for name in table.clique}
+        targets = [
+            Target(table.clique, counts)
+            for table, counts in zip((*columns, *tables), fitted.counts, strict=True)
+            if counts.sum() > 0.0 and (len(table.clique) > 1 or table.clique[0] not in covered)
+        ]
+        apart = separate(domain, blocks, structural_zeros)
+        codes = self._moved(domain, start, targets, rng, blocks=apart, structural_zeros=structural_zeros)
+        return RecordModel(coarsening.full, _expanded(coarsening, ones, codes, total, rng), total)
+
+    def _moved(
+        self,
+        domain: Domain,
+        start: Codes,
+        targets: Sequence[Target],
+        rng: np.random.Generator,
+        *,
+        blocks: Sequence[Clique],
+        structural_zeros: Sequence[StructuralZeros],
+    ) -> Codes:
+        """The records moved towards the targets: all at once, or block by block and then joined."""
+        pieces = []
+        for names in blocks or [domain.everything()]:
+            inside = Domain.of({name: domain.sizes[name] for name in names})
+            rules = [rule for rule in structural_zeros if set(rule.clique) <= set(names)]
+            wanted = [target for target in targets if set(target.clique) <= set(names)]
+            codes: Codes = {name: start[name] for name in names}
+            seed = int(rng.integers(2**62))
+            if self.update != "sweeps":
+                schedule = Schedule(self.rounds)
+                codes = gradual_update(
+                    inside, codes, wanted, seed=seed, schedule=schedule, structural_zeros=rules
+                ).codes
+            if self.update != "gradual":
+                codes = column_sweeps(
+                    inside, codes, wanted, seed=seed, sweeps=self.sweeps, structural_zeros=rules
+                ).codes
+            pieces.append(codes)
+        return joined(domain, start, pieces, rng)
+
+
+def _noisy(table: OverlapTable) -> NoisyTable:
+    """For estimates that know one variance per table: the mean of its cells'."""
+    return NoisyTable(table.clique, table.values, float(np.mean(table.variances)))
+
+
+def _laid_out(model: BlockModel, rows: int, rng: np.random.Generator) -> Codes:
+    """Records whose blocks have just the shares of the model, up to rounding, in random order."""
+    laid: dict[str, npt.NDArray[np.integer]] = {}
+    for block in model.blocks:
+        spots = (np.arange(rows) + rng.random()) / rows
+        places = np.minimum(
+            np.searchsorted(cumulative(block.probabilities), spots, side="right"), block.indices.size - 1
+        )
+        cells = block.indices[rng.permutation(places)]
+        for name in block.clique:
+            dtype = code_dtype(model.domain.sizes[name])
+            laid[name] = sub_indices(model.domain, block.clique, cells, (name,)).astype(dtype)
+    return {name: laid[name] for name in model.domain.columns}
+
+
+def _expanded(
+    coarsening: Coarsening,
+    ones: Mapping[str, Sequence[Measurement]],
+    codes: Codes,
+    total: float,
+    rng: np.random.Generator,
+) -> Codes:
+    """The records with every coarser code replaced by one of its values."""
+    found = {}
+    for name in coarsening.full.columns:
+        found[name] = codes[name]
+        if name in coarsening.places:
+            expansion = coarsening.expansion(name, ones[name][0], total)
+            found[name] = expansion.expanded(codes[name], rng, rounding=True)
+        found[name] = found[name].astype(code_dtype(coarsening.full.sizes[name]), copy=False)
+    return found

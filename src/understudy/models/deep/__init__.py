@@ -1,1 +1,0 @@
-"""What a trained generator becomes: a finite mixture whose every answer is exact."""

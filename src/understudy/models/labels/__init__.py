@@ -1,1 +1,0 @@
-"""Labels given public columns: ensembles of decision trees with noisy leaf tables."""

@@ -1,0 +1,801 @@
+"""MarkovField: a distribution given by conditional tables along a junction tree, its fit and its sampler.
+
+Drawing records from conditional tables, bag by bag, with compiled kernels.
+
+Two distributions. Independent records: every record takes its fresh codes from an alias table, one random word per bag.
+Controlled rounding: of the records that share a separator cell, each continuation gets its expected number up to one,
+with exact expectations. There the records of a group are shuffled first: handing out rounded counts in row order would
+make children of one parent rise together. Either way a cell of probability 0 is never drawn, and the records depend
+on the generator's next words only.
+
+MarkovField: a distribution given by conditional tables along a junction tree.
+
+Everything asked of it is exact: marginals inside and outside the bags, records, conditioning on codes. Rules were
+applied when it was fitted; a combination without mass cannot be drawn, and conditioning keeps it so.
+
+The one entry of this engine: noisy tables and rules in, a fitted model out.
+
+The size of the model is known before it is built (`GraphicalSize.of`, `Growth`); a fit that would be larger than
+allowed is refused. Nothing here draws randomness or sees an exact count.
+
+ExpandedField: a graphical model over merged codes, and how each merged code falls apart into codes of the table.
+
+For tables whose columns have many rare values: the relations between columns are kept for merged codes, and which of
+its values a merged code stands for is drawn column by column. Marginals, records and conditions are exact.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.arrays import Floats, Ints, Words
+from understudy.compiled import compiled
+from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
+from understudy.models.estimation import (
+    Fit,
+    NoisyTable,
+    Stopping,
+    descend,
+    estimate_total,
+    fold,
+    forest_factors,
+    head_start,
+    is_forest,
+    known_cells,
+    maximal,
+    shrink,
+)
+from understudy.models.junction_tree import GraphicalSize, JunctionTree
+from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
+from understudy.models.propagation import Answers, Program, calibrate, from_bag_order, joints, spread, table_faults
+from understudy.models.registry import register
+from understudy.models.tables import code_dtype, cumulative, norm_sub
+
+_BLOCK = 1 << 14
+_SHORT = 1 << 16
+
+
+class Steps(Protocol):
+    """An order of drawing: at each step fresh columns, given columns drawn before."""
+
+    @property
+    def domain(self) -> Domain:
+        """The codes."""
+        ...
+
+    @property
+    def separators(self) -> tuple[Clique, ...]:
+        """Per step the columns it depends on, in the order of its table's rows."""
+        ...
+
+    @property
+    def fresh(self) -> tuple[Clique, ...]:
+        """Per step the columns it draws."""
+        ...
+
+
+class Sampler:
+    """Draws coded records of one model; made once, used for any number of draws."""
+
+    def __init__(self, tree: Steps, tables: Sequence[Floats]) -> None:
+        self._domain = tree.domain
+        self._tables = [np.ascontiguousarray(table) for table in tables]
+        place = {name: position for position, name in enumerate(tree.domain.columns)}
+        self._plans: list[tuple[Ints, Ints, Ints, Ints]] = []
+        for separator, fresh in zip(tree.separators, tree.fresh, strict=True):
+            factors = [tree.domain.cells(separator[position + 1 :]) for position in range(len(separator))]
+            self._plans.append(
+                (
+                    np.array([place[name] for name in separator], dtype=np.int64),
+                    np.array(factors, dtype=np.int64),
+                    np.array([place[name] for name in fresh], dtype=np.int64),
+                    np.array(tree.domain.shape(fresh), dtype=np.int64),
+                )
+            )
+        self._aliases: list[Words] | None = None
+
+    def independent(self, rows: int, rng: np.random.Generator) -> dict[str, npt.NDArray[np.integer]]:
+        """`rows` independent records."""
+        if self._aliases is None:
+            self._aliases = [_alias(table) for table in self._tables]
+        words = rng.integers(0, 2**64, size=4, dtype=np.uint64)
+        drawn = self._empty(rows)
+        block = np.zeros((len(drawn), min(rows, _BLOCK)), dtype=np.uint32)
+        cells = np.zeros(block.shape[1], dtype=np.uint32)
+        for start in range(0, rows, _BLOCK):
+            count = min(_BLOCK, rows - start)
+            for (separator, factors, fresh, sizes), table, aliases in zip(
+                self._plans, self._tables, self._aliases, strict=True
+            ):
+                _locate(block, count, separator, factors, cells)
+                _draw(cells, count, aliases, table.shape[1], words)
+                _unpack(cells, count, fresh, sizes, block)
+            for position, codes in enumerate(drawn.values()):
+                codes[start : start + count] = block[position, :count]
+        return drawn
+
+    def rounded(self, rows: int, rng: np.random.Generator) -> dict[str, npt.NDArray[np.integer]]:
+        """`rows` records whose counts are the expected ones up to rounding, in random order."""
+        words = rng.integers(0, 2**64, size=4, dtype=np.uint64)
+        drawn = self._empty(rows)
+        block = np.zeros((len(drawn), rows), dtype=np.uint32)
+        cells, order = np.zeros(rows, dtype=np.uint32), np.zeros(rows, dtype=np.int64)
+        for (separator, factors, fresh, sizes), table in zip(self._plans, self._tables, strict=True):
+            _locate(block, rows, separator, factors, cells)
+            _round(cells, rows, table, order, words)
+            _unpack(cells, rows, fresh, sizes, block)
+        for position, codes in enumerate(drawn.values()):
+            codes[:] = block[position]
+        return drawn
+
+    def _empty(self, rows: int) -> dict[str, npt.NDArray[np.integer]]:
+        return {name: np.zeros(rows, dtype=code_dtype(size)) for name, size in self._domain.sizes.items()}
+
+
+@compiled()  # pragma: no cover
+def _next(words):  # type: ignore[no-untyped-def]
+    """The next 64 random bits (xoshiro256++, Blackman and Vigna 2019)."""
+    total = words[0] + words[3]
+    result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + words[0]
+    shifted = words[1] << np.uint64(17)
+    words[2] ^= words[0]
+    words[3] ^= words[1]
+    words[1] ^= words[2]
+    words[0] ^= words[3]
+    words[2] ^= shifted
+    words[3] = (words[3] << np.uint64(45)) | (words[3] >> np.uint64(19))
+    return result
+
+
+@compiled()  # pragma: no cover
+def _alias_row(weights, share, small, large, packed):  # type: ignore[no-untyped-def]
+    """Alias table of one distribution (Vose 1991): each entry is threshold · 2³² + other cell."""
+    size = weights.size
+    total, best = 0.0, 0
+    for cell in range(size):
+        total += weights[cell]
+        if weights[cell] > weights[best]:
+            best = cell
+    few = many = 0
+    for cell in range(size):
+        share[cell] = weights[cell] * size / total if total > 0.0 else 1.0
+        # Whatever rounding leaves over: a possible cell keeps its own slot, an impossible one sends to the likeliest.
+        packed[cell] = np.uint64(cell) if weights[cell] > 0.0 else np.uint64(best)
+        if share[cell] < 1.0:
+            small[few] = cell
+            few += 1
+        else:
+            large[many] = cell
+            many += 1
+    while few > 0 and many > 0:
+        few -= 1
+        low, high = small[few], large[many - 1]
+        packed[low] = (np.uint64(share[low] * 4294967296.0) << np.uint64(32)) | np.uint64(high)
+        share[high] -= 1.0 - share[low]
+        if share[high] < 1.0:
+            many -= 1
+            small[few] = high
+            few += 1
+
+
+@compiled()  # pragma: no cover
+def _alias(table: Floats) -> Words:
+    rows, size = table.shape
+    packed = np.zeros(rows * size, np.uint64)
+    share = np.empty(size)
+    small, large = np.empty(size, np.int64), np.empty(size, np.int64)
+    for row in range(rows):
+        _alias_row(table[row], share, small, large, packed[row * size : (row + 1) * size])
+    return packed
+
+
+@compiled()  # pragma: no cover
+def _locate(block, rows, columns, factors, cells):  # type: ignore[no-untyped-def]
+    for row in range(rows):
+        cells[row] = 0
+    for position in range(columns.size):
+        codes = block[columns[position]]
+        factor = np.uint32(factors[position])
+        for row in range(rows):
+            cells[row] += codes[row] * factor
+
+
+@compiled()  # pragma: no cover
+def _draw(cells, rows, packed, size, words):  # type: ignore[no-untyped-def]
+    """Replaces each separator cell by a drawn cell of the fresh columns."""
+    low = np.uint64(0xFFFFFFFF)
+    for row in range(rows):
+        word = _next(words)
+        if size <= _SHORT:
+            slot = ((word >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)
+        else:
+            slot = np.uint64((_next(words) >> np.uint64(11)) * (size / 9007199254740992.0))
+        entry = packed[np.int64(cells[row]) * size + np.int64(slot)]
+        cells[row] = np.uint32(slot if (word & low) < (entry >> np.uint64(32)) else entry & low)
+
+
+@compiled()  # pragma: no cover
+def _unpack(cells, rows, columns, sizes, block):  # type: ignore[no-untyped-def]
+    """Writes the codes of the fresh columns; `cells` is used up."""
+    for position in range(columns.size - 1, 0, -1):
+        codes = block[columns[position]]
+        size = np.uint32(sizes[position])
+        for row in range(rows):
+            rest = cells[row] // size
+            codes[row] = cells[row] - rest * size
+            cells[row] = rest
+    if columns.size:
+        codes = block[columns[0]]
+        for row in range(rows):
+            codes[row] = cells[row]
+
+
+@compiled()  # pragma: no cover
+def _group(cells, rows, groups, order, words):  # type: ignore[no-untyped-def]
+    """Rows sorted by cell (`order`), shuffled within each; returns where each cell's rows start."""
+    start = np.zeros(groups + 1, np.int64)
+    for row in range(rows):
+        start[np.int64(cells[row]) + 1] += 1
+    for group in range(groups):
+        start[group + 1] += start[group]
+    filled = start[:-1].copy()
+    for row in range(rows):
+        at = np.int64(cells[row])
+        order[filled[at]] = row
+        filled[at] += 1
+    for group in range(groups):
+        low, count = start[group], start[group + 1] - start[group]
+        for position in range(count - 1, 0, -1):
+            other = np.int64((_next(words) >> np.uint64(11)) * ((position + 1) / 9007199254740992.0))
+            order[low + position], order[low + other] = order[low + other], order[low + position]
+    return start
+
+
+@compiled()  # pragma: no cover
+def _round(cells, rows, table, order, words):  # type: ignore[no-untyped-def]
+    """Replaces separator cells by fresh cells: group of n gets ⌊c + u⌋ − ⌊c' + u⌋ of each (c, c': running sums · n)."""
+    groups, size = table.shape
+    start = _group(cells, rows, groups, order, words)
+    for group in range(groups):
+        low, high = start[group], start[group + 1]
+        if low == high:
+            continue
+        total = 0.0
+        for cell in range(size):
+            total += table[group, cell]
+        offset = (_next(words) >> np.uint64(11)) / 9007199254740992.0
+        reached, done, last = 0.0, low, 0
+        for cell in range(size):
+            if table[group, cell] <= 0.0:
+                continue
+            last = cell
+            reached += table[group, cell] / total * (high - low)
+            end = min(low + np.int64(np.floor(reached + offset)), high)
+            while done < end:
+                cells[order[done]] = cell
+                done += 1
+        while done < high:
+            cells[order[done]] = last
+            done += 1
+
+
+_BAG_CELLS = 2**31
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovField:
+    """A distribution over coded records: per bag of `tree` the chances of its fresh columns given its separator.
+
+    With `rounding`, `draw` gives every cell its expected number of records up to rounding (in random order) instead
+    of independent records: far less sampling noise, and the rows of one draw are no longer independent.
+    """
+
+    kind: ClassVar[str] = "markov_field"
+
+    tree: JunctionTree
+    tables: tuple[Floats, ...]
+    total: float
+    rounding: bool = False
+    fit: Fit | None = None
+
+    def __post_init__(self) -> None:
+        for fault in _faults(self.tree, self.tables, self.total):
+            raise UsageError("graphical model", fault)
+
+    @classmethod
+    def of_factors(
+        cls,
+        tree: JunctionTree,
+        factors: Sequence[Floats],
+        total: float,
+        *,
+        rounding: bool = False,
+        fit: Fit | None = None,
+    ) -> Self:
+        """The distribution proportional to a product of one factor per bag (rows: separator, columns: fresh).
+
+        Raises:
+            UsageError: if the factors leave no combination possible.
+        """
+        tables, logarithm = calibrate(tree, factors)
+        if logarithm == -math.inf:
+            raise UsageError("graphical model", "no combination is possible.", "Drop or narrow a rule.")
+        return cls(tree, tables, total, rounding, fit)
+
+    @property
+    def domain(self) -> Domain:
+        """The codes it speaks about."""
+        return self.tree.domain
+
+    @cached_property
+    def answers(self) -> Answers:
+        """Marginals of many cliques at once; see `Answers`."""
+        return Answers(self.tree, joints(self.tree, self.tables))
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return Sampler(self.tree, self.tables)
+
+    def marginal(self, clique: Clique) -> Floats:
+        """Probabilities of the clique's cells, flat row-major.
+
+        Raises:
+            ResourceError: if the table, or one needed on the way, would be too large to hold.
+        """
+        wanted = query_clique(self.domain, clique)
+        return self.answers.one(wanted)
+
+    def marginals(self, cliques: Iterable[Clique]) -> dict[Clique, Floats]:
+        """Probabilities of many cliques' cells, flat row-major; all pairs and triples in one pass along the tree."""
+        return dict(self.answers.many([self.domain.clique(clique) for clique in cliques]))
+
+    def draw(self, rows: int, rng: np.random.Generator) -> Codes:
+        """`rows` records as the smallest unsigned integers that hold the codes; see `rounding`."""
+        if rows < 0:
+            raise UsageError("rows", f"must be 0 or more, got {rows}.")
+        return self._sampler.rounded(rows, rng) if self.rounding else self._sampler.independent(rows, rng)
+
+    def with_rounding(self) -> Self:
+        """The same distribution, drawn by controlled rounding."""
+        return replace(self, rounding=True)
+
+    def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+
+        Raises:
+            UsageError: if a code is outside its column or the condition has probability 0.
+        """
+        return self.reweighted(
+            {name: query_codes(self.domain, name, codes).astype(np.float64) for name, codes in where.items()}
+        )
+
+    def reweighted(self, where: Mapping[str, Floats]) -> Self:
+        """The distribution given an event that happens, for each named column, with these chances given its code.
+
+        Raises:
+            UsageError: if the event has probability 0.
+        """
+        factors = list(self.tables)
+        total = self.total
+        for name, probabilities in where.items():
+            if not probabilities.any():
+                raise UsageError(f"where {name}", "cannot happen under this model.", "Allow more values.")
+            if probabilities.size == 1:
+                total *= float(probabilities[0])
+                continue
+            bag = self.tree.home[name]
+            fresh = self.tree.fresh[bag]
+            kept = np.broadcast_to(spread(self.domain, fresh, Clique((name,)), probabilities), self.domain.shape(fresh))
+            factors[bag] = factors[bag] * kept.reshape(1, -1)
+        tables, logarithm = calibrate(self.tree, factors)
+        if logarithm == -math.inf:
+            raise UsageError(f"where {', '.join(where)}", "cannot happen under this model.", "Allow more values.")
+        return type(self)(self.tree, tables, total * min(1.0, math.exp(logarithm)), self.rounding)
+
+    def save(self, folder: Path) -> None:
+        """Writes `model.json` and one raw array into an existing empty folder."""
+        write_model_files(folder, self.to_files())
+
+    def to_files(self) -> ModelFiles:
+        """What `save` writes: the document and the array `probabilities`."""
+        document = {
+            "kind": self.kind,
+            "total": self.total,
+            "rounding": self.rounding,
+            "domain": [[name, size] for name, size in self.domain.sizes.items()],
+            "bags": [
+                {"columns": list(bag), "parent": parent}
+                for bag, parent in zip(self.tree.bags, self.tree.parents, strict=True)
+            ],
+        }
+        flat = np.concatenate([table.ravel() for table in self.tables])
+        return ModelFiles(document, {"probabilities": flat})
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads what `save` wrote.
+
+        Raises:
+            ReleaseError: if a file is missing, altered, too large or of the wrong type.
+        """
+        return cls.of_files(read_model_files(folder, cls.kind, {"probabilities": np.dtype("<f8")}))
+
+    @classmethod
+    def of_files(cls, files: ModelFiles) -> Self:
+        """The model that `to_files` gave.
+
+        Raises:
+            ReleaseError: if the document and the array do not make a model.
+        """
+        domain = files.domain()
+        rounding = files.document.get("rounding")
+        if not isinstance(rounding, bool):
+            raise ReleaseError([Problem("model.json: rounding", "must be true or false.")])
+        try:
+            tree = JunctionTree(domain, *_layout(files.document, domain))
+        except UsageError as error:
+            raise ReleaseError([Problem("model.json: bags", error.problem.rule)]) from error
+        probabilities = files.arrays["probabilities"].astype(np.float64, copy=False)
+        sizes = [domain.cells(bag) for bag in tree.bags]
+        ends = [0, *itertools.accumulate(sizes)]
+        if probabilities.size != ends[-1]:
+            raise ReleaseError([Problem("model.json: bags", "the cells do not match the length of the array.")])
+        tables = tuple(
+            probabilities[low:high].reshape(domain.cells(separator), domain.cells(fresh))
+            for low, high, separator, fresh in zip(ends[:-1], ends[1:], tree.separators, tree.fresh, strict=True)
+        )
+        total = files.number("total")
+        found = [Problem("model", fault) for fault in _faults(tree, tables, total)]
+        if found:
+            raise ReleaseError(found)
+        return cls(tree, tables, total, rounding)
+
+
+def _faults(tree: JunctionTree, tables: Sequence[Floats], total: float) -> list[str]:
+    found = [] if math.isfinite(total) and total >= 0.0 else ["the total must be finite and 0 or more."]
+    if any(tree.domain.cells(bag) >= _BAG_CELLS for bag in tree.bags):
+        return [*found, "a bag has too many cells."]
+    return found + table_faults(tree, tables)
+
+
+def _layout(document: Mapping[str, object], domain: Domain) -> tuple[tuple[Clique, ...], tuple[int, ...]]:
+    """Columns and parent of each bag, as the document states them."""
+    entries = document.get("bags")
+    if not isinstance(entries, list) or not 0 < len(entries) <= len(domain.columns):
+        raise ReleaseError([Problem("model.json: bags", "must be a list, no longer than the list of columns.")])
+    bags, parents = [], []
+    for entry in entries:
+        names = entry.get("columns") if isinstance(entry, dict) else None
+        parent = entry.get("parent") if isinstance(entry, dict) else None
+        if not isinstance(names, list) or not all(isinstance(name, str) and name in domain.sizes for name in names):
+            raise ReleaseError([Problem("model.json: bags", "each needs `columns`, a list of columns of the domain.")])
+        if type(parent) is not int:
+            raise ReleaseError([Problem("model.json: bags", "each needs `parent`, a whole number.")])
+        bags.append(Clique(names))
+        parents.append(parent)
+    return tuple(bags), tuple(parents)
+
+
+register(MarkovField)
+
+MODEL_BYTES = 2**30
+"""Most bytes of a model's tables, unless the caller sets another limit."""
+
+
+def model_cliques(tables: Sequence[NoisyTable], structural_zeros: Sequence[StructuralZeros]) -> list[Clique]:
+    """The cliques a model of these tables and rules is built on; their `GraphicalSize` is the model's."""
+    return [*(table.clique for table in tables), *(rule.clique for rule in structural_zeros)]
+
+
+def fit_forest(
+    domain: Domain,
+    tables: Sequence[NoisyTable],
+    structural_zeros: Sequence[StructuralZeros] = (),
+    *,
+    total: float | None = None,
+    shrunk: bool = True,
+) -> MarkovField:
+    """The closed form for tables of one or two columns whose pairs form no circle; see `tree_form`.
+
+    Args:
+        domain: The codes.
+        tables: What was measured, without groups.
+        forbidden: Cells that rules exclude, each rule inside a measured pair.
+        total: Number of records, estimated from the tables if not given.
+        shrunk: Draw noisy pairs towards independence as far as the noise warrants.
+
+    Raises:
+        UsageError: if the tables are malformed, not a forest (`is_forest`), or the rules leave nothing possible.
+    """
+    for table in tables:
+        table.check(domain)
+    if not is_forest(domain, tables, structural_zeros):
+        raise UsageError("closed form", "needs pairs without a circle and rules inside them.", "Use `fit`.")
+    records = estimate_total(domain, tables, structural_zeros) if total is None else total
+    tree = JunctionTree.of(domain, model_cliques(tables, structural_zeros))
+    factors = forest_factors(tree, tables, structural_zeros, records, shrunk=shrunk)
+    return MarkovField.of_factors(tree, factors, records)
+
+
+def fit(
+    domain: Domain,
+    tables: Sequence[NoisyTable],
+    structural_zeros: Sequence[StructuralZeros] = (),
+    *,
+    start: MarkovField | None = None,
+    total: float | None = None,
+    steps: int = 1000,
+    explained: float | None = None,
+    model_bytes: int = MODEL_BYTES,
+) -> MarkovField:
+    """The maximum-entropy distribution that comes closest to the noisy tables.
+
+    Args:
+        domain: The codes.
+        tables: What was measured; cliques may overlap, nest and repeat.
+        forbidden: Cells that rules exclude; they get exactly no mass.
+        start: An earlier fit to start from; what it was fitted to must be among the tables. Without it the descent
+            starts from a closed-form fit to the strongest forest among what was measured.
+        total: Number of records, estimated from the tables if not given.
+        steps: Most steps of mirror descent.
+        explained: Stop once the loss is this many times what noise alone explains (half the measured cells).
+        model_bytes: Most bytes of the model's tables.
+
+    Raises:
+        ResourceError: if the model would be larger.
+        UsageError: if a table is malformed or the rules leave nothing possible.
+    """
+    for table in tables:
+        table.check(domain)
+    cliques = model_cliques(tables, structural_zeros)
+    size = GraphicalSize.of(domain, cliques)
+    if size.bytes > model_bytes:
+        raise ResourceError("graphical model", size.bytes, model_bytes, "Measure smaller or fewer overlapping tables.")
+    records = estimate_total(domain, tables, structural_zeros) if total is None else total
+    tree = JunctionTree.of(domain, cliques)
+    program = Program(tree, maximal(table.clique for table in tables))
+    program.reset(structural_zeros)
+    measured = sum(int(known_cells(domain, table, structural_zeros).sum()) for table in tables)
+    enough = -1.0 if explained is None else explained * 0.5 * measured
+    before = _beginning(domain, tables, structural_zeros, records, start)
+    ended = descend(
+        program, fold(program, tables, structural_zeros), records, Stopping(steps=steps, enough=enough), before
+    )
+    factors = [from_bag_order(tree, bag, program.state(bag)) for bag in range(len(tree.bags))]
+    return MarkovField.of_factors(tree, factors, records, fit=ended)
+
+
+def _beginning(
+    domain: Domain,
+    tables: Sequence[NoisyTable],
+    structural_zeros: Sequence[StructuralZeros],
+    total: float,
+    start: MarkovField | None,
+) -> Fit:
+    """Where the descent begins: the earlier fit, moved towards what was measured since, or the strongest forest."""
+    if start is None or start.fit is None:
+        return Fit(math.inf, 0, 0.0, head_start(domain, tables, structural_zeros, total))
+    return replace(
+        start.fit, potentials=dict(start.fit.potentials) | _moves(domain, tables, structural_zeros, total, start)
+    )
+
+
+def _moves(
+    domain: Domain,
+    tables: Sequence[NoisyTable],
+    structural_zeros: Sequence[StructuralZeros],
+    total: float,
+    start: MarkovField,
+) -> dict[Clique, npt.NDArray[np.float64]]:
+    """For each newly measured clique the log-potential that takes the earlier model to its (shrunk) noisy table."""
+    known = start.fit.potentials if start.fit is not None else {}
+    fresh = {
+        table.clique: table
+        for table in tables
+        if table.groups is None and not any(set(table.clique) <= set(clique) for clique in known)
+    }
+    moves = {}
+    for clique, expected in start.marginals(fresh).items():
+        counts = expected * total
+        possible = known_cells(domain, fresh[clique], structural_zeros) & (counts > 0.0)
+        drawn = norm_sub(shrink(fresh[clique], counts, possible).values[possible], total)
+        change = np.zeros(counts.size)
+        change[possible] = np.log(np.maximum(drawn / counts[possible], 1e-3))
+        moves[clique] = change
+    return moves
+
+
+_SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expansion:
+    """One column: the merged code of each of its codes, and the chance of the code given the merged one."""
+
+    places: Ints
+    shares: Floats
+
+    def sums(self, weights: Floats, merged: int) -> Floats:
+        """The weights of codes, added up per merged code."""
+        return np.bincount(self.places, weights=weights, minlength=merged).astype(np.float64, copy=False)
+
+    def faults(self, size: int, merged: int) -> list[str]:
+        """What is wrong with it, in words; empty if nothing is."""
+        if self.places.shape != (size,) or self.shares.shape != (size,):
+            return [f"needs one merged code and one chance for each of its {size:,} codes."]
+        if self.places.min() < 0 or self.places.max() >= merged:
+            return ["merged codes must lie inside the merged column."]
+        if not np.all(np.isfinite(self.shares)) or self.shares.min() < 0.0:
+            return ["chances must be finite and 0 or more."]
+        if np.abs(self.sums(self.shares, merged) - 1.0).max() > _SUM_TOLERANCE:
+            return ["the chances of each merged code must add up to 1."]
+        return []
+
+    def restricted(self, mask: npt.NDArray[np.bool_], merged: int) -> tuple["Expansion", Floats]:
+        """Given that the code is in the mask: the expansion, and the chance of that for each merged code."""
+        probabilities = self.sums(self.shares * mask, merged)
+        inside = probabilities[self.places]
+        # A merged code without an allowed value cannot occur any more; its old chances keep the expansion whole.
+        shares = np.where(inside > 0.0, self.shares * mask / np.where(inside > 0.0, inside, 1.0), self.shares)
+        return Expansion(self.places, shares), probabilities
+
+    def expanded(
+        self, codes: npt.NDArray[np.integer], rng: np.random.Generator, *, rounding: bool
+    ) -> npt.NDArray[np.integer]:
+        """A code for each merged code; with `rounding` their numbers are as expected, up to rounding."""
+        members: list[Ints] = np.split(np.argsort(self.places, kind="stable"), np.cumsum(np.bincount(self.places))[:-1])
+        drawn: npt.NDArray[np.integer] = np.array([group[0] for group in members], dtype=code_dtype(self.places.size))[
+            codes
+        ]
+        for merged, group in enumerate(members):
+            if group.size > 1:
+                rows = np.flatnonzero(codes == merged)
+                spots = rng.random(rows.size)
+                if rounding:
+                    spots = (rng.permutation(rows.size) + spots) / max(rows.size, 1)
+                steps = cumulative(self.shares[group])
+                picks = np.searchsorted(steps, np.minimum(spots, np.nextafter(1.0, 0.0)), side="right")
+                drawn[rows] = group[picks]
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class ExpandedField:
+    """A distribution over `domain`: `merged` gives merged codes, `expansions` the values behind them.
+
+    Columns without an expansion have the same codes in both.
+    """
+
+    kind: ClassVar[str] = "expanded_field"
+
+    domain: Domain
+    merged: MarkovField
+    expansions: Mapping[str, Expansion]
+
+    def __post_init__(self) -> None:
+        for fault in self._faults():
+            raise UsageError("expanded model", fault)
+
+    @property
+    def total(self) -> float:
+        """Estimated number of records."""
+        return self.merged.total
+
+    def marginal(self, clique: Clique) -> Floats:
+        """Probabilities of the clique's cells, flat row-major.
+
+        Raises:
+            ResourceError: if the table, or one needed on the way, would be too large to hold.
+        """
+        wanted = query_clique(self.domain, clique)
+        # Columns with one code add nothing but a dimension, and numpy allows only 64 of those.
+        axes = [name for name in wanted if self.domain.sizes[name] > 1]
+        table = self.merged.marginal(Clique(wanted)).reshape(self.merged.domain.shape(axes))
+        for axis, name in enumerate(axes):
+            expansion = self.expansions.get(name)
+            if expansion is not None:
+                shares = expansion.shares.reshape([-1 if other == axis else 1 for other in range(len(axes))])
+                table = np.take(table, expansion.places, axis=axis) * shares
+        return np.ascontiguousarray(table).ravel()
+
+    def draw(self, rows: int, rng: np.random.Generator) -> Codes:
+        """`rows` records as the smallest unsigned integers that hold the codes; see `MarkovField.rounding`."""
+        codes = dict(self.merged.draw(rows, rng))
+        for name in self.domain.columns:
+            if name in self.expansions:
+                codes[name] = self.expansions[name].expanded(codes[name], rng, rounding=self.merged.rounding)
+        return {name: codes[name] for name in self.domain.columns}
+
+    def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+
+        Raises:
+            UsageError: if a code is outside its column or the condition has probability 0.
+        """
+        expansions, probabilities = dict(self.expansions), dict[str, Floats]()
+        for name, codes in where.items():
+            mask = query_codes(self.domain, name, codes)
+            if name in expansions:
+                expansions[name], probabilities[name] = expansions[name].restricted(
+                    mask, self.merged.domain.sizes[name]
+                )
+            else:
+                probabilities[name] = mask.astype(np.float64)
+        return type(self)(self.domain, self.merged.reweighted(probabilities), expansions)
+
+    def save(self, folder: Path) -> None:
+        """Writes `model.json` and raw arrays into an existing empty folder."""
+        inner = self.merged.to_files()
+        document = {
+            **inner.document,
+            "kind": self.kind,
+            "expanded": [[name, self.domain.sizes[name]] for name in self.expansions],
+        }
+        places = [np.zeros(0, np.int64), *(expansion.places for expansion in self.expansions.values())]
+        shares = [np.zeros(0), *(expansion.shares for expansion in self.expansions.values())]
+        arrays = {"places": np.concatenate(places), "shares": np.concatenate(shares)}
+        write_model_files(folder, ModelFiles(document, {**inner.arrays, **arrays}))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads what `save` wrote.
+
+        Raises:
+            ReleaseError: if a file is missing, altered, too large or of the wrong type.
+        """
+        dtypes = {"probabilities": np.dtype("<f8"), "places": np.dtype("<i8"), "shares": np.dtype("<f8")}
+        files = read_model_files(folder, cls.kind, dtypes)
+        merged = MarkovField.of_files(files)
+        sizes = dict(merged.domain.sizes)
+        stated = _stated(files.document, sizes)
+        sizes.update(stated)
+        places = files.arrays["places"].astype(np.int64, copy=False)
+        shares = files.arrays["shares"].astype(np.float64, copy=False)
+        if places.size != sum(stated.values()) or shares.size != places.size:
+            raise ReleaseError([Problem("model.json: expanded", "the codes do not match the length of the arrays.")])
+        ends = np.cumsum([0, *stated.values()])
+        expansions = {
+            name: Expansion(places[low:high], shares[low:high])
+            for name, low, high in zip(stated, ends[:-1], ends[1:], strict=True)
+        }
+        try:
+            return cls(Domain.of(sizes), merged, expansions)
+        except UsageError as error:
+            raise ReleaseError([Problem("model", error.problem.rule)]) from error
+
+    def _faults(self) -> list[str]:
+        if self.domain.columns != self.merged.domain.columns:
+            return ["both domains must have the same columns."]
+        found = []
+        for name, size in self.domain.sizes.items():
+            inner = self.merged.domain.sizes[name]
+            if name in self.expansions:
+                found += [f"column {name}: {fault}" for fault in self.expansions[name].faults(size, inner)]
+            elif size != inner:
+                found.append(f"column {name}: needs an expansion of its merged codes.")
+        return found
+
+
+def _stated(document: Mapping[str, object], sizes: Mapping[str, int]) -> dict[str, int]:
+    """Column → number of codes of each expansion, as the document states them."""
+    entries = document.get("expanded")
+    found: dict[str, int] = {}
+    for entry in entries if isinstance(entries, list) else [None]:
+        name, size = entry if isinstance(entry, list) and len(entry) == 2 else (None, None)
+        if not isinstance(name, str) or name not in sizes or name in found:
+            raise ReleaseError([Problem("model.json: expanded", "each entry must be [column, number of codes].")])
+        if type(size) is not int or not sizes[name] <= size <= 2**32:
+            raise ReleaseError([Problem("model.json: expanded", "a column has fewer merged codes than codes.")])
+        found[name] = size
+    return found
+
+
+register(ExpandedField)

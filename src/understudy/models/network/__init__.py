@@ -1,1 +1,0 @@
-"""Bayesian networks: every column given its parents, in an order in which parents come first."""

@@ -1,1 +1,0 @@
-"""Overlapping noisy tables: made to agree with each other, and rows moved towards them."""

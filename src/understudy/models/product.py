@@ -1,0 +1,235 @@
+"""BlockModel: a product of joint tables over disjoint groups of columns.
+
+One block over all columns is a full contingency table, one block per column is the independence model. A block keeps
+only cells with mass, so a table of 10¹⁵ cells of which 10⁵ are kept is as large as the 10⁵. Rules were applied when
+the blocks were built; what has no mass cannot be drawn.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Self, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.arrays import Floats, Ints
+from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.errors import Problem, ReleaseError, UsageError
+from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
+from understudy.models.tables import Rounding, check_linked, code_dtype, draw_places, joint_table, linked, sub_indices
+
+_CELL_LIMIT = 2**62
+_SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """A joint table: cells of `clique` (flat row-major, increasing) and their probabilities, summing to 1."""
+
+    clique: Clique
+    indices: Ints
+    probabilities: Floats
+
+    @classmethod
+    def of(cls, clique: Clique, indices: Ints, weights: Floats) -> Self:
+        """The block of cells with mass, scaled to 1; `indices` must increase, weights must not all be 0."""
+        kept = weights > 0.0
+        mass = weights[kept]
+        return cls(clique, np.ascontiguousarray(indices[kept]), np.ascontiguousarray(mass / mass.sum()))
+
+    def faults(self, domain: Domain) -> list[str]:
+        """What is wrong with it, in words; empty if nothing is."""
+        found = []
+        cells = domain.cells(self.clique)
+        if cells >= _CELL_LIMIT:
+            found.append(f"a table of {cells:,} cells is too large.")
+        if not self.indices.size or self.indices.shape != self.probabilities.shape:
+            return [*found, "needs at least one cell, and one probability per cell."]
+        if self.indices[0] < 0 or self.indices[-1] >= cells or not np.all(self.indices[1:] > self.indices[:-1]):
+            found.append("cell numbers must increase and lie inside the table.")
+        if not np.all(np.isfinite(self.probabilities)) or self.probabilities.min() < 0.0:
+            found.append("probabilities must be finite and 0 or more.")
+        elif abs(self.probabilities.sum() - 1.0) > _SUM_TOLERANCE:
+            found.append("probabilities must add up to 1.")
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockModel:
+    """A distribution under which the blocks are independent of each other.
+
+    `rounding` says how whole rows are made of each block; blocks are put side by side in random order either way.
+    """
+
+    kind: ClassVar[str] = "blocks"
+
+    domain: Domain
+    blocks: tuple[Block, ...]
+    total: float
+    rounding: Rounding = "multinomial"
+
+    def __post_init__(self) -> None:
+        for fault in _faults(self.domain, self.blocks, self.total, self.rounding):
+            raise UsageError("block model", fault)
+
+    @classmethod
+    def of_marginals(
+        cls, domain: Domain, parts: Mapping[Clique, Floats], structural_zeros: Sequence[StructuralZeros], total: float
+    ) -> Self:
+        """The product of disjoint tables, with parts that rules tie together joined on their possible cells.
+
+        Joined parts keep their own distributions as far as the rules allow (see `merge`). Tables are flat row-major
+        and may have any positive sum.
+
+        Raises:
+            ResourceError: if the rules tie columns into a table too large to hold.
+            UsageError: if the rules leave no combination possible, or the parts do not cover the domain once.
+        """
+        check_linked(domain, parts, structural_zeros, "model")
+        blocks = []
+        for group in linked(domain, parts, structural_zeros):
+            tables = {clique: parts[clique] / parts[clique].sum() for clique in group}
+            names = {name for clique in group for name in clique}
+            rules = [rule for rule in structural_zeros if set(rule.clique) <= names]
+            if rules:
+                blocks.append(Block.of(*joint_table(domain, tables, rules)))
+            else:
+                ((clique, table),) = tables.items()
+                blocks.append(Block.of(clique, np.arange(table.size, dtype=np.int64), table))
+        return cls(domain, tuple(blocks), total)
+
+    @classmethod
+    def uniform(cls, domain: Domain, structural_zeros: Sequence[StructuralZeros], total: float) -> Self:
+        """Every code of every column equally likely, as far as the rules allow."""
+        parts = {domain.clique([name]): np.full(size, 1.0 / size) for name, size in domain.sizes.items()}
+        return cls.of_marginals(domain, parts, structural_zeros, total)
+
+    def marginal(self, clique: Clique) -> Floats:
+        """Probabilities of the clique's cells, flat row-major.
+
+        Raises:
+            ResourceError: if the table would be too large to hold.
+        """
+        wanted = query_clique(self.domain, clique)
+        table, order = np.ones(1), list[str]()
+        for block in self.blocks:
+            # Columns with one code add nothing but a dimension, and numpy allows only 64 of those.
+            part = [name for name in block.clique if name in wanted and self.domain.sizes[name] > 1]
+            if part:
+                places = sub_indices(self.domain, block.clique, block.indices, part)
+                sums = np.bincount(places, weights=block.probabilities, minlength=self.domain.cells(part))
+                table = np.multiply.outer(table, sums).ravel()
+                order += part
+        axes = [order.index(name) for name in wanted if self.domain.sizes[name] > 1]
+        return np.ascontiguousarray(table.reshape(self.domain.shape(order)).transpose(axes)).ravel()
+
+    def draw(self, rows: int, rng: np.random.Generator) -> Codes:
+        """`rows` records, as the smallest unsigned integers that hold the codes."""
+        drawn: dict[str, npt.NDArray[np.integer]] = {}
+        for block in self.blocks:
+            places = draw_places(block.probabilities, rows, rng, self.rounding)
+            few = block.indices.size <= rows  # then it is cheaper to take the cells apart first and look codes up
+            cells = block.indices if few else block.indices[places]
+            for name in block.clique:
+                dtype = code_dtype(self.domain.sizes[name])
+                codes: npt.NDArray[np.integer] = sub_indices(self.domain, block.clique, cells, (name,)).astype(dtype)
+                drawn[name] = codes[places] if few else codes
+        return {name: drawn[name] for name in self.domain.columns}
+
+    def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+
+        Raises:
+            UsageError: if a code is outside its column or the condition has probability 0.
+        """
+        masks = {name: query_codes(self.domain, name, codes) for name, codes in where.items()}
+        total, blocks = self.total, []
+        for block in self.blocks:
+            kept = np.ones(block.indices.size, dtype=bool)
+            for name in masks.keys() & set(block.clique):
+                kept &= masks[name][sub_indices(self.domain, block.clique, block.indices, (name,))]
+            probability = float(block.probabilities[kept].sum())
+            if probability <= 0.0:
+                names = ", ".join(name for name in block.clique if name in masks)
+                raise UsageError(f"where {names}", "cannot happen under this model.", "Allow more values.")
+            if not kept.all():
+                total *= min(probability, 1.0)
+                block = Block.of(block.clique, block.indices[kept], block.probabilities[kept])
+            blocks.append(block)
+        return replace(self, blocks=tuple(blocks), total=total)
+
+    def save(self, folder: Path) -> None:
+        """Writes `model.json` and two raw arrays into an existing empty folder."""
+        document = {
+            "kind": self.kind,
+            "total": self.total,
+            "rounding": self.rounding,
+            "domain": [[name, size] for name, size in self.domain.sizes.items()],
+            "blocks": [{"columns": list(block.clique), "cells": int(block.indices.size)} for block in self.blocks],
+        }
+        indices = np.concatenate([block.indices for block in self.blocks])
+        probabilities = np.concatenate([block.probabilities for block in self.blocks])
+        write_model_files(folder, ModelFiles(document, {"indices": indices, "probabilities": probabilities}))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads what `save` wrote.
+
+        Raises:
+            ReleaseError: if a file is missing, altered, too large or of the wrong type.
+        """
+        files = read_model_files(folder, cls.kind, {"indices": np.dtype("<i8"), "probabilities": np.dtype("<f8")})
+        domain = files.domain()
+        columns, cells = _layout(files.document, domain)
+        ends = [0, *itertools.accumulate(cells)]
+        indices = files.arrays["indices"].astype(np.int64, copy=False)
+        probabilities = files.arrays["probabilities"].astype(np.float64, copy=False)
+        if indices.size != ends[-1] or probabilities.size != ends[-1]:
+            raise ReleaseError([Problem("model.json: blocks", "the cells do not match the length of the arrays.")])
+        blocks = tuple(
+            Block(Clique(names), indices[low:high], probabilities[low:high])
+            for names, low, high in zip(columns, ends[:-1], ends[1:], strict=True)
+        )
+        total = files.number("total")
+        rounding = cast(Rounding, files.document.get("rounding", "multinomial"))  # checked with the rest
+        found = [Problem("model", fault) for fault in _faults(domain, blocks, total, rounding)]
+        if found:
+            raise ReleaseError(found)
+        return cls(domain, blocks, total, rounding)
+
+
+def _faults(domain: Domain, blocks: Iterable[Block], total: float, rounding: str) -> list[str]:
+    names = [name for block in blocks for name in block.clique]
+    if sorted(names) != sorted(domain.columns) or any(not block.clique for block in blocks):
+        return ["the blocks must hold every column of the domain exactly once."]
+    found = [] if math.isfinite(total) and total >= 0.0 else ["the total must be finite and 0 or more."]
+    if rounding not in get_args(Rounding):
+        found.append("rounding must be multinomial or controlled.")
+    for block in blocks:
+        if block.clique != domain.clique(block.clique):
+            found.append("columns of a block must stand in the order of the domain.")
+        found += [f"block {' × '.join(block.clique)}: {fault}" for fault in block.faults(domain)]
+    return found
+
+
+def _layout(document: Mapping[str, object], domain: Domain) -> tuple[list[list[str]], list[int]]:
+    """Columns and number of cells of each block, as the document states them."""
+    entries = document.get("blocks")
+    if not isinstance(entries, list) or len(entries) > len(domain.columns):
+        raise ReleaseError([Problem("model.json: blocks", "must be a list, no longer than the list of columns.")])
+    columns, cells = [], []
+    for entry in entries:
+        names = entry.get("columns") if isinstance(entry, dict) else None
+        count = entry.get("cells") if isinstance(entry, dict) else None
+        if not isinstance(names, list) or not all(isinstance(name, str) and name in domain.sizes for name in names):
+            raise ReleaseError(
+                [Problem("model.json: blocks", "each needs `columns`, a list of columns of the domain.")]
+            )
+        if type(count) is not int or not 0 < count < _CELL_LIMIT:
+            raise ReleaseError([Problem("model.json: blocks", "each needs `cells`, a whole number above 0.")])
+        columns.append(names)
+        cells.append(count)
+    return columns, cells

@@ -1,1 +1,0 @@
-"""Scores by which methods choose: each with the bound that makes it safe, proved where it stands."""

@@ -1,0 +1,745 @@
+"""How much room synthetic rows will take, from public facts alone, so that what cannot fit is refused beforehand.
+
+A column of labels or of few numbers is written as bit-packed indices, so a row takes about the sum of log₂(values) bits
+in Parquet; in text it takes as many bytes as its values have characters, and in memory the width of their types. That
+is a forecast and no bound: skewed columns compress better, headers and footers come on top.
+
+Effort: how much of a folder `verify` looks at unless it is told to look at everything, and what it left out.
+
+A folder may come from a stranger, and a few kilobytes on a disk can stand for terabytes of zeros or billions of rows.
+So whatever grows with a folder's content has a limit, and what lies beyond it is named instead of being read.
+
+Parquet files that may come from a stranger, opened only when reading them in pieces needs bounded memory.
+
+A few bytes of Parquet can stand for gigabytes: a footer with millions of empty entries, a page that is compressed a
+thousandfold, texts that share long beginnings. So footer and page headers are read here first (they are Thrift structs
+in the compact protocol: https://parquet.apache.org/docs/file-format/metadata), and only files whose pages are small and
+written in the few encodings that releases use are handed to the library. Texts are read as dictionaries, since one long
+text may be named by millions of rows.
+
+A folder that appears at once or not at all: written beside its target, synced, listed, then renamed.
+
+A process that is killed leaves the target absent; the unfinished sibling (its name starts with a dot and ends in
+`.partial`) can be deleted. Names are fixed, links are refused, an existing target is never touched.
+
+What must be on record before anybody can see the target (`completing`) is called when the sibling is complete, just
+before the rename. From that call on the sibling stays, unless it was refused: it is the finished folder. If it cannot
+be renamed, or the process ends before that, it waits beside the target (`waiting_folders`) and can be put in place.
+
+Whoever pays for what goes into a folder reserves the target first (`reserved`), so that a second process is refused
+before it pays as well. A reservation is a lock on a file beside the target; the operating system lets go of it when the
+process ends, however it ends.
+
+Files and folders carry one fixed time instead of the clock's: how far apart two files were written would tell how long
+the work between them took, and that depends on private rows. What cannot be set (when an inode was changed or made)
+stays on the disk of the publisher; copies do not take it along.
+
+The folder as a set of files: exactly those that belong there, plain files only, each with its checksum.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from understudy.codec.numbers import Continuum, axis_of
+from understudy.errors import InputError, Problem, ReleaseError, ResourceError, UnderstudyError, UsageError
+from understudy.models.model import open_plain, read_json
+from understudy.progress import standing
+from understudy.schema import Boolean, Category, Column, Cut, Derived, OpenCategory, Schema
+
+MEMORY_SHARE = 0.8
+SPARE_BYTES = 2**24
+TEXT = (".csv", ".tsv")
+_WIDE_BITS = 64
+_FLOAT_TEXT = 18
+_OPEN_LABEL = 16
+"""Characters of a label that is not known yet."""
+
+
+def row_bytes(schema: Schema, suffix: str = ".parquet") -> float:
+    """Bytes of one synthetic row in a file of that kind.
+
+    >>> row_bytes(Schema(columns=(Category(name="sex", labels=("F", "M"), missing=False),)))
+    0.125
+    """
+    if suffix.lower() in TEXT:
+        return sum(_characters(column) + 1 for column in schema.columns)
+    return sum(_bits(column) for column in schema.columns) / 8
+
+
+def file_bytes(schema: Schema, rows: int, suffix: str = ".parquet") -> int:
+    """Bytes of so many synthetic rows in files of that kind."""
+    return rows * math.ceil(8 * row_bytes(schema, suffix)) // 8  # in whole numbers: somebody may ask for 10⁴⁰⁰
+
+
+def rows_that_fit(schema: Schema, place: Path, copies: int = 1) -> int:
+    """How many rows each of that many files can have on the disk that holds `place`."""
+    free = max(0, shutil.disk_usage(place).free - SPARE_BYTES)
+    return int(free / (copies * row_bytes(schema)))
+
+
+def check_room(schema: Schema, rows: Iterable[int], place: Path, suffix: str = ".parquet") -> None:
+    """Raises ResourceError unless files of so many rows fit on the disk that holds `place`."""
+    check_bytes("synthetic rows on disk", file_bytes(schema, sum(rows), suffix), place)
+
+
+def check_bytes(what: str, needed: int, place: Path) -> None:
+    """Raises ResourceError unless so many bytes, and some to spare, are free on the disk that holds `place`."""
+    free = shutil.disk_usage(place).free
+    if needed + SPARE_BYTES > free:
+        fix = "Ask for fewer rows, free some space or choose another disk."
+        raise ResourceError(what, needed + SPARE_BYTES, free, fix)
+
+
+def check_frame(schema: Schema, rows: int) -> None:
+    """Raises ResourceError unless a frame of so many rows fits in most of the machine's memory."""
+    needed = rows * math.ceil(sum(_frame_bytes(column) for column in schema.columns))
+    limit = machine_bytes()
+    if needed > limit:
+        fix = "Ask for fewer rows, or write them to a file with sample_to, which holds few of them in memory."
+        raise ResourceError("synthetic rows in memory", needed, limit, fix)
+
+
+def machine_bytes() -> int:
+    """Most of the machine's memory."""
+    return int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _labels(column: Column) -> Sequence[str] | None:
+    """The labels of a column that has some, as far as they are known."""
+    if isinstance(column, Derived):
+        formula = column.formula
+        return formula.labels if isinstance(formula, Cut) else tuple(getattr(formula, "entries", {}).values()) or None
+    if isinstance(column, Boolean):
+        return ("false", "true")
+    return column.labels if isinstance(column, Category) else None
+
+
+def _bits(column: Column) -> float:
+    """log₂ of how many values the column has, and at least one bit."""
+    labels = _labels(column)
+    if labels is not None:
+        values = len(labels) + (getattr(column, "other", None) is not None)
+    elif isinstance(column, OpenCategory):
+        values = column.most_labels + 1
+    elif isinstance(column, Derived):
+        return _WIDE_BITS
+    else:
+        axis = axis_of(column)
+        if isinstance(axis.support, Continuum):
+            return _WIDE_BITS
+        values = axis.support.points(axis.lower, axis.upper) + 1 + len(getattr(column, "special", ()))
+    return min(_WIDE_BITS, max(1.0, math.log2(max(values + column.missing, 1))))
+
+
+def _characters(column: Column) -> float:
+    """Characters of a value, on average over the labels that are known."""
+    labels = _labels(column)
+    if labels is not None:
+        return sum(len(label.encode("utf-8", "replace")) for label in labels) / max(len(labels), 1)
+    if isinstance(column, OpenCategory | Derived):
+        return _OPEN_LABEL
+    axis = axis_of(column)
+    wide = _FLOAT_TEXT if isinstance(axis.support, Continuum) and axis.support.decimals is None else 0
+    return max(len(axis.text(axis.lower)), len(axis.text(axis.upper)), wide)
+
+
+def _frame_bytes(column: Column) -> float:
+    if _labels(column) is not None or isinstance(column, OpenCategory):
+        return 1 if isinstance(column, Boolean) else 4 + _characters(column)
+    return 8
+
+
+FILE_BYTES = 2**34
+CELLS = 2**27
+NOISY_VALUES = 2**24
+MODEL_BYTES = 2**28
+
+
+@dataclass(slots=True)
+class Effort:
+    """What may still be read, and what was not checked. Without limits everything is."""
+
+    file_bytes: float = math.inf
+    cells: float = math.inf
+    noisy_values: int | None = None
+    model_bytes: float = math.inf
+    unchecked: list[str] = field(default_factory=list)
+
+    @classmethod
+    def limited(cls) -> "Effort":
+        """Enough for about 100 million values; at most a minute and a GiB of memory."""
+        return cls(FILE_BYTES, CELLS, NOISY_VALUES, MODEL_BYTES)
+
+    def reads(self, size: int, what: str) -> bool:
+        """Whether a file of so many bytes may still be read; if not, `what` is noted as unchecked."""
+        if size > self.file_bytes:
+            self.unchecked.append(what)
+            return False
+        self.file_bytes -= size
+        return True
+
+
+MOST_FILE_BYTES = 2**42
+MOST_FOOTER_BYTES = 2**26
+MOST_FOOTER_VALUES = 8_000_000
+MOST_PAGE_VALUES = 16_000_000
+"""Values in all page headers together."""
+MOST_CHUNKS = 250_000
+MOST_PAGE_BYTES = 2**26
+MOST_PAGES_BYTES = 2**29
+"""The largest pages of all columns of a row group together: about so much is in memory at once."""
+BATCH_VALUES = 2**22
+MOST_BATCH_ROWS = 2**17
+BUFFER_BYTES = 2**16
+_MAGIC = b"PAR1"
+_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY = 0, 2, 3, 4, 8
+_ENCODINGS = frozenset({_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY})
+_HEADER_BYTES = (2**10, 2**20)
+
+Value: TypeAlias = "int | bytes | list[Value] | dict[int, Value] | None"
+
+
+@contextmanager
+def open_parquet(path: Path, dictionaries: Sequence[str] = (), *, known: bool = False) -> Iterator[pq.ParquetFile]:
+    """The file, known to need little memory when it is read in batches; `dictionaries` names columns of text.
+
+    `known` says that the same file was opened here before.
+
+    Raises:
+        ReleaseError: if it is no such file, or the library cannot read it.
+    """
+    try:
+        with open_plain(path, MOST_FILE_BYTES) as source:
+            if not known:
+                _check_pages(source, _chunks(_footer(source)))
+            source.seek(0)
+            options = {"pre_buffer": False, "buffer_size": BUFFER_BYTES, "read_dictionary": list(dictionaries)}
+            with pq.ParquetFile(source, **options) as stored:
+                yield stored
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
+        if isinstance(error, ReleaseError):
+            raise
+        rule = f"cannot be read as Parquet ({type(error).__name__})."
+        raise ReleaseError([Problem(path.name, rule, "Restore the folder.")]) from error
+
+
+def batch_rows(columns: int) -> int:
+    """How many rows to read at a time, so that a batch of a wide table is as small as one of a narrow table."""
+    return max(1, min(MOST_BATCH_ROWS, BATCH_VALUES // max(columns, 1)))
+
+
+def _footer(source: BinaryIO) -> bytes:
+    size = source.seek(0, 2)
+    if size < 12:
+        raise ValueError("size")
+    source.seek(size - 8)
+    end = source.read(8)
+    length = int.from_bytes(end[:4], "little")
+    if end[4:] != _MAGIC or length > min(size - 8, MOST_FOOTER_BYTES):
+        raise ValueError("footer")
+    source.seek(size - 8 - length)
+    return source.read(length)
+
+
+def _chunks(footer: bytes) -> list[list[tuple[int, int]]]:
+    """Where the columns of every row group lie in the file: first byte and number of bytes."""
+    reader = _Compact(footer)
+    groups = []
+    for number, kind in reader.fields():
+        if (number, kind) == (4, _LIST):
+            groups = [_group(reader) for _ in range(reader.structs())]
+        else:
+            reader.value(kind)
+        if sum(map(len, groups)) > MOST_CHUNKS:
+            raise ValueError("chunks")
+    return groups
+
+
+def _group(reader: "_Compact") -> list[tuple[int, int]]:
+    """Where the columns of a row group lie; nowhere if it has no rows, for then no page is read."""
+    chunks: list[tuple[int, int]] = []
+    rows: Value = None
+    for number, kind in reader.fields():
+        if (number, kind) == (1, _LIST):
+            chunks = [_place(reader.struct()) for _ in range(reader.structs())]
+        else:
+            found_value = reader.value(kind)
+            rows = found_value if number == 3 else rows
+    return chunks if rows != 0 else []
+
+
+def _place(chunk: dict[int, Value]) -> tuple[int, int]:
+    facts = chunk.get(3)
+    if not isinstance(facts, dict) or 1 in chunk:  # field 1 names another file
+        raise ValueError("chunk")
+    data, dictionary = _whole(facts.get(9)), facts.get(11)
+    start = min(data, _whole(dictionary)) if dictionary else data
+    return start, _whole(facts.get(7))
+
+
+def _check_pages(source: BinaryIO, groups: list[list[tuple[int, int]]]) -> None:
+    """Raises ValueError unless every page is small and in an encoding that cannot grow beyond its size."""
+    size, budget = source.seek(0, 2), [MOST_PAGE_VALUES]
+    for group in groups:
+        at_once = 0
+        for start, length in group:
+            if start + length > size:
+                raise ValueError("chunk")
+            at_once += _largest_page(source, start, start + length, budget)
+            if at_once > MOST_PAGES_BYTES:
+                raise ValueError("pages")
+
+
+def _largest_page(source: BinaryIO, start: int, stop: int, budget: list[int]) -> int:
+    """Bytes of the largest page, and of the dictionary, between two places of the file."""
+    largest = dictionary = 0
+    while start < stop:
+        header, length = _page_header(source, start, budget)
+        body, packed = _whole(header.get(2)), _whole(header.get(3))
+        # A page carries its values (5), a dictionary (7) or values in the second form (8); indices (6) are not read.
+        found_value = [
+            part for key, place in ((5, 2), (7, 2), (8, 4)) if (part := _inner(header, key, place)) is not None
+        ]
+        if (
+            body > MOST_PAGE_BYTES
+            or start + length + packed > stop
+            or not _ENCODINGS.issuperset(found_value)
+            or not found_value
+        ):
+            raise ValueError("page")
+        if 7 in header:
+            dictionary = max(dictionary, body)
+        largest = max(largest, body)
+        start += length + packed
+    return largest + dictionary
+
+
+def _page_header(source: BinaryIO, start: int, budget: list[int]) -> tuple[dict[int, Value], int]:
+    for size in _HEADER_BYTES:
+        source.seek(start)
+        reader = _Compact(source.read(size), budget)
+        try:
+            return reader.struct(), reader.place
+        except IndexError:  # cut off: it holds long texts as the smallest and largest value
+            if size == _HEADER_BYTES[-1]:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _inner(header: dict[int, Value], key: int, place: int) -> int | None:
+    part = header.get(key)
+    return _whole(part.get(place)) if isinstance(part, dict) else None
+
+
+def _whole(value: Value) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError("number")
+    return value
+
+
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+_NUMBERS = (4, 5, 6)
+MOST_DEPTH = 16
+
+
+class _Compact:
+    """Reads the compact protocol of Thrift; raises IndexError at the end and ValueError for what is no struct."""
+
+    def __init__(self, content: bytes, budget: list[int] | None = None) -> None:
+        self.place = 0
+        self._content, self._budget, self._depth = content, budget or [MOST_FOOTER_VALUES], 0
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Number and kind of each field of the struct that begins here; the caller reads each value in turn."""
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            raise ValueError("depth")
+        number = 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._zigzag()
+            yield number, head & 15
+        self._depth -= 1
+
+    def struct(self) -> dict[int, Value]:
+        """The struct that begins here."""
+        return {number: self.value(kind) for number, kind in self.fields()}
+
+    def structs(self) -> int:
+        """The length of the list of structs that begins here."""
+        kind, length = self._list_head()
+        if kind != _STRUCT and length:
+            raise ValueError("list")
+        return length
+
+    def value(self, kind: int) -> Value:
+        """The value of that kind that begins here."""
+        self._budget[0] -= 1
+        if self._budget[0] < 0:
+            raise ValueError("too many values")
+        if kind in (_TRUE, _FALSE):
+            return int(kind == _TRUE)
+        if kind in _NUMBERS:
+            return self._zigzag()
+        if kind == _BYTE:
+            return self._byte()
+        if kind == _BINARY:
+            return self._bytes(self._varint())
+        if kind == _DOUBLE:
+            return self._bytes(8)
+        if kind in (_LIST, _SET):
+            inner, length = self._list_head()
+            return [self._element(inner) for _ in range(length)]
+        if kind == _STRUCT:
+            return self.struct()
+        raise ValueError("kind")
+
+    def _element(self, kind: int) -> Value:
+        return self._byte() if kind in (_TRUE, _FALSE) else self.value(kind)
+
+    def _list_head(self) -> tuple[int, int]:
+        head = self._byte()
+        length = self._varint() if head >> 4 == 15 else head >> 4
+        if length > MOST_CHUNKS:
+            raise ValueError("list")
+        return head & 15, length
+
+    def _byte(self) -> int:
+        value = self._content[self.place]
+        self.place += 1
+        return value
+
+    def _bytes(self, length: int) -> bytes:
+        if self.place + length > len(self._content):
+            raise IndexError("end")
+        self.place += length
+        return self._content[self.place - length : self.place]
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while shift < 70:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+        raise ValueError("number")
+
+    def _zigzag(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+
+MANIFEST = "manifest.json"
+RELEASE_FILE = "statement.json"
+FORMAT = "understudy manifest, format 1"
+DIGEST_BYTES = 2**20
+FILE_TIME = 946_684_800
+"""Seconds of 2000-01-01 00:00 UTC: the time that every file and folder of a release carries."""
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
+NAME_BYTES = 6
+
+
+def refuse_release_folder(target: Path) -> None:
+    """Raises when `target` is a release folder or lies inside one: nothing may be added to what was published.
+
+    Every command asks this of every output before it charges or writes anything.
+    """
+    place = target.absolute()
+    for parent in dict.fromkeys((place, *place.parents, place.resolve(), *place.resolve().parents)):
+        if (parent / RELEASE_FILE).is_file():
+            rule = "lies in a release folder, which holds what was released and nothing else."
+            raise UsageError(f"output {str(target)!r}", rule, "Write it elsewhere.")
+
+
+def check_free(target: Path) -> None:
+    """Raises unless `target` is a possible name, new, outside every release, and its parent can be written."""
+    _check_name(target)
+    if target.is_symlink() or target.exists():
+        raise UsageError(f"output {str(target)!r}", "exists already.", "Name a new folder or remove this one.")
+    refuse_release_folder(target)
+    parent = target.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"output {str(target)!r}", "is inside a folder that does not exist.", "Create it first.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"output {str(target)!r}", "is inside a folder that cannot be written.", "Choose another.")
+
+
+@contextmanager
+def reserved(target: Path) -> Iterator[None]:
+    """Keeps the target's name to this process until the block ends; raises if it is taken or reserved by another.
+
+    A reservation whose process has died does not count. On a file system without locks there is none: then two
+    processes may both do the work, and the later one keeps its folder beside the target.
+    """
+    check_free(target)
+    final = target.absolute()
+    path = final.parent / f".{final.name}.reserved"
+    handle = _reserving(path, target)
+    try:
+        check_free(target)  # the holder before us may have put it in place
+        yield
+    finally:
+        if handle is not None:
+            path.unlink(missing_ok=True)  # while it is locked, so that nobody removes a successor's
+            os.close(handle)
+
+
+def _reserving(path: Path, target: Path) -> int | None:
+    """The locked reservation file; None where the file system has no locks."""
+    while True:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_same_file(handle, path):
+                return handle
+        except OSError as error:
+            os.close(handle)
+            if error.errno in _NO_LOCKS:
+                return None
+            rule = "is being written by another process."
+            fix = "Wait for it or name another folder; nothing was charged."
+            raise UsageError(f"output {str(target)!r}", rule, fix) from error
+        os.close(handle)  # its holder removed it between our opening and our locking: there may be a new one
+
+
+def _is_same_file(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def published(target: Path, completing: Callable[[], None] | None = None) -> Iterator[Path]:
+    """An empty folder beside the target; when the block ends well it is listed, synced and renamed to the target.
+
+    `completing` is called in between, for what was paid for; if it refuses (UnderstudyError), the folder goes and
+    nothing is published.
+    """
+    check_free(target)
+    final = target.absolute()
+    staging = final.parent / f".{final.name}.{secrets.token_hex(NAME_BYTES)}.partial"
+    staging.mkdir()
+    try:
+        yield staging
+        _write_manifest(staging)
+        seal(staging)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    try:
+        if completing is not None:
+            standing().completing(staging, final)
+            completing()
+    except UnderstudyError:  # refused: nobody may see it. Anything else may have struck after it was put on record.
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    put_in_place(staging, target)
+
+
+def put_in_place(staging: Path, target: Path) -> None:
+    """Renames a complete folder to its target; if that cannot be done the folder stays, and the error names it."""
+    complete = f"is complete in {str(staging)!r} but could not be put in place"
+    fix = "Rename that folder by hand; do not delete it."
+    try:
+        check_free(target)
+        os.rename(staging, target.absolute())
+    except UsageError as error:
+        raise InputError(f"output {str(target)!r}", f"{complete}: the name is taken by now.", fix) from error
+    except OSError as error:
+        raise InputError(f"output {str(target)!r}", f"{complete}.", fix) from error
+    with contextlib.suppress(OSError):  # it is in place; only a loss of power in this moment could undo that
+        sync(target.absolute().parent)
+
+
+def waiting_folders(target: Path) -> list[Path]:
+    """Complete folders that a process left beside the target because it ended before it could put them in place."""
+    final = target.absolute()
+    start = f".{final.name}."
+    found = [entry for entry in final.parent.iterdir() if entry.name.startswith(start) and entry.suffix == ".partial"]
+    return sorted(one for one in found if not one.is_symlink() and (one / MANIFEST).is_file())
+
+
+def seal(folder: Path) -> None:
+    """Gives every file and folder the fixed time and waits until all of it is on disk."""
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (FILE_TIME, FILE_TIME), follow_symlinks=False)
+    sync_folder(folder)
+
+
+def listed_files(folder: Path) -> list[str]:
+    """Every file below the folder but the manifest, as sorted relative names with forward slashes."""
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or path.is_file()]
+    return sorted(name for name in names if name != MANIFEST)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, read in bounded pieces."""
+    with path.open("rb") as stream:
+        return stream_digest(stream)
+
+
+def stream_digest(stream: BinaryIO) -> str:
+    """SHA-256 of what an open file still holds, read in bounded pieces."""
+    digest = hashlib.sha256()
+    while piece := stream.read(DIGEST_BYTES):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until every file and folder below `folder` is on disk."""
+    for path in sorted(folder.rglob("*")):
+        sync(path)
+    sync(folder)
+
+
+def _write_manifest(folder: Path) -> None:
+    files = {
+        name: {"sha256": file_digest(folder / name), "bytes": (folder / name).stat().st_size}
+        for name in listed_files(folder)
+    }
+    text = json.dumps({"format": FORMAT, "files": files}, indent=1, ensure_ascii=True)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def sync(path: Path) -> None:
+    """Waits until a file, or the list of files in a folder, is on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _check_name(target: Path) -> None:
+    """Raises unless the target's name can be written as text and leaves room for the longer names of its siblings."""
+    final = target.absolute()
+    try:
+        str(final).encode()
+    except UnicodeEncodeError as error:
+        rule = "has a name that is not valid UTF-8, so that it could not be written into any file or message."
+        raise UsageError(f"output {str(target)!r}", rule, "Name another folder.") from error
+    try:
+        os.lstat(final.parent / f".{final.name}.{'0' * 2 * NAME_BYTES}.partial" / MANIFEST)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            rule = "has a name that is too long for the names that are made from it."
+            raise UsageError(f"output {str(target)!r}", rule, "Name it more shortly.") from error
+
+
+RESTORE = "Restore the folder from where it was published."
+FILES_MOST_FILE_BYTES = 2**50
+MOST_ENTRIES = 50_000
+DEEPEST = 2
+_PICKLES = {".pkl", ".pickle", ".joblib"}
+_ARRAY = re.compile(r"model/[1-9][0-9]*/[a-z_]+\.npy")
+
+
+def check_files(folder: Path, effort: Effort | None = None) -> list[Problem]:
+    """Findings about links, special files, checksums, and files that are missing or too many."""
+    present, found = walk(folder)
+    try:
+        listed = _manifest(folder)
+    except ReleaseError as error:
+        return [*found, *error.problems]
+    found += [
+        Problem(_shown(name), "is listed in the manifest but missing.", RESTORE)
+        for name in listed
+        if name not in set(present)
+    ]
+    extra = [name for name in present if name not in listed and name != MANIFEST]
+    found += [Problem(_shown(name), "is not listed in the manifest.", "Remove it.") for name in extra]
+    for name in sorted(set(present) & set(listed)):
+        found += _content(folder / name, name, listed[name], effort or Effort())
+    return found
+
+
+def _content(path: Path, name: str, listed: tuple[int, str], effort: Effort) -> list[Problem]:
+    """Findings about the bytes of one file."""
+    with open_plain(path, FILES_MOST_FILE_BYTES) as source:
+        start = source.read(2)
+        found = []
+        if path.suffix in _PICKLES or (len(start) == 2 and start[0] == 0x80 and start[1] <= 5):
+            found.append(Problem(_shown(name), "looks like a pickle, which a release never holds.", "Do not open it."))
+        size, digest = listed
+        if os.fstat(source.fileno()).st_size != size:
+            return [*found, Problem(_shown(name), "differs from its checksum in the manifest.", RESTORE)]
+        if not effort.reads(size, f"the checksum of {_shown(name)}"):
+            return found
+        source.seek(0)
+        if stream_digest(source) != digest:
+            found.append(Problem(_shown(name), "differs from its checksum in the manifest.", RESTORE))
+    return found
+
+
+def check_expected(folder: Path, expected: Sequence[str]) -> list[Problem]:
+    """Findings about files that every release of this shape has, and files that none has."""
+    present, _ = walk(folder)
+    missing = [
+        Problem(name, "is missing from the release folder.", RESTORE) for name in expected if name not in present
+    ]
+    allowed = {*expected, MANIFEST}
+    strange = [name for name in present if name not in allowed and not _ARRAY.fullmatch(name)]
+    return missing + [Problem(_shown(name), "does not belong in a release folder.", "Remove it.") for name in strange]
+
+
+def walk(folder: Path) -> tuple[list[str], list[Problem]]:
+    """Plain files below the folder, and findings about everything that is neither a plain file nor a folder of it."""
+    files: list[str] = []
+    found: list[Problem] = []
+    waiting = [("", 0)]
+    entries = 0
+    while waiting:
+        inside, depth = waiting.pop()
+        for entry in os.scandir(folder / inside):
+            entries += 1
+            if entries > MOST_ENTRIES:
+                return sorted(files), [*found, Problem("folder", f"holds more than {MOST_ENTRIES:,} files.", RESTORE)]
+            name = f"{inside}{entry.name}"
+            if entry.is_symlink():
+                found.append(Problem(_shown(name), "is a link; a release holds plain files.", "Remove it."))
+            elif entry.is_file(follow_symlinks=False):
+                files.append(name)
+            elif entry.is_dir(follow_symlinks=False) and depth < DEEPEST:
+                waiting.append((f"{name}/", depth + 1))
+            else:
+                found.append(Problem(_shown(name), "is not a plain file.", "Remove it."))
+    return sorted(files), found
+
+
+def _manifest(folder: Path) -> dict[str, tuple[int, str]]:
+    path = folder / MANIFEST
+    if not path.is_file() or path.is_symlink():
+        raise ReleaseError([Problem(MANIFEST, "is missing, so the folder is not complete.", RESTORE)])
+    document = read_json(path)
+    files = document.get("files") if isinstance(document, Mapping) and document.get("format") == FORMAT else None
+    if not isinstance(files, Mapping):
+        raise ReleaseError([Problem(MANIFEST, "does not have the form of a manifest.", RESTORE)])
+    listed = {}
+    for name, entry in files.items():
+        size, digest = (entry.get("bytes"), entry.get("sha256")) if isinstance(entry, Mapping) else (None, None)
+        if type(size) is not int or not isinstance(digest, str):
+            raise ReleaseError([Problem(MANIFEST, "does not have the form of a manifest.", RESTORE)])
+        listed[str(name)] = (size, digest)
+    return listed
+
+
+def _shown(name: str) -> str:
+    return name.encode("unicode_escape", "backslashreplace").decode("ascii")

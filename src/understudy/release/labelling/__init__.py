@@ -1,1 +1,0 @@
-"""Labels for records that a user brings along."""

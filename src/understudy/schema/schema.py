@@ -1,0 +1,313 @@
+"""Schema: the ordered columns of a table, who is protected, and the rules known beforehand.
+
+Names of a table's columns that may not be names at all: a first line that is a row, or has one merged into it.
+
+Such a row belongs to a person, and names are shown: in drafts, messages and statements. So a table is judged by its
+names alone, by public rules, before any of them is shown. The rules can be wrong both ways. A real column may be
+called "2019", which is why a person can vouch for the names of a draft. And no rule can tell a town from a heading,
+which is why messages never list names that the schema does not declare.
+
+Unit: who is protected, and how many rows one of them may contribute.
+
+Rules across columns: combinations that cannot occur, known without looking at the data.
+
+Schema: the ordered columns of a table, who is protected, and the rules known beforehand.
+
+A schema without some of its columns, for tables that do not hold them.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from understudy.errors import Problem, SchemaError, UsageError, nearest
+from understudy.schema.columns import (
+    Boolean,
+    Category,
+    Column,
+    Derived,
+    Float,
+    Integer,
+    NumberColumn,
+    Point,
+    bin_starts,
+    code_names,
+    number_of,
+)
+
+LONGEST = 256
+"""No system that names columns allows more; survey questions used as headings stay below, too."""
+_NOTHING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "true", "false", "inf", "-inf", "+inf", "infinity"})
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DIGITS_ALONE = re.compile(r"[^a-z]*\d[^a-z]*")  # numbers, amounts, dates, times, telephone numbers
+_WITH_LETTERS = re.compile(
+    rf"""[+-]?[\d.,]*\d[\d.,]*e[+-]?\d+                                # 1.5e-3
+    | \d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}[t\ ].*\d.*                 # 2020-05-05T10:00:00Z
+    | \d{{1,2}}:\d{{2}}(:\d{{2}}(\.\d+)?)?\ ?([ap]\.?m\.?|z)           # 10:30 am
+    | \d{{1,2}}(st|nd|rd|th)?\.?[-\ ]?{_MONTH},?[-\ ]?(\d{{2}}|\d{{4}}) # 5 May 2020
+    | {_MONTH}\ \d{{1,2}}(st|nd|rd|th)?,?\ \d{{4}}                     # May 5, 2020
+    | [^@\s]+@[^@\s]+\.[^@\s]+                                         # somebody@example.org
+    | https?://\S+
+    | [0-9a-f]{{8}}-([0-9a-f]{{4}}-){{3}}[0-9a-f]{{12}}                # a UUID
+    | [$€£¥]\ ?\d.* | \d[\d.,\ ]*(eur|usd|gbp|chf|jpy)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def looks_like_a_value(name: str) -> bool:
+    """Whether the name reads as a number, amount, date, time, address, id or absent value; judged by itself alone.
+
+    >>> [looks_like_a_value(name) for name in ("2019", "6'2", "2020-05-05", "a@b.org", "NA", "1e5", "€ 12.00")]
+    [True, True, True, True, True, True, True]
+    >>> [looks_like_a_value(name) for name in ("age", "V162", "2nd dose", "B19001_001E", "May", "q1", "€", "")]
+    [False, False, False, False, False, False, False, False]
+    """
+    text = name.strip().casefold()
+    if len(text) > LONGEST or text in _NOTHING:
+        return True
+    letters = any(character.isalpha() for character in text)
+    return bool((_WITH_LETTERS if letters else _DIGITS_ALONE).fullmatch(text))
+
+
+def unlike_names(names: Sequence[str]) -> int:
+    """How many of these columns have a name that looks like a value, appears twice, or is absent.
+
+    A first or last column without a name is nothing unusual: an index is written so, and a delimiter at the line's end.
+
+    >>> unlike_names(["", "age", "city"]), unlike_names(["F", "31", "", "Rome"]), unlike_names(["a", "b", "a"])
+    (0, 2, 2)
+    """
+    times = Counter(names)
+    inside = range(1, len(names) - 1)
+    return sum(
+        looks_like_a_value(name) or (times[name] > 1 and name != "") or (not name.strip() and position in inside)
+        for position, name in enumerate(names)
+    )
+
+
+def undeclared_problems(names: Sequence[str]) -> list[Problem]:
+    """What is wrong with the names of columns that the schema does not declare; they would be shown as left out."""
+    found = []
+    odd = sum(map(looks_like_a_value, names))
+    if odd:
+        rule = f"has columns that the schema does not declare, and {odd} of their names look like values."
+        fix = "Is its first line a header, and no row merged into it? Else declare, rename or remove such columns."
+        found.append(Problem("table", rule, fix))
+    if len(set(names)) < len(names):
+        rule = "has several columns of the same name that the schema does not declare."
+        found.append(Problem("table", rule, "Is its first line a header? Else rename them."))
+    return found
+
+
+def same_but_for_spelling(name: str, present: Sequence[str]) -> str:
+    """The one name in the table that differs from `name` in case, spaces and punctuation alone; else nothing.
+
+    Any other likeness may be the likeness of a value: a header merged with a row ends in one, as in "cityRome".
+
+    >>> same_but_for_spelling("birth_date", ["Sex", " Birth-Date"]), same_but_for_spelling("city", ["cityF"])
+    (' Birth-Date', '')
+    """
+    found = [one for one in present if _letters(one) == _letters(name)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _letters(name: str) -> str:
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The privacy unit: one row (no `column`), or everybody named in an id column with at most `rows` rows each.
+
+    Neighbouring tables differ by all rows of one unit (added or removed). Rows beyond the bound are left out before
+    counting, so one unit moves any partition of the rows by at most `rows`.
+    """
+
+    column: str | None = None
+    rows: int = 1
+    note: str = ""
+
+    @property
+    def sensitivity(self) -> int:
+        """Most rows one unit may contribute, so the L1 (and L2) distance of neighbouring counts."""
+        return self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Values from `lower` to `upper`, both included; None leaves a side open."""
+
+    lower: Point | None = None
+    upper: Point | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """No record satisfies all conditions at once. A condition is a set of labels (None for missing) or a range.
+
+    Such cells are never emitted: a model gives them no mass. Rows that claim one still count, in every table they are
+    part of, because leaving them out would change nothing that is released about the possible cells. A range
+    covers bins only: special values are named as labels, by their text, and missing as None.
+    """
+
+    when: Mapping[str, tuple[str | None, ...] | Range]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.when, Mapping):
+            object.__setattr__(self, "when", {name: _frozen(said) for name, said in self.when.items()})
+
+
+def _frozen(said: object) -> object:
+    return tuple(said) if isinstance(said, list) else said
+
+
+def labels_for_rules(column: Column) -> tuple[str, ...]:
+    """The texts by which a rule may name codes of this column, in code order, missing apart.
+
+    >>> labels_for_rules(Integer(name="income", lower=0, upper=9, special=(998, 999)))
+    ('998', '999')
+    """
+    match column:
+        case Category():
+            return column.labels if column.other is None else (*column.labels, column.other)
+        case Boolean():
+            return ("false", "true")
+        case Integer():
+            return tuple(str(value) for value in column.special)
+        case Float():
+            return tuple(str(float(value)) for value in column.special)
+        case _:
+            return ()
+
+
+def bins_inside(column: NumberColumn, said: Range) -> list[bool] | None:
+    """Which bins lie wholly in the range; None if some bin lies half in it, or if bins are chosen privately.
+
+    Both ends of the range are included. On a float axis an end that equals an edge, up to rounding, fits it.
+
+    >>> bins_inside(Integer(name="age", lower=0, upper=3), Range(upper=1))
+    [True, True, False, False]
+    """
+    starts = bin_starts(column)
+    if starts is None:
+        return None
+    whole = not isinstance(column, Float)
+    first, last = number_of(column.lower), number_of(column.upper)
+    # On whole numbers a bin that starts at 20 with the next at 30 holds 20 … 29.
+    ends = [start - 1 if whole else start for start in starts[1:]] + [last]
+    slack = 0 if whole else abs(last - first) * 1e-9
+    low = first if said.lower is None else number_of(said.lower)
+    high = last if said.upper is None else number_of(said.upper)
+    inside = [low - slack <= start and end <= high + slack for start, end in zip(starts, ends, strict=True)]
+    for start, end, fits in zip(starts, ends, inside, strict=True):
+        apart = end < low or start > high if whole else end <= low + slack or start >= high - slack
+        if not fits and not apart:
+            return None
+    return inside
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Public knowledge about a table. Checked at construction: a `Schema` that exists is a valid one.
+
+    Raises:
+        SchemaError: with every problem found, not only the first.
+    """
+
+    columns: tuple[Column, ...]
+    unit: Unit
+    rules: tuple[Impossible, ...] = ()
+    title: str = ""
+    note: str = ""
+    unreadable: str = "keep"
+    """What becomes of values that cannot be read in columns with neither missing nor other: `keep` gives them a code of
+    their own, `drop` leaves out the rows that hold one."""
+
+    def __post_init__(self) -> None:
+        from understudy.schema.checks import problems_of  # `check` needs the types above
+
+        for field in ("columns", "rules"):
+            given = getattr(self, field)
+            if isinstance(given, list):
+                object.__setattr__(self, field, tuple(given))
+        found = problems_of(self)
+        if found:
+            raise SchemaError(found)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All column names in output order, derived ones included."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def modelled(self) -> tuple[Column, ...]:
+        """The columns that are counted and modelled: all but the derived ones."""
+        return tuple(column for column in self.columns if not isinstance(column, Derived))
+
+    def column(self, name: str) -> Column:
+        """The column of that name; an unknown name raises with the closest one."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UsageError(f"column {name!r}", "is not in the schema.", nearest(name, self.names))
+
+    def header_problems(self, names: Iterable[str]) -> list[Problem]:
+        """What keeps a table with these column names from being read under this schema."""
+        present = list(names)
+        wanted = [column.name for column in self.modelled]
+        if self.unit.column is not None:
+            wanted.append(self.unit.column)
+        if not set(wanted) & set(present):
+            # Most likely the first line is a row, not a header: then none of its values may be quoted.
+            fix = f"Its first line must name them as the schema does: {', '.join(wanted)}."
+            return [Problem("table", "holds none of the columns that the schema declares.", fix)]
+        others = [name for name in present if name not in self.names and name != self.unit.column]
+        found = [_absent(name, others) for name in wanted if name not in present]
+        repeated = [name for name in dict.fromkeys([*self.names, *wanted]) if present.count(name) > 1]
+        found += [Problem(f"column {name!r}", "appears twice in the table.", "Rename one.") for name in repeated]
+        return found + undeclared_problems(others)
+
+    @classmethod
+    def from_yaml(cls, source: str | Path) -> "Schema":
+        """Reads a schema file; raises SchemaError with all problems at once."""
+        from understudy.schema.document import read_schema  # keeps YAML out of programs that build schemas in Python
+
+        return read_schema(Path(source))
+
+    def to_yaml(self, target: str | Path) -> None:
+        """Writes the schema so that `from_yaml` returns an equal one."""
+        from understudy.schema.document import write_schema
+
+        write_schema(self, Path(target))
+
+
+def _absent(name: str, others: Sequence[str]) -> Problem:
+    """A declared column that the table lacks. Other names in the table are not listed: they may be a row's values."""
+    spelled = same_but_for_spelling(name, others)
+    fix = f'The table has "{spelled}": names must be equal.' if spelled else "Names must be as in its header."
+    return Problem(f"column {name!r}", "is declared in the schema but not in the table.", fix)
+
+
+def without_columns(schema: Schema, names: Collection[str]) -> Schema:
+    """The modelled columns that are not named (as columns, or as parts of a split one), protecting nobody.
+
+    Derived columns are left out, and so are rules and hierarchies about columns that are.
+
+    Raises:
+        SchemaError: if no column is left.
+    """
+    named = set(names)
+    kept = [column for column in schema.modelled if column.name not in named and not named & set(code_names(column))]
+    left = {column.name for column in kept}
+    rules = tuple(rule for rule in schema.rules if set(rule.when) <= left)
+    return replace(schema, unit=Unit(), rules=rules, columns=tuple(_alone(column, left) for column in kept))
+
+
+def _alone(column: Column, left: set[str]) -> Column:
+    """The column without its hierarchy, if the coarser column is left out."""
+    if isinstance(column, Category) and column.within is not None and column.within not in left:
+        return replace(column, within=None)
+    return column

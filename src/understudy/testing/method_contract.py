@@ -1,0 +1,334 @@
+"""The contract of mechanisms: what a method must show before anybody trusts it.
+
+One call runs everything: budget, replay on designed and random neighbours, recovery at a huge budget, improvement with
+the budget, edge shapes, rules, validity of the output, the same answer through every source, the model's file form,
+and a statistical audit of the noise it really got: all answers of whole runs with the secure randomizer, held against
+the distributions that were asked for. That these distributions are the ones its cost allows is what the replay checks.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from understudy.codec.table import TableCodec
+from understudy.models.registry import load_model, save_model
+from understudy.privacy.cost import Budget, Cost
+from understudy.privacy.randomizer import Randomizer, SecureRandomizer
+from understudy.release import Release
+from understudy.schema import Schema
+from understudy.testing import cases as tables
+from understudy.testing.cases import Case, released_bytes
+from understudy.testing.doubles import NoNoise, SeededRandomizer
+from understudy.testing.replay import (
+    Exchange,
+    Pair,
+    Pipeline,
+    Recorder,
+    check_noise,
+    check_pair,
+    cost_of,
+    designed_pairs,
+    draws_of,
+    random_pairs,
+    to_table,
+)
+
+HUGE = 1e5
+FEWEST_DRAWS, WANTED_DRAWS = 512, 700
+"""Draws of noise below which the audit of a method's noise would have no power, and how many are aimed at."""
+
+Put = Callable[[pa.Table, Path], object]
+"""Puts a table of text columns somewhere (a folder for files comes along); returns what is then opened."""
+
+
+def _halves(table: pa.Table, folder: Path) -> str:
+    """Two Parquet files, as a pattern."""
+    half = table.num_rows // 2
+    for name, part in (("first", table.slice(0, half)), ("second", table.slice(half))):
+        pyarrow.parquet.write_table(part, folder / f"half-{name}.parquet")
+    return str(folder / "half-*.parquet")
+
+
+def _parquet(table: pa.Table, folder: Path) -> Path:
+    pyarrow.parquet.write_table(table, folder / "table.parquet", row_group_size=7)
+    return folder / "table.parquet"
+
+
+def _delimited(suffix: str, delimiter: str) -> Put:
+    def put(table: pa.Table, folder: Path) -> str:
+        path = str(folder / f"table{suffix}")
+        pyarrow.csv.write_csv(table, path, pyarrow.csv.WriteOptions(delimiter=delimiter))
+        return f"{path}::multiline"  # hostile labels hold line ends
+
+    return put
+
+
+PLACES: Mapping[str, Put] = {
+    "pandas": lambda table, _: table.to_pandas(),
+    "csv": _delimited(".csv", ","),
+    "tsv": _delimited(".tsv", "\t"),
+    "parquet": _parquet,
+    "pattern of Parquet files": _halves,
+}
+"""Where a table can lie beside an Arrow table, as far as no other package is needed to put it there."""
+
+
+def check_method(checks: "MethodChecks") -> None:
+    """Runs every check; raises AssertionError (or `Leak`) at the first that fails."""
+    checks.budget_is_kept()
+    checks.replays_on_neighbours()
+    checks.recovers_at_a_huge_budget()
+    checks.improves_with_the_budget()
+    checks.shows_what_cannot_be_read()
+    checks.survives_edge_shapes()
+    checks.honours_rules_and_schema()
+    checks.agrees_through_every_source()
+    checks.model_survives_its_files()
+    checks.noise_follows_its_distribution()
+
+
+@dataclass(frozen=True, slots=True)
+class MethodChecks:
+    """A method under test: name, budgets in each currency it supports, options that make it quick.
+
+    `keeps` names groups of columns whose joint distribution a huge budget must reproduce.
+    """
+
+    method: str
+    budgets: Sequence[Budget]
+    keeps: Sequence[Sequence[str]]
+    options: Mapping[str, object] = field(default_factory=dict)
+    pairs: int = 500
+    public: Callable[[Schema], pa.Table | None] = lambda _: None
+    """The public table to give along under a schema, if any."""
+    places: Mapping[str, Put] = field(default_factory=lambda: PLACES)
+    """The ways in beside an Arrow table through which the release must be the same."""
+
+    def schemas(self) -> Iterator[Schema]:
+        """Row level, unit level, every column kind, and a column modelled as two."""
+        yield tables.small()
+        yield tables.several_rows()
+        yield tables.every_kind()
+        yield tables.split_amounts()
+
+    def cases(self) -> Iterator[Case]:
+        """Every schema under every budget."""
+        for schema in self.schemas():
+            for budget in self.budgets:
+                yield Case(schema, self.method, budget, self.options, public=self.public(schema))
+
+    def budget_is_kept(self) -> None:
+        """The questions cost no more than was granted and charged, and nearly all of it; the plan says the same."""
+        for case in self.cases():
+            recorder = Recorder(NoNoise())
+            release = case.release(tables.some_rows(case.schema, 40, seed=1), recorder)
+            queries = cost_of([exchange.request for exchange in recorder.log], zcdp=release.statement.granted.rho > 0)
+            spent, granted = release.statement.spent, release.statement.granted
+            assert queries.fits(spent), f"questions cost {queries}, charged {spent}"
+            assert spent.fits(granted), f"charged {spent}, granted {granted}"
+            assert _part(spent, granted) > 0.99, "budget left unused"
+            claimed = replace(release.statement, refused="").claim  # what the claim would be with secure noise
+            assert claimed is not None
+            assert claimed[0] <= case.budget.epsilon
+            assert claimed[1] <= case.budget.delta
+
+    def replays_on_neighbours(self) -> None:
+        """No leak on `pairs` designed and random neighbours; some of them with the release folder, copies and files.
+
+        Both modes of copies come first, so that every method meets them however few pairs it gets.
+        """
+        case_list = list(self.cases())
+        per_case = max(2, self.pairs // len(case_list))
+        for number, case in enumerate(case_list):
+            for index, pair in enumerate(_some_pairs(case.schema, per_case, seed=number)):
+                variant = case
+                if index % 25 < 2:
+                    mode = ("resample", "resanitize")[index % 25]
+                    variant = replace(case, with_folder=True, copies=2, copies_mode=mode)
+                check_pair(_answered(variant.pipeline()), pair.table, pair.neighbour, SeededRandomizer(index))
+
+    def recovers_at_a_huge_budget(self) -> None:
+        """At a huge ε the columns in `keeps` come back as they were."""
+        schema = tables.small()
+        table = tables.possible_rows(schema, 400, seed=3)
+        for budget in self.budgets:
+            release = self._released(schema, table, replace(budget, epsilon=HUGE), SecureRandomizer())
+            for columns in self.keeps:
+                distance = _distance(release, table, columns)
+                assert distance < 0.03, f"{columns}: total variation {distance:.3f} at a huge budget"
+            assert abs(release.model.total - table.num_rows) < 1.0
+
+    def improves_with_the_budget(self) -> None:
+        """Averaged over repeats, a hundred times the budget halves the error at least."""
+        schema = tables.small()
+        table = tables.possible_rows(schema, 400, seed=3)
+        for budget in self.budgets:
+            errors = []
+            for epsilon in (0.05, 5.0):
+                repeats = [
+                    _distance(
+                        self._released(schema, table, replace(budget, epsilon=epsilon), SecureRandomizer()),
+                        table,
+                        columns,
+                    )
+                    for columns in self.keeps
+                    for _ in range(5)
+                ]
+                errors.append(float(np.mean(repeats)))
+            assert errors[1] < errors[0] / 2, f"error {errors[0]:.3f} at ε = 0.05, {errors[1]:.3f} at ε = 5"
+
+    def shows_what_cannot_be_read(self) -> None:
+        """Values that match no label are empty in the rows and named in the statement; where there are none, neither.
+
+        Columns of which a method takes the public table's word are left out: it cannot know about private ones.
+        """
+        schema = tables.small()
+        table = tables.possible_rows(schema, 400, seed=3)
+        known = self.public(schema)
+        if known is not None and "voted" in known.column_names and "age" not in known.column_names:
+            return
+        odd = [value if row % 2 else "YES" for row, value in enumerate(table.column("voted").to_pylist())]
+        table = table.set_column(table.column_names.index("voted"), "voted", pa.array(odd))
+        for budget in self.budgets:
+            release = self._released(schema, table, replace(budget, epsilon=HUGE), SecureRandomizer())
+            rows = release.sample(2000, seed=1)
+            assert isinstance(rows, pa.Table)
+            empty = rows.column("voted").null_count / 2000
+            assert abs(empty - 0.5) < 0.08, f"{empty:.0%} of a column is empty of which half could not be read"
+            assert rows.column("registered").null_count == 0
+            assert [one.column for one in release.statement.odd] == ["voted"]
+
+    def survives_edge_shapes(self) -> None:
+        """No rows, one row, one column, a constant column, all missing; tiny and huge budgets."""
+        one_column = Schema((tables.small().columns[2],), tables.small().unit)
+        for schema in (tables.small(), tables.every_kind(), one_column):
+            nothing = to_table(schema, [])
+            shapes = [nothing, tables.some_rows(schema, 1, seed=1), tables.some_rows(schema, 9, seed=2).take([3] * 9)]
+            shapes.append(to_table(schema, [dict.fromkeys(schema.names)] * 7))
+            for table in shapes:
+                for budget in self.budgets:
+                    for epsilon in (0.001, 1.0, HUGE):
+                        release = self._released(schema, table, replace(budget, epsilon=epsilon), SecureRandomizer())
+                        assert release.table.schema == TableCodec.of(schema).arrow_schema
+
+    def honours_rules_and_schema(self) -> None:
+        """No impossible record, whatever the noise; every value within the schema; the requested number of rows."""
+        for schema in (tables.small(), tables.split_amounts()):
+            for budget in self.budgets:
+                release = self._released(schema, tables.some_rows(schema, 50, seed=5), budget, SecureRandomizer())
+                rows = release.sample(2000, seed=1)
+                assert isinstance(rows, pa.Table)
+                assert rows.num_rows == 2000
+                _check_rules(release, rows)
+                assert set(rows.column("registered").to_pylist()) <= {"yes", "no"}
+                name, allowed = ("age", range(18, 23)) if "age" in schema.names else ("wage", [*range(401), 998, 999])
+                numbers = {number for number in rows.column(name).to_pylist() if number is not None}
+                assert numbers <= set(allowed)
+
+    def agrees_through_every_source(self) -> None:
+        """Frames and files give the same release, given the same noise.
+
+        What each source counts is the contract of sources; here every place is opened once and every case meets one at
+        least, so that a method that asks in a way of its own is noticed.
+        """
+        cases, places = list(self.cases()), list(self.places.items())
+        rows = [tables.some_rows(case.schema, 60, seed=6) for case in cases]
+        wanted = [_left(case, table) for case, table in zip(cases, rows, strict=True)]
+        for number in range(max(len(cases), len(places))):
+            at, (place, put) = number % len(cases), places[number % len(places)]
+            with tempfile.TemporaryDirectory() as folder:
+                left = _left(cases[at], put(rows[at], Path(folder)))
+            assert left == wanted[at], f"{place}: the source changed the release"
+
+    def model_survives_its_files(self) -> None:
+        """Saved and loaded, the model draws the same rows; its files hold no private row."""
+        schema = tables.small()
+        release = self._released(schema, tables.some_rows(schema, 30, seed=7), self.budgets[0], SecureRandomizer())
+        with tempfile.TemporaryDirectory() as folder:
+            save_model(release.model, Path(folder))
+            again = load_model(Path(folder))
+        first = release.model.draw(200, np.random.default_rng(1))
+        second = again.draw(200, np.random.default_rng(1))
+        assert all(np.array_equal(first[name], second[name]) for name in release.model.domain.columns)
+
+    def noise_follows_its_distribution(self) -> None:
+        """Every answer of whole runs with the secure randomizer follows the distribution of its request, drawn afresh.
+
+        How many runs make enough draws is found with a double of the noise, so that it does not depend on the noise.
+        """
+        cases = [(case, tables.some_rows(case.schema, 40, seed=8)) for case in self.cases()]
+
+        def log(case: Case, table: pa.Table, randomizer: Randomizer) -> list[Exchange]:
+            recorder = Recorder(randomizer)
+            case.release(table, recorder)
+            return recorder.log
+
+        drawn = sum(draws_of(exchange) for case, table in cases for exchange in log(case, table, SeededRandomizer(0)))
+        repeats = max(2, -(-WANTED_DRAWS // max(1, drawn)))
+        runs = [log(case, table, SecureRandomizer()) for case, table in cases for _ in range(repeats)]
+        check_noise(runs, fewest=FEWEST_DRAWS)
+
+    def _released(self, schema: Schema, table: pa.Table, budget: Budget, randomizer: Randomizer) -> Release:
+        case = Case(schema, self.method, budget, self.options, public=self.public(schema))
+        return case.release(table, randomizer)
+
+
+def _answered(pipeline: Pipeline) -> Pipeline:
+    """The same pipeline, which must not be refused: two equal refusals would replay without a difference."""
+
+    def run(table: pa.Table, randomizer: Randomizer) -> tuple[bytes, Cost]:
+        left, granted = pipeline(table, randomizer)
+        assert granted != Cost(), f"the run was refused: {left.decode(errors='replace')}"
+        return left, granted
+
+    return run
+
+
+def _left(case: Case, data: object) -> bytes:
+    """All that leaves, with rows as Arrow tables: the kind of frame that comes back follows the kind that went in."""
+    return released_bytes(replace(case.release(data, SeededRandomizer(1)), frame_kind="arrow"))
+
+
+def _check_rules(release: Release, rows: pa.Table) -> None:
+    """No row is in a cell that rules exclude, and the model gives such cells no mass."""
+    codec = release.codec
+    for structural_zeros in codec.structural_zeros:
+        shape = codec.domain.shape(structural_zeros.clique)
+        codes = tuple(
+            codec.encode(name, rows.column(codec.origin(name))).astype(np.int64) for name in structural_zeros.clique
+        )
+        assert not structural_zeros.mask[np.ravel_multi_index(codes, shape)].any()
+        assert float(release.model.marginal(structural_zeros.clique)[structural_zeros.mask].sum()) < 1e-9
+
+
+def _part(spent: Cost, granted: Cost) -> float:
+    parts = ((spent.rho, granted.rho), (spent.epsilon, granted.epsilon))
+    return min(used / whole for used, whole in parts if whole)
+
+
+def _some_pairs(schema: Schema, count: int, *, seed: int) -> Iterator[Pair]:
+    """Half of them from the designed list (all of it over the cases), half at random."""
+    rng = np.random.default_rng(seed)
+    designed = list(designed_pairs(schema))
+    fixed = [pair for pair in designed if not pair.name.startswith("hostile")]
+    hostile = [pair for pair in designed if pair.name.startswith("hostile")]
+    rng.shuffle(hostile)
+    chosen = (fixed + hostile)[: max(len(fixed), count // 2)]
+    yield from chosen
+    yield from random_pairs(schema, max(0, count - len(chosen)), rng)
+
+
+def _distance(release: Release, table: pa.Table, columns: Sequence[str]) -> float:
+    """Total variation between the model and the table on the named columns."""
+    codec = release.codec
+    clique = codec.domain.clique(columns)
+    codes = tuple(codec.encode(name, table.column(name)).astype(np.int64) for name in clique)
+    shape = codec.domain.shape(clique)
+    exact = np.bincount(np.ravel_multi_index(codes, shape), minlength=int(np.prod(shape))) / table.num_rows
+    return float(np.abs(exact - release.model.marginal(clique)).sum() / 2)

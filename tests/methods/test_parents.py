@@ -1,0 +1,123 @@
+"""Parents: usefulness as published, maximal sets against brute force, levels, limits of a step."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.domain import Clique, Domain, Partition, StructuralZeros
+from understudy.methods.network_structure import (
+    COUNTED,
+    FamilyTable,
+    Search,
+    best_degree,
+    halved,
+    largest_table,
+    maximal_sets,
+    of_equal_mass,
+    usefulness,
+)
+from understudy.privacy.dependence import Family, FamilyTables
+
+ROWS, COLUMNS, SHARE = 44_821, 15, 0.7
+
+
+def published(epsilon: float):
+    """Scale of the published noise on counts, for so many tables."""
+    return lambda tables: 2 * tables / (SHARE * epsilon)
+
+
+def test_usefulness_as_published() -> None:
+    """n = 44,821, d = 15, β = 0.3, ε = e⁻²: 37.9, 20.4, 11.1, 6.03, 3.32, so k = 4; ε = 1: 4.38 at k = 8."""
+    noise = published(math.exp(-2))
+    found = [usefulness(ROWS, 2 ** (k + 1), noise(COLUMNS - k)) for k in range(1, 6)]
+    assert found == pytest.approx([37.9, 20.4, 11.1, 6.03, 3.32], abs=0.05)
+    assert best_degree(ROWS, COLUMNS, 4.0, noise) == 4
+    assert usefulness(ROWS, 2**9, published(1.0)(COLUMNS - 8)) == pytest.approx(4.38, abs=0.005)
+    assert best_degree(ROWS, COLUMNS, 4.0, published(1.0)) == 8
+    assert best_degree(10, COLUMNS, 4.0, noise) == 0
+
+
+@pytest.mark.parametrize(("epsilon", "cells"), [(math.exp(-2), 35.4), (1.0, 261.5), (math.exp(2), 1931.9)])
+def test_largest_tables_as_published(epsilon: float, cells: float) -> None:
+    assert largest_table(ROWS, 4.0, published(epsilon)(COLUMNS)) == pytest.approx(cells, abs=0.05)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(2, 9), max_size=4), st.floats(0.5, 200))
+def test_maximal_sets_are_all_sets_that_nothing_can_be_added_to(sizes, limit) -> None:
+    columns = {f"c{place}": [size] for place, size in enumerate(sizes)}
+    found = [frozenset(name for name, _ in taken) for taken in maximal_sets(columns, limit)]
+    subsets = [set(s) for width in range(len(sizes) + 1) for s in itertools.combinations(columns, width)]
+    fitting = [s for s in subsets if math.prod(columns[name][0] for name in s) <= limit]
+    expected = {frozenset(s) for s in fitting if not any(s < other for other in fitting)}
+    assert set(found) == expected
+    assert len(found) == len(set(found))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.integers(2, 9), min_size=1, max_size=3, unique=True), max_size=3), st.floats(1, 100))
+def test_maximal_sets_with_levels_cannot_be_made_finer(levels, limit) -> None:
+    columns = {f"c{place}": sorted(sizes, reverse=True) for place, sizes in enumerate(levels)}
+    found = maximal_sets(columns, limit)
+    choices = itertools.product(*([None, *range(len(sizes))] for sizes in columns.values()))
+    every = [{n: c for n, c in zip(columns, choice, strict=True) if c is not None} for choice in choices]
+
+    def cells(taken: dict[str, int]) -> int:
+        return math.prod(columns[name][level] for name, level in taken.items())
+
+    def finer(one: dict[str, int], other: dict[str, int]) -> bool:
+        return one != other and all(name in one and one[name] <= level for name, level in other.items())
+
+    fitting = [taken for taken in every if cells(taken) <= limit]
+    expected = {frozenset(t.items()) for t in fitting if not any(finer(other, t) for other in fitting)}
+    assert expected <= {frozenset(taken) for taken in found}
+    assert all(cells(dict(taken)) <= limit for taken in found)
+
+
+def test_levels_merge_neighbours() -> None:
+    assert [level.tolist() for level in halved(9, 2)] == [[0, 0, 1, 1, 2, 2, 3, 3, 4]]
+    assert halved(100, 0) == []
+    shares = np.array([0.0, 0.7, 0.05, 0.05, 0.1, 0.1])
+    (level,) = of_equal_mass(shares, [3])
+    assert level.tolist() == [0, 1, 2, 2, 2, 2]
+    assert of_equal_mass(np.array([1.0, 0.0]), [2, 5]) == []
+
+
+def test_the_table_of_a_family_is_a_partition_and_counts_as_the_score_does() -> None:
+    domain = Domain.of({"a": 4, "b": 3, "c": 2})
+    coarser = {"a": [np.array([0, 0, 1, 1])]}
+    table = FamilyTable(Family("c", ("b", "a"), (0, 1)), domain, coarser)
+    rng = np.random.default_rng(1)
+    codes = {name: rng.integers(0, size, 50) for name, size in domain.sizes.items()}
+    assert isinstance(table, Partition)
+    assert (table.name, table.cells, table.columns) == ("b × a in 2 × c", 12, Clique(("a", "b", "c")))
+    whole = np.zeros(domain.shape(domain.columns), dtype=np.int64)
+    np.add.at(whole, tuple(codes.values()), 1)
+    expected = FamilyTables(domain, coarser).table(table.family, whole.ravel())
+    assert np.array_equal(np.bincount(table.assign(codes), minlength=12).reshape(6, 2), expected)
+
+
+def test_a_step_offers_what_fits_and_forces_what_rules_tie() -> None:
+    domain = Domain.of({"a": 2, "b": 3, "c": 4})
+    rule = StructuralZeros(Clique(("a", "c")), np.zeros(8, dtype=bool))
+    offers = Search(domain, [], 12).families(["a", "b"], ["c"])
+    assert offers == [Family("c", ("a",)), Family("c", ("b",)), Family("c")]
+    largest = Search(domain, [], 12, maximal=True).families(["a", "b"], ["c"])
+    assert set(largest) == {Family("c", ("b",)), Family("c", ("a",))}
+    tied = Search(domain, [rule], 12).families(["b", "a"], ["c"])
+    assert all(family.parents[:1] == ("a",) for family in tied)
+    assert Search(domain, [], 1e9, degree=2).families(["a", "b"], ["c"]) == [Family("c", ("a", "b"))]
+
+
+def test_candidates_stay_within_the_limits_of_a_step() -> None:
+    domain = Domain.of({f"c{place}": 2 for place in range(60)} | {"wide": COUNTED, "other": 3})
+    columns = list(domain.columns)
+    offers = Search(domain, [], 1e9, most_candidates=2000).families(columns[:30], columns[30:])
+    assert max(len(family.parents) for family in offers) == 1
+    assert len(offers) <= 2000
+    assert all(domain.cells(family.columns) <= COUNTED or not family.parents for family in offers)
+    assert {family.child for family in offers} == set(columns[30:])

@@ -1,0 +1,103 @@
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import ClassVar
+
+import pytest
+
+from tests.methods.door import VOTERS, epsilon
+from understudy.domain import Domain
+from understudy.errors import UsageError
+from understudy.methods import registry
+from understudy.methods.independent import Independent
+from understudy.methods.laplace import Laplace
+from understudy.methods.method import PublicFacts
+from understudy.methods.registry import currency_for, describe, method_named, names, resolve
+from understudy.privacy.cost import Budget
+from understudy.schema import OpenCategory, Schema, Unit
+
+OPEN = Schema(columns=(OpenCategory(name="job"),), unit=Unit())
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign(Independent):
+    name: ClassVar[str] = "foreign"
+    currencies: ClassVar[tuple[str, ...]] = ("zcdp",)
+    loud: bool = False
+    word: str = "w"
+
+
+@pytest.fixture
+def foreign(monkeypatch):
+    offered = [
+        EntryPoint("foreign", "tests.methods.test_registry:Foreign", registry.GROUP),
+        EntryPoint("laplace", "tests.methods.test_registry:Foreign", registry.GROUP),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: offered if group == registry.GROUP else [])
+
+
+def test_built_in_names():
+    assert {"auto", "independent", "laplace"} <= set(names())
+    assert method_named("independent") == Independent()
+
+
+def test_text_options_are_read_by_type():
+    options = {"threshold": "20", "total_share": "0.05", "n_policy": "estimated", "dense_cells": 1000}
+    assert method_named("laplace", options) == Laplace("estimated", 0.05, threshold=20, dense_cells=1000)
+    assert method_named("laplace", {"threshold": "none"}).threshold is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("laplce", {}, 'Did you mean "laplace"'),
+        ("laplace", {"treshold": "1"}, 'Did you mean "threshold"'),
+        ("auto", {"x": "1"}, "no options"),
+        ("laplace", {"threshold": "many"}, "a whole number or none, got 'many'"),
+        ("laplace", {"total_share": "x"}, "a number"),
+        ("laplace", {"n_policy": "public"}, "noisy or estimated"),
+        ("laplace", {"threshold": "0"}, "threshold"),
+        ("laplace", {"threshold": 1.5}, "threshold"),
+    ],
+)
+def test_wrong_names_and_values_are_explained(name, options, message):
+    with pytest.raises(UsageError, match=message):
+        method_named(name, options)
+
+
+@pytest.mark.parametrize("name", sorted(registry._BUILT_IN))
+def test_descriptions_are_complete(name):
+    text = describe(name)
+    assert text.name == name
+    assert all([text.summary, text.guarantee, text.needs, text.limits, text.source])
+    assert all(option.help and option.kind for option in text.options)
+    assert method_named(name, {option.name: str(option.default) for option in text.options}) == method_named(name)
+
+
+def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
+    assert set(names()) == {"foreign", *registry._BUILT_IN}
+    assert list(names()) == sorted(names())
+    made = method_named("foreign", {"loud": "true", "word": "none"})
+    assert made == Foreign(loud=True, word="none")
+    assert method_named("laplace") == Laplace()
+    with pytest.raises(UsageError, match="true or false"):
+        method_named("foreign", {"loud": "1"})
+
+
+def test_auto_is_resolved_for_the_facts_of_the_plan():
+    facts = PublicFacts(Domain.of({"a": 2_000}), (), 1)
+    assert resolve(method_named("auto"), facts, epsilon(1)) == Laplace(rounding="controlled")
+    assert resolve(method_named("auto"), facts, epsilon(0.4)) == Independent(rounding="controlled")
+    assert resolve(Laplace(threshold=3), facts, epsilon(1)) == Laplace(threshold=3)
+
+
+def test_currency(foreign):
+    pure, approximate = Budget(1.0), Budget(1.0, 1e-9)
+    assert currency_for(Independent(), pure) == "pure"
+    assert currency_for(Independent(), approximate, VOTERS) == "zcdp"
+    assert currency_for(Laplace(), pure, VOTERS) == "pure"
+    assert currency_for(Laplace(), approximate, OPEN) == "pure"
+    for schema in (None, VOTERS):
+        with pytest.raises(UsageError, match=r"pure ε.*Drop --delta"):
+            currency_for(Laplace(), approximate, schema)
+    with pytest.raises(UsageError, match="needs δ above 0"):
+        currency_for(Foreign(), pure)

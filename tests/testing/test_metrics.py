@@ -1,0 +1,69 @@
+"""Every metric keeps the contract of metrics, and the contract can fail."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+
+from tests.evaluate.examples import mixed, mixed_frame
+from understudy.evaluate.metric import Context, Pair, Result, Scale
+from understudy.evaluate.registry import metric, names
+from understudy.testing.contracts import check_metric
+
+FORMULA = "income ~ age + sex + region"
+OPTIONS: dict[str, dict[str, object]] = {
+    "pmse": {"draws": 3},
+    "regression": {"formula": FORMULA},
+    "ci_overlap": {"formula": FORMULA},
+    "nist": {"include_last": True},
+    "slopes": {"groups": ("sex", "region")},
+}
+TABLE = pa.Table.from_pandas(mixed_frame(400), preserve_index=False)
+
+
+@pytest.mark.parametrize("name", names())
+def test_metric_keeps_the_contract(name: str) -> None:
+    close = 0.01 if name == "prediction" else 1e-6  # trees trained on different parts of the same table
+    check_metric(metric(name, OPTIONS.get(name)), TABLE, mixed(), can_be_worse=name != "disclosure", close=close)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("pmse", {"draws": 3, "null": "bootstrap"}),
+        ("pmse", {"draws": 3, "null": "fitted_model", "terms": "interactions"}),
+        ("pmse", {"draws": 3, "scheme": "folds", "complexity": 0.001}),
+        ("specks", {"terms": "interactions"}),
+        ("regression", {"formula": "voted ~ age + sex", "family": "logistic"}),
+        ("ci_overlap", {"formula": "voted ~ age + sex", "family": "firth"}),
+        ("marginals", {"ways": 1}),
+    ],
+)
+def test_options_keep_order_and_reasons(name: str, options: dict[str, object]) -> None:
+    chosen = metric(name, options)
+    if options.get("scheme") == "folds" or options.get("ways") == 1:  # scores other rows, or cannot see shuffling
+        from understudy.testing import contracts as contract
+
+        apart = contract._run(chosen, TABLE, [contract._shuffled_columns(TABLE)], mixed())
+        contract._check_order(chosen, TABLE, mixed(), apart)
+        contract._check_reasons(chosen, apart)
+    else:
+        check_metric(chosen, TABLE, mixed())
+
+
+@dataclass(frozen=True)
+class _FirstRow:
+    """Looks at the first row only, whatever comes first."""
+
+    name: ClassVar[str] = "first_row"
+    question: ClassVar[str] = "Is the first row the same?"
+    scales: ClassVar[tuple[Scale, ...]] = (Scale("different", "1 if the first rows differ"),)
+
+    def compare(self, pair: Pair, context: Context) -> Result:
+        return Result(self.name, self.question, (self.scales[0].score(0.5, 0.5),))
+
+
+def test_contract_can_fail() -> None:
+    with pytest.raises(AssertionError, match="on equal tables"):
+        check_metric(_FirstRow(), TABLE, mixed())
