@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from understudy.methods.networks import SLOPE, Critic, Encoding, Settings, contributions
+from understudy.methods.networks import SLOPE, Critic, Encoding, NetworkSettings, contributions
 from understudy.privacy.training import bounded_sum
 
 COLUMNS = (9, 7, 15, 6, 5, 2, 2, 8, 8, 8, 8, 11, 12, 12)
@@ -39,7 +39,7 @@ class Case:
         weights = rng.uniform(-1, 1, (encoding.bounds[-1] + 1, hidden)).astype(np.float32)
         output = rng.uniform(-1, 1, hidden).astype(np.float32)
         self.critic = Critic(weights.astype(np.float64), output.astype(np.float64))
-        self.most_norm = Settings(len(COLUMNS), hidden).most_norm
+        self.most_norm = NetworkSettings(len(COLUMNS), hidden).most_norm
         self.radius = CLIP - np.sqrt((len(COLUMNS) + 2) * hidden) / 2
         self.starts = np.arange(rows + 1, dtype=np.int64)
 

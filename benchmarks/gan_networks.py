@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-from understudy.methods.networks import Critic, Encoding, NumpyNetworks, Settings
+from understudy.methods.networks import Critic, Encoding, NetworkSettings, NumpyNetworks
 
 COLUMNS = (9, 7, 15, 6, 5, 2, 2, 8, 8, 8, 8, 11, 12, 12)
 SIZES = {
@@ -35,7 +35,7 @@ def engines() -> list[str]:
     return ["numpy", "torch:cpu", *(["torch:cuda"] if cuda else [])]
 
 
-def networks(engine: str, settings: Settings):
+def networks(engine: str, settings: NetworkSettings):
     if engine == "numpy":
         return NumpyNetworks(settings)
     from understudy.methods.torch_networks import TorchNetworks
@@ -45,7 +45,7 @@ def networks(engine: str, settings: Settings):
 
 def measure(engine: str, size: str) -> tuple[float, float]:
     """Milliseconds of a step: wall, and CPU of the whole process."""
-    chosen = Settings(len(COLUMNS), **SIZES[size])
+    chosen = NetworkSettings(len(COLUMNS), **SIZES[size])
     made = networks(engine, chosen)
     made.start(Encoding.of([np.full(codes, 1000.0) for codes in COLUMNS], 16))
     rng = np.random.default_rng(1)

@@ -34,7 +34,7 @@ from understudy.demo import schema_text, voter_table
 from understudy.domain import Domain
 from understudy.methods.random_partition import random_structure
 from understudy.methods.universal_histogram import cut_levels
-from understudy.models.histogram_tree import HistogramTree, Structure, TreeModel, least_squares, nonnegative_tree
+from understudy.models.histogram_tree import HistogramTree, TreeModel, TreeStructure, least_squares, nonnegative_tree
 from understudy.models.tables import allowed
 from understudy.schema.document import schema_from_text
 
@@ -57,22 +57,22 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _by_sequence(domain: Domain, columns: Sequence[str]) -> Structure:
-    tree = Structure.root(domain)
+def _by_sequence(domain: Domain, columns: Sequence[str]) -> TreeStructure:
+    tree = TreeStructure.root(domain)
     for name in columns:
         tree = tree.split([name] * tree.size())
     return tree
 
 
-def _by_ranges(domain: Domain, branching: int) -> Structure:
-    tree = Structure.root(domain)
+def _by_ranges(domain: Domain, branching: int) -> TreeStructure:
+    tree = TreeStructure.root(domain)
     for cut in (cut for level in cut_levels(domain, domain.columns, branching)[:-1] for cut in level):
         tree = tree.refine([cut.column] * tree.size(), parts=cut.parts)
     return tree
 
 
-TREES: dict[str, Callable[[Domain], Structure]] = {
-    "flat": lambda domain: Structure.root(domain),
+TREES: dict[str, Callable[[Domain], TreeStructure]] = {
+    "flat": lambda domain: TreeStructure.root(domain),
     "sequence of 3": lambda domain: _by_sequence(domain, SEQUENCE),
     "6 layers by node": lambda domain: random_structure(domain, 6, 1, "node"),
     "ranges, branching 16": lambda domain: _by_ranges(domain, 16),

@@ -29,39 +29,45 @@ SIMULATED = "SIMULATED demonstration table made by understudy; no row describes 
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class PublishedShare:
     """One value a column may take, and its published share in percent."""
 
     label: str
     share: float
 
 
-def _yes(share: float) -> tuple[Level, ...]:
-    return (Level("no", 100.0 - share), Level("yes", share))
+def _yes(share: float) -> tuple[PublishedShare, ...]:
+    return (PublishedShare("no", 100.0 - share), PublishedShare("yes", share))
 
 
-LEVELS: Mapping[str, tuple[Level, ...]] = MappingProxyType(
+LEVELS: Mapping[str, tuple[PublishedShare, ...]] = MappingProxyType(
     {
         "voted": _yes(34.7),
         "preregistration_state": _yes(10.5),
-        "age": (Level("18", 20.5), Level("19", 19.7), Level("20", 20.0), Level("21", 20.0), Level("22", 19.8)),
+        "age": (
+            PublishedShare("18", 20.5),
+            PublishedShare("19", 19.7),
+            PublishedShare("20", 20.0),
+            PublishedShare("21", 20.0),
+            PublishedShare("22", 19.8),
+        ),
         "married": _yes(7.5),
         "female": _yes(50.7),
         "family_income": (
-            Level("under 5,000", 5.5),
-            Level("5,000 to 7,499", 3.3),
-            Level("7,500 to 9,999", 3.1),
-            Level("10,000 to 12,499", 4.2),
-            Level("12,500 to 14,999", 3.7),
-            Level("15,000 to 19,999", 5.8),
-            Level("20,000 to 24,999", 6.5),
-            Level("25,000 to 29,999", 5.7),
-            Level("30,000 to 34,999", 6.6),
-            Level("35,000 to 39,999", 6.0),
-            Level("40,000 to 49,999", 8.8),
-            Level("50,000 to 59,999", 7.2),
-            Level("60,000 to 74,999", 7.1),
-            Level("75,000 or more", 26.5),
+            PublishedShare("under 5,000", 5.5),
+            PublishedShare("5,000 to 7,499", 3.3),
+            PublishedShare("7,500 to 9,999", 3.1),
+            PublishedShare("10,000 to 12,499", 4.2),
+            PublishedShare("12,500 to 14,999", 3.7),
+            PublishedShare("15,000 to 19,999", 5.8),
+            PublishedShare("20,000 to 24,999", 6.5),
+            PublishedShare("25,000 to 29,999", 5.7),
+            PublishedShare("30,000 to 34,999", 6.6),
+            PublishedShare("35,000 to 39,999", 6.0),
+            PublishedShare("40,000 to 49,999", 8.8),
+            PublishedShare("50,000 to 59,999", 7.2),
+            PublishedShare("60,000 to 74,999", 7.1),
+            PublishedShare("75,000 or more", 26.5),
         ),
         "college_degree": _yes(3.1),
         "white": _yes(69.3),
@@ -69,12 +75,12 @@ LEVELS: Mapping[str, tuple[Level, ...]] = MappingProxyType(
         "registered": _yes(52.4),
         "metropolitan": _yes(77.9),
         "residence": (
-            Level("under 1 month", 2.7),
-            Level("1 to 6 months", 20.0),
-            Level("7 to 11 months", 6.9),
-            Level("1 to 2 years", 15.0),
-            Level("3 to 4 years", 9.8),
-            Level("5 years or more", 45.6),
+            PublishedShare("under 1 month", 2.7),
+            PublishedShare("1 to 6 months", 20.0),
+            PublishedShare("7 to 11 months", 6.9),
+            PublishedShare("1 to 2 years", 15.0),
+            PublishedShare("3 to 4 years", 9.8),
+            PublishedShare("5 years or more", 45.6),
         ),
         "business_or_farm": _yes(12.6),
         "in_person_interview": _yes(36.7),
@@ -151,7 +157,7 @@ def voter_table(rows: int = ROWS) -> pa.Table:
 
 def schema_text() -> str:
     """The hand-written schema of the table, as YAML."""
-    return files("understudy.demo").joinpath("voters.yaml").read_text(encoding="utf-8")
+    return files("understudy").joinpath("voters.yaml").read_text(encoding="utf-8")
 
 
 def _cut(score: npt.NDArray[np.float64], shares: list[float]) -> npt.NDArray[np.int64]:

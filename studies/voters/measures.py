@@ -16,7 +16,7 @@ from understudy.codec.table import TableCodec
 from understudy.evaluate.chi2 import ChiSquare
 from understudy.evaluate.data import Rows, fixed_codec, open_for_comparison, read_rows
 from understudy.evaluate.marginals import joint_counts
-from understudy.evaluate.metric import Context, Pair, Unavailable
+from understudy.evaluate.metric import Context, TablePair, Unavailable
 from understudy.evaluate.pooling_rules import pool_liu
 from understudy.evaluate.propensity import Logistic, kolmogorov_smirnov, labels, legacy_distance
 from understudy.evaluate.regression import Compared, Estimate, checked_formula, fit_model, model_data, references
@@ -163,7 +163,7 @@ def _scores(truth: Truth, copies: Sequence[Rows]) -> dict[str, float]:
         scores = classifier.scores(target).scores
         parts = scores[target == 0], scores[target == 1]
         pairs.append((kolmogorov_smirnov(*parts), legacy_distance(*parts)))
-    tests = ChiSquare().compare(Pair(truth.codec, truth.rows, tuple(copies)), Context("chi2", 0))
+    tests = ChiSquare().compare(TablePair(truth.codec, truth.rows, tuple(copies)), Context("chi2", 0))
     rates = {score.name: float(score.value) for score in tests.scores if score.value is not None}
     gaps = [float(np.abs(np.subtract(*joint_counts(truth.rows, copy))).sum()) / 2 for copy in copies]
     return {

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from studies.verdicts import Comparison, above, count_of, verdict
 from studies.voters.measures import Truth
 from studies.writing import StudyPage
-from understudy.models.histogram_tree import HistogramTree, Structure, least_squares
+from understudy.models.histogram_tree import HistogramTree, TreeStructure, least_squares
 
 __all__ = ["LayerErrors", "averaging_helps", "layer_errors", "nearer_is_smaller", "node_rows"]
 
@@ -82,7 +82,7 @@ def node_rows(page: StudyPage, truth: Truth) -> None:
 
 
 def _tree(truth: Truth, layers: int) -> HistogramTree:
-    structure = Structure.root(truth.codec.domain)
+    structure = TreeStructure.root(truth.codec.domain)
     for name in truth.table.expert[:layers]:
         structure = structure.split([name] * structure.size())
     return HistogramTree.of(structure)

@@ -12,7 +12,7 @@ from tests.cli.workspace import Workspace
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     made = Workspace.make(tmp_path_factory.mktemp("pool"), rows=400)
     made_release = made.synthesize(
-        "--method", "independent", "--copies", 3, "--copies-mode", "resanitize", "--seed", 3, epsilon=30
+        "--method", "independent", "--copies", 3, "--copies-mode", "remeasure", "--seed", 3, epsilon=30
     )
     assert made_release.status == 0, made_release.err
     return made

@@ -61,7 +61,7 @@ def test_the_dataset_that_was_charged_is_named(place: Workspace, tmp_path: Path)
 
 def test_rows_copies_and_seed_reach_the_release(place: Workspace) -> None:
     out = place.folder / "copies"
-    words = ("--rows", 50, "--copies", 2, "--copies-mode", "resanitize", "--seed", 9, "--delta", "1e-9")
+    words = ("--rows", 50, "--copies", 2, "--copies-mode", "remeasure", "--seed", 9, "--delta", "1e-9")
     assert place.synthesize("--out", out, *words, "--method", "independent").status == 0
     assert [pq.read_metadata(out / f"data-{copy}.parquet").num_rows for copy in (1, 2)] == [50, 50]
     assert "seed: 9" in (out / "config.yaml").read_text(encoding="utf-8")

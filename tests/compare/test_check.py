@@ -8,11 +8,11 @@ import pytest
 
 from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
-from understudy.compare.study import Candidate, Limits, StudySettings, Tables, check_place, check_study
+from understudy.compare.study import Candidate, ProcessLimits, StudySettings, Tables, check_place, check_study
 from understudy.errors import ResourceError, SchemaError, UsageError
 from understudy.schema import Category, OpenCategory
 
-LIMITS = Limits(600.0, 2**34)
+LIMITS = ProcessLimits(600.0, 2**34)
 RIGHT: Any = {"methods": ["independent"], "epsilons": [1.0]}
 LARGE = replace(
     SCHEMA,

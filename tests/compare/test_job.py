@@ -24,7 +24,7 @@ def test_a_torn_or_absent_outcome_is_none(tmp_path: Path) -> None:
 
 
 def test_a_job_reads_back_as_it_was(tmp_path: Path) -> None:
-    job = Job("t.csv", "s.yaml", "aim", {"rounds": "3"}, 1.0, 1e-9, None, 2, "resanitize", ("specks",), 7)
+    job = Job("t.csv", "s.yaml", "aim", {"rounds": "3"}, 1.0, 1e-9, None, 2, "remeasure", ("specks",), 7)
     job = replace(
         job, metric_options={"specks": {"terms": "main"}, "slopes": {"outcomes": ("a", "b")}}, formula="a ~ b"
     )

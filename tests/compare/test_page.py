@@ -6,7 +6,7 @@ from tests.compare.studies import made_up, put_first
 from understudy.compare.study import Candidate, Finished, Found, Outcome, Study, StudySettings
 from understudy.compare.summary import CONFIDENTIAL, build_page
 from understudy.report.charts import draw_lines, render_page
-from understudy.report.page import Items, Lines, Page, Paragraph, Table
+from understudy.report.page import BulletList, Lines, Page, Paragraph, TextTable
 
 
 def test_the_page_shows_every_section_with_a_question() -> None:
@@ -86,11 +86,11 @@ def test_scores_without_a_number_are_listed_with_their_reasons() -> None:
     study = made_up({"a": [0.1] * 3, "b": [0.2] * 3}, epsilons=(0.1, 1.0))
     gap = Found("ci_overlap", "mean_overlap", None, None, "higher", 1.0, "no model was given")
     (table,) = _section(build_page(put_first(study, lambda _: gap)), "Scores without a number")
-    assert isinstance(table, Table)
+    assert isinstance(table, TextTable)
     assert table.rows == (("ci_overlap: mean_overlap", "all", "0.1, 1", "12", "no model was given"),)
     one = made_up({"a": [0.1] * 3, "b": [0.2] * 3}, other={"a": [1.0, None, None], "b": 2.0})
     (table,) = _section(build_page(one), "Scores without a number")
-    assert isinstance(table, Table)
+    assert isinstance(table, TextTable)
     assert table.rows == (("nist: score", "a", "1", "2", "no triples"),)
     assert "Scores without a number" not in [section.title for section in build_page(study).sections]
 
@@ -106,7 +106,7 @@ def test_a_point_without_an_interval_leaves_the_others_theirs_and_shows_its_n() 
     )
     lines, table = _section(build_page(replace(study, runs=runs)), "marginals")
     assert isinstance(lines, Lines)
-    assert isinstance(table, Table)
+    assert isinstance(table, TextTable)
     assert math.isnan(lines.series[0].lows[0])
     assert math.isfinite(lines.series[0].lows[1])
     assert [len(curve.whiskers) for curve in draw_lines(lines).curves] == [1, 2]
@@ -114,13 +114,13 @@ def test_a_point_without_an_interval_leaves_the_others_theirs_and_shows_its_n() 
     assert "n =" not in "".join((*table.rows[0][2:], *table.rows[1]))
     assert table.caption.endswith("where it was not 3.")
     _, table = _section(build_page(study), "marginals")
-    assert isinstance(table, Table)
+    assert isinstance(table, TextTable)
     assert table.caption == "Mean and 95 % interval over repeats."
 
 
 def test_half_an_interval_is_the_half_that_was_not_cut() -> None:
     _, table = _section(build_page(made_up({"a": [0.001, 0.02, 0.1]})), "marginals")
-    assert isinstance(table, Table)
+    assert isinstance(table, TextTable)
     assert table.rows == (("a", "0.04033 ± 0.13"),)
 
 
@@ -134,14 +134,14 @@ def test_the_page_says_whether_scores_agree_also_for_two_methods() -> None:
         *_, said, pairs = _section(build_page(made_up(chosen, other={"a": 1.0, "b": 2.0, "c": 3.0})), "Ranks")
         assert isinstance(said, Paragraph)
         assert said.text.startswith("Where scores disagree most")
-        assert pairs == Items(("marginals: 2-way against nist: score: τ = -1.00",))
+        assert pairs == BulletList(("marginals: 2-way against nist: score: τ = -1.00",))
     assert len(_section(build_page(made_up(errors)), "Ranks")) == 1, "one score has nothing to agree with"
 
 
 def test_epsilons_that_differ_little_have_headings_of_their_own() -> None:
     page = build_page(made_up({"a": [0.1] * 3}, epsilons=(1.0, 1.0000001)))
     _, table = _section(page, "marginals")
-    assert isinstance(table, Table)
+    assert isinstance(table, TextTable)
     assert table.header == ("Method", "ε = 1", "ε = 1.0000001")
     assert "Ranks at ε = 1.0000001" in render_page(page)
 

@@ -15,9 +15,9 @@ from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
 from understudy.compare.study import (
     Candidate,
-    Ending,
-    Limits,
     Outcome,
+    ProcessEnding,
+    ProcessLimits,
     StudyFolder,
     StudySettings,
     Tables,
@@ -173,9 +173,9 @@ def test_what_a_fallen_process_printed_is_kept_for_the_owner(tmp_path: Path, mon
     assert not log.exists()
 
 
-def _falls(arguments: list[str], limits: Limits, log: Path) -> Ending:
+def _falls(arguments: list[str], limits: ProcessLimits, log: Path) -> ProcessEnding:
     log.write_text("scoring\na traceback\n")
-    return Ending("exit", 1, 0.1, 1)
+    return ProcessEnding("exit", 1, 0.1, 1)
 
 
 def test_copies_of_killed_studies_without_a_folder_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

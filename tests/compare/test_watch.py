@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from understudy.compare.study import Limits, resident_bytes, watched
+from understudy.compare.study import ProcessLimits, resident_bytes, watched
 
-ROOMY = Limits(60.0, 2**34)
+ROOMY = ProcessLimits(60.0, 2**34)
 
 
 def test_a_process_that_ends_by_itself_keeps_its_status(tmp_path: Path) -> None:
@@ -28,14 +28,14 @@ def test_files_of_the_folder_one_is_in_do_not_stand_in_for_modules(
 
 
 def test_a_process_that_runs_too_long_is_killed(tmp_path: Path) -> None:
-    ending = watched(["-c", "import time; time.sleep(60)"], Limits(0.3, 2**34), tmp_path / "log")
+    ending = watched(["-c", "import time; time.sleep(60)"], ProcessLimits(0.3, 2**34), tmp_path / "log")
     assert ending.how == "time"
     assert ending.seconds < 30
 
 
 def test_a_process_that_takes_too_much_memory_is_killed(tmp_path: Path) -> None:
     hungry = "import time; held = bytearray(300 * 2**20); held[::4096] = b'x' * len(held[::4096]); time.sleep(60)"
-    ending = watched(["-c", hungry], Limits(60.0, 100 * 2**20), tmp_path / "log")
+    ending = watched(["-c", hungry], ProcessLimits(60.0, 100 * 2**20), tmp_path / "log")
     assert ending.how == "memory"
     assert ending.peak_bytes > 100 * 2**20
 

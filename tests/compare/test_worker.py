@@ -20,7 +20,7 @@ def job(place: Path, method: str, options: dict[str, str] | None = None, epsilon
         delta=0.0,
         rows=None,
         copies=2,
-        copies_mode="resanitize",
+        copies_mode="remeasure",
         metrics=("marginals",),
         seed=1,
     )

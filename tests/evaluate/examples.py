@@ -7,7 +7,7 @@ import pandas as pd
 
 from understudy.codec.table import TableCodec
 from understudy.evaluate.data import Rows, open_for_comparison, read_rows
-from understudy.evaluate.metric import Context, Pair
+from understudy.evaluate.metric import Context, TablePair
 from understudy.schema import Boolean, Category, Date, Float, Impossible, Integer, Schema, UniformBins, Unit
 
 
@@ -69,10 +69,10 @@ def rows_of(frame: object, schema: Schema) -> Rows:
     return read_rows(open_for_comparison(frame, schema), TableCodec.of(schema, judging=True))
 
 
-def pair_of(real: object, *copies: object, schema: Schema | None = None, seed: int = 3) -> Pair:
+def pair_of(real: object, *copies: object, schema: Schema | None = None, seed: int = 3) -> TablePair:
     known = schema or mixed()
     codec = TableCodec.of(known, judging=True)
-    return Pair(codec, rows_of(real, known), tuple(rows_of(copy, known) for copy in copies), seed)
+    return TablePair(codec, rows_of(real, known), tuple(rows_of(copy, known) for copy in copies), seed)
 
 
 def context(metric: str = "test", seed: int = 3) -> Context:

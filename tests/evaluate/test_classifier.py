@@ -5,7 +5,7 @@ import pytest
 
 from tests.evaluate.examples import mixed, mixed_frame, rows_of, shuffled
 from understudy.evaluate import propensity as room
-from understudy.evaluate.metric import Pair, Unavailable
+from understudy.evaluate.metric import TablePair, Unavailable
 from understudy.evaluate.propensity import Logistic, Trees, common_complexity, labels, out_of_sample
 
 FRAME = mixed_frame(400)
@@ -52,5 +52,5 @@ def test_too_many_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_complexity_is_chosen_when_not_given() -> None:
-    assert common_complexity(Pair(REAL.codec, REAL, (OTHER,), 1), None) >= 0
-    assert common_complexity(Pair(REAL.codec, REAL, (OTHER,), 1), 0.25) == 0.25
+    assert common_complexity(TablePair(REAL.codec, REAL, (OTHER,), 1), None) >= 0
+    assert common_complexity(TablePair(REAL.codec, REAL, (OTHER,), 1), 0.25) == 0.25

@@ -87,7 +87,7 @@ def test_copies_of_one_model_come_with_a_warning() -> None:
     found = compare_models(pair, pair.real, pair.copies, "income ~ age", "auto", level=0.95)
     assert isinstance(found, ModelComparison)
     assert any("privacy noise" in note for note in found.notes)
-    renewed = dataclasses.replace(pair, copies_mode="resanitize")
+    renewed = dataclasses.replace(pair, copies_mode="remeasure")
     again = compare_models(renewed, pair.real, pair.copies, "income ~ age", "auto", level=0.95)
     assert not any("privacy noise" in note for note in again.notes)  # type: ignore[union-attr]
 

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from tests.evaluate.written_out import dense
-from understudy.evaluate.glm import Design, design_of, factor, product, slope
+from understudy.evaluate.glm import ModelMatrix, design_of, factor, product, slope
 
 
 @pytest.fixture(scope="module")
-def design() -> Design:
+def design() -> ModelMatrix:
     rng = np.random.default_rng(1)
     one, two = factor(list("abcd"), rng.integers(0, 4, 60)), factor(list("xyz"), rng.integers(0, 3, 60))
     number = slope("n", rng.normal(5, 2, 60))
     return design_of([one, number, two, product(one, two), product(two, number)], 60)
 
 
-def test_products(design: Design) -> None:
+def test_products(design: ModelMatrix) -> None:
     rng = np.random.default_rng(2)
     whole, weights, vector = dense(design), rng.random(60), rng.normal(size=design.width)
     assert whole.shape == (60, design.width)
@@ -26,7 +26,7 @@ def test_products(design: Design) -> None:
     np.testing.assert_allclose(design.quadratic(matrix), np.einsum("ij,jk,ik->i", whole, matrix, whole))
 
 
-def test_take(design: Design) -> None:
+def test_take(design: ModelMatrix) -> None:
     index = np.array([3, 3, 10])
     np.testing.assert_array_equal(dense(design.take(index)), dense(design)[index])
 

@@ -8,7 +8,14 @@ from tests.evaluate.examples import mixed, mixed_frame, rows_of
 from tests.evaluate.written_out import dense
 from understudy.evaluate import regression as room
 from understudy.evaluate.metric import Unavailable
-from understudy.evaluate.regression import Fitted, ModelData, fit_model, model_data, parse_formula, references
+from understudy.evaluate.regression import (
+    FittedCoefficients,
+    ModelData,
+    fit_model,
+    model_data,
+    parse_formula,
+    references,
+)
 
 ROWS = rows_of(mixed_frame(400), mixed())
 
@@ -25,7 +32,7 @@ def test_equals_statsmodels(text: str, family: str, model: type) -> None:
     data = _data(text)
     found = fit_model(data, family, level=0.9)  # type: ignore[arg-type]
     reference = model(data.outcomes, dense(data.design)).fit(**({"disp": 0} if family == "logistic" else {}))
-    assert isinstance(found, Fitted)
+    assert isinstance(found, FittedCoefficients)
     ends = reference.conf_int(0.1)
     for place, estimate in enumerate(found.estimates.values()):
         assert estimate.value == pytest.approx(reference.params[place], rel=1e-6, abs=1e-9)
@@ -36,8 +43,8 @@ def test_equals_statsmodels(text: str, family: str, model: type) -> None:
 def test_firth_profile_intervals_are_wider_on_the_far_side() -> None:
     data = _data("voted ~ sex")
     wald, profile = fit_model(data, "firth"), fit_model(data, "firth", profile=True)
-    assert isinstance(wald, Fitted)
-    assert isinstance(profile, Fitted)
+    assert isinstance(wald, FittedCoefficients)
+    assert isinstance(profile, FittedCoefficients)
     one, other = wald.estimates["sex=M"], profile.estimates["sex=M"]
     assert one.value == other.value
     assert (other.low, other.high) == pytest.approx((one.low, one.high), abs=0.02)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from tests.evaluate.written_out import dense
-from understudy.evaluate.glm import Design, design_of, factor, fit_firth, fit_logistic, profile_interval, slope
+from understudy.evaluate.glm import ModelMatrix, design_of, factor, fit_firth, fit_logistic, profile_interval, slope
 
 # Counts 3/0 at x = 1 and 2/5 at x = 0: for one binary column the penalty adds ½ to every cell.
 X = np.array([1] * 3 + [0] * 7)
@@ -21,7 +21,7 @@ def test_equals_adding_half_to_each_cell() -> None:
     assert fit.converged
 
 
-def _penalised(design: Design, outcomes: np.ndarray, coefficients: np.ndarray) -> float:
+def _penalised(design: ModelMatrix, outcomes: np.ndarray, coefficients: np.ndarray) -> float:
     whole = dense(design)
     probability = 1 / (1 + np.exp(-whole @ coefficients))
     information = whole.T @ ((probability * (1 - probability))[:, None] * whole)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.evaluate.examples import mixed
 from understudy.errors import UsageError
-from understudy.evaluate.regression import Part, parse_formula
+from understudy.evaluate.regression import TermPart, parse_formula
 from understudy.schema import Category, Integer, Schema, Unit
 
 ODD = Schema(
@@ -55,7 +55,7 @@ def test_events() -> None:
 def test_odd_names() -> None:
     formula = parse_formula("`my income [in ~ +]` ~ `a:b` + c + `a:b`:c", ODD)
     assert formula.outcome == "my income [in ~ +]"
-    assert formula.terms == ((Part("a:b"),), (Part("c"),), (Part("a:b"), Part("c")))
+    assert formula.terms == ((TermPart("a:b"),), (TermPart("c"),), (TermPart("a:b"), TermPart("c")))
     assert parse_formula("c[v] ~ `a:b`", ODD).columns == ("c", "a:b")
 
 

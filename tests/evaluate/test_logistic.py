@@ -5,10 +5,10 @@ import pytest
 import statsmodels.api as sm
 
 from tests.evaluate.written_out import dense
-from understudy.evaluate.glm import RIDGE, Design, design_of, factor, fit_logistic, product, slope
+from understudy.evaluate.glm import RIDGE, ModelMatrix, design_of, factor, fit_logistic, product, slope
 
 
-def _example(rows: int = 1500) -> tuple[Design, np.ndarray]:
+def _example(rows: int = 1500) -> tuple[ModelMatrix, np.ndarray]:
     rng = np.random.default_rng(4)
     one, two = rng.integers(0, 4, rows), rng.integers(0, 3, rows)
     first, second, number = factor(list("abcd"), one), factor(list("xyz"), two), slope("n", rng.normal(50, 10, rows))

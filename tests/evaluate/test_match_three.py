@@ -13,7 +13,7 @@ from tests.evaluate.examples import context, rows_of
 from tests.methods.generated_rows import SPECIFICATION, challenge_schema
 from understudy.codec.table import TableCodec
 from understudy.errors import UsageError
-from understudy.evaluate.metric import Pair
+from understudy.evaluate.metric import TablePair
 from understudy.evaluate.nist import CodeSet, Nist, draw_conjunctions, draw_tests, match3_largest, rule_for
 from understudy.methods.match_three import match3_schema
 from understudy.schema import Category, Schema, Unit
@@ -53,9 +53,9 @@ def _frame(rows: int, seed: int) -> pd.DataFrame:
     return frame[list(_schema().names)]
 
 
-def _pair(real: pd.DataFrame, synthetic: pd.DataFrame) -> Pair:
+def _pair(real: pd.DataFrame, synthetic: pd.DataFrame) -> TablePair:
     codec = TableCodec.of(_schema(), judging=True)
-    return Pair(codec, rows_of(real, _schema()), (rows_of(synthetic, _schema()),), 3)
+    return TablePair(codec, rows_of(real, _schema()), (rows_of(synthetic, _schema()),), 3)
 
 
 def _records(frame: pd.DataFrame) -> Table:

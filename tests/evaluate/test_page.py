@@ -10,7 +10,7 @@ from understudy.evaluate import Evaluation, evaluate
 from understudy.evaluate.regression import Regression
 from understudy.evaluate.suite import MOST_ROWS, build_report
 from understudy.report.charts import render_page
-from understudy.report.page import Items, Page, Points, Table
+from understudy.report.page import BulletList, Page, Points, TextTable
 from understudy.schema import Category, Integer, Schema, Unit
 
 METRICS = ["marginals", "correlations", "rules", "disclosure", Regression()]
@@ -51,7 +51,7 @@ def test_a_score_without_a_value_says_why(page: Page) -> None:
 
 def test_the_worst_comes_first(page: Page, found: Evaluation) -> None:
     (section,) = [one for one in page.sections if one.title == "marginals"]
-    details = [block for block in section.blocks if isinstance(block, Table)][1:]
+    details = [block for block in section.blocks if isinstance(block, TextTable)][1:]
     for shown, detail in zip(details, found["marginals"].details, strict=True):
         assert len(shown.rows) == min(MOST_ROWS, detail.table.num_rows)
         assert str(detail.caption) in shown.caption
@@ -100,6 +100,6 @@ def _elements(payload: str) -> list[tuple[str, tuple[str, ...]]]:
 
 def test_what_is_furthest_off_is_told_of_metrics_that_judge(page: Page) -> None:
     summary = page.sections[0]
-    (worst,) = [block for block in summary.blocks if isinstance(block, Items)]
+    (worst,) = [block for block in summary.blocks if isinstance(block, BulletList)]
     named = [text.split(":")[0] for text in worst.items]
     assert named == ["marginals", "correlations", "rules"]  # disclosure does not judge, and no model was given

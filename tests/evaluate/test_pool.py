@@ -13,7 +13,7 @@ from understudy.release.release import Release
 @pytest.fixture(scope="module")
 def renewed() -> Release:
     """Three copies, each measured anew."""
-    return release_of_simple(copies=3, copies_mode="resanitize", epsilon=30.0)
+    return release_of_simple(copies=3, copies_mode="remeasure", epsilon=30.0)
 
 
 def test_numbers() -> None:

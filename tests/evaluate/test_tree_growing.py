@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from understudy.evaluate.cart import Features, Limits, grow_tree
+from understudy.evaluate.cart import Features, TreeLimits, grow_tree
 
 
 def _features(codes: np.ndarray, *, ordered: bool) -> Features:
@@ -20,7 +20,7 @@ def test_equals_scikit_learn_on_ordered_columns(seed: int) -> None:
     rng = np.random.default_rng(seed)
     codes = rng.permuted(np.tile(np.arange(700), (3, 1)), axis=1)  # no ties, so there is one best cut
     target = (rng.random(700) < 1 / (1 + np.exp(-(codes[0] - 350) / 60 + (codes[1] > 200)))).astype(np.uint8)
-    limits = Limits(split=60, bucket=25, depth=3)  # large nodes, in which no two cuts gain the same
+    limits = TreeLimits(split=60, bucket=25, depth=3)  # large nodes, in which no two cuts gain the same
     ours = grow_tree(_features(codes, ordered=True), target, limits=limits)
     theirs = DecisionTreeClassifier(min_samples_split=60, min_samples_leaf=25, max_depth=3, random_state=0)
     expected = theirs.fit(codes.T, target).predict_proba(codes.T)[:, 1]
@@ -32,7 +32,7 @@ def test_first_cut_of_labels_is_the_best_subset() -> None:
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 6, (1, 400))
     target = (rng.random(400) < np.array([0.1, 0.9, 0.5, 0.3, 0.8, 0.2])[codes[0]]).astype(np.uint8)
-    tree = grow_tree(_features(codes, ordered=False), target, limits=Limits(depth=1))
+    tree = grow_tree(_features(codes, ordered=False), target, limits=TreeLimits(depth=1))
     leaves = tree.probabilities(_features(codes, ordered=False))
 
     def gini(inside: np.ndarray) -> float:

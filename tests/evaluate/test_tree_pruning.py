@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from understudy.evaluate.cart import Features, Limits, Tree, errors_by_complexity, grow_tree
+from understudy.evaluate.cart import Features, Tree, TreeLimits, errors_by_complexity, grow_tree
 
 
 def _grown(seed: int) -> tuple[Tree, Features, np.ndarray]:
@@ -13,7 +13,7 @@ def _grown(seed: int) -> tuple[Tree, Features, np.ndarray]:
     codes = rng.integers(0, 8, (3, 160)).astype(np.uint16)
     target = (rng.random(160) < np.where(codes[0] > 3, 0.7, 0.35) + 0.1 * (codes[1] > 5)).astype(np.uint8)
     features = Features(("a", "b", "c"), codes, np.array([8, 8, 8]), np.ones(3, np.bool_))
-    return grow_tree(features, target, limits=Limits(split=20, bucket=7, depth=4)), features, target
+    return grow_tree(features, target, limits=TreeLimits(split=20, bucket=7, depth=4)), features, target
 
 
 def _best_cost(tree: Tree, penalty: float) -> float:

@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from understudy.evaluate.glm import Design
+from understudy.evaluate.glm import ModelMatrix
 
 
-def dense(design: Design) -> npt.NDArray[np.float64]:
+def dense(design: ModelMatrix) -> npt.NDArray[np.float64]:
     """Every entry of the matrix."""
     out = np.zeros((design.rows, design.width))
     for term in range(design.places.shape[1]):

@@ -1,7 +1,6 @@
 """What the house tests look at: the source tree, parsed once."""
 
 import ast
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,15 +22,6 @@ def syntax(path: Path) -> ast.Module:
 
 def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
-
-
-def excused(rule: str) -> set[str]:
-    listed = tomllib.loads((TESTS / "house" / "exceptions.toml").read_text(encoding="utf-8"))
-    for path, entry in listed.items():
-        assert entry.get("reason"), f"{path}: an exception needs a reason"
-        assert entry.get("owner"), f"{path}: an exception needs an owner"
-        assert (ROOT / path).exists(), f"{path}: excused but gone; delete the exception"
-    return {path for path, entry in listed.items() if entry["rule"] == rule}
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -6,7 +6,7 @@ import pytest
 from understudy.answers import Distribution, Measurement
 from understudy.domain import Domain, Partition
 from understudy.methods.marginals import ListedTable
-from understudy.methods.rounds import CoarseTable, Compression, Limits, smallest
+from understudy.methods.rounds import CoarseTable, Compression, MergingLimits, smallest
 
 FULL = Domain.of({"a": 6, "b": 3, "c": 4})
 DISTRIBUTION = Distribution("gaussian", Fraction(25))  # σ = 5, so values below 15 rows are merged
@@ -49,14 +49,14 @@ def test_more_is_merged_until_tables_and_model_fit():
     falling = {name: answer(name, np.arange(1_000, 900, -1)) for name in "abc"}
     start = Compression.of(full, falling, 3.0)
     cliques = (full.clique("ab"), full.clique("bc"), full.clique("ac"))
-    assert start.within(Limits(10_000, 2**30, cliques)).domain == full
-    tables = start.within(Limits(2_000, 2**30, cliques))
+    assert start.within(MergingLimits(10_000, 2**30, cliques)).domain == full
+    tables = start.within(MergingLimits(2_000, 2**30, cliques))
     assert max(tables.domain.cells(clique) for clique in cliques) <= 2_000
     kept = tables.kept["a"]
     assert tables.places("a").tolist() == [*range(kept), *([kept] * (100 - kept))]  # higher counts stay
-    model = start.within(Limits(10_000, 8 * 50_000, cliques))
+    model = start.within(MergingLimits(10_000, 8 * 50_000, cliques))
     assert 30_000 < np.prod(list(model.domain.sizes.values())) <= 50_000
-    nothing = Compression.of(full, {"a": falling["a"]}, 3.0).within(Limits(100, 2**30, cliques))
+    nothing = Compression.of(full, {"a": falling["a"]}, 3.0).within(MergingLimits(100, 2**30, cliques))
     assert dict(nothing.domain.sizes) == {"a": 1, "b": 100, "c": 100}  # all that may be merged is
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.domain import Partition
-from understudy.methods.rdt import Limits, Reference, TreeGrowth, grow_by_counts
+from understudy.methods.rdt import GrowthLimits, Reference, TreeGrowth, grow_by_counts
 from understudy.models.label_trees import Attributes
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 2}
@@ -19,7 +19,7 @@ EVEN = Reference(CODES, np.ones(len(RECORDS)))
 def start(seed=0, weights=(1.0, 1.0, 1.0, 1.0), attributes=ATTRIBUTES, **limits):
     given = {"leaf_size": 1, "depth": 9, "leaves": 1000} | limits
     return TreeGrowth.start(
-        "tree", attributes, weights, Limits(**given), seed=(seed, 0, 0), order=tuple(attributes.names)
+        "tree", attributes, weights, GrowthLimits(**given), seed=(seed, 0, 0), order=tuple(attributes.names)
     )
 
 

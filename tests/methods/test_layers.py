@@ -9,7 +9,7 @@ from understudy.domain import Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts
 from understudy.methods.tree_layers import TreeCosts, TreeFit, allocation_weights, check_cells, fit_tree, split_exactly
-from understudy.models.histogram_tree import Structure
+from understudy.models.histogram_tree import TreeStructure
 from understudy.privacy.cost import Cost
 from understudy.testing.doubles import NoNoise
 
@@ -64,7 +64,7 @@ def test_the_printed_tree_through_the_door():
     """The binary tree of the specification: true counts plus given noise are its noisy counts."""
     table = rows_of({"a": [0] * 9 + [1] * 10, "b": [0] * 7 + [1] * 2 + [0] * 5 + [1] * 5})
     noise = ([20 - 19], [11 - 9, 8 - 10], [0, 0, 0, 6 - 5])
-    structure = Structure.root(Domain.of({"a": 2, "b": 2})).split(["a"])
+    structure = TreeStructure.root(Domain.of({"a": 2, "b": 2})).split(["a"])
     third = epsilon(0.25)
     curator = door(table, PAIR, epsilon(0.75), Fixed(*noise))
     model = fit_tree(curator, structure, TreeCosts(third, (third,), third), TreeFit())
@@ -77,7 +77,7 @@ def test_the_printed_tree_through_the_door():
 
 def test_a_public_number_of_rows_is_the_root():
     table = rows_of({"a": [0] * 9 + [1] * 10, "b": [0] * 7 + [1] * 2 + [0] * 5 + [1] * 5})
-    structure = Structure.root(Domain.of({"a": 2, "b": 2})).split(["a"])
+    structure = TreeStructure.root(Domain.of({"a": 2, "b": 2})).split(["a"])
     costs = TreeCosts(Cost(), (epsilon(0.5),), epsilon(0.5))
     curator = door(table, PAIR, epsilon(1), Fixed([2, -2], [0, 0, 0, 1]))
     model = fit_tree(curator, structure, costs, TreeFit(known_rows=19))
@@ -90,7 +90,7 @@ def test_impossible_cells_stay_empty_and_take_no_part(negatives):
     rng = np.random.default_rng(1)
     codes = {"registered": rng.integers(0, 2, 60), "voted": np.zeros(60, dtype=int), "age": rng.integers(0, 5, 60)}
     curator = door(rows_of(codes), VOTERS, epsilon(0.02))
-    structure = Structure.root(curator.domain).split(["voted"])
+    structure = TreeStructure.root(curator.domain).split(["voted"])
     costs = TreeCosts.shared(epsilon(0.02), 1)
     model = fit_tree(curator, structure, costs, TreeFit(negatives))
     table = model.probabilities.reshape(2, 2, 5)
@@ -102,7 +102,7 @@ def test_impossible_cells_stay_empty_and_take_no_part(negatives):
 
 def test_layers_that_are_not_bought_are_not_asked():
     curator = door(rows_of({"a": [0, 1, 1], "b": [0, 0, 1]}), PAIR, rho(1), NoNoise())
-    structure = Structure.root(curator.domain).split(["a"])
+    structure = TreeStructure.root(curator.domain).split(["a"])
     model = fit_tree(curator, structure, TreeCosts(Cost(), (Cost(),), rho(1)), TreeFit())
     assert [answer.name for answer in curator.transcript] == ["a × b"]
     np.testing.assert_allclose(model.signed, [1, 0, 1, 1])

@@ -41,8 +41,8 @@ def test_the_chained_route_keeps_the_label_and_forgets_the_true_first_value():
     codes = _records(60_000)
     cells = CHAINED.assign(codes)
     assert np.array_equal(cells % 4, codes["race"])
-    # The share of records routed to the leaf of sex 0 is the distribution's, whatever the true sex; equal records go together,
-    # so shares are over the 24 different records and loose.
+    # The share of records routed to the leaf of sex 0 is the distribution's, whatever the true sex; equal records go
+    # together, so shares are over the 24 different records and loose.
     everything = _records(0)
     assert CHAINED.assign(everything).size == 0
     different = len({tuple(record) for record in np.stack(list(codes.values())).T.tolist()})

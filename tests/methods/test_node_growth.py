@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from understudy.domain import Domain
 from understudy.methods.steps_tree import NodeGrowth
-from understudy.models.histogram_tree import Structure
-from understudy.privacy.trees import Growth
+from understudy.models.histogram_tree import TreeStructure
+from understudy.privacy.trees import GrowingTree
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2, "d": 4})
 
 
-def full_tree() -> Structure:
-    tree = Structure.root(DOMAIN).split(["b"]).split(["a", "c", "d"])
+def full_tree() -> TreeStructure:
+    tree = TreeStructure.root(DOMAIN).split(["b"]).split(["a", "c", "d"])
     return tree.split(["c"] * 2 + ["a"] * 2 + ["a"] * 4)
 
 
@@ -24,7 +24,7 @@ def all_codes() -> dict[str, np.ndarray]:
 
 
 def test_growth_starts_at_the_root_and_opens_children_of_split_nodes() -> None:
-    growth: Growth = NodeGrowth.of(full_tree(), 4.0, 0)
+    growth: GrowingTree = NodeGrowth.of(full_tree(), 4.0, 0)
     assert growth.frontier.cells == 2
     assert growth.depths.tolist() == [0]
     growth = growth.after(np.array([True]))
@@ -64,7 +64,7 @@ def test_the_cut_tree_keeps_split_nodes_and_passes_on_the_others(decisions: list
 
 
 def test_a_tree_without_layers_is_finished() -> None:
-    growth = NodeGrowth.of(Structure.root(DOMAIN), 4.0, 0)
+    growth = NodeGrowth.of(TreeStructure.root(DOMAIN), 4.0, 0)
     assert growth.finished
     assert growth.pruned().layers == 0
     with pytest.raises(IndexError):

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from understudy.methods.networks import Critic, Encoding, NumpyNetworks, Settings, average_gradient, scores
+from understudy.methods.networks import Critic, Encoding, NetworkSettings, NumpyNetworks, average_gradient, scores
 
 ENCODING = Encoding.of([np.array([50.0, 50.0]), np.array([50.0, 50.0])], 4)
-SETTINGS = Settings(2, hidden=16, generator_hidden=16, latent=4, batch=128, seed=3)
+SETTINGS = NetworkSettings(2, hidden=16, generator_hidden=16, latent=4, batch=128, seed=3)
 TWINS = np.array([[0, 2, 4], [1, 3, 4]], dtype=np.int32)
 """Records whose two columns always agree: each column alone says nothing."""
 
 
 def _trained(steps, seed=3):
-    networks = NumpyNetworks(Settings(2, hidden=16, generator_hidden=16, latent=4, batch=128, seed=seed))
+    networks = NumpyNetworks(NetworkSettings(2, hidden=16, generator_hidden=16, latent=4, batch=128, seed=seed))
     networks.start(ENCODING)
     for _ in range(steps):
         networks.improve(average_gradient(networks.critic, TWINS, networks.most_norm))
@@ -49,7 +49,9 @@ def test_gradients_are_seldom_longer_than_the_norm_they_are_cut_to() -> None:
 
 
 def test_the_critic_prefers_what_it_is_shown() -> None:
-    networks = NumpyNetworks(Settings(2, hidden=16, generator_hidden=16, latent=4, batch=128, generator_rate=1e-6))
+    networks = NumpyNetworks(
+        NetworkSettings(2, hidden=16, generator_hidden=16, latent=4, batch=128, generator_rate=1e-6)
+    )
     networks.start(ENCODING)
     for _ in range(100):
         networks.improve(average_gradient(networks.critic, TWINS, networks.most_norm))

@@ -24,7 +24,7 @@ from understudy.privacy.scores import PublicOrPrivate
 from understudy.testing import cases as tables
 from understudy.testing.cases import Case
 from understudy.testing.doubles import NoNoise, SeededRandomizer
-from understudy.testing.replay import Leak, Pair, Recorder, check_pair, cost_of, designed_pairs, random_pairs
+from understudy.testing.replay import Leak, NeighbourPair, Recorder, check_pair, cost_of, designed_pairs, random_pairs
 
 BUDGET = Budget(1.0, 1e-6)
 PAIRS = ("ab", "bc", "ac", "ad")
@@ -159,7 +159,7 @@ def test_the_model_stays_within_its_bytes(model_bytes) -> None:
     assert sum(table.nbytes for table in model.tables) <= model_bytes
 
 
-def _check_pairs(case: Case, pairs: list[Pair]) -> None:
+def _check_pairs(case: Case, pairs: list[NeighbourPair]) -> None:
     for index, pair in enumerate(pairs):
         check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
 

@@ -4,15 +4,15 @@ import pytest
 
 from understudy.domain import Domain
 from understudy.errors import ResourceError, UsageError
-from understudy.methods.rdt import Costs, LabelSettings, Limits
+from understudy.methods.rdt import GrowthLimits, LabelCosts, LabelSettings
 from understudy.privacy.cost import UNIT, Cost, distribution_for
 
 DOMAIN = Domain.of({"age": 9, "pay": 5, "one": 1, "sex": 2, "race": 6})
-LIMITS = Limits(10, 9, 50)
+LIMITS = GrowthLimits(10, 9, 50)
 
 
 def _costs(epsilon, *, shares=(0.0, 0.0), label_change=False, columns=2):
-    return Costs.of(Cost(epsilon=int(epsilon * UNIT)), columns, 5, shares=shares, label_change=label_change)
+    return LabelCosts.of(Cost(epsilon=int(epsilon * UNIT)), columns, 5, shares=shares, label_change=label_change)
 
 
 def test_the_printed_totals():
@@ -36,7 +36,7 @@ def test_a_change_of_labels_costs_the_budget_in_either_currency():
     pure = _costs(4.0, shares=(0.01, 0.25), label_change=True)
     assert 2 * (pure.total.epsilon + 5 * pure.tree.epsilon + 2 * pure.ensemble.epsilon) <= 4 * UNIT
     cost = Cost(rho=UNIT)
-    rho = Costs.of(cost, 2, 5, shares=(0.01, 0.25), label_change=True)
+    rho = LabelCosts.of(cost, 2, 5, shares=(0.01, 0.25), label_change=True)
     changed = 2 * rho.total.rho + 4 * 5 * rho.tree.rho + 2 * 2 * rho.ensemble.rho
     assert UNIT * 0.999 < changed <= UNIT
     # Twice ρ for √2 times the distance; a tree's ε doubles, so its ρ = ε²/2 is four times as large.
@@ -62,7 +62,7 @@ def test_what_can_be_split_on():
     assert [name for name in DOMAIN.columns if settings.splits(name)] == ["pay", "sex", "race"]
     assert settings.grows
     assert not LabelSettings.of(DOMAIN, ("sex",), dict.fromkeys(("age", "pay", "race"), 0.0), {}, LIMITS).grows
-    assert not LabelSettings.of(DOMAIN, ("sex",), {}, {}, Limits(10, 0, 50)).grows
+    assert not LabelSettings.of(DOMAIN, ("sex",), {}, {}, GrowthLimits(10, 0, 50)).grows
     assert settings.most_leaves(0) == 45
     assert settings.most_leaves(1) == 90
 

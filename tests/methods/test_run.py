@@ -7,7 +7,7 @@ from tests.methods.door import MEMORY, letters, rows_of
 from understudy.codec.table import TableCodec
 from understudy.counts.frames import FrameTable
 from understudy.errors import ResourceError
-from understudy.methods.rdt import Costs, LabelRun, LabelSettings, Limits, Reference, _expanded, check_dense
+from understudy.methods.rdt import GrowthLimits, LabelCosts, LabelRun, LabelSettings, Reference, _expanded, check_dense
 from understudy.models.label_trees import Attributes, DecisionTree, Ensemble
 from understudy.privacy.cost import UNIT, Cost
 from understudy.privacy.curator import Curator
@@ -26,9 +26,9 @@ def _run(public=True, synthetic=False, leaf_size=1, trees=2):
     cost = Cost(epsilon=10 * UNIT)
     curator = Curator(private, cost, NoNoise(), public=public_table if public else None)
     curator.fix_codec(TableCodec.of(SCHEMA))
-    settings = LabelSettings.of(curator.domain, ("sex", "race"), {}, {}, Limits(leaf_size, 9, 100))
+    settings = LabelSettings.of(curator.domain, ("sex", "race"), {}, {}, GrowthLimits(leaf_size, 9, 100))
     shares = (0.01, 0.0 if public else 0.25)
-    costs = Costs.of(cost, 2, trees, shares=shares, label_change=False)
+    costs = LabelCosts.of(cost, 2, trees, shares=shares, label_change=False)
     return curator, LabelRun(curator, settings, costs, trees, 0, synthetic)
 
 
@@ -75,6 +75,6 @@ def test_reference_records_take_part_with_every_label():
 
 def test_a_domain_too_large_to_write_out_is_refused():
     wide = letters({f"c{place}": 9 for place in range(8)}, unit=Unit())
-    settings = LabelSettings.of(TableCodec.of(wide).domain, ("c0",), {}, {}, Limits(1, 9, 100))
+    settings = LabelSettings.of(TableCodec.of(wide).domain, ("c0",), {}, {}, GrowthLimits(1, 9, 100))
     with pytest.raises(ResourceError):
         check_dense(settings)

@@ -253,7 +253,7 @@ def test_a_published_run_is_charged_its_true_cost_and_claims_nothing():
 def test_labels_that_are_not_found_never_stop_a_run(options):
     # Planned for twenty jobs, none of which is frequent enough to be found: after the charge nothing may be refused.
     schema = tables.open_labels()
-    for copies_mode in ("resample", "resanitize"):
+    for copies_mode in ("resample", "remeasure"):
         case = Case(schema, "steps", Budget(0.1, 1e-9), options, copies=2, copies_mode=copies_mode)
         release = case.release(tables.some_rows(schema, 5, seed=1), NoNoise())
         assert release.model.domain.sizes["job"] < 3

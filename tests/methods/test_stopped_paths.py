@@ -6,16 +6,16 @@ import pytest
 from tests.methods.door import door, epsilon, letters, rho, rows_of
 from understudy.methods.steps_tree import NodesOrCells, fit_stopped, stopped
 from understudy.methods.tree_layers import TreeCosts, TreeFit, fit_tree
-from understudy.models.histogram_tree import Structure
+from understudy.models.histogram_tree import TreeStructure
 from understudy.privacy.cost import Cost
 from understudy.testing.doubles import NoNoise, SeededRandomizer
 
 SCHEMA = letters({"a": 2, "b": 3, "c": 4})
 
 
-def tree_of(curator) -> Structure:
+def tree_of(curator) -> TreeStructure:
     """a = 0 ends after the first layer, a = 1 goes on with b."""
-    return Structure.root(curator.domain).split(["a"]).split([None, "b"])
+    return TreeStructure.root(curator.domain).split(["a"]).split([None, "b"])
 
 
 def some_table(rows: int = 200) -> dict[str, np.ndarray]:

@@ -8,8 +8,8 @@ from understudy.methods.networks import (
     Critic,
     Encoding,
     Generator,
+    NetworkSettings,
     NumpyNetworks,
-    Settings,
     average_gradient,
     effects,
 )
@@ -17,7 +17,7 @@ from understudy.methods.torch_networks import TorchNetworks
 
 pytest.importorskip("torch")
 ENCODING = Encoding.of([np.array([60.0, 40.0]), np.array([20.0, 50.0, 30.0]), np.array([9.0, 1.0, 1.0, 9.0])], 4)
-SETTINGS = Settings(3, hidden=8, generator_hidden=8, latent=4, batch=64)
+SETTINGS = NetworkSettings(3, hidden=8, generator_hidden=8, latent=4, batch=64)
 
 
 def _started():
@@ -62,7 +62,7 @@ def test_the_generator_climbs_alike() -> None:
 
 
 def test_draws_follow_the_distributions() -> None:
-    networks = TorchNetworks(Settings(3, hidden=8, generator_hidden=8, latent=4, batch=20_000), "cpu")
+    networks = TorchNetworks(NetworkSettings(3, hidden=8, generator_hidden=8, latent=4, batch=20_000), "cpu")
     networks.start(ENCODING)
     drawn = np.bincount(np.asarray(networks._blocks).reshape(-1), minlength=10) / 20_000
     means = np.asarray(networks._probabilities).mean(axis=0)

@@ -11,7 +11,7 @@ from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts, facts_of
 from understudy.methods.tree_layers import average_variance
 from understudy.methods.universal_histogram import UniversalHistogram, best_branching, cut_levels
-from understudy.models.histogram_tree import HistogramTree, Structure, least_squares
+from understudy.models.histogram_tree import HistogramTree, TreeStructure, least_squares
 from understudy.privacy.cost import Budget
 from understudy.testing.method_contract import MethodChecks
 
@@ -35,7 +35,7 @@ def test_levels_keep_the_fan_out():
 def test_one_column_is_cut_down_to_its_codes(size, branching):
     domain = Domain.of({"a": size})
     levels = cut_levels(domain, ["a"], branching)
-    structure = Structure.root(domain)
+    structure = TreeStructure.root(domain)
     for level in levels:
         (cut,) = level or [None]
         structure = structure if cut is None else structure.refine(["a"] * structure.size(), parts=cut.parts)

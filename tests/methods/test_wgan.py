@@ -10,7 +10,7 @@ from tests.methods.door import door, letters, rows_of
 from understudy.answers import Course, Distribution
 from understudy.counts.source import Records
 from understudy.methods.dpwgan import WganTrainer, column_counts
-from understudy.methods.networks import Critic, NumpyNetworks, Settings, average_gradient
+from understudy.methods.networks import Critic, NetworkSettings, NumpyNetworks, average_gradient
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.randomizer import Request
 from understudy.testing import NoNoise
@@ -20,7 +20,7 @@ AMPLE = Cost(epsilon=10_000 * UNIT, delta=DELTA_UNIT // 10**6)
 SIZES = {"a": 3, "b": 2, "c": 5}
 CODES = {name: np.random.default_rng(size).integers(size, size=80) for name, size in SIZES.items()}
 MATRIX = np.stack(list(CODES.values()), axis=1).astype(np.uint8)
-SETTINGS = Settings(3, hidden=6, generator_hidden=6, latent=3, batch=32)
+SETTINGS = NetworkSettings(3, hidden=6, generator_hidden=6, latent=3, batch=32)
 
 
 def _trainer(course, unit_rows=1):
@@ -78,7 +78,7 @@ def _plain(course):
 
 
 def test_with_privacy_off_it_is_an_ordinary_wgan(monkeypatch) -> None:
-    monkeypatch.setattr(Settings, "most_norm", property(lambda self: 50.0))  # longer than any gradient here
+    monkeypatch.setattr(NetworkSettings, "most_norm", property(lambda self: 50.0))  # longer than any gradient here
     course = _course(2**20, 8)
     trainer = _trainer(course)
     door(rows_of(CODES), letters(SIZES), AMPLE, NoNoise()).train(trainer, AMPLE)

@@ -10,9 +10,12 @@ from understudy.models.model import misplaced_share, noise_sum_bound
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
 
 DISTRIBUTIONS = [
-    Distribution("laplace", Fraction(1, 2)), Distribution("laplace", Fraction(20)), Distribution("gaussian", Fraction(1, 2)),
-    Distribution("gaussian", Fraction(400)), Distribution("gaussian", Fraction(10_000)),
-]  # fmt: skip
+    Distribution("laplace", Fraction(1, 2)),
+    Distribution("laplace", Fraction(20)),
+    Distribution("gaussian", Fraction(1, 2)),
+    Distribution("gaussian", Fraction(400)),
+    Distribution("gaussian", Fraction(10_000)),
+]
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.models.enumeration import random_cliques, small_domain
 from understudy.domain import Domain
-from understudy.models.junction_tree import GraphicalSize, Growth, eliminate
+from understudy.models.junction_tree import GraphicalSize, ModelGrowth, eliminate
 
 
 def test_a_chain_costs_its_pairs_and_a_circle_is_filled():
@@ -55,15 +55,15 @@ def test_growth_answers_what_a_rebuilt_model_would_measure(seed):
     candidates = [
         domain.clique(names) for width in (0, 1, 2, 3) for names in itertools.combinations(domain.columns, width)
     ]
-    grown = Growth(domain, cliques).cells_with(candidates)
+    grown = ModelGrowth(domain, cliques).cells_with(candidates)
     expected = [GraphicalSize.of(domain, [*cliques, candidate]).cells for candidate in candidates]
     np.testing.assert_array_equal(grown, np.array(expected, dtype=float))
 
 
 def test_growth_without_candidates_or_columns():
-    assert Growth(small_domain(), []).cells_with([]).size == 0
+    assert ModelGrowth(small_domain(), []).cells_with([]).size == 0
     one = Domain.of({"one": 1})
-    np.testing.assert_array_equal(Growth(one, []).cells_with([one.everything()]), [0.0])
+    np.testing.assert_array_equal(ModelGrowth(one, []).cells_with([one.everything()]), [0.0])
 
 
 def test_every_column_is_eliminated_once():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from understudy.domain import Domain, Partition
 from understudy.errors import UsageError
-from understudy.models.histogram_tree import Node, Structure
+from understudy.models.histogram_tree import TreeNode, TreeStructure
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 5})
 
@@ -26,7 +26,7 @@ def by_hand(structure, layer, codes):
 
 @st.composite
 def structures(draw):
-    structure = Structure.root(DOMAIN)
+    structure = TreeStructure.root(DOMAIN)
     for _ in range(draw(st.integers(0, 4))):
         columns = [draw(st.sampled_from([*DOMAIN.columns, None])) for _ in range(structure.size())]
         structure = structure.refine(columns, parts=draw(st.integers(1, 6)))
@@ -59,10 +59,10 @@ def test_parents_hold_what_their_children_hold(structure):
 
 
 def test_nodes_are_told_as_parent_column_and_range():
-    structure = Structure.root(DOMAIN).split(["a"]).refine(["c", None], parts=2)
-    assert structure.nodes(0) == [Node(-1, None, 0, 0)]
-    assert structure.nodes(1) == [Node(0, "a", 0, 1), Node(0, "a", 1, 2)]
-    assert structure.nodes() == [Node(0, "c", 0, 2), Node(0, "c", 2, 5), Node(1, None, 0, 0)]
+    structure = TreeStructure.root(DOMAIN).split(["a"]).refine(["c", None], parts=2)
+    assert structure.nodes(0) == [TreeNode(-1, None, 0, 0)]
+    assert structure.nodes(1) == [TreeNode(0, "a", 0, 1), TreeNode(0, "a", 1, 2)]
+    assert structure.nodes() == [TreeNode(0, "c", 0, 2), TreeNode(0, "c", 2, 5), TreeNode(1, None, 0, 0)]
     assert structure.partition().name == "layer 2"
     assert structure.partition().columns == ("a", "c")
     assert structure.partition(0).columns == ("a",)  # a rule that looks at nothing could not be told how many rows
@@ -70,7 +70,7 @@ def test_nodes_are_told_as_parent_column_and_range():
 
 
 def test_ranges_can_be_given():
-    structure = Structure.root(DOMAIN).divide(["c"], [[2, 4]]).divide(["c", "a", None], [[1], [], []])
+    structure = TreeStructure.root(DOMAIN).divide(["c"], [[2, 4]]).divide(["c", "a", None], [[1], [], []])
     assert [(node.low, node.high) for node in structure.nodes(1)] == [(0, 2), (2, 4), (4, 5)]
     assert [(node.parent, node.column) for node in structure.nodes()] == [(0, "c"), (0, "c"), (1, "a"), (2, None)]
     assert structure.leaf_parents().reshape(2, 3, 5)[1, 2].tolist() == [0, 1, 2, 2, 3]
@@ -79,7 +79,7 @@ def test_ranges_can_be_given():
 def test_many_records_go_through_in_blocks():
     rng = np.random.default_rng(1)
     codes = {name: rng.integers(0, size, 150_001).astype(np.uint16) for name, size in DOMAIN.sizes.items()}
-    structure = Structure.root(DOMAIN).split(["b"]).refine(["c"] * 3, parts=2)
+    structure = TreeStructure.root(DOMAIN).split(["b"]).refine(["c"] * 3, parts=2)
     found = structure.partition().assign(codes)
     assert found.tolist() == (codes["b"].astype(int) * 2 + (codes["c"] >= 2)).tolist()
 
@@ -98,7 +98,7 @@ def test_many_records_go_through_in_blocks():
 )
 def test_wrong_calls_say_what_is_wrong(grow, named):
     with pytest.raises(UsageError, match=named):
-        grow(Structure.root(DOMAIN))
+        grow(TreeStructure.root(DOMAIN))
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_wrong_calls_say_what_is_wrong(grow, named):
     [("parents", 2, 1), ("parents", 3, 0), ("columns", 1, 7), ("columns", 3, 0), ("lows", 1, 1), ("highs", 5, 4)],
 )
 def test_arrays_that_are_no_tree_are_noticed(array, place, value):
-    tree = Structure.root(DOMAIN).split(["a"]).refine(["c", "b"], parts=2)
+    tree = TreeStructure.root(DOMAIN).split(["a"]).refine(["c", "b"], parts=2)
     arrays = {name: getattr(tree, name).copy() for name in ("parents", "columns", "lows", "highs")}
-    assert Structure(DOMAIN, *arrays.values(), tree.starts).faults() == []
+    assert TreeStructure(DOMAIN, *arrays.values(), tree.starts).faults() == []
     arrays[array][place] = value
-    assert Structure(DOMAIN, *arrays.values(), tree.starts).faults()
-    assert Structure(DOMAIN, tree.parents, tree.columns, tree.lows, tree.highs, (0, 1, 3)).faults()
+    assert TreeStructure(DOMAIN, *arrays.values(), tree.starts).faults()
+    assert TreeStructure(DOMAIN, tree.parents, tree.columns, tree.lows, tree.highs, (0, 1, 3)).faults()

@@ -5,11 +5,11 @@ import pytest
 
 from understudy.domain import Domain
 from understudy.errors import ReleaseError, UsageError
-from understudy.models.histogram_tree import Structure, TreeModel
+from understudy.models.histogram_tree import TreeModel, TreeStructure
 from understudy.models.registry import load_model, save_model
 
 DOMAIN = Domain.of({"a": 2, "one": 1, "b": 3, "c": 4})
-TREE = Structure.root(DOMAIN).split(["b"]).refine(["c", "a", None], parts=2)
+TREE = TreeStructure.root(DOMAIN).split(["b"]).refine(["c", "a", None], parts=2)
 
 
 def model(rounding="multinomial"):

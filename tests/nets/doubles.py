@@ -8,7 +8,7 @@ either direction, hence not monotone.
 Grower: the smallest method that grows a tree, chooses within its leaves and asks for noisy scores. For tests.
 
 Privacy: a quarter of the cost each for the tree (halves of the column with the most codes, see
-`privacy/questions/growth.py`), for one choice per leaf (`CommonCode`), for noisy scores of all pairs (`PairError`
+`privacy/trees.py`), for one choice per leaf (`CommonCode`), for noisy scores of all pairs (`PairError`
 against nothing: its proof is in `chooser.py`), and for all one-way tables; the parts add up.
 
 `CommonCode` scores a code of a column by the rows of the leaf that hold it: a row of a leaf raises one score of that

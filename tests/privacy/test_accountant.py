@@ -12,7 +12,7 @@ from understudy.errors import UsageError
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.training import (
     ORDERS,
-    Part,
+    TrainingPart,
     course_parts,
     epsilon_of,
     parts_epsilon,
@@ -33,7 +33,7 @@ def _cost(epsilon, delta=1e-6):
 
 def test_numbers_of_a_published_entry() -> None:
     """ε that a challenge entry really spent: batch 64 of 661,967, ten epochs, δ = 1/n²."""
-    loud, quiet = Part(64 / ROWS, 1.0, STEPS), Part(64 / ROWS, 3.0, STEPS)
+    loud, quiet = TrainingPart(64 / ROWS, 1.0, STEPS), TrainingPart(64 / ROWS, 3.0, STEPS)
     assert parts_epsilon([loud], DELTA, tight=False) == pytest.approx(1.60, abs=0.005)
     assert parts_epsilon([loud], DELTA) == pytest.approx(1.37, abs=0.005)
     assert parts_epsilon([quiet], DELTA, range(2, 201), tight=False) == pytest.approx(0.17, abs=0.005)
@@ -41,7 +41,7 @@ def test_numbers_of_a_published_entry() -> None:
 
 def test_orders_that_end_at_32_can_report_no_less_than_a_constant() -> None:
     """The moments accountant of that entry knew λ = α − 1 up to 32: an artefact that made small ε look impossible."""
-    capped = parts_epsilon([Part(64 / ROWS, 3.0, STEPS)], DELTA, range(2, 34), tight=False)
+    capped = parts_epsilon([TrainingPart(64 / ROWS, 3.0, STEPS)], DELTA, range(2, 34), tight=False)
     assert math.log(1 / DELTA) / 32 == pytest.approx(0.8375, abs=3e-4)
     assert capped >= math.log(1 / DELTA) / 32
 
@@ -60,7 +60,7 @@ def _direct(order, rate, variance, shift):
 @pytest.mark.parametrize("rate", [0.01, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize(("variance", "shift"), [(0.6, 1), (4.0, 2), (100.0, 7)])
 def test_the_formula_is_the_exact_moment_and_bounds_the_other_direction(order, rate, variance, shift) -> None:
-    bound = renyi(Part(rate, math.sqrt(variance) / shift), order) * (order - 1)
+    bound = renyi(TrainingPart(rate, math.sqrt(variance) / shift), order) * (order - 1)
     forward, backward = _direct(order, rate, variance, shift)
     assert forward == pytest.approx(bound, rel=3e-6, abs=1e-9)
     assert backward <= forward + 1e-9
@@ -79,24 +79,24 @@ def test_a_shift_spread_over_coordinates_costs_what_its_norm_costs() -> None:
         return ((0.8 + 0.2 * moved / noise) ** 3 * noise).sum() / total
 
     assert moment(3, 4) == pytest.approx(moment(5, 0), rel=1e-9)
-    assert math.log(moment(3, 4)) == pytest.approx(2 * renyi(Part(0.2, 3 / 5), 3), rel=3e-6)
+    assert math.log(moment(3, 4)) == pytest.approx(2 * renyi(TrainingPart(0.2, 3 / 5), 3), rel=3e-6)
 
 
 def test_a_look_at_everybody_is_the_plain_gaussian_mechanism() -> None:
-    assert renyi(Part(1.0, 2.0), 10) == pytest.approx(10 / 8, rel=2e-6)
-    assert renyi(Part(1 - 1e-12, 2.0), 10) == pytest.approx(10 / 8, rel=1e-5)
+    assert renyi(TrainingPart(1.0, 2.0), 10) == pytest.approx(10 / 8, rel=2e-6)
+    assert renyi(TrainingPart(1 - 1e-12, 2.0), 10) == pytest.approx(10 / 8, rel=1e-5)
 
 
 def test_steps_add_up_and_more_noise_costs_less() -> None:
-    assert renyi(Part(0.1, 1.0, 7), 5) == pytest.approx(7 * renyi(Part(0.1, 1.0), 5))
-    costs = [parts_epsilon([Part(0.02, noise, 300)], 1e-6) for noise in (0.5, 1.0, 2.0, 8.0)]
+    assert renyi(TrainingPart(0.1, 1.0, 7), 5) == pytest.approx(7 * renyi(TrainingPart(0.1, 1.0), 5))
+    costs = [parts_epsilon([TrainingPart(0.02, noise, 300)], 1e-6) for noise in (0.5, 1.0, 2.0, 8.0)]
     assert costs == sorted(costs, reverse=True)
-    costs = [parts_epsilon([Part(rate, 1.0, 300)], 1e-6) for rate in (0.001, 0.01, 0.1, 1.0)]
+    costs = [parts_epsilon([TrainingPart(rate, 1.0, 300)], 1e-6) for rate in (0.001, 0.01, 0.1, 1.0)]
     assert costs == sorted(costs)
 
 
 def test_the_search_over_orders_finds_the_best_of_all() -> None:
-    for part in (Part(0.02, 0.7, 1000), Part(0.001, 4.0, 10_000), Part(0.3, 40.0, 50)):
+    for part in (TrainingPart(0.02, 0.7, 1000), TrainingPart(0.001, 4.0, 10_000), TrainingPart(0.3, 40.0, 50)):
         every = min(epsilon_of(renyi(part, order), order, 1e-6) for order in ORDERS)
         assert parts_epsilon([part], 1e-6) == pytest.approx(every + 1e-9, abs=1e-12)
 
@@ -107,7 +107,7 @@ def test_calibrated_noise_uses_the_budget_and_no_more(epsilon) -> None:
     assert first is not None
     spent = parts_epsilon(course_parts(COURSE, first, distribution), 1e-6)
     assert 0.995 * epsilon < spent <= epsilon
-    alone = parts_epsilon([Part(1.0, first.scale / COURSE.clip)], 1e-6)
+    alone = parts_epsilon([TrainingPart(1.0, first.scale / COURSE.clip)], 1e-6)
     assert 0.38 * epsilon < alone <= 0.4 * epsilon
 
 
@@ -139,9 +139,9 @@ def test_bad_courses_and_prices_are_refused(cost, course) -> None:
 
 def test_bad_parts_are_refused() -> None:
     with pytest.raises(UsageError):
-        renyi(Part(0.0, 1.0), 2)
+        renyi(TrainingPart(0.0, 1.0), 2)
     with pytest.raises(UsageError):
-        parts_epsilon([Part(0.5, 1.0)], 0.0)
+        parts_epsilon([TrainingPart(0.5, 1.0)], 0.0)
     assert course_parts(COURSE, None, Distribution("gaussian", Fraction(1024**2)))[0].multiplier == 1.0
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.statistics.chi_square import gaussian_distribution, laplace_distribution, z_score
 from understudy.privacy import noise as cumulative
 from understudy.privacy.distributions import Digit, FoldedGaussian, FoldedLaplace
-from understudy.privacy.noise import Table, table_for, uniform_below
+from understudy.privacy.noise import NoiseTable, table_for, uniform_below
 
 Bytes = Callable[[int], bytes]
 
@@ -40,7 +40,7 @@ def _ones(size: int) -> bytes:
 
 
 def test_words_are_turned_into_values_as_defined(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table(FoldedGaussian(Fraction(4)))
+    table = NoiseTable(FoldedGaussian(Fraction(4)))
     entries = [int(entry) for entry in table.entries]
     sign = 1 << 63
     words = [0, entries[0] - 1, entries[0] + 1, entries[1] - 1, entries[5] - 1, entries[5] + 1]
@@ -57,7 +57,7 @@ def test_words_are_turned_into_values_as_defined(monkeypatch: pytest.MonkeyPatch
 )
 def test_a_tie_is_decided_by_further_bits(distribution: FoldedGaussian, monkeypatch: pytest.MonkeyPatch) -> None:
     """U just above T[k]/2⁶³ is below F(k); U just below (T[k]+1)/2⁶³ is above it."""
-    table = Table(distribution)
+    table = NoiseTable(distribution)
     for k in range(5):
         tie = int(table.entries[k])
         _feed(monkeypatch, _words(tie), _zeros)
@@ -70,7 +70,7 @@ def test_a_tie_is_decided_by_further_bits(distribution: FoldedGaussian, monkeypa
 
 def test_values_beyond_the_table_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """126 ones, then zeros: 1 − U is about 2⁻¹²⁶, where P(|X| > k) tells k."""
-    table = Table(FoldedLaplace(Fraction(2)))
+    table = NoiseTable(FoldedLaplace(Fraction(2)))
     answers = iter([b"\xff" * 8])
     _feed(monkeypatch, _words(2**63 - 1), lambda size: next(answers, bytes(size)))
     (value,) = table.draw(1).tolist()
@@ -83,30 +83,30 @@ def test_values_beyond_the_table_are_reached(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_topmost_digit_ends_where_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
     for distribution, largest in ((Digit(Fraction(1, 9), top=7), 6), (Digit(Fraction(1, 9), cap=7), 7)):
         _feed(monkeypatch, _words(2**63 - 1), _ones)
-        assert Table(distribution).draw(1).tolist() == [largest]
+        assert NoiseTable(distribution).draw(1).tolist() == [largest]
 
 
 @pytest.mark.parametrize("bits", [6, 8])
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(9)])
 def test_few_bits_give_the_same_gaussian(bits: int, variance: Fraction) -> None:
-    values = Table(FoldedGaussian(variance), bits).draw_signed(100_000)
+    values = NoiseTable(FoldedGaussian(variance), bits).draw_signed(100_000)
     assert z_score(values, gaussian_distribution(float(variance))) < 6
 
 
 @pytest.mark.parametrize("bits", [6, 8])
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(4)])
 def test_few_bits_give_the_same_laplace(bits: int, scale: Fraction) -> None:
-    values = Table(FoldedLaplace(scale), bits).draw_signed(100_000)
+    values = NoiseTable(FoldedLaplace(scale), bits).draw_signed(100_000)
     assert z_score(values, laplace_distribution(float(scale))) < 6
 
 
 def test_few_bits_without_the_slow_path_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Table, "_resolve", lambda self, k, prefix: k)
-    values = Table(FoldedGaussian(Fraction(9)), 6).draw_signed(100_000)
+    monkeypatch.setattr(NoiseTable, "_resolve", lambda self, k, prefix: k)
+    values = NoiseTable(FoldedGaussian(Fraction(9)), 6).draw_signed(100_000)
     assert z_score(values, gaussian_distribution(9.0)) > 12
 
 
-def prefix_distance(table: Table, cumulative: list[Fraction]) -> Fraction:
+def prefix_distance(table: NoiseTable, cumulative: list[Fraction]) -> Fraction:
     """Total variation between the table read alone (u ≤ T[k] decides) and a distribution given by P(X ≤ 0), P(X ≤ 1),
     ….
 
@@ -123,12 +123,12 @@ def prefix_distance(table: Table, cumulative: list[Fraction]) -> Fraction:
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5), Fraction(40)])
 def test_the_table_alone_is_as_close_as_its_bits_allow(scale: Fraction) -> None:
-    table = Table(FoldedLaplace(scale))
+    table = NoiseTable(FoldedLaplace(scale))
     with localcontext(Context(prec=80)):
         ratio = (-Decimal(scale.denominator) / Decimal(scale.numerator)).exp()
         exact = [Fraction(1 - 2 * ratio ** (k + 1) / (1 + ratio)) for k in range(table.entries.size + 50)]
     assert prefix_distance(table, exact) <= Fraction(table.entries.size + 1, 2**63)
-    assert prefix_distance(Table(FoldedLaplace(scale * Fraction(101, 100))), exact) > Fraction(1, 1000)
+    assert prefix_distance(NoiseTable(FoldedLaplace(scale * Fraction(101, 100))), exact) > Fraction(1, 1000)
 
 
 def test_every_word_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_every_word_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
         return true(size)
 
     monkeypatch.setattr(cumulative.os, "urandom", urandom)
-    Table(FoldedGaussian(Fraction(9))).draw_signed(100_001)
+    NoiseTable(FoldedGaussian(Fraction(9))).draw_signed(100_001)
     assert sum(queries) == 8 * 100_001
 
 
@@ -153,7 +153,7 @@ def test_tables_are_reused_and_hold_no_randomness() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 40_000])
 def test_any_number_of_draws(size: int) -> None:
-    values = Table(FoldedGaussian(Fraction(9))).draw_signed(size)
+    values = NoiseTable(FoldedGaussian(Fraction(9))).draw_signed(size)
     assert values.shape == (size,)
     assert values.dtype == np.int64
 

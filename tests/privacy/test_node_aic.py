@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.methods.door import door, letters, rows_of
 from understudy.domain import Clique
 from understudy.errors import UsageError
-from understudy.models.histogram_tree import Structure
+from understudy.models.histogram_tree import TreeStructure
 from understudy.privacy.cost import UNIT, Cost, selection_rate
 from understudy.privacy.randomizer import Randomizer
 from understudy.privacy.trees import AIC_UNIT, AicRange, GroupedAic, NodeAic, node_aic, ordered_splits, split_count
@@ -240,7 +240,7 @@ def test_replay_catches_the_score_of_occupied_codes_and_passes_ours() -> None:
     def pipeline(quality: object) -> Pipeline:
         def run(rows: pa.Table, randomizer: Randomizer) -> tuple[bytes, Cost]:
             curator = door(rows, schema, Cost(epsilon=UNIT), randomizer)
-            structure = Structure.root(curator.domain)
+            structure = TreeStructure.root(curator.domain)
             chosen = curator.select_within(structure.partition(), quality, Cost(epsilon=UNIT))  # type: ignore[arg-type]
             return repr(chosen).encode(), Cost(epsilon=UNIT)
 

@@ -11,7 +11,7 @@ from understudy.release.release import RunConfig, installed_versions, read_confi
 
 def _config() -> RunConfig:
     options = {"threshold": 3, "names": ["a", "b"], "odd": None}
-    return RunConfig("laplace", options, 1.0, 1e-9, (10, 12), "noisy total", "resanitize", 2**80, installed_versions())
+    return RunConfig("laplace", options, 1.0, 1e-9, (10, 12), "noisy total", "remeasure", 2**80, installed_versions())
 
 
 def test_round_trip(tmp_path: Path) -> None:

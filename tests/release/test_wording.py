@@ -78,7 +78,7 @@ def test_variants() -> None:
 
 def test_copies_say_what_they_mean_for_inference() -> None:
     assert "share" in wording.copies_text(3, "resample")
-    assert "equal part of the budget" in wording.copies_text(3, "resanitize")
+    assert "equal part of the budget" in wording.copies_text(3, "remeasure")
 
 
 @pytest.mark.parametrize(

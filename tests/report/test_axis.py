@@ -4,14 +4,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from understudy.report.charts import Axis
+from understudy.report.charts import ChartAxis
 
 numbers = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=6)
 
 
 @given(numbers)
 def test_every_number_lies_between_the_ends_of_its_axis(found: list[float]) -> None:
-    axis = Axis.around(found, 300.0, 10.0)
+    axis = ChartAxis.around(found, 300.0, 10.0)
     assert all(10.0 <= axis.at(number) <= 300.0 for number in found)
 
 
@@ -20,7 +20,7 @@ def test_every_number_lies_between_the_ends_of_its_axis(found: list[float]) -> N
 @example([1e9, math.nextafter(1e9, 2e9)])
 @example([1e9, 1e9 + 1.0])
 def test_ticks_are_few_and_in_order(found: list[float]) -> None:
-    axis = Axis.around(found, 0.0, 100.0)
+    axis = ChartAxis.around(found, 0.0, 100.0)
     places = [tick.place for tick in axis.ticks()]
     assert 1 <= len(places) <= 8
     assert places == sorted(places)
@@ -35,15 +35,15 @@ def test_ticks_are_few_and_in_order(found: list[float]) -> None:
     ],
 )
 def test_ticks_stand_at_round_numbers(low: float, high: float, texts: list[str]) -> None:
-    assert [tick.text for tick in Axis(low, high, 0.0, 100.0).ticks()] == texts
+    assert [tick.text for tick in ChartAxis(low, high, 0.0, 100.0).ticks()] == texts
 
 
 def test_a_logarithmic_axis_spaces_factors_evenly() -> None:
-    axis = Axis.around([0.1, 1.0, 10.0], 0.0, 100.0, logarithmic=True)
+    axis = ChartAxis.around([0.1, 1.0, 10.0], 0.0, 100.0, logarithmic=True)
     assert axis.at(1.0) == 50.0
     assert {"0.1", "1", "10"} <= {tick.text for tick in axis.ticks()}
 
 
 def test_equal_numbers_still_have_an_axis() -> None:
-    assert Axis.around([3.0, 3.0], 0.0, 10.0).at(3.0) == 5.0
-    assert Axis.around([math.nan], 0.0, 10.0).at(1.0) == 5.0
+    assert ChartAxis.around([3.0, 3.0], 0.0, 10.0).at(3.0) == 5.0
+    assert ChartAxis.around([math.nan], 0.0, 10.0).at(1.0) == 5.0

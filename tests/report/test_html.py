@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from understudy.report.charts import POLICY, render_page, render_picture
-from understudy.report.page import Bars, Items, Lines, Page, Paragraph, Points, Section, Series, Table
+from understudy.report.page import Bars, BulletList, Lines, Page, Paragraph, Points, Section, Series, TextTable
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -62,8 +62,8 @@ class Tree(HTMLParser):
 def _page(text: str) -> Page:
     blocks = (
         Paragraph(text, strong=True),
-        Items((text, text)),
-        Table((text, "plain"), ((text, text),), caption=text, numeric=frozenset({text})),
+        BulletList((text, text)),
+        TextTable((text, "plain"), ((text, text),), caption=text, numeric=frozenset({text})),
         Bars(text, (text,), (3.0,), (1.0,)),
         Lines(text, text, text, (Series(text, (0.1, 1.0), (3.0, 2.0), (2.0, 1.0), (4.0, 3.0)),), yardstick=1.0),
         Points(text, text, text, ((0.0, 1.0), (1.0, 0.5))),

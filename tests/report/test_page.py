@@ -4,12 +4,12 @@ import dataclasses
 
 import pytest
 
-from understudy.report.page import Items, Page, Paragraph, Section, Table
+from understudy.report.page import BulletList, Page, Paragraph, Section, TextTable
 
 
 def test_pages_are_values() -> None:
     def page() -> Page:
-        blocks = (Paragraph("a"), Items(("b",)), Table(("c",), (("d",),)))
+        blocks = (Paragraph("a"), BulletList(("b",)), TextTable(("c",), (("d",),)))
         return Page("title", "banner", (Section("one", "why?", blocks),))
 
     assert page() == page()

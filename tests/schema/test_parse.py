@@ -1,7 +1,7 @@
 import pytest
 
 from understudy.errors import SchemaError
-from understudy.schema.yaml_text import Entries, Items, Leaf, parse_yaml
+from understudy.schema.yaml_text import Entries, Leaf, YamlList, parse_yaml
 
 
 def test_scalars_keep_their_text_line_and_quotes() -> None:
@@ -9,7 +9,7 @@ def test_scalars_keep_their_text_line_and_quotes() -> None:
     assert tree == Entries(
         (
             (Leaf("a", 1), Leaf("007", 1)),
-            (Leaf("b", 2), Items((Leaf("yes", 2, plain=False), Leaf("~", 2)), 2)),
+            (Leaf("b", 2), YamlList((Leaf("yes", 2, plain=False), Leaf("~", 2)), 2)),
         ),
         1,
     )
@@ -43,6 +43,6 @@ def test_repeated_keys_are_all_listed() -> None:
 
 
 def test_nesting_up_to_the_limit_is_read() -> None:
-    assert isinstance(parse_yaml("[" * 31 + "x" + "]" * 31, "f"), Items)
+    assert isinstance(parse_yaml("[" * 31 + "x" + "]" * 31, "f"), YamlList)
     with pytest.raises(SchemaError, match="nesting"):
         parse_yaml("[" * 32 + "x" + "]" * 32, "f")

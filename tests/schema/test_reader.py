@@ -4,7 +4,7 @@ import pytest
 
 from understudy.errors import Problem
 from understudy.schema.document import Reader
-from understudy.schema.yaml_text import Entries, Items, Leaf
+from understudy.schema.yaml_text import Entries, Leaf, YamlList
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_other_forms_are_problems(reader: Reader, kind: str, text: str) -> None:
 
 
 def test_every_bad_item_of_a_list_is_a_problem(reader: Reader) -> None:
-    items = Items((Leaf("a", 1), Leaf("true", 2), Leaf("", 3), Items((), 4)), 1)
+    items = YamlList((Leaf("a", 1), Leaf("true", 2), Leaf("", 3), YamlList((), 4)), 1)
     assert reader.texts(items, "x") is None
     assert [problem.where for problem in reader.problems] == ["f:2: x", "f:3: x", "f:4: x"]
 

@@ -94,11 +94,11 @@ def test_disk_is_checked_in_advance(tmp_path: Path) -> None:
 def test_near_misses_are_named() -> None:
     with pytest.raises(UsageError, match="laplace"):
         plan(simple(), method="laplac", epsilon=1.0)
-    with pytest.raises(UsageError, match="resanitize"):
+    with pytest.raises(UsageError, match="remeasure"):
         Copies(2, "resanitise")
 
 
-@pytest.mark.parametrize(("copies", "runs"), [(Copies(3, "resample"), 1), (Copies(3, "resanitize"), 3)])
+@pytest.mark.parametrize(("copies", "runs"), [(Copies(3, "resample"), 1), (Copies(3, "remeasure"), 3)])
 def test_only_resanitized_copies_measure_again(copies: Copies, runs: int) -> None:
     assert copies.runs == runs
 

@@ -24,7 +24,7 @@ PURE = Budget(1.0)
 
 def released(copies: int = 3, *, schema=None, budget=PURE, randomizer=None, out=None, **options):
     schema = schema or tables.small()
-    case = Case(schema, "steps", budget, options, copies=copies, copies_mode="resanitize")
+    case = Case(schema, "steps", budget, options, copies=copies, copies_mode="remeasure")
     return case.release(tables.some_rows(schema, 200, seed=2), randomizer or SecureRandomizer(), out=out)
 
 
@@ -88,7 +88,7 @@ def test_the_folder_of_such_a_release_verifies(tmp_path: Path) -> None:
 
 def test_neighbours_get_the_same_everything_from_the_same_answers() -> None:
     for budget, schema in ((PURE, tables.several_rows()), (Budget(1.0, 1e-6), tables.small())):
-        case = Case(schema, "steps", budget, {"stopping": "range"}, copies=2, copies_mode="resanitize")
+        case = Case(schema, "steps", budget, {"stopping": "range"}, copies=2, copies_mode="remeasure")
         fixed = [pair for pair in designed_pairs(schema) if not pair.name.startswith("hostile")]
         for number, pair in enumerate([*fixed[::3], *random_pairs(schema, 4, np.random.default_rng(3))]):
             check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(number))

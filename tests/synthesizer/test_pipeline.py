@@ -202,7 +202,7 @@ def test_resampled_copies_share_a_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_resanitized_copies_split_the_budget(delta: float, tmp_path: Path) -> None:
-    settings = {"copies": 3, "copies_mode": "resanitize", "method": "independent"}
+    settings = {"copies": 3, "copies_mode": "remeasure", "method": "independent"}
     release = synthesize(people(300), simple(), epsilon=3.0, delta=delta, out=tmp_path / "out", **settings)
     assert len(release.fits) == 3
     shares = [
@@ -331,7 +331,7 @@ def test_a_noisy_total_beyond_measure_is_cut() -> None:
     huge = replace(fitted, model=replace(fitted.model, total=1e15))
     most = 100_000_000
     assert _rows([huge], Copies(2)) == ((most, most), f"noisy total, at most {most}")
-    assert _rows([fitted, huge], Copies(2, "resanitize", 7)) == ((7, 7), "given")
+    assert _rows([fitted, huge], Copies(2, "remeasure", 7)) == ((7, 7), "given")
 
 
 def test_a_plan_may_refuse_the_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

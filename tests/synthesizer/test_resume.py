@@ -135,7 +135,7 @@ CHANGES = {
     "delta": ({"delta": 2e-6}, "other settings"),
     "rows": ({"rows": 5}, "other settings"),
     "copies": ({"copies": 2}, "other settings"),
-    "copies measured anew": ({"copies": 2, "copies_mode": "resanitize"}, "keeps no checkpoints"),
+    "copies measured anew": ({"copies": 2, "copies_mode": "remeasure"}, "keeps no checkpoints"),
     "seed": ({"seed": 10}, "has seed 9"),
     "nowhere": ({"out": None}, "needs the output"),
     "elsewhere": ({"out": "somewhere-else"}, "no interrupted run"),

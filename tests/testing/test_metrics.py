@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.evaluate.examples import mixed, mixed_frame
-from understudy.evaluate.metric import Context, Pair, Result, Scale
+from understudy.evaluate.metric import Context, Result, Scale, TablePair
 from understudy.evaluate.registry import metric, names
 from understudy.testing.contracts import check_metric
 
@@ -60,7 +60,7 @@ class _FirstRow:
     question: ClassVar[str] = "Is the first row the same?"
     scales: ClassVar[tuple[Scale, ...]] = (Scale("different", "1 if the first rows differ"),)
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         return Result(self.name, self.question, (self.scales[0].score(0.5, 0.5),))
 
 

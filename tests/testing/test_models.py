@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.models import small_chain
 from understudy.domain import Domain, StructuralZeros
-from understudy.models.histogram_tree import Structure, TreeModel
+from understudy.models.histogram_tree import TreeModel, TreeStructure
 from understudy.models.product import Block, BlockModel
 from understudy.testing import check_model
 
@@ -48,7 +48,7 @@ def test_a_tree_with_impossible_cells() -> None:
     joint = RNG.dirichlet(np.full(24, 0.5))
     joint[[1, 2, 13]] = 0.0
     joint /= joint.sum()
-    structure = Structure.root(DOMAIN).split(["b"]).refine(["c", "a", None], parts=2)
+    structure = TreeStructure.root(DOMAIN).split(["b"]).refine(["c", "a", None], parts=2)
     for rounding in ("multinomial", "controlled"):
         check_model(TreeModel.of(structure, joint * 9.0, joint, 9.0, rounding), joint)
 

@@ -94,8 +94,8 @@ def compare(
             paid = _Paid((epsilons[0], delta), choose, ledger, dataset)
             _choose(place, table, schema, methods, paid, out=out)
             return
-        request = _Request(methods, epsilons, delta, repeats, copies, copies_mode, rows, seed)
-        scored = _Scored(metrics, settings, formula)
+        request = _CompareOptions(methods, epsilons, delta, repeats, copies, copies_mode, rows, seed)
+        scored = _ScoreOptions(metrics, settings, formula)
         limits = (60.0 * minutes, memory_bytes(memory) or 0)
         _study(place, _Read(table, schema, public, public_proxy), request, scored, limits=limits, out=out)
 
@@ -111,7 +111,7 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _CompareOptions:
     """What is run, under the names that `compare` gives them."""
 
     methods: list[str]
@@ -125,7 +125,7 @@ class _Request:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class _ScoreOptions:
     """What is scored, as the options were typed."""
 
     metrics: list[str] | None
@@ -144,7 +144,7 @@ class _Paid:
 
 
 def _study(
-    place: Shell, read: _Read, request: _Request, scored: _Scored, *, limits: tuple[float, int], out: Path
+    place: Shell, read: _Read, request: _CompareOptions, scored: _ScoreOptions, *, limits: tuple[float, int], out: Path
 ) -> None:
     with place.running(("check", "measure")) as progress:
         from understudy.compare.compare import METRICS

@@ -65,7 +65,7 @@ class OutputError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class CommandEnding:
     """Exit status, title and lines of the panel; `ours` if it is a fault of the program. No title, no panel."""
 
     status: int
@@ -74,7 +74,7 @@ class Ending:
     ours: bool = False
 
 
-def ending_of(error: BaseException) -> Ending:
+def ending_of(error: BaseException) -> CommandEnding:
     """How a command ends that this exception has left."""
     number = stopped_by()
     if number is not None or isinstance(error, KeyboardInterrupt):
@@ -84,36 +84,36 @@ def ending_of(error: BaseException) -> Ending:
     if isinstance(error, UnderstudyError):
         title = next((name for kind, name in TITLES.items() if isinstance(error, kind)), "Error")
         problems = error.problems if isinstance(error, SchemaError | ReleaseError) else ()
-        return Ending(error.exit_code, title, tuple(f"• {problem}" for problem in problems) or (str(error),))
+        return CommandEnding(error.exit_code, title, tuple(f"• {problem}" for problem in problems) or (str(error),))
     return _unexpected(error)
 
 
-def _stopped(number: int) -> Ending:
+def _stopped(number: int) -> CommandEnding:
     said = {signal.SIGTERM: "The command was told to end.", signal.SIGHUP: "The terminal was closed."}
-    return Ending(128 + number, "Stopped", (said.get(signal.Signals(number), "You stopped the command."),))
+    return CommandEnding(128 + number, "Stopped", (said.get(signal.Signals(number), "You stopped the command."),))
 
 
-def _unshown(number: int) -> Ending:
+def _unshown(number: int) -> CommandEnding:
     if number == errno.EPIPE:  # whoever reads the output has seen enough
-        return Ending(0, "", ())
+        return CommandEnding(0, "", ())
     reason = os.strerror(number).lower()
     lines = (f"Standard output cannot be written: {reason}.", "Only what was to be shown there is lost.")
-    return Ending(4 if number in FULL else 2, "Standard output", lines)
+    return CommandEnding(4 if number in FULL else 2, "Standard output", lines)
 
 
-def _unexpected(error: BaseException) -> Ending:
+def _unexpected(error: BaseException) -> CommandEnding:
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number in FULL:
         lines = ("Memory or disk ran out.", "Free some, and run the command again.")
-        return Ending(4, "Not enough memory or disk", lines)
+        return CommandEnding(4, "Not enough memory or disk", lines)
     if number in LIMITED:
-        return Ending(2, "Error", (LIMITED[number], "Raise that limit, and run the command again."))
+        return CommandEnding(2, "Error", (LIMITED[number], "Raise that limit, and run the command again."))
     if number in REFUSED:
         reason = os.strerror(number or 0).lower()  # a fixed text; the error's own may quote more
         said = f"The operating system refused: {reason}. Check the paths you named and your rights."
-        return Ending(2, "Error", (said,))
+        return CommandEnding(2, "Error", (said,))
     lines = (f"Internal error of type {type(error).__name__}.", REPORT)
-    return Ending(1, "A fault of understudy", lines, ours=True)
+    return CommandEnding(1, "A fault of understudy", lines, ours=True)
 
 
 class _Received:

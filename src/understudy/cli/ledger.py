@@ -107,9 +107,9 @@ def verify(
 def _composition(text: str) -> "Composition":
     if text == "basic":
         return "basic"
-    if text == "zcdp":
+    if text in ("zcdp", "concentrated"):  # the name it had first
         return "zcdp"
-    raise UsageError("--composition", f"must be basic or concentrated, got {text!r}.")
+    raise UsageError("--composition", f"must be basic or zcdp, got {text!r}.")
 
 
 def _show(place: Shell, ledger: "Ledger", datasets: list[str], *, as_json: bool) -> None:

@@ -32,7 +32,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 RowCount = Annotated[int | None, typer.Option("--rows", help="Rows of each copy; the noisy total by default.")]
 Copies = Annotated[int, typer.Option("--copies", help="Number of synthetic tables.")]
 CopiesMode = Annotated[
-    str, typer.Option("--copies-mode", help='"resample": all from one model; "resanitize": measure anew for each.')
+    str, typer.Option("--copies-mode", help='"resample": all from one model; "remeasure": measure anew for each.')
 ]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before anything is read.")]
 Dataset = Annotated[

@@ -13,7 +13,7 @@ declared first. Nothing else is taken for the same: neither "f" and "F" nor "1" 
 
 PoolCodec: a category whose rare labels share one code.
 
-Which labels are rare was found out from noisy counts that were paid for (`mechanisms/preparation/rare.py`); with each
+Which labels are rare was found out from noisy counts that were paid for (`methods/preparation.py`); with each
 goes a share, and a row of the common code is written as one of them, drawn by the shares. Kept labels come first, in
 their order, then the common code, then other, missing and unreadable as ever.
 """

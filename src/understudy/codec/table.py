@@ -289,7 +289,7 @@ class TableCodec:
             _check_fixed(schema.column(name), is_labelled=name in found, is_cut=name in given)
         keeps = schema.unreadable == "keep" if unreadable is None else unreadable
         odd = _Odd.JUDGED if judging else _Odd.CODED if keeps else _Odd.LEFT_OUT
-        fixed = _Fixed(found, given, pooled, odd)
+        fixed = _FixedCodes(found, given, pooled, odd)
         codecs = {
             column.name: _codec_of(column, fixed)
             for column in schema.modelled
@@ -472,7 +472,7 @@ class _Odd(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Fixed:
+class _FixedCodes:
     """What a schema leaves open, by column."""
 
     labels: Mapping[str, tuple[str, ...]]
@@ -487,7 +487,7 @@ class _Fixed:
         return Layout(regular, other=other, missing=missing, unreadable=own)
 
 
-def _codec_of(column: Column, fixed: _Fixed) -> ColumnCodec | SplitCodec:
+def _codec_of(column: Column, fixed: _FixedCodes) -> ColumnCodec | SplitCodec:
     match column:
         case Category():
             layout = fixed.layout(column, len(column.labels), other=column.other is not None)

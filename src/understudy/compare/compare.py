@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from understudy.compare.study import (
     Candidate,
-    Limits,
+    ProcessLimits,
     Study,
     StudyFolder,
     StudySettings,
@@ -109,7 +109,9 @@ def compare(
         leaves_labels_open(schema),
     )
     tables = Tables(data, None if public is None else str(public), public_proxy)
-    return _carried_out(tables, schema, settings, Limits(seconds, memory_bytes), out=out, progress=progress or silent)
+    return _carried_out(
+        tables, schema, settings, ProcessLimits(seconds, memory_bytes), out=out, progress=progress or silent
+    )
 
 
 def _listed(name: str, values: Sequence[Item]) -> tuple[Item, ...]:
@@ -129,7 +131,7 @@ def _carried_out(
     tables: Tables,
     schema: Schema,
     settings: StudySettings,
-    limits: Limits,
+    limits: ProcessLimits,
     *,
     out: str | Path | None,
     progress: Progress,

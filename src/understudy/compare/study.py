@@ -289,7 +289,7 @@ SCORING = "scoring"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     """Most seconds (wall clock) and most bytes (resident) of one process."""
 
     seconds: float
@@ -297,7 +297,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ProcessEnding:
     """How a process ended: by itself with a status, or killed for time or memory."""
 
     how: Literal["exit", "time", "memory"]
@@ -306,7 +306,7 @@ class Ending:
     peak_bytes: int
 
 
-def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
+def watched(arguments: list[str], limits: ProcessLimits, log: Path) -> ProcessEnding:
     """Runs `python` with these arguments; what it prints goes to the log.
 
     The child never outlives this process, even if that is ended by kill -9. On Linux the kernel sees to it. Elsewhere
@@ -328,9 +328,9 @@ def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
                 peak = max(peak, resident_bytes(child.pid))
                 spent = time.monotonic() - begun
                 if spent > limits.seconds:
-                    return Ending("time", -9, spent, peak)
+                    return ProcessEnding("time", -9, spent, peak)
                 if peak > limits.bytes:
-                    return Ending("memory", -9, spent, peak)
+                    return ProcessEnding("memory", -9, spent, peak)
                 time.sleep(PAUSE)
         finally:
             if child.poll() is None:
@@ -338,7 +338,7 @@ def watched(arguments: list[str], limits: Limits, log: Path) -> Ending:
             assert child.stdin is not None
             child.stdin.close()
             child.wait()
-    return Ending("exit", child.returncode, time.monotonic() - begun, peak)
+    return ProcessEnding("exit", child.returncode, time.monotonic() - begun, peak)
 
 
 def _tied_to_this_process() -> list[str]:
@@ -670,7 +670,7 @@ def run_study(
     schema: Schema,
     settings: StudySettings,
     folder: StudyFolder,
-    limits: Limits,
+    limits: ProcessLimits,
     *,
     progress: Progress | None = None,
 ) -> int:
@@ -709,7 +709,7 @@ def _ended(outcome: Outcome | None) -> bool:
     return outcome is not None and outcome.status == "done"
 
 
-def _run(job: Job, folder: StudyFolder, cell: Cell, limits: Limits) -> None:
+def _run(job: Job, folder: StudyFolder, cell: Cell, limits: ProcessLimits) -> None:
     """One process; if it leaves no outcome, what stopped it is the outcome, and what it printed is kept."""
     target = folder.outcome(cell)
     kept = target.with_suffix(".log")
@@ -725,7 +725,7 @@ def _run(job: Job, folder: StudyFolder, cell: Cell, limits: Limits) -> None:
         (outcome or _stopped(ending, limits, log, kept.name)).write(target)
 
 
-def _stopped(ending: Ending, limits: Limits, log: Path, kept: str) -> Outcome:
+def _stopped(ending: ProcessEnding, limits: ProcessLimits, log: Path, kept: str) -> Outcome:
     """What is said of a run whose process left no outcome."""
     doing = "scored" if SCORING.encode() in log.read_bytes() else "made"
     if ending.how == "time":
@@ -766,7 +766,7 @@ def _written(table: PrivateTable, schema: Schema) -> pa.Table:
 LEAST_BYTES = 2**20
 
 
-def check_study(tables: Tables, schema: Schema, settings: StudySettings, limits: Limits) -> None:
+def check_study(tables: Tables, schema: Schema, settings: StudySettings, limits: ProcessLimits) -> None:
     """Raises unless the study can be run as it is asked for.
 
     Raises:

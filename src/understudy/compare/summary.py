@@ -23,13 +23,13 @@ import pyarrow as pa
 from scipy import stats
 
 from understudy.compare.study import Cell, Study, StudySettings
-from understudy.report.page import Block, Items, Lines, Page, Paragraph, Section, Series, Table
+from understudy.report.page import Block, BulletList, Lines, Page, Paragraph, Section, Series, TextTable
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class MeanScore:
     """The mean of one score of one method at one ε over its repeats, with its interval (none for a single repeat).
 
     The interval ends at the best value that the score can take: nothing lies beyond it.
@@ -129,7 +129,7 @@ def gaps(study: Study) -> tuple[Gap, ...]:
     )
 
 
-def levels(study: Study) -> tuple[Level, ...]:
+def levels(study: Study) -> tuple[MeanScore, ...]:
     """Every score of every method at every ε, over the repeats that gave a number."""
     found: dict[tuple[str, str, str, str, float], list[float]] = {}
     lines: dict[tuple[str, str, str, str, float], list[float]] = {}
@@ -146,12 +146,12 @@ def levels(study: Study) -> tuple[Level, ...]:
     return tuple(_level(key, values, lines.get(key, []), best[key]) for key, values in found.items())
 
 
-def judging(found: Sequence[Level]) -> tuple[str, ...]:
+def judging(found: Sequence[MeanScore]) -> tuple[str, ...]:
     """The names of scores that say which is better, in the order they were met."""
     return tuple(dict.fromkeys(level.name for level in found if level.direction != "none"))
 
 
-def ranks(found: Sequence[Level], name: str, epsilon: float) -> dict[str, float]:
+def ranks(found: Sequence[MeanScore], name: str, epsilon: float) -> dict[str, float]:
     """Rank of every method by that score at that ε: 1 is best, ties share their mean rank."""
     rows = [level for level in found if level.name == name and level.epsilon == epsilon]
     signed = [level.mean if level.direction == "lower" else -level.mean for level in rows]
@@ -159,7 +159,7 @@ def ranks(found: Sequence[Level], name: str, epsilon: float) -> dict[str, float]
     return {level.candidate: float(rank) for level, rank in zip(rows, order, strict=True)}
 
 
-def agreements(found: Sequence[Level], epsilon: float) -> tuple[Agreement, ...]:
+def agreements(found: Sequence[MeanScore], epsilon: float) -> tuple[Agreement, ...]:
     """How far each pair of scores agrees on the order of methods at that ε, the worst agreement first."""
     orders = {name: ranks(found, name, epsilon) for name in judging(found)}
     pairs = []
@@ -199,7 +199,9 @@ def _delta(study: Study, cell: Cell) -> float:
     return study.settings.budget(cell.candidate, cell.epsilon).delta
 
 
-def _level(key: tuple[str, str, str, str, float], values: list[float], lines: list[float], best: float | None) -> Level:
+def _level(
+    key: tuple[str, str, str, str, float], values: list[float], lines: list[float], best: float | None
+) -> MeanScore:
     count = len(values)
     mean = math.fsum(values) / count
     low = high = None
@@ -212,7 +214,7 @@ def _level(key: tuple[str, str, str, str, float], values: list[float], lines: li
         if best is not None and key[2] == "higher":
             high = max(min(high, best), mean)
     line = math.fsum(lines) / len(lines) if lines else None
-    return Level(*key, count, mean, low, high, line)
+    return MeanScore(*key, count, mean, low, high, line)
 
 
 MUCH_FASTER = 5
@@ -254,7 +256,7 @@ def recommend(study: Study) -> tuple[Recommendation, ...]:
     return tuple(_at(study, found, epsilon) for epsilon in study.settings.epsilons)
 
 
-def _at(study: Study, found: Sequence[Level], epsilon: float) -> Recommendation:
+def _at(study: Study, found: Sequence[MeanScore], epsilon: float) -> Recommendation:
     seconds = {one.name: _seconds(study, one.name, epsilon) for one in study.settings.candidates}
     most = max(len(spent) for spent in seconds.values())
     if not most:
@@ -273,7 +275,7 @@ def _at(study: Study, found: Sequence[Level], epsilon: float) -> Recommendation:
     return Recommendation(epsilon, best, " ".join((*words, grounds, *field.left_out)))
 
 
-def _field(study: Study, here: Sequence[Level], finished: Mapping[str, int]) -> _Field:
+def _field(study: Study, here: Sequence[MeanScore], finished: Mapping[str, int]) -> _Field:
     """Those with the most finished runs that have a number in each, for every headline that one of them has so."""
     most, every = max(finished.values()), headlines(study)
     pool = [one for one, count in finished.items() if count == most]
@@ -295,7 +297,7 @@ def _runs(finished: int, study: Study) -> str:
     return f"{finished} of {study.settings.repeats} runs finished"
 
 
-def _first(field: _Field, here: Sequence[Level], took: Mapping[str, float]) -> tuple[str, str]:
+def _first(field: _Field, here: Sequence[MeanScore], took: Mapping[str, float]) -> tuple[str, str]:
     """The best by mean rank, of equals the faster, and on what grounds."""
     rows = [level for level in here if level.candidate in field.kept]
     tables = {name: ranks(rows, name, rows[0].epsilon) for name in field.names}
@@ -323,7 +325,7 @@ _Leads = tuple[tuple[str, ...], tuple[str, ...]]
 """Scores by which a method is clearly ahead of another, and clearly behind it."""
 
 
-def _leads(at: Mapping[tuple[str, str], Level], names: Sequence[str], best: str, other: str) -> _Leads:
+def _leads(at: Mapping[tuple[str, str], MeanScore], names: Sequence[str], best: str, other: str) -> _Leads:
     ahead = tuple(name for name in names if _apart(at[name, best], at[name, other]))
     behind = tuple(name for name in names if _apart(at[name, other], at[name, best]))
     return ahead, behind
@@ -348,7 +350,7 @@ def _against(leads: Mapping[str, _Leads]) -> list[str]:
     return words
 
 
-def _apart(one: Level, other: Level) -> bool:
+def _apart(one: MeanScore, other: MeanScore) -> bool:
     """Whether the first is better and the intervals do not overlap."""
     if one.low is None or one.high is None or other.low is None or other.high is None:
         return False
@@ -402,13 +404,13 @@ def _recommended(study: Study) -> Section:
     names = headlines(study)
     text = f"Ranked by the first score of each metric: {'; '.join(names) or 'none'}."
     warning = "A method chosen by scores on the private table is itself a release of information about it."
-    blocks: list[Block] = [Table(("ε", "Method", "Grounds"), rows, numeric=frozenset({"ε"})), Paragraph(text)]
+    blocks: list[Block] = [TextTable(("ε", "Method", "Grounds"), rows, numeric=frozenset({"ε"})), Paragraph(text)]
     if study.confidential:
         blocks.append(Paragraph(warning + " Use a public proxy, or pay for the choice."))
     return Section("Recommendation", "Which method should be used, at which ε?", tuple(blocks))
 
 
-def _metric(study: Study, found: Sequence[Level], metric: str) -> Section:
+def _metric(study: Study, found: Sequence[MeanScore], metric: str) -> Section:
     names = list(dict.fromkeys(level.name for level in found if level.metric == metric))
     blocks: list[Block] = []
     for name in names:
@@ -426,13 +428,13 @@ def _metric(study: Study, found: Sequence[Level], metric: str) -> Section:
     return Section(metric, f"How do the methods compare by {metric}, and how much is chance?", tuple(blocks))
 
 
-def _in_decades(rows: Sequence[Level], yardstick: float | None) -> bool:
+def _in_decades(rows: Sequence[MeanScore], yardstick: float | None) -> bool:
     """Whether errors lie so far apart that a linear axis would press the smaller ones onto the floor."""
     values = [level.mean for level in rows] + ([] if yardstick is None else [yardstick])
     return rows[0].direction == "lower" and min(values) > 0 and max(values) > DECADES * min(values)
 
 
-def _curves(study: Study, rows: Sequence[Level]) -> tuple[Series, ...]:
+def _curves(study: Study, rows: Sequence[MeanScore]) -> tuple[Series, ...]:
     curves = []
     for number, candidate in enumerate(study.settings.candidates):
         own = sorted((level for level in rows if level.candidate == candidate.name), key=lambda level: level.epsilon)
@@ -456,7 +458,7 @@ def _beside(settings: StudySettings, number: int) -> float:
     return math.exp(step * (number - (len(settings.candidates) - 1) / 2))
 
 
-def _numbers(study: Study, rows: Sequence[Level]) -> Table:
+def _numbers(study: Study, rows: Sequence[MeanScore]) -> TextTable:
     at = {(level.candidate, level.epsilon): level for level in rows}
     epsilons, queries = study.settings.epsilons, study.settings.repeats
     header = ("Method", *(f"ε = {spelled(epsilon)}" for epsilon in epsilons))
@@ -467,10 +469,10 @@ def _numbers(study: Study, rows: Sequence[Level]) -> Table:
     caption = "Mean and 95 % interval over repeats."
     if any(level.repeats != queries for level in rows):
         caption += f" n: how many repeats gave a number, where it was not {queries}."
-    return Table(header, body, caption, frozenset(header[1:]))
+    return TextTable(header, body, caption, frozenset(header[1:]))
 
 
-def _mean(level: Level | None, queries: int) -> str:
+def _mean(level: MeanScore | None, queries: int) -> str:
     """A mean with half of its interval (the longer half, where one was cut) and with n where repeats are missing."""
     if level is None:
         return "none"
@@ -480,19 +482,19 @@ def _mean(level: Level | None, queries: int) -> str:
     return text if level.repeats == queries else f"{text} (n = {level.repeats})"
 
 
-def _ranked(study: Study, found: Sequence[Level]) -> Section:
+def _ranked(study: Study, found: Sequence[MeanScore]) -> Section:
     blocks: list[Block] = []
     for epsilon in study.settings.epsilons:
         names = judging(found)
         tables = {name: ranks(found, name, epsilon) for name in names}
         header = ("Score", *(one.name for one in study.settings.candidates))
         body = tuple((name, *(_rank(tables[name].get(cell)) for cell in header[1:])) for name in names)
-        blocks.append(Table(header, body, f"Ranks at ε = {spelled(epsilon)}; 1 is best.", frozenset(header[1:])))
+        blocks.append(TextTable(header, body, f"Ranks at ε = {spelled(epsilon)}; 1 is best.", frozenset(header[1:])))
         blocks += _disagreement(found, epsilon)
     return Section("Ranks", "Do the scores agree on the order of methods?", tuple(blocks))
 
 
-def _disagreement(found: Sequence[Level], epsilon: float) -> list[Block]:
+def _disagreement(found: Sequence[MeanScore], epsilon: float) -> list[Block]:
     """The pairs of scores that disagree most on the order of methods; nothing if there is no pair to compare."""
     pairs = agreements(found, epsilon)
     apart = [pair for pair in pairs if round(pair.tau, 9) < 1]
@@ -500,7 +502,10 @@ def _disagreement(found: Sequence[Level], epsilon: float) -> list[Block]:
         agreed = "All scores that can be compared put the methods in the same order (Kendall's τ = 1)."
         return [Paragraph(agreed)] if pairs else []
     lines = tuple(f"{pair.first} against {pair.second}: τ = {pair.tau:.2f}" for pair in apart[:3])
-    return [Paragraph("Where scores disagree most (Kendall's τ; 1 the same order, −1 the opposite):"), Items(lines)]
+    return [
+        Paragraph("Where scores disagree most (Kendall's τ; 1 the same order, −1 the opposite):"),
+        BulletList(lines),
+    ]
 
 
 def _rank(rank: float | None) -> str:
@@ -528,7 +533,7 @@ def _resources(study: Study) -> Section:
                 ]
                 body.append((candidate.name, spelled(epsilon), str(len(done)), *(f"{mean:,.3g}" for mean in means)))
     caption = "Means over runs: synthesis and drawing rows in a fresh process, scoring not included."
-    table = Table(header, tuple(body), caption, frozenset(header[1:]))
+    table = TextTable(header, tuple(body), caption, frozenset(header[1:]))
     return Section("Time and memory", "What does each method cost to run?", (table,))
 
 
@@ -542,7 +547,7 @@ def _unfinished(study: Study) -> Section:
     whole = "Every run has ended." if rows else "Every run has ended and has scores."
     blocks: list[Block] = [Paragraph(f"{missing} runs have not ended yet." if missing else whole)]
     if rows:
-        blocks.append(Table(("Method", "ε", "Repeat", "Ended", "Why"), rows))
+        blocks.append(TextTable(("Method", "ε", "Repeat", "Ended", "Why"), rows))
     return Section("Runs without scores", "What did not finish, and why?", tuple(blocks))
 
 
@@ -561,7 +566,7 @@ def _without_number(study: Study) -> tuple[Section, ...]:
     )
     if not rows:
         return ()
-    table = Table(("Score", "Methods", "ε", "Runs", "Why"), rows, numeric=frozenset({"Runs"}))
+    table = TextTable(("Score", "Methods", "ε", "Runs", "Why"), rows, numeric=frozenset({"Runs"}))
     return (Section("Scores without a number", "What could not be computed, and why?", (table,)),)
 
 
@@ -583,7 +588,7 @@ def _how(study: Study) -> Section:
         items.append(f"Options of metrics: {', '.join(given)}.")
     if settings.formula is not None:
         items.append(f"Model of regression and ci_overlap: {settings.formula}.")
-    return Section("How it was done", "What was run?", (Items(tuple(items)),))
+    return Section("How it was done", "What was run?", (BulletList(tuple(items)),))
 
 
 def _page_delta(settings: StudySettings) -> str:

@@ -344,7 +344,7 @@ def cover_for(domain: Domain, cliques: Iterable[Clique]) -> Cover:
         return Cover((), {})
     order = domain.columns
     logs = np.log([float(size) for size in domain.sizes.values()])
-    queries = _Queries.of(wanted, order)
+    queries = _Cliques.of(wanted, order)
     candidates = [_greedy(queries, logs, math.log(cells)) for cells in CACHE_CELLS]
     padded = np.append(logs, 0.0)  # place -1 stands for no column
     chosen = min(candidates, key=lambda tables: sum(map(_cost, np.exp(padded[tables].sum(axis=1)).tolist())))
@@ -356,13 +356,13 @@ def cover_for(domain: Domain, cliques: Iterable[Clique]) -> Cover:
 
 
 @dataclass(frozen=True, slots=True)
-class _Queries:
+class _Cliques:
     """Cliques as places of columns, one row each, filled up with -1; nowhere is there a clique × column table."""
 
     columns: Ints
 
     @classmethod
-    def of(cls, wanted: Sequence[Clique], order: Sequence[str]) -> "_Queries":
+    def of(cls, wanted: Sequence[Clique], order: Sequence[str]) -> "_Cliques":
         place = {name: position for position, name in enumerate(order)}
         columns = np.full((len(wanted), max(map(len, wanted))), -1, np.int64)
         for row, clique in enumerate(wanted):
@@ -387,7 +387,7 @@ def _cost(cells: float) -> float:
     return 0.5 if cells <= 1 << 12 else 0.65 if cells <= 1 << 14 else 0.8 if cells <= 1 << 16 else 1.6
 
 
-def _greedy(queries: _Queries, logs: Floats, limit: float) -> Ints:
+def _greedy(queries: _Cliques, logs: Floats, limit: float) -> Ints:
     """Starts from the largest clique left, adds the column that completes most cliques per doubling of the table."""
     order = np.argsort(-np.append(logs, 0.0)[queries.columns].sum(axis=1), kind="stable")
     tables: Ints = _grow_tables(queries.columns, queries.holders(logs.size), logs, (limit, MOST_COLUMNS), order)

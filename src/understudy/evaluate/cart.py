@@ -343,7 +343,7 @@ Target = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TreeLimits:
     """When growing stops: rows a node needs to be split, rows a leaf must keep, levels below the root."""
 
     split: int = 20
@@ -351,7 +351,7 @@ class Limits:
     depth: int = 30
 
 
-USUAL = Limits()
+USUAL = TreeLimits()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -384,7 +384,7 @@ class Tree:
         return bool(self.column[0] >= 0 and self.collapse[0] > complexity)
 
 
-def grow_tree(features: Features, target: Target, rows: Ints | None = None, limits: Limits = USUAL) -> Tree:
+def grow_tree(features: Features, target: Target, rows: Ints | None = None, limits: TreeLimits = USUAL) -> Tree:
     """The full tree for these rows (all of them when not given)."""
     index = np.arange(features.codes.shape[1]) if rows is None else rows.astype(np.int64)
     bounds = (limits.split, limits.bucket, limits.depth)
@@ -394,7 +394,7 @@ def grow_tree(features: Features, target: Target, rows: Ints | None = None, limi
 
 
 def best_complexity(
-    features: Features, target: Target, rng: np.random.Generator, *, folds: int = 5, limits: Limits = USUAL
+    features: Features, target: Target, rng: np.random.Generator, *, folds: int = 5, limits: TreeLimits = USUAL
 ) -> float:
     """The complexity with the smallest cross-validated error, the largest one if several tie.
 

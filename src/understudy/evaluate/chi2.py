@@ -24,7 +24,7 @@ from understudy.arrays import Ints
 from understudy.codec.table import TableCodec
 from understudy.domain import Clique
 from understudy.evaluate.data import Counted, Rows, counted, declared_size, wholly_unread
-from understudy.evaluate.metric import Context, Detail, Outcome, Pair, Result, Scale, Unavailable, table_of
+from understudy.evaluate.metric import Context, Detail, Outcome, Result, Scale, TablePair, Unavailable, table_of
 from understudy.evaluate.pooling_rules import pool_chi_squares
 
 LEAST_P = 1e-290
@@ -106,7 +106,7 @@ class ChiSquare:
         for name, level in LEVELS.items()
     )
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """The share of pairs with the same verdict, at three levels."""
         found, skipped = _verdicts(pair, pair.real, pair.copies, context)
         lines = pair.between_halves(
@@ -132,7 +132,9 @@ class _Verdict:
     structural: bool
 
 
-def _verdicts(pair: Pair, original: Rows, copies: tuple[Rows, ...], context: Context) -> tuple[list[_Verdict], int]:
+def _verdicts(
+    pair: TablePair, original: Rows, copies: tuple[Rows, ...], context: Context
+) -> tuple[list[_Verdict], int]:
     domain, sizes = pair.codec.domain, _sizes(pair.codec, original, *copies)
     cliques = [Clique(names) for names in itertools.combinations(domain.columns, 2)]
     tied = [
@@ -162,7 +164,7 @@ def _sizes(codec: TableCodec, *tables: Rows) -> dict[str, int]:
     return found
 
 
-def _why_skipped(pair: Pair, skipped: int) -> str:
+def _why_skipped(pair: TablePair, skipped: int) -> str:
     """Why pairs cannot be tested: what cannot be read is not called a single value, for it may be many."""
     unread = [name for name in pair.codec.domain.columns if wholly_unread(pair.real, name)]
     if unread:

@@ -18,9 +18,9 @@ from understudy.evaluate.metric import (
     Context,
     Detail,
     Outcome,
-    Pair,
     Result,
     Scale,
+    TablePair,
     Unavailable,
     mean_outcome,
     table_of,
@@ -44,7 +44,7 @@ class Disclosure:
         Scale("equal_rows", "share of synthetic rows that equal some real row", "none", best=None),
     )
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """Shares of matches, and the promise of the release."""
         found = [_matches(pair.real, copy) for copy in pair.copies]
         values = [mean_outcome([one.unique for one in found]), mean_outcome([one.equal for one in found])]

@@ -263,7 +263,7 @@ def _quadratic(places, values, matrix, out):  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Design:
+class ModelMatrix:
     """A model matrix: column names, and for each row the columns that are not zero (terms with values first)."""
 
     names: tuple[str, ...]
@@ -306,12 +306,12 @@ class Design:
         _quadratic(self.places, self.values, np.ascontiguousarray(matrix), out)
         return out
 
-    def take(self, index: npt.NDArray[np.int64]) -> "Design":
+    def take(self, index: npt.NDArray[np.int64]) -> "ModelMatrix":
         """The same columns for these rows."""
-        return Design(self.names, self.places[index], self.values[index])
+        return ModelMatrix(self.names, self.places[index], self.values[index])
 
 
-def design_of(terms: Sequence[Term], rows: int) -> Design:
+def design_of(terms: Sequence[Term], rows: int) -> ModelMatrix:
     """The matrix with an intercept and the columns of these terms, in their order."""
     names = [INTERCEPT]
     shifted: list[tuple[npt.NDArray[np.int32], Floats | None]] = [(np.zeros(rows, np.int32), None)]
@@ -321,7 +321,7 @@ def design_of(terms: Sequence[Term], rows: int) -> Design:
     shifted.sort(key=lambda entry: entry[1] is None)  # stable: terms with values first
     places = np.stack([place for place, _ in shifted], axis=1)
     values = [value for _, value in shifted if value is not None]
-    return Design(tuple(names), places, np.stack(values, axis=1) if values else np.empty((rows, 0)))
+    return ModelMatrix(tuple(names), places, np.stack(values, axis=1) if values else np.empty((rows, 0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -335,7 +335,7 @@ class LinearFit:
     degrees: int
 
 
-def fit_linear(design: Design, outcomes: Floats) -> LinearFit | None:
+def fit_linear(design: ModelMatrix, outcomes: Floats) -> LinearFit | None:
     """The least squares estimate; None if there are no more rows than coefficients."""
     cross = design.cross(np.ones(design.rows))
     kept = independent_columns(cross)
@@ -385,7 +385,7 @@ class LogisticFit:
         """Number of estimated coefficients, the intercept included."""
         return int(self.kept.sum())
 
-    def covariance(self, design: Design) -> Floats | None:
+    def covariance(self, design: ModelMatrix) -> Floats | None:
         """Of the estimates that were kept, from the information at the maximum; None if that is singular."""
         columns = np.flatnonzero(self.kept)
         weights = self.probabilities * (1 - self.probabilities)
@@ -402,7 +402,7 @@ class LogisticFit:
         return bool(((self.probabilities < edge) | (self.probabilities > 1 - edge)).any())
 
 
-def fit_logistic(design: Design, outcomes: Floats, kept: Bools | None = None) -> LogisticFit:
+def fit_logistic(design: ModelMatrix, outcomes: Floats, kept: Bools | None = None) -> LogisticFit:
     """Maximum likelihood; with a small ridge if the outcomes are perfectly told apart.
 
     Args:
@@ -419,7 +419,7 @@ def fit_logistic(design: Design, outcomes: Floats, kept: Bools | None = None) ->
     return fit
 
 
-def _newton(design: Design, outcomes: Floats, kept: Bools, ridge: float) -> LogisticFit | None:
+def _newton(design: ModelMatrix, outcomes: Floats, kept: Bools, ridge: float) -> LogisticFit | None:
     """None if the equations cannot be solved without a ridge."""
     columns = np.flatnonzero(kept)
     penalty = np.full(len(columns), ridge)
@@ -450,7 +450,8 @@ def _newton(design: Design, outcomes: Floats, kept: Bools, ridge: float) -> Logi
 
 
 def _searched(
-    design: Design, outcomes: Floats, start: Floats, columns: npt.NDArray[np.intp], *, step: Floats, penalty: Floats,
+    design: ModelMatrix, outcomes: Floats, start: Floats, columns: npt.NDArray[np.intp], *,
+    step: Floats, penalty: Floats,
     loss: float,
 ) -> tuple[Floats, Floats, float] | None:  # fmt: skip
     """The longest halving of the step that does not raise the loss; None if none does."""
@@ -501,7 +502,7 @@ class _Point:
     likelihood: float
 
 
-def fit_firth(design: Design, outcomes: Floats, kept: Bools | None = None) -> FirthFit:
+def fit_firth(design: ModelMatrix, outcomes: Floats, kept: Bools | None = None) -> FirthFit:
     """The penalised maximum likelihood estimate."""
     if kept is None:
         kept = independent_columns(design.cross(np.ones(design.rows)))
@@ -511,7 +512,7 @@ def fit_firth(design: Design, outcomes: Floats, kept: Bools | None = None) -> Fi
 
 
 def profile_interval(
-    design: Design, outcomes: Floats, fit: FirthFit, place: int, *, level: float = 0.95
+    design: ModelMatrix, outcomes: Floats, fit: FirthFit, place: int, *, level: float = 0.95
 ) -> tuple[float, float] | None:
     """The coefficient values at which the penalised likelihood, maximised over the others, falls by the χ² bound."""
     columns = np.flatnonzero(fit.kept)
@@ -540,7 +541,12 @@ def profile_interval(
 
 
 def _climb(
-    design: Design, outcomes: Floats, columns: npt.NDArray[np.intp], start: Floats, *, held: tuple[int, float] | None
+    design: ModelMatrix,
+    outcomes: Floats,
+    columns: npt.NDArray[np.intp],
+    start: Floats,
+    *,
+    held: tuple[int, float] | None,
 ) -> tuple[_Point, bool]:
     """Maximises the penalised likelihood; a held coefficient stays where it is put."""
     coefficients = start.copy()
@@ -568,7 +574,7 @@ def _climb(
     return point, False
 
 
-def _step(design: Design, point: _Point, columns: npt.NDArray[np.intp], free: Bools, score: Floats) -> Floats:
+def _step(design: ModelMatrix, point: _Point, columns: npt.NDArray[np.intp], free: Bools, score: Floats) -> Floats:
     """Newton's step over the free coefficients, no longer than allowed."""
     step = np.zeros(design.width)
     if free.all():
@@ -582,7 +588,7 @@ def _step(design: Design, point: _Point, columns: npt.NDArray[np.intp], free: Bo
 
 
 def _halved(
-    design: Design, outcomes: Floats, columns: npt.NDArray[np.intp], point: _Point, step: Floats
+    design: ModelMatrix, outcomes: Floats, columns: npt.NDArray[np.intp], point: _Point, step: Floats
 ) -> _Point | None:
     for halving in range(FIRTH_MOST_HALVINGS):
         tried = _at(design, outcomes, columns, point.coefficients + step / 2**halving)
@@ -591,7 +597,7 @@ def _halved(
     return None
 
 
-def _at(design: Design, outcomes: Floats, columns: npt.NDArray[np.intp], coefficients: Floats) -> _Point | None:
+def _at(design: ModelMatrix, outcomes: Floats, columns: npt.NDArray[np.intp], coefficients: Floats) -> _Point | None:
     probabilities = expit(design.predict(coefficients))
     information = design.cross(probabilities * (1 - probabilities))[np.ix_(columns, columns)]
     try:

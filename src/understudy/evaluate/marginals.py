@@ -28,10 +28,10 @@ from understudy.evaluate.metric import (
     Context,
     Detail,
     Outcome,
-    Pair,
     Result,
     Scale,
     Score,
+    TablePair,
     Unavailable,
     mean_outcome,
     table_of,
@@ -67,7 +67,7 @@ class Marginals:
         if self.most_triples < 1:
             raise UsageError("marginals: most_triples", f"must be at least 1, got {self.most_triples!r}.")
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """Mean and worst distance for each number of columns."""
         found = {ways: self._distances(pair, context, ways) for ways in range(1, self.ways + 1)}
         scores = dict(_scored(self.scales, found, self.ways))
@@ -81,7 +81,7 @@ class Marginals:
             tuple(notes),
         )
 
-    def _distances(self, pair: Pair, context: Context, ways: int) -> "_Distances":
+    def _distances(self, pair: TablePair, context: Context, ways: int) -> "_Distances":
         names = pair.codec.domain.columns
         number = math.comb(len(names), ways)
         cliques = [Clique(chosen) for chosen in itertools.combinations(names, ways)]
@@ -151,7 +151,7 @@ def _detail(distances: _Distances, ways: int) -> Detail:
     return Detail(NOUNS[ways], caption, table_of(columns, kinds))
 
 
-def _cells(pair: Pair) -> Detail:
+def _cells(pair: TablePair) -> Detail:
     """Shares of every label or bin of every column."""
     domain = pair.codec.domain
     cliques = [Clique([name]) for name in domain.columns]
@@ -193,7 +193,7 @@ class CrosstabDistance:
         Scale("half_l1", "half of that sum", highest=None),
     )
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """Distances of shares and of counts."""
         found = [_distances(pair.real, copy) for copy in pair.copies]
         lines = pair.between_halves(lambda one, other: _scaled_up(pair.real, one, other), len(self.scales))

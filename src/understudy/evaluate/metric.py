@@ -220,7 +220,7 @@ FEWEST_HALF_ROWS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class TablePair:
     """The real rows and the rows of every copy. `promise` and `copies_mode` come from a release, if there is one."""
 
     codec: TableCodec
@@ -281,7 +281,7 @@ class Metric(Protocol):
     scales: ClassVar[tuple[Scale, ...]]
     """Every score the metric can report, the headline first."""
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """The scores, in the order of `scales`; a score that cannot be computed says why."""
         ...
 

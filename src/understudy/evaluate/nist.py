@@ -60,9 +60,9 @@ from understudy.evaluate.metric import (
     Context,
     Detail,
     Outcome,
-    Pair,
     Result,
     Scale,
+    TablePair,
     Unavailable,
     mean_outcome,
     table_of,
@@ -560,7 +560,7 @@ class Nist:
         """Raises when the rule does not fit the schema."""
         rule_for(schema, self.rule)
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """All scores, averaged over copies."""
         rule = rule_for(pair.schema, self.rule)
         kept = self._kept(rule) or self._drawn(pair.real, context, rule)
@@ -588,7 +588,7 @@ class Nist:
         rng = context.rng("tests")
         return draw_tests(original, rng, include_last=self.include_last, probability=self.probability, rule=rule)
 
-    def _scored(self, original: Rows, submission: Rows, tests: ChallengeTests) -> "_Scored":
+    def _scored(self, original: Rows, submission: Rows, tests: ChallengeTests) -> "_ScoredCells":
         rule = tests.rule
         agreement = triples_agreement(original, submission, tests.triples, rule)
         real, theirs = shares(original, tests.conjunctions, rule), shares(submission, tests.conjunctions, rule)
@@ -607,7 +607,9 @@ class Nist:
             regression = income_score(ours, others)
         three: list[Outcome] = [clustering, classification, regression]
         match = mean_outcome([one for one in three if not isinstance(one, Unavailable)])
-        return _Scored([match, *three, _k_marginal(original, submission)], agreement, (real, theirs), (ours, others))
+        return _ScoredCells(
+            [match, *three, _k_marginal(original, submission)], agreement, (real, theirs), (ours, others)
+        )
 
 
 _RULE_NOTES: dict[Rule, str] = {
@@ -617,7 +619,7 @@ _RULE_NOTES: dict[Rule, str] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Scored:
+class _ScoredCells:
     outcomes: list[Outcome]
     agreement: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
     shares: tuple[np.ndarray[tuple[int, ...], np.dtype[np.float64]], np.ndarray[tuple[int, ...], np.dtype[np.float64]]]
@@ -636,7 +638,7 @@ def _k_marginal(original: Rows, submission: Rows) -> Outcome:
     return 1000.0 * math.fsum(1.0 - total_variation(*table.counts) for table in tables) / len(cliques)
 
 
-def _details(pair: Pair, tests: ChallengeTests, found: list[_Scored]) -> tuple[Detail, ...]:
+def _details(pair: TablePair, tests: ChallengeTests, found: list[_ScoredCells]) -> tuple[Detail, ...]:
     first = found[0]
     order = np.argsort(first.agreement, kind="stable").tolist()
     kinds = {"column_1": pa.string(), "column_2": pa.string(), "column_3": pa.string(), "agreement": pa.float64()}
@@ -677,7 +679,7 @@ def _city_detail(ours: dict[str, City], others: dict[str, City]) -> Detail:
     )
 
 
-def _words(pair: Pair, condition: Condition, rule: Rule) -> str:
+def _words(pair: TablePair, condition: Condition, rule: Rule) -> str:
     said = []
     for name, one in condition.items():
         if isinstance(one, CodeSet):
@@ -689,6 +691,6 @@ def _words(pair: Pair, condition: Condition, rule: Rule) -> str:
     return " and ".join(said) or "(no condition)"
 
 
-def _label(pair: Pair, name: str, code: int) -> str:
+def _label(pair: TablePair, name: str, code: int) -> str:
     part = next(part for part in pair.codec.domain.columns if pair.codec.origin(part) == name)
     return pair.codec.describe(part, code)

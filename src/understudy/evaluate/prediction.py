@@ -17,16 +17,16 @@ import pyarrow as pa
 from scipy.stats import rankdata
 
 from understudy.arrays import Floats, Ints
-from understudy.evaluate.cart import Features, Limits, grow_tree, tree_features
+from understudy.evaluate.cart import Features, TreeLimits, grow_tree, tree_features
 from understudy.evaluate.data import Rows, stacked, wholly_unread
-from understudy.evaluate.metric import Context, Detail, Pair, Result, Scale, refused, table_of
+from understudy.evaluate.metric import Context, Detail, Result, Scale, TablePair, refused, table_of
 from understudy.evaluate.slopes import check_columns
 from understudy.schema import Schema, code_names
 from understudy.schema.columns import NumberColumn
 
 Target = npt.NDArray[np.uint8]
 
-LIMITS = Limits(split=60, bucket=20, depth=8)
+LIMITS = TreeLimits(split=60, bucket=20, depth=8)
 FEWEST_ROWS = 200
 TESTED = 0.2
 MOST_TARGETS = 30
@@ -63,7 +63,7 @@ class Prediction:
         """Raises for a column that is not in the schema."""
         check_columns("prediction", self.targets, schema)
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """Losses over all columns that can be predicted."""
         smallest = min(pair.real.count, *(copy.count for copy in pair.copies))
         if smallest < FEWEST_ROWS:
@@ -95,7 +95,7 @@ class Prediction:
         return Result(self.name, self.question, scores, (_detail(found),), tuple(notes))
 
 
-def _areas(pair: Pair, name: str, order: Ints) -> tuple[float, float, float] | None:
+def _areas(pair: TablePair, name: str, order: Ints) -> tuple[float, float, float] | None:
     """Areas on the test rows: trained on a real part, on synthetic rows (mean of copies), on the other real part."""
     real, copies = pair.real, pair.copies
     whole = real

@@ -52,14 +52,21 @@ from understudy.arrays import Floats, Ints
 from understudy.errors import UsageError
 from understudy.evaluate.cart import Features, best_complexity, grow_tree, tree_features
 from understudy.evaluate.data import Rows, stacked
-from understudy.evaluate.glm import INTERCEPT, Design, design_of, fit_logistic, independent_columns, propensity_terms
+from understudy.evaluate.glm import (
+    INTERCEPT,
+    ModelMatrix,
+    design_of,
+    fit_logistic,
+    independent_columns,
+    propensity_terms,
+)
 from understudy.evaluate.metric import (
     Context,
     Detail,
     Outcome,
-    Pair,
     Result,
     Scale,
+    TablePair,
     Unavailable,
     mean_outcome,
     table_of,
@@ -121,7 +128,7 @@ def check_complexity(metric: str, complexity: float | None) -> None:
         raise UsageError(f"{metric}: complexity", f"must lie between 0 and 1, got {complexity!r}.")
 
 
-def common_complexity(pair: Pair, given: float | None) -> float:
+def common_complexity(pair: TablePair, given: float | None) -> float:
     """The complexity at which every tree of this evaluation is pruned: the given one, or one by cross-validation.
 
     Tables that are too small to train on are never scored, so that theirs does not matter.
@@ -138,7 +145,7 @@ def common_complexity(pair: Pair, given: float | None) -> float:
 class Logistic:
     """Logistic regression on main effects, or with all products of two columns."""
 
-    def __init__(self, design: Design) -> None:
+    def __init__(self, design: ModelMatrix) -> None:
         self.design = design
 
     @classmethod
@@ -287,7 +294,7 @@ class Specks:
     def __post_init__(self) -> None:
         check_complexity("specks", self.complexity)
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """One distance for each classifier."""
         complexity = common_complexity(pair, self.complexity)
         context.done(1 / (len(pair.copies) + 3))
@@ -331,7 +338,7 @@ class Specks:
         return scores[truth == 0], scores[truth == 1]
 
 
-def _columns(pair: Pair) -> tuple[Detail, ...]:
+def _columns(pair: TablePair) -> tuple[Detail, ...]:
     """Which columns give the synthetic rows away: how much each moves the log odds, for the first copy."""
     if too_small(pair.real, pair.copies[0], "in_sample") is not None:
         return ()
@@ -353,11 +360,11 @@ def _columns(pair: Pair) -> tuple[Detail, ...]:
     return (Detail("columns", caption, table),)
 
 
-def _spread(design: Design, coefficients: Floats) -> float:
+def _spread(design: ModelMatrix, coefficients: Floats) -> float:
     return float(design.predict(coefficients).std())
 
 
-def _origin(pair: Pair, name: str) -> str:
+def _origin(pair: TablePair, name: str) -> str:
     """The column behind a column of the matrix: names are "column" or "column=label"."""
     if name == INTERCEPT or name in pair.schema.names:
         return name
@@ -459,7 +466,7 @@ class Pmse:
             rule = "is known for rows that were fitted (scheme in_sample) only: folds train on parts of the real rows."
             raise UsageError("pmse: null fitted_model", rule, "Use null permutation or bootstrap with folds.")
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """Raw, ratio and standardised values of both classifiers."""
         rows: list[_Row] = []
         complexity = common_complexity(pair, self.complexity)

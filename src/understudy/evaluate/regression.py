@@ -43,7 +43,7 @@ from understudy.arrays import Bools, Floats
 from understudy.errors import UsageError, nearest
 from understudy.evaluate.data import Rows
 from understudy.evaluate.glm import (
-    Design,
+    ModelMatrix,
     Term,
     design_of,
     factor,
@@ -58,10 +58,10 @@ from understudy.evaluate.metric import (
     Context,
     Detail,
     Outcome,
-    Pair,
     Result,
     Scale,
     Score,
+    TablePair,
     Unavailable,
     refused,
     table_of,
@@ -72,7 +72,7 @@ from understudy.schema.columns import NumberColumn
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TermPart:
     """A column as it enters a term: by its number, or (`by_level`) by its labels or bins."""
 
     column: str
@@ -89,7 +89,7 @@ class Formula:
     text: str
     outcome: str
     event: str | None
-    terms: tuple[tuple[Part, ...], ...]
+    terms: tuple[tuple[TermPart, ...], ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def parse_formula(text: str, schema: Schema) -> Formula:
     if not tilde:
         raise UsageError(f"formula {text!r}", 'needs a "~" between outcome and terms.', 'As in "income ~ age + sex".')
     outcome, event = _outcome(left, text, schema)
-    terms: list[tuple[Part, ...]] = []
+    terms: list[tuple[TermPart, ...]] = []
     for piece in _split(right, "+"):
         for term in _term(piece, text, schema, outcome):
             if term not in terms:
@@ -173,31 +173,31 @@ def _check_event(name: str, event: str, text: str, schema: Schema) -> None:
         raise UsageError(f"formula {text!r}", rule, nearest(event, known) if known else "It holds numbers.")
 
 
-def _term(piece: str, text: str, schema: Schema, outcome: str) -> list[tuple[Part, ...]]:
+def _term(piece: str, text: str, schema: Schema, outcome: str) -> list[tuple[TermPart, ...]]:
     if piece == ".":
-        return [(Part(column.name),) for column in schema.modelled if column.name != outcome]
+        return [(TermPart(column.name),) for column in schema.modelled if column.name != outcome]
     factors = [_product(one, text, schema) for one in _split(piece, "*")]
     terms = [factors[0]]
-    for factor in factors[1:]:
-        terms += [factor, *(_joined(term, factor) for term in list(terms))]
+    for one in factors[1:]:
+        terms += [one, *(_joined(term, one) for term in list(terms))]
     for term in terms:
         if any(part.column == outcome for part in term):
             raise UsageError(f"formula {text!r}", f"has the outcome {outcome!r} among its terms.", "Remove it there.")
     return sorted(terms, key=len)
 
 
-def _joined(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
+def _joined(first: tuple[TermPart, ...], second: tuple[TermPart, ...]) -> tuple[TermPart, ...]:
     return tuple(dict.fromkeys([*first, *second]))
 
 
-def _product(piece: str, text: str, schema: Schema) -> tuple[Part, ...]:
+def _product(piece: str, text: str, schema: Schema) -> tuple[TermPart, ...]:
     return tuple(dict.fromkeys(_part(one, text, schema) for one in _split(piece, ":")))
 
 
-def _part(piece: str, text: str, schema: Schema) -> Part:
+def _part(piece: str, text: str, schema: Schema) -> TermPart:
     if piece.startswith("C(") and piece.endswith(")"):
-        return Part(_named(piece[2:-1].strip(), text, schema), by_level=True)
-    return Part(_named(piece, text, schema))
+        return TermPart(_named(piece[2:-1].strip(), text, schema), by_level=True)
+    return TermPart(_named(piece, text, schema))
 
 
 def _named(name: str, text: str, schema: Schema) -> str:
@@ -214,7 +214,7 @@ def _named(name: str, text: str, schema: Schema) -> str:
 class ModelData:
     """The matrix, the outcomes, and how many rows were complete, out of how many."""
 
-    design: Design
+    design: ModelMatrix
     outcomes: Floats
     complete: int
     rows: int
@@ -251,7 +251,7 @@ def model_data(formula: Formula, rows: Rows, reference: dict[str, int]) -> Model
     """The model matrix of the complete rows."""
     kept = _complete(formula, rows)
     index = np.flatnonzero(kept)
-    elementary: dict[Part, Term] = {part: _matrix_term(part, rows, index, reference) for part in _parts(formula)}
+    elementary: dict[TermPart, Term] = {part: _matrix_term(part, rows, index, reference) for part in _parts(formula)}
     terms = []
     for parts in formula.terms:
         term = elementary[parts[0]]
@@ -262,11 +262,11 @@ def model_data(formula: Formula, rows: Rows, reference: dict[str, int]) -> Model
     return ModelData(design_of(terms, len(index)), _outcomes(formula, rows)[index], len(index), rows.count)
 
 
-def _parts(formula: Formula) -> list[Part]:
+def _parts(formula: Formula) -> list[TermPart]:
     return list(dict.fromkeys(part for term in formula.terms for part in term))
 
 
-def _by_level(part: Part, rows: Rows) -> bool:
+def _by_level(part: TermPart, rows: Rows) -> bool:
     return part.by_level or not isinstance(rows.codec.schema.column(part.column), NumberColumn)
 
 
@@ -292,7 +292,7 @@ def _complete(formula: Formula, rows: Rows) -> Bools:
     return kept
 
 
-def _matrix_term(part: Part, rows: Rows, index: npt.NDArray[np.int64], reference: dict[str, int]) -> Term:
+def _matrix_term(part: TermPart, rows: Rows, index: npt.NDArray[np.int64], reference: dict[str, int]) -> Term:
     if not _by_level(part, rows):
         return slope(part.column, rows.numbers[part.column][index])
     name = _code_column(part.column, rows)
@@ -328,7 +328,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedCoefficients:
     """The coefficients that could be estimated, by name; `runaway` says that some have no finite estimate."""
 
     estimates: dict[str, Estimate]
@@ -337,7 +337,9 @@ class Fitted:
     runaway: bool = False
 
 
-def fit_model(data: ModelData, family: Family, *, level: float = 0.95, profile: bool = False) -> Fitted | Unavailable:
+def fit_model(
+    data: ModelData, family: Family, *, level: float = 0.95, profile: bool = False
+) -> FittedCoefficients | Unavailable:
     """Estimates of every coefficient that is not a combination of others."""
     design, outcomes = data.design, data.outcomes
     if design.width > MOST_COEFFICIENTS:
@@ -365,15 +367,15 @@ def fit_model(data: ModelData, family: Family, *, level: float = 0.95, profile: 
             firth = fit_firth(design, outcomes)
             values, kept, covariance = firth.coefficients, firth.kept, firth.covariance
             if profile:
-                return Fitted(_profiled(data, level), data.complete, data.rows)
+                return FittedCoefficients(_profiled(data, level), data.complete, data.rows)
     reach = float(norm.ppf((1 + level) / 2) if degrees is None else t.ppf((1 + level) / 2, degrees))
     estimates = _wald(design.names, values, kept, covariance, reach)
-    return Fitted(estimates, data.complete, data.rows, runaway)
+    return FittedCoefficients(estimates, data.complete, data.rows, runaway)
 
 
 def fit_all(
     tables: Sequence[ModelData], family: FamilyName, *, number: bool, level: float = 0.95, profile: bool = False
-) -> tuple[Family, list[Fitted | Unavailable], list[str]]:
+) -> tuple[Family, list[FittedCoefficients | Unavailable], list[str]]:
     """The same kind of model on every table, which kind it is, and remarks.
 
     "auto" is linear for a number and logistic for labels, and Firth's where some table has no finite estimate.
@@ -507,7 +509,7 @@ class ModelMetric(Protocol):
 
 def scored_models(
     metric: ModelMetric,
-    pair: Pair,
+    pair: TablePair,
     context: Context,
     outcomes: Callable[[ModelComparison], list[Outcome]],
     *,
@@ -532,7 +534,7 @@ def scored_models(
 
 
 def compare_models(
-    pair: Pair,
+    pair: TablePair,
     real: Rows,
     copies: Sequence[Rows],
     text: str,
@@ -582,8 +584,8 @@ def coefficient_detail(comparison: ModelComparison) -> Detail:
     columns: dict[str, list[object]] = {"coefficient": [one.name for one in ordered]}
     for side in ("real", "synthetic"):
         fits = [one.real if side == "real" else one.synthetic for one in ordered]
-        for field in ("value", "error", "low", "high"):
-            columns[f"{side}_{field}"] = [None if fit is None else getattr(fit, field) for fit in fits]
+        for number in ("value", "error", "low", "high"):
+            columns[f"{side}_{number}"] = [None if fit is None else getattr(fit, number) for fit in fits]
     columns["overlap"] = [max(0.0, one.overlap) for one in ordered]
     columns["overlap_or_gap"] = [one.overlap for one in ordered]
     columns["standardised_difference"] = [one.standardised for one in ordered]
@@ -622,7 +624,7 @@ class Regression:
         if self.formula:
             checked_formula(self.formula, self.family, schema)
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """Differences, signs and coverage of the coefficients."""
         compared = scored_models(self, pair, context, _regression_outcomes)
         if isinstance(compared, Unavailable):
@@ -686,7 +688,7 @@ class IntervalOverlap:
         if self.formula:
             checked_formula(self.formula, self.family, schema)
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """Mean and smallest overlap."""
         if self.interval == "profile" and len(pair.copies) > 1:
             return refused(self, NO_PROFILE)

@@ -14,7 +14,7 @@ from understudy.arrays import Bools
 from understudy.counts.kernels import flat_index
 from understudy.domain import StructuralZeros
 from understudy.evaluate.data import Rows
-from understudy.evaluate.metric import Context, Detail, Pair, Result, Scale, mean_outcome, refused, table_of
+from understudy.evaluate.metric import Context, Detail, Result, Scale, TablePair, mean_outcome, refused, table_of
 from understudy.schema import Impossible, Range
 
 
@@ -26,7 +26,7 @@ class RulesBroken:
     question: ClassVar[str] = "Do synthetic rows obey the rules of the schema?"
     scales: ClassVar[tuple[Scale, ...]] = (Scale("broken", "share of rows that break at least one rule"),)
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """The share of rows that break a rule, and which rule."""
         rules = pair.codec.structural_zeros
         if not rules:

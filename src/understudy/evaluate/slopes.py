@@ -34,7 +34,7 @@ from understudy.arrays import Floats, Ints
 from understudy.domain import Clique
 from understudy.errors import UsageError, nearest
 from understudy.evaluate.data import Rows, counted
-from understudy.evaluate.metric import Context, Detail, Outcome, Pair, Result, Scale, Unavailable, table_of
+from understudy.evaluate.metric import Context, Detail, Outcome, Result, Scale, TablePair, Unavailable, table_of
 from understudy.schema import Schema
 
 MOST_LEVELS = 40
@@ -76,7 +76,9 @@ class LevelPairs:
     tables: tuple[Ints, ...]
 
 
-def level_pairs(pair: Pair, parts: Sequence[Rows], outcomes: Sequence[str], *, both_ways: bool) -> Iterator[LevelPairs]:
+def level_pairs(
+    pair: TablePair, parts: Sequence[Rows], outcomes: Sequence[str], *, both_ways: bool
+) -> Iterator[LevelPairs]:
     """Every outcome column with every other column; once per pair unless both directions are wanted."""
     domain = pair.codec.domain
     levels = {name: _levels(pair.real, name) for name in domain.columns}
@@ -167,7 +169,7 @@ def agreement(real: Floats, synthetic: Floats) -> Outcome:
 
 
 def panel_of(
-    pair: Pair, real: Rows, copies: Sequence[Rows], measure: Measure, *, outcomes: Sequence[str], both_ways: bool
+    pair: TablePair, real: Rows, copies: Sequence[Rows], measure: Measure, *, outcomes: Sequence[str], both_ways: bool
 ) -> Panel:
     """The numbers of every pair of levels; copies are averaged."""
     number = {name: place for place, name in enumerate(pair.codec.domain.columns)}
@@ -195,7 +197,7 @@ def _inner(found: LevelPairs, numbers: Floats) -> Floats:
     return numbers[: len(found.outcome_codes), : len(found.given_codes)]
 
 
-def panel_detail(pair: Pair, panel: Panel, name: str, caption: str) -> Detail:
+def panel_detail(pair: TablePair, panel: Panel, name: str, caption: str) -> Detail:
     """Every pair of levels with both numbers, largest difference first."""
     order = np.argsort(-np.abs(panel.synthetic - panel.real), kind="stable")
     domain = pair.codec.domain
@@ -210,7 +212,7 @@ def panel_detail(pair: Pair, panel: Panel, name: str, caption: str) -> Detail:
     return Detail(name, caption, pa.table(columns))
 
 
-def panel_notes(pair: Pair, panel: Panel) -> tuple[str, ...]:
+def panel_notes(pair: TablePair, panel: Panel) -> tuple[str, ...]:
     """What was left out or had to be taken as 0."""
     notes = []
     wide = [name for name, size in pair.codec.domain.sizes.items() if size > MOST_LEVELS]
@@ -241,7 +243,7 @@ class Slopes:
         """Raises for a column that is not in the schema."""
         check_columns("slopes", (*self.outcomes, *self.groups), schema)
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """Agreement and differences of slopes."""
         panel = self._panel(pair, pair.real, pair.copies)
         context.done(0.5)
@@ -260,7 +262,7 @@ class Slopes:
             details.append(_share_detail(pair, self.groups, shares))
         return Result(self.name, self.question, scores, tuple(details), panel_notes(pair, panel))
 
-    def _panel(self, pair: Pair, real: Rows, copies: Sequence[Rows]) -> Panel:
+    def _panel(self, pair: TablePair, real: Rows, copies: Sequence[Rows]) -> Panel:
         chosen = self.outcomes or pair.schema.names
         return panel_of(pair, real, copies, slope_table, outcomes=chosen, both_ways=True)
 
@@ -279,7 +281,7 @@ def check_columns(metric: str, columns: Sequence[str], schema: Schema) -> None:
 
 
 def _joint_shares(
-    pair: Pair, groups: Sequence[str], real: Rows, copies: Sequence[Rows]
+    pair: TablePair, groups: Sequence[str], real: Rows, copies: Sequence[Rows]
 ) -> tuple[npt.NDArray[np.int64], Floats, Floats] | Unavailable:
     """Occupied cells of the joint table of the chosen columns and their shares in both tables."""
     if not groups:
@@ -293,7 +295,9 @@ def _joint_shares(
     return cells, shares[0][used], theirs[used]
 
 
-def _share_detail(pair: Pair, groups: Sequence[str], shares: tuple[npt.NDArray[np.int64], Floats, Floats]) -> Detail:
+def _share_detail(
+    pair: TablePair, groups: Sequence[str], shares: tuple[npt.NDArray[np.int64], Floats, Floats]
+) -> Detail:
     cells, real, theirs = shares
     names = [part for part in pair.codec.domain.columns if pair.codec.origin(part) in groups]
     order = np.argsort(-np.abs(real - theirs), kind="stable")
@@ -326,7 +330,7 @@ class Correlations:
         """Raises for a column that is not in the schema."""
         check_columns("correlations", self.outcomes, schema)
 
-    def compare(self, pair: Pair, context: Context) -> Result:
+    def compare(self, pair: TablePair, context: Context) -> Result:
         """Agreement and differences of correlations."""
         chosen = self.outcomes or pair.schema.names
 

@@ -31,14 +31,14 @@ from understudy.evaluate.data import (
     read_rows,
     unread_columns,
 )
-from understudy.evaluate.metric import Context, Detail, Metric, Pair, Result, Score, lacking, refused
+from understudy.evaluate.metric import Context, Detail, Metric, Result, Score, TablePair, lacking, refused
 from understudy.evaluate.registry import metric as metric_of
 from understudy.evaluate.registry import names
 from understudy.progress import Progress, silent
 from understudy.release.files import RELEASE_FILE, check_free, published, refuse_release_folder
 from understudy.release.release import Release
 from understudy.report.charts import render_page
-from understudy.report.page import Block, Items, Page, Paragraph, Points, Section, Table
+from understudy.report.page import Block, BulletList, Page, Paragraph, Points, Section, TextTable
 from understudy.schema import Schema
 
 NOTICE = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."
@@ -211,12 +211,12 @@ def _summary(evaluation: Evaluation) -> Section:
     header = ("Question", "Reading", "Score", "Value", "Yardstick")
     blocks: list[Block] = [
         *_unread(evaluation),
-        Table(header, rows, "The first score of every metric.", frozenset({"Value", "Yardstick"})),
+        TextTable(header, rows, "The first score of every metric.", frozenset({"Value", "Yardstick"})),
         Paragraph(YARDSTICK),
     ]
     worst = _worst(evaluation.results)
     if worst:
-        blocks += [Paragraph("Where the stand-in is furthest off:", strong=True), Items(worst)]
+        blocks += [Paragraph("Where the stand-in is furthest off:", strong=True), BulletList(worst)]
     return Section("In short", "Is the stand-in good enough, and for what?", tuple(blocks))
 
 
@@ -225,7 +225,7 @@ def _unread(evaluation: Evaluation) -> list[Block]:
     said = tuple(sentence for one in evaluation.unread for sentence in one.sentences())
     if not said:
         return []
-    return [Paragraph("The schema does not fit all of the values:", strong=True), Items(said)]
+    return [Paragraph("The schema does not fit all of the values:", strong=True), BulletList(said)]
 
 
 def _worst(results: Sequence[Result]) -> tuple[str, ...]:
@@ -257,11 +257,11 @@ def _metric(result: Result) -> Section:
         )
         for score in result.scores
     )
-    blocks: list[Block] = [Table(header, rows, numeric=frozenset({"Value", "Yardstick"}))]
+    blocks: list[Block] = [TextTable(header, rows, numeric=frozenset({"Value", "Yardstick"}))]
     for detail in result.details:
         blocks += _detail(detail)
     if result.notes:
-        blocks.append(Items(result.notes))
+        blocks.append(BulletList(result.notes))
     return Section(result.metric, result.question, tuple(blocks))
 
 
@@ -285,7 +285,7 @@ def _detail(detail: Detail) -> list[Block]:
     numeric = frozenset(name for name in header if isinstance(shown[0][name], int | float))
     caption = detail.caption if rows <= MOST_ROWS else f"{detail.caption} The first {MOST_ROWS} of {rows:,}."
     body = tuple(tuple(_cell(row[name]) for name in header) for row in shown)
-    return [*blocks, Table(header, body, caption, numeric)]
+    return [*blocks, TextTable(header, body, caption, numeric)]
 
 
 def _how(evaluation: Evaluation) -> Section:
@@ -299,7 +299,7 @@ def _how(evaluation: Evaluation) -> Section:
         f"Method: {evaluation.method or 'not known'}. {evaluation.promise}".strip(),
         f"Seed: {evaluation.seed}.",
     )
-    return Section("How it was done", "What was compared with what?", (Items((*items, *left_out)),))
+    return Section("How it was done", "What was compared with what?", (BulletList((*items, *left_out)),))
 
 
 def _number(value: float | None) -> str:
@@ -480,7 +480,7 @@ def check_metrics(chosen: Sequence[Metric], schema: Schema) -> None:
 
 
 def _all_compared(
-    chosen: Sequence[Metric], pair: Pair, progress: Progress
+    chosen: Sequence[Metric], pair: TablePair, progress: Progress
 ) -> tuple[tuple[Result, ...], dict[str, float]]:
     results: list[Result] = []
     seconds: dict[str, float] = {}
@@ -494,7 +494,7 @@ def _all_compared(
     return tuple(results), seconds
 
 
-def _compared(metric: Metric, pair: Pair, context: Context) -> Result:
+def _compared(metric: Metric, pair: TablePair, context: Context) -> Result:
     if any(copy.count == 0 for copy in pair.copies):
         return refused(metric, "the synthetic table has no rows")
     return metric.compare(pair, context)
@@ -549,7 +549,7 @@ def _known_schema(synthetic: object, schema: Schema | None) -> Schema:
     return schema
 
 
-def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: Progress) -> tuple[Pair, str]:
+def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: Progress) -> tuple[TablePair, str]:
     """Both tables under one codec, and the method of a release."""
     table = open_for_comparison(real, schema)
     if isinstance(synthetic, Release):
@@ -564,7 +564,7 @@ def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: 
         mode = ""
     if not copies:
         raise UsageError("synthetic", "holds no table.")
-    return Pair(codec, *_rows(table, copies, codec, progress), seed, promise, mode), method
+    return TablePair(codec, *_rows(table, copies, codec, progress), seed, promise, mode), method
 
 
 def _rows(

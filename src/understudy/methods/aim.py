@@ -17,7 +17,7 @@ as that leaves a round.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
 row lies in one cell of a table, merged or not. A table costs k²/(2σ²) of ρ; a score moves by at most k · max w (see
-`privacy/marginal_error.py`), and a draw at ε costs ε²/8. The cost of a table depends on which one was drawn. Costs are
+`privacy/scores.py`), and a draw at ε costs ε²/8. The cost of a table depends on which one was drawn. Costs are
 taken off one account as they arise and add up to ρ, however the rounds turn out (zCDP composes adaptively). All initial
 tables are counted. Candidates, their order and the size limit depend on earlier answers and public sizes only.
 
@@ -25,7 +25,7 @@ Size. A candidate is open to a round only if the model with it stays within `mod
 after the round, or does not grow at all.
 
 Public data. With a public table of the same columns a round may also take a table from there, at the cost of the draw
-(`mechanisms/assisted/public_rounds.py`, which holds the privacy argument). Without one nothing differs.
+(`methods/rounds.py`, which holds the privacy argument). Without one nothing differs.
 
 Differs from the source. Discrete noise and exact draws; the number of rows is estimated. Columns get their own share,
 split by cells^(2/3), instead of the cost of one round each (`one_way_share=none` does that), and 4 rounds per column

@@ -149,8 +149,8 @@ class DpSyn:
             synthesis + tables_bytes(facts, len(queries.tables), cells),
             seconds_for(facts, 3 * cells + self._synthesis().cell_steps(len(queries.tables), rows)),
             (
-                f"Listed tables: {len(queries.tables):,}, blocks: {len(queries.blocks):,}. Rare values are merged before "
-                "the tables are measured: their cells are the most they can be.",
+                f"Listed tables: {len(queries.tables):,}, blocks: {len(queries.blocks):,}. Rare values are merged "
+                "before the tables are measured: their cells are the most they can be.",
                 f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
             asdict(self),

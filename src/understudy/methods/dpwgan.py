@@ -29,10 +29,10 @@ columns are raked to the noisy counts.
 
 Privacy. One question at the door (`train`), one cost (ε, δ) for all of it: neighbours differ by one unit, its
 contributions are bounded in L2 norm, moments of both directions add up over the first look and the steps
-(`privacy/training/accountant.py`). Whole numbers from the gradient to the noisy sum: no caveat about floats. The noise
+(`privacy/training.py`). Whole numbers from the gradient to the noisy sum: no caveat about floats. The noise
 is calibrated to (ε, δ) before the first row is read, and a batch is divided by its expected size, from the noisy number
 of rows. Everything after a noisy sum is post-processing, on a processor or on a GPU. All that is asked is that one
-question, so a run can be interrupted and continued from a checkpoint (`privacy/training/checkpoint.py`).
+question, so a run can be interrupted and continued from a checkpoint (`privacy/training.py`).
 
 Differs from the source. Rows are sampled by coins (the source walked through shuffled batches and accounted for
 coins). One joint clip for all weights. The whole budget is used: the source left most of it. Columns get a share of the
@@ -57,7 +57,7 @@ from understudy.arrays import Floats, Ints
 from understudy.domain import Domain
 from understudy.errors import UsageError
 from understudy.methods.method import Plan, PublicFacts, Step, facts_of, seconds_for
-from understudy.methods.networks import Critic, Encoding, NumpyNetworks, Settings, contributions, one_hot_blocks
+from understudy.methods.networks import Critic, Encoding, NetworkSettings, NumpyNetworks, contributions, one_hot_blocks
 from understudy.models.mixture import MixtureModel
 from understudy.models.tables import check_linked
 from understudy.privacy.cost import Cost, Currency
@@ -331,7 +331,7 @@ class DpWgan:
         return (sum(min(size, self.groups) for size in domain.sizes.values()) + 2) * self.hidden
 
     def _networks(self, columns: int) -> Networks:
-        settings = Settings(
+        settings = NetworkSettings(
             columns,
             self.hidden,
             self.hidden,

@@ -20,7 +20,7 @@ where no score could exceed the noise, nothing is asked.) (3) The table of each 
 Rows: of each group a cell, independently.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. A pair's score moves by less than 4k (see
-`privacy/questions/association.py`), so P scores with Laplace noise of scale 4kP/ε_s cost ε_s. Each group's table puts a
+`privacy/dependence.py`), so P scores with Laplace noise of scale 4kP/ε_s cost ε_s. Each group's table puts a
 row in one cell: Laplace noise of scale kG/ε_t. All parts add up to ε. Thresholds and joining are post-processing.
 Pure ε only.
 
@@ -368,7 +368,8 @@ class FieldGroups:
         widest = max(groups, key=lambda group: domain.cells(group.columns))
         cells = domain.cells(widest.columns)
         notes = [
-            f"Widest table: {' + '.join(widest.columns)}, {cells:,} cells, threshold {self._threshold(distribution, cells):,}."
+            f"Widest table: {' + '.join(widest.columns)}, {cells:,} cells, "
+            f"threshold {self._threshold(distribution, cells):,}."
         ]
         if self._found_out(domain):
             notes.append("Groups are found out in the run; fewer groups than columns means less noise for each.")

@@ -12,7 +12,7 @@ merged code is drawn apart by the noisy counts of the codes it stands for.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
 row lies in one cell of a table whether its codes are merged or not: a table moves by at most k in L2, and Gaussian
-noise with σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/marginal_error.py`); a draw at ε_e costs
+noise with σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/scores.py`); a draw at ε_e costs
 ε_e²/8. All parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of
 all pairs are computed once and stay in the door (`Curator.select` with `among`).
 
@@ -143,17 +143,17 @@ class Mst:
             measured.fit_tree(_STEPS)
         return measured.finished
 
-    def _costs(self, domain: Domain, cost: Cost) -> "_Costs":
+    def _costs(self, domain: Domain, cost: Cost) -> "_MstCosts":
         columns = [Clique((name,)) for name in live_columns(domain)]
         whole, draws = Cost(rho=cost.rho), len(columns) - 1
         if not draws:
-            return _Costs(whole, [whole], 0, Cost(), Cost())
+            return _MstCosts(whole, [whole], 0, Cost(), Cost())
         first = whole.share(self.one_way_share)
         parts = first.split(shares_of(domain, columns))
         draw = whole.share(self.selection_share / draws)
-        return _Costs(first, parts, draws, draw, whole - sum(parts, Cost()) - times(draw, draws))
+        return _MstCosts(first, parts, draws, draw, whole - sum(parts, Cost()) - times(draw, draws))
 
-    def _tree(self, curator: Curator, measured: Measured, costs: "_Costs") -> list[Clique]:
+    def _tree(self, curator: Curator, measured: Measured, costs: "_MstCosts") -> list[Clique]:
         """Pairs without a circle that join as many columns as fit, each drawn by what measuring it would mend.
 
         The scores of all pairs stand from the start; a draw is among those that join two parts.
@@ -218,7 +218,7 @@ class _Forest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Costs:
+class _MstCosts:
     """Costs: all columns, each column, the number of draws, one draw, all pairs."""
 
     all_columns: Cost

@@ -173,19 +173,19 @@ class Mwem:
         kept = {clique: weights[clique] for clique in within(domain, small, ROUND_CELLS)}
         return kept or {Clique((name,)): 1.0 for name in live_columns(domain)}
 
-    def _costs(self, domain: Domain, cost: Cost) -> "_Costs":
+    def _costs(self, domain: Domain, cost: Cost) -> "_MwemCosts":
         whole, columns = Cost(cost.epsilon, cost.rho), len(live_columns(domain))
         if columns < 2:
-            return _Costs(whole, 0, Cost(), Cost())
+            return _MwemCosts(whole, 0, Cost(), Cost())
         rounds = self.rounds or 2 * columns
         first = whole.share(self.one_way_share or _TOTAL_SHARE)
         each = (whole - first).share(Fraction(1, rounds))
         select = each.share(self.selection_share)
-        return _Costs(first, rounds, select, each - select)
+        return _MwemCosts(first, rounds, select, each - select)
 
 
 @dataclass(frozen=True, slots=True)
-class _Costs:
+class _MwemCosts:
     """Costs: the first tables together, the number of rounds, one draw, one table."""
 
     first: Cost

@@ -30,7 +30,7 @@ network's distribution of the parents and the child's own one (iterative proport
 many cells does not move what was measured well.
 
 Cells that rules exclude have chance 0. A combination of parents that rules leave no code is all 0 (see
-`models/network/bayesian.py`).
+`models/bayes_net.py`).
 """
 
 import itertools
@@ -304,7 +304,7 @@ Scored = Callable[[Sequence[Family]], Quality[Family]]
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class NetworkStructure:
     """Families, parents first. The tables of the first `derived` of them are sums of the next one's."""
 
     families: tuple[Family, ...]
@@ -316,7 +316,7 @@ class Structure:
         return self.families[self.derived :]
 
 
-def drawn(curator: Curator, search: Search, first: str, scored: Scored, draw: Cost) -> Structure:
+def drawn(curator: Curator, search: Search, first: str, scored: Scored, draw: Cost) -> NetworkStructure:
     """A network of the live columns, grown from the first one; every step is one draw at that cost."""
     live = [name for name, size in search.domain.sizes.items() if size > 1]
     families, left = [Family(first)], [name for name in live if name != first]
@@ -325,7 +325,7 @@ def drawn(curator: Curator, search: Search, first: str, scored: Scored, draw: Co
         family = curator.select(scored(search.families(chosen, left)), draw)
         families.append(family)
         left.remove(family.child)
-    return Structure(tuple(families), _nested(families, search.degree or 0))
+    return NetworkStructure(tuple(families), _nested(families, search.degree or 0))
 
 
 def _nested(families: Sequence[Family], degree: int) -> int:
@@ -348,12 +348,12 @@ def pairs_of(domain: Domain) -> list[Family]:
     return [Family(second, (first,)) for first, second in pairs]
 
 
-def from_pairs(search: Search, scores: Mapping[Clique, float]) -> Structure:
+def from_pairs(search: Search, scores: Mapping[Clique, float]) -> NetworkStructure:
     """The network that noisy pair scores suggest; see the module."""
     domain = search.domain
     live = [name for name, size in domain.sizes.items() if size > 1]
     if len(live) == 1:
-        return Structure((Family(live[0]),))
+        return NetworkStructure((Family(live[0]),))
 
     def score(first: str, second: str) -> float:
         return scores.get(domain.clique((first, second)), _UNSCORED)
@@ -376,7 +376,7 @@ def from_pairs(search: Search, scores: Mapping[Clique, float]) -> Structure:
         parents, name = max(offers, key=lambda offer: gains[offer[1]])
         families.append(Family(name, parents))
         left.remove(name)
-    return Structure(_with_rules(search, families), len(table) - 1)
+    return NetworkStructure(_with_rules(search, families), len(table) - 1)
 
 
 def _parents(search: Search, child: str, chosen: Sequence[str], score: Callable[[str, str], float]) -> tuple[str, ...]:

@@ -397,7 +397,7 @@ def draw_blocks(probabilities: Floats, bounds: Sequence[int], rng: np.random.Gen
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class NetworkSettings:
     """Public numbers of the networks and of how they move."""
 
     columns: int
@@ -427,7 +427,7 @@ class NumpyNetworks:
     generator: Generator
     averaged: Generator
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: NetworkSettings) -> None:
         self.settings = settings
         self._steps = 0
 

@@ -58,7 +58,14 @@ from understudy.methods.method import (
     noisy_step,
     seconds_for,
 )
-from understudy.methods.rounds import WORKING_TABLES, Compression, Limits, check_model_bytes, live_columns, smallest
+from understudy.methods.rounds import (
+    WORKING_TABLES,
+    Compression,
+    MergingLimits,
+    check_model_bytes,
+    live_columns,
+    smallest,
+)
 from understudy.models.estimation import NoisyTable, is_forest
 from understudy.models.junction_tree import GraphicalSize, JunctionTree
 from understudy.models.markov_field import ExpandedField, MarkovField, fit, fit_forest
@@ -206,7 +213,7 @@ class NistMst:
             )
         return MarginalList.of(self.marginals, domain)
 
-    def _queries(self, domain: Domain, structural_zeros: Sequence[StructuralZeros], cost: Cost) -> "_Queries":
+    def _queries(self, domain: Domain, structural_zeros: Sequence[StructuralZeros], cost: Cost) -> "_ListedQueries":
         listed = self._listed(domain, cost)
         columns, whole = live_columns(domain), Cost(rho=cost.rho)
         first = whole.share(self.one_way_share) if listed.tables else whole
@@ -219,15 +226,15 @@ class NistMst:
                 kept |= set(domain.clique(names))
         rules = tuple(rule.clique for rule in structural_zeros)
         cliques = tuple(table.clique for table in listed.tables)
-        limits = Limits(self.table_cells, self.model_bytes, cliques, (*alone(domain.columns), *rules))
+        limits = MergingLimits(self.table_cells, self.model_bytes, cliques, (*alone(domain.columns), *rules))
         least = smallest(domain, [name for name in columns if name not in kept])
         _check_fits(limits, least, self.name)
         second = (whole - first).split([table.weight**2 for table in listed.tables]) if listed.tables else []
-        return _Queries(columns, first.split(weights), listed.tables, second, frozenset(kept), limits)
+        return _ListedQueries(columns, first.split(weights), listed.tables, second, frozenset(kept), limits)
 
 
 @dataclass(frozen=True, slots=True)
-class _Queries:
+class _ListedQueries:
     """The questions of a run and their costs, columns that are never merged, and what must fit."""
 
     columns: Sequence[str]
@@ -235,10 +242,10 @@ class _Queries:
     tables: Sequence[ListedTable]
     table_costs: Sequence[Cost]
     kept: frozenset[str]
-    limits: Limits
+    limits: MergingLimits
 
 
-def _check_fits(limits: Limits, least: Domain, method: str) -> None:
+def _check_fits(limits: MergingLimits, least: Domain, method: str) -> None:
     """Refuses in advance columns that may not be merged and do not fit."""
     fix = "Raise the limit, use coarser bins, or let more columns be merged (keep, groups of codes, rules)."
     widest = max((least.cells(clique) for clique in limits.tables), default=0)
@@ -260,7 +267,7 @@ def _total(answers: Sequence[Measurement]) -> float:
     return max(1.0, float(precisions @ sums / precisions.sum()))
 
 
-def _notes(queries: _Queries, domain: Domain, threshold: float) -> tuple[str, ...]:
+def _notes(queries: _ListedQueries, domain: Domain, threshold: float) -> tuple[str, ...]:
     wide = sum(domain.cells(table.clique) > queries.limits.table_cells for table in queries.tables)
     notes = [
         f"Listed tables: {len(queries.tables):,}. Values with a noisy count below {threshold:g} σ are merged before "

@@ -66,8 +66,8 @@ from understudy.methods.network_structure import (
     COUNTED,
     STEP_CELLS,
     FamilyTable,
+    NetworkStructure,
     Search,
-    Structure,
     best_degree,
     drawn,
     from_pairs,
@@ -94,7 +94,7 @@ _LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class NetworkCosts:
     """What the opening questions cost, all of the structure, and one draw of it."""
 
     opening: Cost
@@ -103,7 +103,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PrivBayesSettings:
     """A variant of PrivBayes: shares of the cost, usefulness, degree, and how tables become conditionals."""
 
     structure_share: float
@@ -120,15 +120,15 @@ class Settings:
     structure_seed: int = 0
     binary: bool = False
 
-    def costs(self, cost: Cost, columns: int) -> Costs:
+    def costs(self, cost: Cost, columns: int) -> NetworkCosts:
         """The costs of a run over that many live columns."""
         draws = columns - 1
         if self.refined and not draws:
-            return Costs(Cost(cost.epsilon, cost.rho), Cost(), Cost())
+            return NetworkCosts(Cost(cost.epsilon, cost.rho), Cost(), Cost())
         opening = cost.share(self.one_way_share if self.refined else self.total_share)
         if not draws:
-            return Costs(opening, Cost(), Cost())
-        return Costs(opening, cost.share(self.structure_share), cost.share(self.structure_share / draws))
+            return NetworkCosts(opening, Cost(), Cost())
+        return NetworkCosts(opening, cost.share(self.structure_share), cost.share(self.structure_share / draws))
 
     def weights(self, cost: Cost, cells: Sequence[int]) -> list[float]:
         """How tables share a cost: equally, or (refined) so that the sum of their errors is smallest."""
@@ -143,7 +143,7 @@ class NetworkFit:
 
     curator: Curator
     cost: Cost
-    settings: Settings
+    settings: PrivBayesSettings
     total: float = 1.0
     own: dict[str, tuple[Floats, float]] = field(default_factory=dict)
     """Refined: per column its noisy counts and their variance."""
@@ -156,9 +156,9 @@ class NetworkFit:
         costs = self.settings.costs(self.cost, len(live))
         self._open(live, costs)
         self._make_levels(live)
-        structure = Structure((Family(live[0]),)) if len(live) == 1 else self._structure(live, costs)
+        structure = NetworkStructure((Family(live[0]),)) if len(live) == 1 else self._structure(live, costs)
         if self.settings.refined:  # every column has a table of its own to agree with
-            structure = Structure(structure.families)
+            structure = NetworkStructure(structure.families)
         tables = [FamilyTable(family, domain, self.coarser) for family in structure.measured]
         answers: list[Measurement] = []
         if remaining.left.epsilon or remaining.left.rho:
@@ -175,7 +175,7 @@ class NetworkFit:
             conditionals = [*fixed, *self._plain(structure, tables, answers)]
         return BayesianNetwork.of(domain, conditionals, self.total, rounding=self.settings.refined)
 
-    def _open(self, live: Sequence[str], costs: Costs) -> None:
+    def _open(self, live: Sequence[str], costs: NetworkCosts) -> None:
         """The columns on their own (refined), or the number of rows."""
         if not self.settings.refined:
             if self.settings.rows is not None:
@@ -220,7 +220,7 @@ class NetworkFit:
         found[possible] = norm_sub(values[possible], 1.0 * self.total) / self.total
         return found
 
-    def _structure(self, live: Sequence[str], costs: Costs) -> Structure:
+    def _structure(self, live: Sequence[str], costs: NetworkCosts) -> NetworkStructure:
         domain, settings = self.curator.domain, self.settings
         left = Cost(self.cost.epsilon, self.cost.rho) - costs.opening - costs.structure
 
@@ -255,7 +255,7 @@ class NetworkFit:
                 search, {domain.clique(pair.columns): float(x) for pair, x in zip(pairs, scores, strict=True)}
             )
         if degree == 0:
-            return Structure(tuple(Family(name, search.forced(name, live[:at])) for at, name in enumerate(live)))
+            return NetworkStructure(tuple(Family(name, search.forced(name, live[:at])) for at, name in enumerate(live)))
         return drawn(
             self.curator, search, self._first(live), lambda offers: self._scored(offers, search, noise), costs.draw
         )
@@ -300,7 +300,7 @@ class NetworkFit:
         return found
 
     def _plain(
-        self, structure: Structure, tables: Sequence[FamilyTable], answers: Sequence[Measurement]
+        self, structure: NetworkStructure, tables: Sequence[FamilyTable], answers: Sequence[Measurement]
     ) -> list[Conditional]:
         """Conditionals as published; those of the first columns are sums of the first table."""
         if not answers:
@@ -370,11 +370,11 @@ def _mean(first: tuple[Floats, float], second: tuple[Floats, float]) -> tuple[Fl
 Preset = Literal["refined", "published", "steps_paper", "nist"]
 Score = Literal["auto", "R", "F", "I"]
 
-_PRESETS: dict[str, Settings] = {
-    "refined": Settings(0.1, 0.4, 0.0, 4.0, None, refined=True),
-    "published": Settings(0.3, 0.0, 0.01, 4.0, None),
-    "steps_paper": Settings(0.5, 0.0, 0.01, 4.0, 2),
-    "nist": Settings(0.1, 0.0, 0.01, 5.0, None, pairs=True),
+_PRESETS: dict[str, PrivBayesSettings] = {
+    "refined": PrivBayesSettings(0.1, 0.4, 0.0, 4.0, None, refined=True),
+    "published": PrivBayesSettings(0.3, 0.0, 0.01, 4.0, None),
+    "steps_paper": PrivBayesSettings(0.5, 0.0, 0.01, 4.0, 2),
+    "nist": PrivBayesSettings(0.1, 0.0, 0.01, 5.0, None, pairs=True),
 }
 _DRAW_SECONDS = 4e-5
 
@@ -477,7 +477,7 @@ class PrivBayes:
         self.plan(facts_of(curator), cost)
         return NetworkFit(curator, cost, self._settings(curator.domain)).network()
 
-    def _settings(self, domain: Domain) -> Settings:
+    def _settings(self, domain: Domain) -> PrivBayesSettings:
         settings = _PRESETS[self.preset]
         binary = all(domain.sizes[name] == 2 for name in live_columns(domain))
         score = self.score
@@ -485,7 +485,7 @@ class PrivBayes:
             score = "I" if self.preset == "steps_paper" else "F" if binary and self.preset == "published" else "R"
         if score == "F" and not binary:
             raise UsageError("score F", "needs columns of two codes only.", "Use R.")
-        return Settings(
+        return PrivBayesSettings(
             settings.structure_share if self.structure_share is None else self.structure_share,
             settings.one_way_share,
             0.0 if self.rows is not None else settings.total_share,

@@ -20,7 +20,7 @@ cells^(2/3). (5) Tables are cleaned and made to agree; records laid out by the c
 
 Privacy. Neighbours differ by the rows of one unit, at most k. A row falls in one cell of a table, pooled or not: a
 table moves by at most k in L1 and L2, so noise at cost ρ_i (σ² = k²/(2ρ_i)) or ε_i (scale k/ε_i) costs just that. One
-row moves an InDif by less than 4 (proof in `privacy/questions/association.py`), so P scores move by at most 4k√P in L2
+row moves an InDif by less than 4 (proof in `privacy/dependence.py`), so P scores move by at most 4k√P in L2
 and 4kP in L1, to which the door's `score` fits its noise. The parts add up to the cost. Which values are pooled and
 which pairs are chosen depends on noisy answers alone; so does the number of rows, which is estimated, never read.
 
@@ -321,13 +321,13 @@ class PrivSyn:
         pairs = (Clique(pair) for pair in itertools.combinations(columns, 2))
         return within(domain, (pair for pair in pairs if domain.cells(pair) <= self.table_cells), COUNTED_CELLS)
 
-    def _costs(self, domain: Domain, cost: Cost) -> "_Costs":
+    def _costs(self, domain: Domain, cost: Cost) -> "_PrivSynCosts":
         whole = Cost(cost.epsilon, cost.rho)
         columns, pairs = live_columns(domain), self._pairs(domain)
         first = whole.share(self.one_way_share)
         parts = first.split([SplitNoise(whole).weight(domain.sizes[name]) for name in columns])
         scores = whole.share(self.selection_share) if pairs else Cost()
-        return _Costs(parts, scores, whole - sum(parts, Cost()) - scores)
+        return _PrivSynCosts(parts, scores, whole - sum(parts, Cost()) - scores)
 
     def _synthesis(self) -> RecordSynthesis:
         return RecordSynthesis(self.update, self.rounds, self.sweeps, self.most_records, self.structure_seed)
@@ -345,7 +345,7 @@ def _tables_worth(sizes: Sequence[int], noise: float, rows: int, *, pure: bool) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Costs:
+class _PrivSynCosts:
     """What each column costs, all scores, and all tables chosen by them."""
 
     columns: Sequence[Cost]

@@ -45,7 +45,7 @@ from understudy.methods.tree_layers import (
     check_cells,
     fit_tree,
 )
-from understudy.models.histogram_tree import LEAF_LIMIT, Structure, TreeModel, TreeNegatives
+from understudy.models.histogram_tree import LEAF_LIMIT, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
@@ -122,7 +122,7 @@ class RandomPartition:
         structure, costs = self._structure(curator.domain, cost)
         return fit_tree(curator, structure, costs, TreeFit(self.negatives, self.rounding, margins=self.margins))
 
-    def _structure(self, domain: Domain, cost: Cost) -> tuple[Structure, TreeCosts]:
+    def _structure(self, domain: Domain, cost: Cost) -> tuple[TreeStructure, TreeCosts]:
         structure = random_structure(domain, self.layers, self.structure_seed, self.drawn_by)
         if structure.layers < self.layers and self.allocation == "custom":
             raise UsageError(
@@ -133,7 +133,7 @@ class RandomPartition:
             cost, structure.layers, self.allocation, shares=self.shares, total_share=total_share
         )
 
-    def _notes(self, structure: Structure) -> tuple[str, ...]:
+    def _notes(self, structure: TreeStructure) -> tuple[str, ...]:
         notes = []
         for layer in range(1, structure.layers + 1):
             names = dict.fromkeys(node.column for node in structure.nodes(layer) if node.column is not None)
@@ -143,13 +143,13 @@ class RandomPartition:
         return tuple(notes)
 
 
-def random_structure(domain: Domain, layers: int, seed: int, drawn_by: str) -> Structure:
+def random_structure(domain: Domain, layers: int, seed: int, drawn_by: str) -> TreeStructure:
     """A tree of at most that many layers; the seed and the domain decide it.
 
     Columns with one code are left out, and one column at least stays for the full table.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
-    structure = Structure.root(domain)
+    structure = TreeStructure.root(domain)
     live = np.array([size > 1 for size in domain.sizes.values()])
     names = np.array(domain.columns, dtype=object)
     for _ in range(min(layers, max(int(live.sum()) - 1, 0))):

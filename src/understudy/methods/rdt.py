@@ -52,7 +52,7 @@ Steps.
    label following from the labels drawn before it.
 
 Without a public table T trees over the public columns are grown by noisy counts (PrivTree, see
-`privacy/questions/growth.py`) with `leaf_size` as the threshold, for `growth_share` of the cost, and serve all private
+`privacy/trees.py`) with `leaf_size` as the threshold, for `growth_share` of the cost, and serve all private
 columns; their leaves are then split by the earlier private columns. The model's public columns are then spread evenly
 within leaves, which is rough: the method is meant for public records.
 
@@ -202,7 +202,7 @@ def _mixed(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GrowthLimits:
     """When growth ends: records below which a node stays a leaf, depth, leaves; and whether a layer shares a column."""
 
     leaf_size: int
@@ -220,7 +220,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frontier:
+class LabelFrontier:
     """The open nodes of a tree as a partition: one cell each, and a last one for all other records."""
 
     name: str
@@ -243,7 +243,7 @@ class TreeGrowth:
     name: str
     attributes: Attributes
     weights: tuple[float, ...]
-    limits: Limits
+    limits: GrowthLimits
     seed: tuple[int, ...]
     order: tuple[str, ...]
     """All columns of the domain, for the spelling of cliques."""
@@ -257,8 +257,8 @@ class TreeGrowth:
 
     @classmethod
     def start(
-        cls, name: str, attributes: Attributes, weights: tuple[float, ...], limits: Limits, *, seed: tuple[int, ...],
-        order: tuple[str, ...],
+        cls, name: str, attributes: Attributes, weights: tuple[float, ...], limits: GrowthLimits, *,
+        seed: tuple[int, ...], order: tuple[str, ...],
     ) -> "TreeGrowth":  # fmt: skip
         """The tree that is one open root; a column of one group cannot split anything and is never drawn."""
         usable = tuple(
@@ -296,14 +296,14 @@ class TreeGrowth:
         return self.limits.leaf_size
 
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> LabelFrontier:
         """The open nodes as cells."""
         tree = self.tree
         looked_at = {self.attributes.names[position] for position in tree.used} or {self.attributes.names[0]}
         cells = np.full(tree.leaves, self.open.size, dtype=np.int64)
         cells[tree.places[self.open]] = np.arange(self.open.size)
         name = f"{self.name}, layer {self.layer}"
-        return Frontier(name, Clique.of(looked_at, self.order), self.attributes, tree, cells, self.open.size + 1)
+        return LabelFrontier(name, Clique.of(looked_at, self.order), self.attributes, tree, cells, self.open.size + 1)
 
     def after(self, split: Bools) -> "TreeGrowth":
         """The next layer: these open nodes are split as far as leaves last, all others are leaves."""
@@ -350,7 +350,7 @@ DENSE_CELLS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class LabelCosts:
     """The cost of the number of records, of growing one tree, and of all leaf tables of one private column."""
 
     total: Cost
@@ -358,7 +358,9 @@ class Costs:
     ensemble: Cost
 
     @classmethod
-    def of(cls, cost: Cost, columns: int, trees: int, *, shares: tuple[float, float], label_change: bool) -> "Costs":
+    def of(
+        cls, cost: Cost, columns: int, trees: int, *, shares: tuple[float, float], label_change: bool
+    ) -> "LabelCosts":
         """The costs when `cost` is spent; `shares` are those of the number of records and of growing."""
         for_total, for_growth = (cost.share(share) for share in shares)
         for_tables = cost - Cost(delta=cost.delta) - for_total - for_growth
@@ -375,12 +377,12 @@ class LabelSettings:
     private: tuple[str, ...]
     weights: dict[str, float]
     collapse: dict[str, int]
-    limits: Limits
+    limits: GrowthLimits
 
     @classmethod
     def of(
         cls, domain: Domain, private: tuple[str, ...], weights: dict[str, float], collapse: dict[str, float],
-        limits: Limits,
+        limits: GrowthLimits,
     ) -> "LabelSettings":  # fmt: skip
         """The method on this domain; names that it does not have, and sizes it cannot hold, raise."""
         named = _with_parts(private or domain.columns[-1:], domain)
@@ -444,7 +446,7 @@ class LabelRun:
 
     curator: Curator
     settings: LabelSettings
-    costs: Costs
+    costs: LabelCosts
     trees: int
     seed: int
     synthetic: bool
@@ -697,16 +699,16 @@ class Rdt:
             listed_names("private", self.private),
             named_numbers("weights", self.weights),
             named_numbers("collapse", self.collapse),
-            Limits(self.leaf_size, depth, self.most_leaves, self.per_level),
+            GrowthLimits(self.leaf_size, depth, self.most_leaves, self.per_level),
         )
 
-    def _costs(self, settings: LabelSettings, cost: Cost, *, public: bool) -> Costs:
+    def _costs(self, settings: LabelSettings, cost: Cost, *, public: bool) -> LabelCosts:
         grows = settings.grows and not public
         shares = (self.total_share, self.growth_share if grows else 0.0)
         change = self.relation == "label_change"
-        return Costs.of(cost, len(settings.private), self.trees, shares=shares, label_change=change)
+        return LabelCosts.of(cost, len(settings.private), self.trees, shares=shares, label_change=change)
 
-    def _first_steps(self, settings: LabelSettings, costs: Costs, facts: PublicFacts) -> list[Step]:
+    def _first_steps(self, settings: LabelSettings, costs: LabelCosts, facts: PublicFacts) -> list[Step]:
         steps = []
         if costs.total.epsilon or costs.total.rho:
             steps.append(noisy_step("measure total", costs.total, 1, facts.unit_rows))
@@ -715,7 +717,7 @@ class Rdt:
             steps += [Step(f"grow tree {number + 1}", costs.tree, 0, None, None) for number in range(self.trees)]
         return steps
 
-    def _table_steps(self, settings: LabelSettings, costs: Costs, facts: PublicFacts) -> list[Step]:
+    def _table_steps(self, settings: LabelSettings, costs: LabelCosts, facts: PublicFacts) -> list[Step]:
         steps = []
         for place, label in enumerate(settings.private):
             cells = settings.most_leaves(place) * facts.domain.sizes[label]

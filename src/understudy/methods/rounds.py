@@ -13,7 +13,7 @@ Rounds that choose between measuring a table and taking it from public data.
 Source: Fuentes, Mullins, McKenna, Miklau, Sheldon, "Joint selection: adaptively incorporating public information for
 private synthetic data" (JAM, 2024).
 
-A round draws a clique r together with a source (`privacy/marginal_error.py`: `PublicOrPrivate`). Private: r is measured
+A round draws a clique r together with a source (`privacy/scores.py`: `PublicOrPrivate`). Private: r is measured
 with noise and fitted. Public: the public table of r, scaled to the estimated number of records, is fitted as if it had
 been measured; that costs nothing beyond the draw, and what the measurement would have cost is spread evenly over the
 rounds that are left. The last round is always private, so nothing stays unspent. A public table is taken at most once,
@@ -51,7 +51,7 @@ from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import ListedTable
 from understudy.methods.method import check_whole, expected_absolute
 from understudy.models.estimation import NoisyTable, estimate_total, is_forest, towards_independence
-from understudy.models.junction_tree import GraphicalSize, Growth, JunctionTree, eliminate
+from understudy.models.junction_tree import GraphicalSize, JunctionTree, ModelGrowth, eliminate
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField, fit, fit_forest
 from understudy.models.propagation import MESSAGE_CELLS
 from understudy.models.tables import norm_sub
@@ -64,7 +64,7 @@ _CUT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class MergingLimits:
     """What must fit after merging: cells of every table, bytes of the model over these cliques."""
 
     table_cells: int
@@ -137,7 +137,7 @@ class Compression:
         }
         return Domain.of(sizes)
 
-    def within(self, limits: Limits) -> Self:
+    def within(self, limits: MergingLimits) -> Self:
         """The same with more values merged, those of lower noisy counts first, until everything fits.
 
         The widest column of the largest table (or bag of the model) loses a tenth of its codes at a time. Ends when
@@ -366,7 +366,7 @@ class Measured:
     def fitting(self, candidates: Sequence[Clique], model_bytes: float, extra: Sequence[Clique] = ()) -> list[Clique]:
         """The candidates with which the model (with `extra` cliques) stays within these bytes, or does not grow."""
         cliques = [*self._cliques(), *extra]
-        growth = Growth(self.domain, cliques)
+        growth = ModelGrowth(self.domain, cliques)
         now = GraphicalSize.of(self.domain, cliques).cells
         limit = max(model_bytes / 8.0, now)
         return [

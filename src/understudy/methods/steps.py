@@ -37,7 +37,7 @@ downwards. (5) Columns raked towards the sums of the signed estimates (`margins`
 
 Privacy. Neighbours differ by the rows of one unit, at most k of them. A record lies in one node per layer. A layer's
 draws act on disjoint records and cost together what one costs (AIC moves by less than 2 for a row, and every AIC in the
-same direction: `privacy/questions/node_aic.py`). A layer's counts move by at most k in L1 and L2. Of the cost ε (or ρ)
+same direction: `privacy/trees.py`). A layer's counts move by at most k in L1 and L2. Of the cost ε (or ρ)
 
     choice_share      r, in equal parts for the q = min(L, p − 1) draws on a path (the last column is forced); one part
                       for a grouped choice; nothing for a sequence
@@ -100,7 +100,7 @@ from understudy.methods.tree_layers import (
     check_cells,
     fit_tree,
 )
-from understudy.models.histogram_tree import LEAF_LIMIT, HistogramTree, Structure, TreeModel, TreeNegatives
+from understudy.models.histogram_tree import LEAF_LIMIT, HistogramTree, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding, allowed, clip_rescale
 from understudy.privacy.cost import UNIT, Cost, Currency
 from understudy.privacy.curator import Curator
@@ -143,7 +143,7 @@ def printed_factor(
     return choice * min(layers, columns - 1) + sum(counts, Fraction(0))
 
 
-def fit_printed(curator: Curator, structure: Structure, costs: TreeCosts, fit: TreeFit) -> TreeModel:
+def fit_printed(curator: Curator, structure: TreeStructure, costs: TreeCosts, fit: TreeFit) -> TreeModel:
     """Measures every layer that was paid for and the full table, and combines them by the padded rule."""
     counted = [place for place, cost in enumerate(costs.layers, start=1) if cost.epsilon]
     targets: list[Clique | Partition] = [structure.partition(place) for place in counted]
@@ -200,7 +200,7 @@ def padded_counts(
     return found
 
 
-def _only(structure: Structure, counted: Sequence[int]) -> HistogramTree:
+def _only(structure: TreeStructure, counted: Sequence[int]) -> HistogramTree:
     """The tree of these layers and the full table; layers in between are skipped."""
     parents = list(structure.parent_places())
     levels, above = [], 0

@@ -3,7 +3,7 @@
 NodeGrowth: a fixed tree that is cut back by noisy counts; nodes too small to be worth splitting stay whole.
 
 The tree of all layers is public or was chosen before. From the root downwards, PrivTree's rule decides about every node
-whose parent was split (`Curator.grow`, proved in `privacy/questions/growth.py`): a child's cell lies inside its
+whose parent was split (`Curator.grow`, proved in `privacy/trees.py`): a child's cell lies inside its
 parent's, and its depth is its layer.
 
 Choosing the columns of a tree: by a public sequence, node by node, or as groups; and when to stop splitting.
@@ -53,7 +53,7 @@ from understudy.domain import Clique, Domain, Partition
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts, Step
 from understudy.methods.tree_layers import TreeCosts, TreeFit, model_of_levels
-from understudy.models.histogram_tree import HistogramTree, Structure, TreeModel
+from understudy.models.histogram_tree import HistogramTree, TreeModel, TreeStructure
 from understudy.privacy.cost import Cost, growth_rule, selection_rate
 from understudy.privacy.curator import Curator
 from understudy.privacy.scores import WithinQuality
@@ -70,10 +70,10 @@ from understudy.privacy.trees import (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frontier:
+class LayerFrontier:
     """The open nodes of a layer as cells, and one last cell for all other records."""
 
-    structure: Structure
+    structure: TreeStructure
     layer: int
     open: Ints
 
@@ -103,7 +103,7 @@ class Frontier:
 class NodeGrowth:
     """How far the tree has grown: the open nodes of the current layer, and what was decided above it."""
 
-    structure: Structure
+    structure: TreeStructure
     decay: float
     theta: int
     open: Ints
@@ -111,7 +111,7 @@ class NodeGrowth:
     """For every layer so far and every node of it, whether it was split."""
 
     @classmethod
-    def of(cls, structure: Structure, decay: float, theta: int) -> Self:
+    def of(cls, structure: TreeStructure, decay: float, theta: int) -> Self:
         """Nothing decided yet: the root is open."""
         return cls(structure, decay, theta, np.zeros(1, dtype=np.int64))
 
@@ -126,9 +126,9 @@ class NodeGrowth:
         return len(self.splits)
 
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> LayerFrontier:
         """The open nodes, and one cell for all other records."""
-        return Frontier(self.structure, self.layer, self.open)
+        return LayerFrontier(self.structure, self.layer, self.open)
 
     @property
     def depths(self) -> Ints:
@@ -148,9 +148,9 @@ class NodeGrowth:
         children = np.flatnonzero(decided[parents])
         return type(self)(self.structure, self.decay, self.theta, children, (*self.splits, decided))
 
-    def pruned(self) -> Structure:
+    def pruned(self) -> TreeStructure:
         """The same number of layers, with nodes that were not split passed on as they are."""
-        tree, names = Structure.root(self.structure.domain), self.structure.domain.columns
+        tree, names = TreeStructure.root(self.structure.domain), self.structure.domain.columns
         # For every node of the cut tree the node of the full one it is, or −1 below a node that was not split.
         same = np.zeros(1, dtype=np.int64)
         for layer, parents in enumerate(self.structure.parent_places()):
@@ -174,7 +174,7 @@ Stopping = Literal["none", "range", "privtree"]
 class Scaffold:
     """A tree whose columns are fixed. `counted` are the layers that get noisy counts of their own, in order."""
 
-    structure: Structure
+    structure: TreeStructure
     counted: tuple[int, ...]
 
 
@@ -229,9 +229,9 @@ def choose(curator: Curator, settings: TreeSettings, costs: ChoiceCosts) -> Scaf
     return Scaffold(structure, tuple(range(1, structure.layers + 1)))
 
 
-def _node_by_node(curator: Curator, settings: TreeSettings, costs: ChoiceCosts) -> Structure:
+def _node_by_node(curator: Curator, settings: TreeSettings, costs: ChoiceCosts) -> TreeStructure:
     """Layer by layer: decide where to stop, then choose a column for every node that goes on."""
-    structure = Structure.root(curator.domain)
+    structure = TreeStructure.root(curator.domain)
     columns = splittable(curator.domain)
     places = [curator.domain.columns.index(name) for name in columns]
     going = np.ones(1, dtype=bool)
@@ -273,7 +273,7 @@ def _score(curator: Curator, settings: TreeSettings, layer: int, allowed: Mask) 
 def _grouped(curator: Curator, settings: TreeSettings, costs: ChoiceCosts) -> Scaffold:
     """One draw among ordered splits; layer by layer the tree splits by all columns of a group, the last one by none."""
     columns = splittable(curator.domain)
-    structure = Structure.root(curator.domain)
+    structure = TreeStructure.root(curator.domain)
     if settings.layers < 1:
         return Scaffold(structure, ())
     split = curator.select(
@@ -447,7 +447,7 @@ def _drawn(name: str, cost: Cost, options: int) -> Step:
 _LEAST_VARIANCE = 1e-200
 
 
-def stopped(structure: Structure, layer: int) -> Bools:
+def stopped(structure: TreeStructure, layer: int) -> Bools:
     """Which nodes of a layer were passed on from the layer above, unsplit."""
     here = slice(structure.starts[layer], structure.starts[layer + 1])
     return np.asarray(structure.columns[here] < 0) if layer else np.zeros(1, dtype=bool)
@@ -457,7 +457,7 @@ def stopped(structure: Structure, layer: int) -> Bools:
 class NodesOrCells:
     """A layer's split nodes in order, then the cells of the full table below its other nodes, in row-major order."""
 
-    structure: Structure
+    structure: TreeStructure
     layer: int
     nodes: Ints
     """The split nodes of the layer."""
@@ -465,7 +465,7 @@ class NodesOrCells:
     """The cells of the full table counted one by one."""
 
     @classmethod
-    def of(cls, structure: Structure, layer: int) -> "NodesOrCells":
+    def of(cls, structure: TreeStructure, layer: int) -> "NodesOrCells":
         """The partition of one layer."""
         ended = stopped(structure, layer)
         cells = np.flatnonzero(ended[_node_of_cell(structure, layer)])
@@ -496,7 +496,7 @@ class NodesOrCells:
         return np.where(stopped(self.structure, self.layer)[node], single, np.searchsorted(self.nodes, node))
 
 
-def fit_stopped(curator: Curator, structure: Structure, costs: TreeCosts, fit: TreeFit) -> TreeModel:
+def fit_stopped(curator: Curator, structure: TreeStructure, costs: TreeCosts, fit: TreeFit) -> TreeModel:
     """As `layers.fit_tree`, for a tree some of whose paths end early."""
     targets: list[tuple[int, Clique | Partition, Cost]] = [(0, Clique(), costs.root)]
     for place, cost in enumerate(costs.layers, start=1):
@@ -545,7 +545,7 @@ class _Repeated:
         return self.sums / self.weights, 1.0 / self.weights
 
 
-def _node_of_cell(structure: Structure, layer: int) -> Ints:
+def _node_of_cell(structure: TreeStructure, layer: int) -> Ints:
     """For every cell of the full table the node of that layer it lies in."""
     found = structure.leaf_parents()
     for parents in reversed(list(structure.parent_places())[layer:]):

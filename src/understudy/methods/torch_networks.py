@@ -19,7 +19,7 @@ from understudy.methods.networks import (
     Critic,
     Encoding,
     Generator,
-    Settings,
+    NetworkSettings,
     array_of,
     filed,
     floats_of,
@@ -36,7 +36,7 @@ class TorchNetworks:
 
     critic: Critic
 
-    def __init__(self, settings: Settings, device: str) -> None:
+    def __init__(self, settings: NetworkSettings, device: str) -> None:
         self.settings = settings
         self._torch: Any = importlib.import_module("torch")
         self._device = device

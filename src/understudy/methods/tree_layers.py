@@ -38,9 +38,9 @@ from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts, Step, check_choice, noisy_step
 from understudy.models.histogram_tree import (
     HistogramTree,
-    Structure,
     TreeModel,
     TreeNegatives,
+    TreeStructure,
     least_squares,
     nonnegative_tree,
     rake,
@@ -98,7 +98,7 @@ class TreeFit:
     """How noisy counts become a model.
 
     `known_rows`: the number of rows where it is public, None otherwise. `margins`: columns as the cleaned table sums
-    them up, or raked towards the sums of the signed estimates (see `models/tree/raking.py`).
+    them up, or raked towards the sums of the signed estimates (see `models/histogram_tree.py`).
     """
 
     negatives: TreeNegatives = "clip_rescale"
@@ -114,7 +114,7 @@ class TreeFit:
             raise UsageError("known rows", f"must be a whole number of 0 or more, got {self.known_rows!r}.")
 
 
-def fit_tree(curator: Curator, structure: Structure, costs: TreeCosts, fit: TreeFit) -> TreeModel:
+def fit_tree(curator: Curator, structure: TreeStructure, costs: TreeCosts, fit: TreeFit) -> TreeModel:
     """Measures the layers that were paid for and the full table, in one go, and fits all of them together."""
     targets: list[tuple[int, Clique | Partition, Cost]] = [(0, Clique(), costs.root)]
     targets += [(place, structure.partition(place), cost) for place, cost in enumerate(costs.layers, start=1)]
@@ -128,7 +128,7 @@ def fit_tree(curator: Curator, structure: Structure, costs: TreeCosts, fit: Tree
     return _fitted(curator, structure, found, fit)
 
 
-def _fitted(curator: Curator, structure: Structure, found: dict[int, Measurement], fit: TreeFit) -> TreeModel:
+def _fitted(curator: Curator, structure: TreeStructure, found: dict[int, Measurement], fit: TreeFit) -> TreeModel:
     tree = HistogramTree.of(structure)
     values: list[npt.ArrayLike] = []
     variances: list[npt.ArrayLike] = []
@@ -140,7 +140,7 @@ def _fitted(curator: Curator, structure: Structure, found: dict[int, Measurement
 
 def model_of_levels(
     curator: Curator,
-    structure: Structure,
+    structure: TreeStructure,
     tree: HistogramTree,
     noisy: tuple[list[npt.ArrayLike], list[npt.ArrayLike]],
     fit: TreeFit,

@@ -47,7 +47,7 @@ from understudy.methods.tree_layers import (
     root_above,
     split_exactly,
 )
-from understudy.models.histogram_tree import LEAF_LIMIT, Structure, TreeModel, TreeNegatives
+from understudy.models.histogram_tree import LEAF_LIMIT, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
@@ -57,7 +57,7 @@ LevelBudget = Literal["equal", "optimal"]
 _MOST_TRIED = 64
 
 
-class Cut(NamedTuple):
+class RangeCut(NamedTuple):
     """One step of the tree: every node is cut along a column into at most `parts` ranges."""
 
     column: str
@@ -124,12 +124,12 @@ class UniversalHistogram:
         """Measures every level and fits the model."""
         self.plan(facts_of(curator), cost)
         levels = self._levels(curator.domain, cost)
-        structure = Structure.root(curator.domain)
+        structure = TreeStructure.root(curator.domain)
         for cut in (cut for level in levels[:-1] for cut in level):
             structure = structure.refine([cut.column] * structure.size(), parts=cut.parts)
         return fit_tree(curator, structure, self._costs(levels, cost), TreeFit(self.negatives, self.rounding))
 
-    def _levels(self, domain: Domain, cost: Cost) -> list[list[Cut]]:
+    def _levels(self, domain: Domain, cost: Cost) -> list[list[RangeCut]]:
         wanted = [name.strip() for name in self.first.split(",") if name.strip()]
         if len(set(wanted)) != len(wanted):
             raise UsageError("first", "must name each column once.")
@@ -140,7 +140,7 @@ class UniversalHistogram:
             branching = best_branching(domain, order, zcdp=bool(cost.rho))
         return cut_levels(domain, order, branching)
 
-    def _costs(self, levels: list[list[Cut]], cost: Cost) -> TreeCosts:
+    def _costs(self, levels: list[list[RangeCut]], cost: Cost) -> TreeCosts:
         """Costs of the steps of the tree: within a level only the last step is measured."""
         root = cost.share(self.total_share if self.n_policy == "noisy" else 0.0)
         rest = Cost(cost.epsilon - root.epsilon, cost.rho - root.rho)
@@ -154,14 +154,14 @@ class UniversalHistogram:
         return TreeCosts(root, tuple(layers), leaves)
 
 
-def cut_levels(domain: Domain, order: Sequence[str], branching: int) -> list[list[Cut]]:
+def cut_levels(domain: Domain, order: Sequence[str], branching: int) -> list[list[RangeCut]]:
     """The cuts of each level, the full table's last: no level has a fan-out above `branching`, where that can be.
 
     >>> domain = Domain.of({"sex": 2, "member": 2, "age": 100})
     >>> [[tuple(cut) for cut in level] for level in cut_levels(domain, domain.columns, 10)]
     [[('sex', 2), ('member', 2)], [('age', 10)], [('age', 10)]]
     """
-    levels: list[list[Cut]] = []
+    levels: list[list[RangeCut]] = []
     room = 0
     for name in order:
         size = domain.sizes[name]
@@ -177,7 +177,7 @@ def cut_levels(domain: Domain, order: Sequence[str], branching: int) -> list[lis
             if parts > room:
                 levels.append([])
                 room = max(branching, parts)
-            levels[-1].append(Cut(name, parts))
+            levels[-1].append(RangeCut(name, parts))
             room //= parts
     return levels or [[]]
 
@@ -197,11 +197,11 @@ def best_branching(domain: Domain, order: Sequence[str], *, zcdp: bool) -> int:
     return min(sorted(candidate for candidate in candidates if 2 <= candidate <= max(cells, 2)), key=error)
 
 
-def _fanouts(levels: list[list[Cut]]) -> list[int]:
+def _fanouts(levels: list[list[RangeCut]]) -> list[int]:
     return [math.prod(cut.parts for cut in level) for level in levels]
 
 
-def _sizes(domain: Domain, levels: list[list[Cut]]) -> list[int]:
+def _sizes(domain: Domain, levels: list[list[RangeCut]]) -> list[int]:
     """Number of nodes after each cut but those of the last level."""
     ranges = {name: [size] for name, size in domain.sizes.items()}
     sizes = []
@@ -217,7 +217,7 @@ def _sizes(domain: Domain, levels: list[list[Cut]]) -> list[int]:
     return sizes
 
 
-def _notes(levels: list[list[Cut]]) -> tuple[str, ...]:
+def _notes(levels: list[list[RangeCut]]) -> tuple[str, ...]:
     notes = []
     for number, level in enumerate(levels, start=1):
         cuts = ", ".join(f"{cut.column} into {cut.parts}" for cut in level) or "nothing"

@@ -55,7 +55,7 @@ class Conditional:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class NetworkNode:
     """A column of the whole domain with its parents there, and its conditional table.
 
     A row of the table is a distribution, or all zero: then that combination of parents cannot be.
@@ -67,12 +67,12 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class NetworkLayout:
     """The whole domain (hidden columns last), which of its columns are hidden, and the nodes, parents first."""
 
     whole: Domain
     hidden: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[NetworkNode, ...]
 
     @property
     def visible(self) -> Domain:
@@ -99,7 +99,7 @@ class Layout:
         """Whether some combination of parents leaves its child no code."""
         return any(not node.table.sum(axis=1).all() for node in self.nodes)
 
-    def above(self, columns: Iterable[str]) -> tuple[Node, ...]:
+    def above(self, columns: Iterable[str]) -> tuple[NetworkNode, ...]:
         """The nodes of these columns and of all their ancestors, parents first."""
         wanted = set(columns)
         kept = []
@@ -110,9 +110,9 @@ class Layout:
         return tuple(reversed(kept))
 
 
-def layout_of(domain: Domain, conditionals: Sequence[Conditional]) -> Layout:
+def layout_of(domain: Domain, conditionals: Sequence[Conditional]) -> NetworkLayout:
     """The network of these conditionals, in their order, with a hidden column for every coarser level in use."""
-    sizes, nodes = dict(domain.sizes), list[Node]()
+    sizes, nodes = dict(domain.sizes), list[NetworkNode]()
     levels: dict[str, list[tuple[str, Ints]]] = {}
     for given in conditionals:
         parents = []
@@ -129,8 +129,8 @@ def layout_of(domain: Domain, conditionals: Sequence[Conditional]) -> Layout:
                 nodes.append(_coarser(found, groups, known))
                 known.append((found, groups))
             parents.append(found)
-        nodes.append(Node(given.child, tuple(parents), np.ascontiguousarray(given.table)))
-    layout = Layout(Domain.of(sizes), tuple(name for name in sizes if name not in domain.sizes), tuple(nodes))
+        nodes.append(NetworkNode(given.child, tuple(parents), np.ascontiguousarray(given.table)))
+    layout = NetworkLayout(Domain.of(sizes), tuple(name for name in sizes if name not in domain.sizes), tuple(nodes))
     for fault in node_faults(layout):
         raise UsageError("Bayesian network", fault)
     return layout
@@ -143,7 +143,7 @@ def _unused(name: str, taken: Iterable[str]) -> str:
     return f"{name} ↓{number}"
 
 
-def _coarser(found: str, groups: Ints, known: Sequence[tuple[str, Ints]]) -> Node:
+def _coarser(found: str, groups: Ints, known: Sequence[tuple[str, Ints]]) -> NetworkNode:
     """The node of a level, a function of the coarsest known level that it only merges."""
     size = int(groups.max()) + 1
     source, fine = known[0]
@@ -154,10 +154,10 @@ def _coarser(found: str, groups: Ints, known: Sequence[tuple[str, Ints]]) -> Nod
             source, fine = level, other
     table = np.zeros((int(fine.max()) + 1, size))
     table[fine, groups] = 1.0
-    return Node(found, (source,), table)
+    return NetworkNode(found, (source,), table)
 
 
-def node_faults(layout: Layout) -> list[str]:
+def node_faults(layout: NetworkLayout) -> list[str]:
     """What keeps these nodes from being a network, in words; empty if nothing does."""
     sizes, seen = layout.whole.sizes, set[str]()
     for node in layout.nodes:
@@ -192,7 +192,7 @@ class BayesianNetwork:
 
     kind: ClassVar[str] = "bayesian_network"
 
-    layout: Layout
+    layout: NetworkLayout
     total: float
     rounding: bool = False
     evidence: Mapping[str, Bools] = field(default_factory=dict)
@@ -331,17 +331,17 @@ class BayesianNetwork:
         empty = self._sampler.independent(0, rng)
         return {name: np.concatenate([codes, *(part[name] for part in parts)]) for name, codes in empty.items()}
 
-    def _needed(self, nodes: Sequence[Node], extra: Clique | None = None) -> int:
+    def _needed(self, nodes: Sequence[NetworkNode], extra: Clique | None = None) -> int:
         return field_bytes(self.layout.whole, nodes, [] if extra is None else [extra])
 
 
-def field_bytes(whole: Domain, nodes: Iterable[Node], extra: Iterable[Clique] = ()) -> int:
+def field_bytes(whole: Domain, nodes: Iterable[NetworkNode], extra: Iterable[Clique] = ()) -> int:
     """Bytes of the tables of the junction tree of these nodes."""
     cliques = [whole.clique((node.child, *node.parents)) for node in nodes]
     return GraphicalSize.of(whole, [*cliques, *extra]).bytes
 
 
-def field_of(domain: Domain, nodes: Sequence[Node], total: float) -> MarkovField:
+def field_of(domain: Domain, nodes: Sequence[NetworkNode], total: float) -> MarkovField:
     """The junction tree of these nodes; each node's table is a factor of a bag that holds it."""
     cliques = [domain.clique((node.child, *node.parents)) for node in nodes]
     tree = JunctionTree.of(domain, cliques)
@@ -363,11 +363,11 @@ def field_of(domain: Domain, nodes: Sequence[Node], total: float) -> MarkovField
     return MarkovField.of_factors(tree, flat, total)
 
 
-def _holds(nodes: Iterable[Node], name: str) -> bool:
+def _holds(nodes: Iterable[NetworkNode], name: str) -> bool:
     return any(name == node.child for node in nodes)
 
 
-def _possible(layout: Layout, drawn: Mapping[str, npt.NDArray[np.integer]]) -> Bools:
+def _possible(layout: NetworkLayout, drawn: Mapping[str, npt.NDArray[np.integer]]) -> Bools:
     """Which records met no dead end (there the sampler draws an arbitrary code)."""
     alive = np.ones(next(iter(drawn.values())).size, dtype=bool)
     for node in layout.nodes:
@@ -378,7 +378,7 @@ def _possible(layout: Layout, drawn: Mapping[str, npt.NDArray[np.integer]]) -> B
     return alive
 
 
-def _faults(layout: Layout, total: float, evidence: Mapping[str, Bools]) -> list[str]:
+def _faults(layout: NetworkLayout, total: float, evidence: Mapping[str, Bools]) -> list[str]:
     found = [] if math.isfinite(total) and total >= 0.0 else ["the total must be finite and 0 or more."]
     for name, mask in evidence.items():
         if name not in layout.visible.sizes or mask.shape != (layout.whole.sizes[name],) or not mask.any():
@@ -386,7 +386,7 @@ def _faults(layout: Layout, total: float, evidence: Mapping[str, Bools]) -> list
     return found + node_faults(layout)
 
 
-def _layout(files: ModelFiles) -> Layout:
+def _layout(files: ModelFiles) -> NetworkLayout:
     whole, document = files.domain(), files.document
     hidden, entries = document.get("hidden"), document.get("nodes")
     if not isinstance(hidden, list) or not set(map(str, hidden)) < set(whole.columns):
@@ -409,10 +409,10 @@ def _layout(files: ModelFiles) -> Layout:
     if flat.size != ends[-1]:
         raise _refusal("nodes", "the cells do not match the length of the array.")
     nodes = tuple(
-        Node(child, parents, flat[low:high].reshape(-1, whole.sizes[child]))
+        NetworkNode(child, parents, flat[low:high].reshape(-1, whole.sizes[child]))
         for (child, parents), low, high in zip(pairs, ends[:-1], ends[1:], strict=True)
     )
-    return Layout(whole, tuple(map(str, hidden)), nodes)
+    return NetworkLayout(whole, tuple(map(str, hidden)), nodes)
 
 
 def _evidence(files: ModelFiles, whole: Domain) -> dict[str, Bools]:

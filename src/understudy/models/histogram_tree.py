@@ -21,7 +21,7 @@ at all, nothing tells them apart: they share what is missing equally.
 
 Counts of 0 or more on a tree, from the root downwards: each node's children are made to add up to it.
 
-The two ways are those of `models/nonnegative.py`, applied to all sibling sets of a level at once: `clip_rescale` sets
+The two ways are those of `models/tables.py`, applied to all sibling sets of a level at once: `clip_rescale` sets
 negatives to 0 and scales the rest to the parent (equal shares if nothing is positive), `norm_sub` is the nearest vector
 with that sum. Cells that a public rule excludes get nothing and take no part; a node with nothing but such cells below
 it gets nothing either. Post-processing, and biased, as every way is; the signed estimates stay in the model.
@@ -73,7 +73,7 @@ _MOST_CODES = 2**31 - 1
 _MOST_NODES = 2**28
 
 
-class Node(NamedTuple):
+class TreeNode(NamedTuple):
     """A node: its parent's place in the layer above, and the codes low … high − 1 of a column that it holds of it.
 
     `column` is None for the root and for a node passed on unsplit.
@@ -86,8 +86,8 @@ class Node(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Structure:
-    """Nodes in flat arrays. Build it from `Structure.root` by `split`, `refine` and `divide`.
+class TreeStructure:
+    """Nodes in flat arrays. Build it from `TreeStructure.root` by `split`, `refine` and `divide`.
 
     `parents` number nodes over all layers (the root's is −1) and never fall; `columns` are positions in the domain, −1
     for the root and nodes passed on; `starts` holds the first node of each layer, and the number of nodes at the end.
@@ -121,7 +121,7 @@ class Structure:
         number = self._layer(layer)
         return self.starts[number + 1] - self.starts[number]
 
-    def nodes(self, layer: int = -1) -> list[Node]:
+    def nodes(self, layer: int = -1) -> list[TreeNode]:
         """The nodes of a layer in order."""
         number = self._layer(layer)
         here = slice(self.starts[number], self.starts[number + 1])
@@ -129,7 +129,7 @@ class Structure:
         names = self.domain.columns
         facts = zip(self.parents[here], self.columns[here], self.lows[here], self.highs[here], strict=True)
         return [
-            Node(int(parent) - above if number else -1, None if column < 0 else names[column], int(low), int(high))
+            TreeNode(int(parent) - above if number else -1, None if column < 0 else names[column], int(low), int(high))
             for parent, column, low, high in facts
         ]
 
@@ -311,7 +311,7 @@ class LayerPartition:
 
     name: str
     columns: Clique
-    structure: Structure
+    structure: TreeStructure
     layer: int
 
     @property
@@ -375,7 +375,7 @@ class HistogramTree:
             above = level.size
 
     @classmethod
-    def of(cls, structure: Structure) -> Self:
+    def of(cls, structure: TreeStructure) -> Self:
         """The layers of a structure, and the cells of the full table as the last level."""
         return cls((*structure.parent_places(), structure.leaf_parents()))
 
@@ -672,7 +672,7 @@ class TreeModel:
 
     kind: ClassVar[str] = "tree"
 
-    structure: Structure
+    structure: TreeStructure
     probabilities: Floats
     signed: Floats
     total: float
@@ -684,7 +684,7 @@ class TreeModel:
 
     @classmethod
     def of(
-        cls, structure: Structure, signed: Floats, counts: Floats, total: float, rounding: Rounding = "multinomial"
+        cls, structure: TreeStructure, signed: Floats, counts: Floats, total: float, rounding: Rounding = "multinomial"
     ) -> Self:
         """The model of leaf counts of 0 or more (not all 0), in the row-major order of the domain."""
         return cls(structure, counts / counts.sum(), signed, total, rounding)
@@ -774,7 +774,7 @@ class TreeModel:
             raise ReleaseError([Problem("model.json: layers", "must be a list of whole numbers.")])
         rounding = cast(Rounding, files.document.get("rounding"))  # checked by the model
         arrays = files.arrays
-        structure = Structure(
+        structure = TreeStructure(
             domain,
             arrays["parents"].astype(np.int64, copy=False),
             arrays["columns"].astype(np.int32, copy=False),

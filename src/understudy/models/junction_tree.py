@@ -64,7 +64,7 @@ class GraphicalSize:
         return self.cells * _CELL_BYTES
 
 
-class Growth:
+class ModelGrowth:
     """Answers how large a model would become with one clique more; made once per set of cliques.
 
     Only the connected columns that a candidate touches are eliminated again.

@@ -63,7 +63,7 @@ _BLOCK = 1 << 14
 _SHORT = 1 << 16
 
 
-class Steps(Protocol):
+class DrawingOrder(Protocol):
     """An order of drawing: at each step fresh columns, given columns drawn before."""
 
     @property
@@ -85,7 +85,7 @@ class Steps(Protocol):
 class Sampler:
     """Draws coded records of one model; made once, used for any number of draws."""
 
-    def __init__(self, tree: Steps, tables: Sequence[Floats]) -> None:
+    def __init__(self, tree: DrawingOrder, tables: Sequence[Floats]) -> None:
         self._domain = tree.domain
         self._tables = [np.ascontiguousarray(table) for table in tables]
         place = {name: position for position, name in enumerate(tree.domain.columns)}

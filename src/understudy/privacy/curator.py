@@ -1,7 +1,7 @@
 """Curator: the one door. Mechanisms ask it; it counts, adds noise, keeps the account, and writes the transcript.
 
 Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation. The door cuts
-each unit to its k rows itself, for every kind of table (`counts/contribution.py`): a source only hands over rows, and
+each unit to its k rows itself, for every kind of table (`counts/source.py`): a source only hands over rows, and
 what is no `PrivateTable` is refused.
 
 `measure`   one clique or partition puts every row in one cell, so neighbours differ by at most k in L1 and in L2.
@@ -73,7 +73,7 @@ from understudy.privacy.scores import Quality, WithinQuality
 from understudy.privacy.training import Keeper, Trainer, train, training_distributions
 from understudy.privacy.trees import (
     MOST_LAYERS,
-    Growth,
+    GrowingTree,
     as_decay,
     biased_counts,
     checked_depths,
@@ -83,7 +83,7 @@ from understudy.privacy.trees import (
 from understudy.progress import Progress, silent
 
 Option = TypeVar("Option")
-Tree = TypeVar("Tree", bound=Growth)
+Tree = TypeVar("Tree", bound=GrowingTree)
 
 KEPT_BYTES = 2**28
 """Most bytes of exact counts kept between questions."""

@@ -87,6 +87,8 @@ from understudy.privacy.ledger_file import NOTHING_BEFORE, Entry, Kind, Store, c
 from understudy.progress import standing
 
 Composition = Literal["basic", "zcdp"]
+_WRITTEN: dict[Composition, str] = {"basic": "basic", "zcdp": "concentrated"}
+"""Composition → its word in ledger files, which is older than the one used everywhere else."""
 FAILURE_SHARE = Fraction(1, 10)
 _ROUNDING = Fraction(1, 10**6)
 
@@ -109,7 +111,7 @@ class Balance:
         """The untouched balance of a dataset with this cap."""
         if composition not in get_args(Composition):
             known = nearest(str(composition), get_args(Composition))
-            raise UsageError("composition", f"must be basic or concentrated, got {composition!r}.", known)
+            raise UsageError("composition", f"must be basic or zcdp, got {composition!r}.", known)
         whole = Cost(epsilon=cap.epsilon_units, delta=cap.delta_units)
         if composition == "basic":
             return cls(composition, whole, whole)
@@ -384,7 +386,7 @@ class _Reader:
             return
         if entry.earlier != NOTHING_BEFORE or entry.total != Cost() or entry.releases:
             yield "opens a dataset that already has a past."
-        if entry.composition not in get_args(Composition):
+        if entry.composition not in _WRITTEN.values():
             yield "names an unknown composition."
             return
         balance = balance_after(entry, entry)
@@ -411,7 +413,7 @@ class _Reader:
             yield "has totals that do not follow from the charges."
         elif not after.is_within_limit():
             yield "exceeds the cap of its dataset."
-        if entry.composition != after.composition:
+        if entry.composition != _WRITTEN[after.composition]:
             yield "names another composition than its dataset."
         self.datasets[entry.dataset] = _Dataset(after, entry.hash, entry.unit)
 
@@ -449,7 +451,7 @@ class _Reader:
 
 def balance_after(opening: Entry, latest: Entry) -> Balance:
     """The dataset's balance after its line `latest`."""
-    composition: Composition = "zcdp" if opening.composition == "zcdp" else "basic"
+    composition: Composition = "basic" if opening.composition == _WRITTEN["basic"] else "zcdp"
     cap = Cost(epsilon=opening.budget_epsilon, delta=opening.budget_delta)
     return Balance(composition, cap, opening.cost, latest.total, latest.releases)
 
@@ -751,7 +753,7 @@ class _Said:
             dataset=dataset,
             made=_today(),
             run=self.run,
-            composition=composition,
+            composition=_WRITTEN[composition],
             unit=self.unit,
             method=self.method,
             note=self.note,
@@ -768,7 +770,7 @@ def _opening(dataset: str, cap: Budget, composition: Composition, failure_share:
         kind="dataset",
         dataset=dataset,
         made=_today(),
-        composition=composition,
+        composition=_WRITTEN[composition],
         budget_epsilon=balance.cap.epsilon,
         budget_delta=balance.cap.delta,
     )

@@ -83,7 +83,7 @@ class Cumulative(Hashable, Protocol):
         ...
 
 
-class Table:
+class NoiseTable:
     """Draws from one distribution. Holds public numbers only."""
 
     def __init__(self, distribution: Cumulative, bits: int = PREFIX_BITS) -> None:
@@ -167,19 +167,19 @@ def _search(
     return count
 
 
-def table_for(distribution: Cumulative) -> Table:
+def table_for(distribution: Cumulative) -> NoiseTable:
     """The table of a distribution, kept for the next call; only few of the very large ones are kept."""
     return _large_table(distribution) if getattr(distribution, "variance", 0) > _LARGE else _small_table(distribution)
 
 
 @lru_cache(maxsize=128)
-def _small_table(distribution: Cumulative) -> Table:
-    return Table(distribution)
+def _small_table(distribution: Cumulative) -> NoiseTable:
+    return NoiseTable(distribution)
 
 
 @lru_cache(maxsize=2)
-def _large_table(distribution: Cumulative) -> Table:
-    return Table(distribution)
+def _large_table(distribution: Cumulative) -> NoiseTable:
+    return NoiseTable(distribution)
 
 
 def uniform_below(limit: int) -> int:

@@ -136,7 +136,7 @@ _BISECTIONS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TrainingPart:
     """`steps` noisy sums over units sampled at `rate`, with noise of `multiplier` times the bound of a contribution."""
 
     rate: float
@@ -144,7 +144,7 @@ class Part:
     steps: int = 1
 
 
-def renyi(part: Part, order: int) -> float:
+def renyi(part: TrainingPart, order: int) -> float:
     """Rényi divergence of that integer order for all steps of the part, both directions, rounded up."""
     if not 0 < part.rate <= 1 or not part.multiplier > 0 or part.steps < 0 or order < 2:
         raise UsageError("training", "needs a rate above 0 and at most 1, noise above 0 and orders of 2 or more.")
@@ -166,7 +166,9 @@ def epsilon_of(divergence: float, order: int, delta: float, *, tight: bool = Tru
     return divergence - math.log(delta) / (order - 1)
 
 
-def parts_epsilon(parts: Sequence[Part], delta: float, orders: Sequence[int] = ORDERS, *, tight: bool = True) -> float:
+def parts_epsilon(
+    parts: Sequence[TrainingPart], delta: float, orders: Sequence[int] = ORDERS, *, tight: bool = True
+) -> float:
     """The smallest ε over the orders, for all parts together, rounded up; never below 0."""
     if not 0 < delta < 1:
         raise UsageError("training", "needs δ above 0 and below 1.", "Give --delta, for example 1e-9.")
@@ -183,10 +185,10 @@ def parts_epsilon(parts: Sequence[Part], delta: float, orders: Sequence[int] = O
     return max(0.0, min(map(at, near))) + _ABOVE
 
 
-def course_parts(course: Course, first: Distribution | None, distribution: Distribution) -> list[Part]:
+def course_parts(course: Course, first: Distribution | None, distribution: Distribution) -> list[TrainingPart]:
     """What a course with that noise consists of."""
-    parts = [] if first is None else [Part(1.0, first.scale / course.clip)]
-    return [*parts, Part(rate_of(course.gap), distribution.scale / course.clip, course.steps)]
+    parts = [] if first is None else [TrainingPart(1.0, first.scale / course.clip)]
+    return [*parts, TrainingPart(rate_of(course.gap), distribution.scale / course.clip, course.steps)]
 
 
 @functools.lru_cache(maxsize=256)
@@ -202,7 +204,7 @@ def training_distributions(cost: Cost, course: Course, step: str) -> tuple[Distr
     if course.first_share:
         share = float(course.first_share) * epsilon
         alone = _quietest(
-            lambda distribution: parts_epsilon([Part(1.0, distribution.scale / course.clip)], delta) <= share
+            lambda distribution: parts_epsilon([TrainingPart(1.0, distribution.scale / course.clip)], delta) <= share
         )
         first = _found(alone, step)
     distribution = _quietest(

@@ -4,7 +4,7 @@ Counting inside the cells of a partition: "cell × code of a column" is a partit
 
 Each record lies in one cell and has one code, so it moves one count by one, whatever the partition.
 
-Growth: a tree that decides by noisy counts which nodes to split, for one cost whatever its depth (PrivTree).
+GrowingTree: a tree that decides by noisy counts which nodes to split, for one cost whatever its depth (PrivTree).
 
 The rule (Zhang, Xiao, Xie 2016), on a grid of 1/g rows (g = `GROWTH_UNIT`) so that every number is an integer. A node
 at depth h that holds c rows has the biased count
@@ -48,7 +48,7 @@ where ε is above 2.08), and there it costs a bias of at most one row per level.
 
 Counts are cut at 2⁵⁰ first, which neither reorders a path nor takes neighbours further apart.
 
-Halving: ranges of a column's codes, halved again and again where enough rows lie. A `Growth` for one ordered column.
+Halving: ranges of a column's codes, halved again and again where enough rows lie. A `GrowingTree` for one column.
 
 A node is a range of neighbouring codes. Its halves are two disjoint ranges inside it, one level deeper, so a row lies
 in one node per layer and in at most one child of it: what the proof in `growth.py` asks for. Ranges of one code are
@@ -212,7 +212,7 @@ _MOST_DEPTH = 2**14
 _LARGEST_COUNT = 2**50
 
 
-class Growth(Protocol):
+class GrowingTree(Protocol):
     """A tree as it grows: frozen, one object per layer.
 
     Everything but the decisions handed to `after` must be public (or come from earlier answers). A node's cell must
@@ -260,14 +260,14 @@ def biased_counts(exact: Ints, depths: Ints, bias: int, theta: int) -> Ints:
     return np.maximum(theta * GROWTH_UNIT - bias, counts - depths * bias)
 
 
-def checked_theta(growth: Growth, step: str) -> int:
+def checked_theta(growth: GrowingTree, step: str) -> int:
     """θ of the growth, if its grid units cannot overflow."""
     if type(growth.theta) is not int or abs(growth.theta) > _LARGEST_COUNT:
         raise UsageError(step, f"theta must be a whole number of rows, got {growth.theta!r}.")
     return growth.theta
 
 
-def checked_depths(growth: Growth, above: int, step: str) -> Ints:
+def checked_depths(growth: GrowingTree, above: int, step: str) -> Ints:
     """The depths of the open nodes, if there is one for each and all lie above those of the layer before."""
     depths = np.asarray(growth.depths)
     if not growth.frontier.columns:

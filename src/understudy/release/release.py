@@ -43,14 +43,23 @@ from understudy.release.files import batch_rows, check_bytes, check_frame, check
 from understudy.release.statement import Statement
 from understudy.release.wording import given_readable, readable_codes
 from understudy.schema import Schema, code_names
-from understudy.schema.yaml_text import Entries, Items, Tree, parse_yaml
+from understudy.schema.yaml_text import Entries, Tree, YamlList, parse_yaml
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
 FORMAT = "understudy config, format 1"
-COPIES_MODES = ("resample", "resanitize")
+COPIES_MODES = ("resample", "remeasure")
+"""How several copies are made: all from one model, or each from answers of its own."""
+_RENAMED_MODES = {"resanitize": "remeasure"}
+
+
+def present_mode(mode: str) -> str:
+    """The present name of a way to make copies; files and commands of earlier versions say `resanitize`."""
+    return _RENAMED_MODES.get(mode, mode)
+
+
 MOST_BYTES = 2**18
 MOST_COPIES = 1_000
 
@@ -115,7 +124,7 @@ def read_config(path: Path) -> RunConfig:
 
 def _value(tree: Tree) -> object:
     """What `write_config` wrote: text that would read as something else has quotes."""
-    if isinstance(tree, Items):
+    if isinstance(tree, YamlList):
         return [_value(item) for item in tree.values]
     if isinstance(tree, Entries):
         return {key.text: _value(value) for key, value in tree.pairs}
@@ -135,7 +144,7 @@ def _read(document: object) -> RunConfig:
         raise ValueError("rows")
     if len(rows) > MOST_COPIES or len(rows) != document["copies"] or type(seed) is not int or seed < 0:
         raise ValueError("copies or seed")
-    if document["copies_mode"] not in COPIES_MODES:
+    if present_mode(str(document["copies_mode"])) not in COPIES_MODES:
         raise ValueError("copies_mode")
     return RunConfig(
         method=str(document["method"]),
@@ -216,7 +225,7 @@ def draw_tables(
 ) -> Iterator[pa.Table]:
     """`rows` synthetic rows as a stream of tables; `where` conditions the model exactly, without rejection.
 
-    Values that cannot be read are drawn only for columns that clearly hold some (see `release/unread.py`).
+    Values that cannot be read are drawn only for columns that clearly hold some (see `release/wording.py`).
     """
     _check(rows, seed)
     readable = readable_codes(fitted.codec, fitted.transcript, fitted.model)

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import cast
 
 from understudy.answers import (
     GROWTH_UNIT,
@@ -284,6 +283,8 @@ def unit_of(answer: Answer) -> int:
 
 
 FORMAT = "understudy statement, format 1"
+_WRITTEN: dict[Currency, str] = {"pure": "pure", "zcdp": "concentrated"}
+"""Currency → its word in statement files, which is older than the one used everywhere else."""
 Document = Mapping[str, object]
 
 
@@ -300,7 +301,7 @@ def statement_document(statement: Statement) -> dict[str, object]:
             "title": statement.title,
             "method": statement.method,
             "variant": statement.variant,
-            "currency": statement.currency,
+            "currency": _WRITTEN[statement.currency],
             "epsilon": statement.epsilon,
             "delta": statement.delta,
             "odds": statement.odds,
@@ -392,15 +393,15 @@ def _read(document: Document) -> Statement:
         raise ValueError(FORMAT)
     unit, budget = _mapping(document["unit"]), _mapping(document["budget"])
     ledger, copies = _mapping(document["ledger"]), _mapping(document["copies"])
-    currency = _text(document["currency"])
-    if currency not in ("pure", "zcdp"):
-        raise ValueError(currency)
+    currency = next((ours for ours, word in _WRITTEN.items() if word == document["currency"]), None)
+    if currency is None:
+        raise ValueError("currency")
     return Statement(
         run=_text(document["run"]),
         date=_text(document["date"]),
         title=_text(document["title"]),
         method=_text(document["method"]),
-        currency=cast(Currency, currency),
+        currency=currency,
         budget=Budget(_number(budget["epsilon"]), _number(budget["delta"])),
         unit=Unit(_text_or_none(unit["column"]), _whole(unit["rows"]), _text(unit["note"])),
         schema_digest=_text(document["schema_sha256"]),

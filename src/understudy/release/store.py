@@ -121,7 +121,8 @@ def _measured(answer: Answer, fitted: Fitted) -> MeasuredTable:
         kind = f"choice among {answer.options:,} in every cell"
         return MeasuredTable(answer.name, kind, int(answer.chosen.size), rate, None)
     if isinstance(answer, Trained):
-        noise = f"discrete Gaussian, σ = {answer.distribution.scale / answer.course.clip:.4g} of the most a unit may add to a step"
+        scale = answer.distribution.scale / answer.course.clip
+        noise = f"discrete Gaussian, σ = {scale:.4g} of the most a unit may add to a step"
         return MeasuredTable(answer.name, f"training of {answer.course.steps:,} steps", answer.values.size, noise, None)
     if isinstance(answer, NoisyScores | Grown):
         return _scores_or_tree(answer)
@@ -145,7 +146,8 @@ def _scores_or_tree(answer: NoisyScores | Grown) -> MeasuredTable:
     """Scores are not counts, and a tree's noise is in no released number: neither has an error bar in rows."""
     letter = "b" if answer.distribution.kind == "laplace" else "σ"
     if isinstance(answer, NoisyScores):
-        noise = f"discrete {answer.distribution.kind.capitalize()}, {letter} = {answer.distribution.scale / SCORE_UNIT:.4g} of a score"
+        kind, scale = answer.distribution.kind.capitalize(), answer.distribution.scale / SCORE_UNIT
+        noise = f"discrete {kind}, {letter} = {scale:.4g} of a score"
         return MeasuredTable(answer.name, "scores of options", int(answer.values.size), noise, None)
     scale, bias = answer.distribution.scale / GROWTH_UNIT, answer.bias / GROWTH_UNIT
     noise = f"discrete Laplace, b = {scale:.4g} rows, bias {bias:.4g} rows per level, split above {answer.theta:,}"
@@ -343,7 +345,7 @@ def _require(names: Sequence[str], present: Sequence[str]) -> None:
 
 def number_of_runs(config: RunConfig) -> int:
     """How many times the private table was measured."""
-    return config.copies if config.copies_mode == "resanitize" else 1
+    return 1 if config.copies_mode == "resample" else config.copies
 
 
 def expected_files(config: RunConfig) -> list[str]:

@@ -81,7 +81,7 @@ _TAG = re.compile(r"!DOCTYPE html|/?[a-z][a-z0-9]{0,20}(?:\s{1,9}[a-zA-Z0-9:-]{1
 _REQUEST = re.compile(r"(?i)@import|url\s*\(|expression\s*\(")
 
 
-class _Reader(HTMLParser):
+class _FolderReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.strange: set[str] = set()
@@ -121,7 +121,7 @@ def check_page(name: str, text: str) -> list[Problem]:
     fix = "Do not open or publish it; write the release again."
     if not _is_well_formed(text):
         return [Problem(name, "is not the plain page that a card is.", fix)]
-    reader = _Reader()
+    reader = _FolderReader()
     reader.feed(text)
     reader.close()
     found = [Problem(name, f"holds {thing}, which a card never does.", fix) for thing in sorted(reader.strange)]

@@ -5,7 +5,7 @@ Built from what is already in the release folder; nothing on it was computed fro
 
 from dataclasses import dataclass
 
-from understudy.report.page import Bars, Block, Items, Page, Paragraph, Section, Table
+from understudy.report.page import Bars, Block, BulletList, Page, Paragraph, Section, TextTable
 
 MOST_BARS = 24
 MOST_SECTION_TABLES = 200
@@ -101,13 +101,13 @@ def _promise(privacy: PrivacyFacts) -> Section:
     blocks: list[Block] = [
         Paragraph(privacy.promise, strong=True),
         Paragraph(privacy.odds),
-        Table(("Fact", "Value"), privacy.facts),
+        TextTable(("Fact", "Value"), privacy.facts),
         Paragraph("Not protected, or outside the promise:"),
-        Items(privacy.not_protected),
+        BulletList(privacy.not_protected),
     ]
     if privacy.left_out:
         blocks.append(Paragraph("Columns of the table that the schema does not declare, and that were left out:"))
-        blocks.append(Items(privacy.left_out))
+        blocks.append(BulletList(privacy.left_out))
     return Section("Privacy", "What is promised, to whom, and what is not?", tuple(blocks))
 
 
@@ -125,7 +125,7 @@ def _measured(facts: CardFacts) -> Section:
         for one in shown
     )
     blocks: list[Block] = [
-        Table(
+        TextTable(
             ("Question", "Kind", "Cells", "Noise", "95 % of cells within", MISPLACED),
             rows,
             caption="Every question put to the private table. What is not listed was never looked at.",
@@ -141,7 +141,7 @@ def _measured(facts: CardFacts) -> Section:
             "answer alone."
         )
     )
-    blocks.append(Items(facts.together))
+    blocks.append(BulletList(facts.together))
     return Section("What was measured", "Which relationships can this data show at all?", tuple(blocks))
 
 
@@ -150,7 +150,7 @@ def _columns(one_ways: tuple[OneWay, ...], odd: tuple[str, ...]) -> Section:
     if odd:
         blocks += [
             Paragraph("Values that could not be read, estimated from the noisy answers:", strong=True),
-            Items(odd),
+            BulletList(odd),
         ]
     for one in one_ways:
         caption = f"{one.column} ({one.origin})"
@@ -171,13 +171,13 @@ def _relative(measured: tuple[MeasuredTable, ...]) -> Section:
         for one in measured[:MOST_SECTION_TABLES]
         if one.half_width is not None
     )
-    header = ("Table", *(f"count {size:,}" for size in sizes))
+    header = ("TextTable", *(f"count {size:,}" for size in sizes))
     return Section(
         "Noise against the size of a count",
         "From which size on is a count worth reading?",
         (
             Paragraph("Half-width of the 95 % band as a share of a true count of that size, from the noise alone."),
-            Table(header, rows, numeric=frozenset(header[1:])),
+            TextTable(header, rows, numeric=frozenset(header[1:])),
         ),
     )
 
@@ -188,7 +188,7 @@ def _rows(sample: SampleRows) -> Section:
         "What do the rows look like?",
         (
             Paragraph(f"The first {len(sample.rows):,} of {sample.total:,} synthetic rows, drawn from a model."),
-            Table(sample.header, sample.rows),
+            TextTable(sample.header, sample.rows),
         ),
     )
 
@@ -198,7 +198,7 @@ def _use(copies: str) -> Section:
         "How to use it",
         "How do I read this data?",
         (
-            Items(
+            BulletList(
                 (
                     "data.parquet holds the synthetic rows (data-1.parquet and so on where there are several copies).",
                     "measurements.parquet holds every noisy answer with its noise scale; prefer it for plain counts.",
@@ -216,7 +216,7 @@ def _conclusions() -> Section:
         "What not to conclude",
         "Where would this data mislead me?",
         (
-            Items(
+            BulletList(
                 (
                     "A row is not a person, and a row that looks like somebody says nothing about them.",
                     "A relationship that was not measured is the method's assumption, not a finding.",
@@ -233,5 +233,5 @@ def _spending(privacy: PrivacyFacts) -> Section:
     return Section(
         "Spending",
         "What did each question cost?",
-        (Table(("Run", "Step", "Cost", "Noise", "Scale"), privacy.charges[:MOST_SECTION_TABLES]),),
+        (TextTable(("Run", "Step", "Cost", "Noise", "Scale"), privacy.charges[:MOST_SECTION_TABLES]),),
     )

@@ -41,7 +41,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ChartAxis:
     """Numbers from `low` to `high` drawn from pixel `start` to pixel `end`; `end` may lie before `start`."""
 
     low: float
@@ -51,7 +51,7 @@ class Axis:
     logarithmic: bool = False
 
     @classmethod
-    def around(cls, numbers: Sequence[float], start: float, end: float, *, logarithmic: bool = False) -> "Axis":
+    def around(cls, numbers: Sequence[float], start: float, end: float, *, logarithmic: bool = False) -> "ChartAxis":
         """An axis that holds all of these (finite) numbers, with some room if they are (nearly) equal."""
         kept = [number for number in numbers if math.isfinite(number) and (number > 0 or not logarithmic)]
         low, high = min(kept, default=1.0), max(kept, default=1.0)
@@ -155,8 +155,8 @@ def draw_lines(chart: Lines) -> Graph:
     """The geometry of curves over one axis; places or values that are not finite are left out."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     places = [place for one in chart.series for place in one.places]
-    across = Axis.around(places, LEFT + INSET, right - INSET, logarithmic=chart.logarithmic)
-    upward = Axis.around(_heights(chart), bottom, TOP, logarithmic=chart.decades)
+    across = ChartAxis.around(places, LEFT + INSET, right - INSET, logarithmic=chart.logarithmic)
+    upward = ChartAxis.around(_heights(chart), bottom, TOP, logarithmic=chart.decades)
     curves = tuple(_curve(number, one, across, upward) for number, one in enumerate(chart.series))
     return Graph(
         caption=chart.caption,
@@ -191,8 +191,8 @@ def draw_points(chart: Points) -> Cloud:
     """The geometry of a scatter on equal axes; points that are not finite are left out."""
     kept = [point for point in chart.points if all(math.isfinite(number) for number in point)]
     numbers = [number for point in kept for number in point]
-    across = Axis.around(numbers, LEFT, LEFT + SIDE - 20)
-    upward = Axis.around(numbers, SIDE - BOTTOM, TOP)
+    across = ChartAxis.around(numbers, LEFT, LEFT + SIDE - 20)
+    upward = ChartAxis.around(numbers, SIDE - BOTTOM, TOP)
     graph = Graph(
         caption=chart.caption,
         across=chart.across,
@@ -207,7 +207,7 @@ def draw_points(chart: Points) -> Cloud:
     return Cloud(graph, places, (across.start, upward.start, across.end, upward.end))
 
 
-def _curve(number: int, series: Series, across: Axis, upward: Axis) -> Curve:
+def _curve(number: int, series: Series, across: ChartAxis, upward: ChartAxis) -> Curve:
     style = number % STYLES
     kept = [index for index, value in enumerate(series.values) if math.isfinite(value)]
     marks = tuple((across.at(series.places[index]), upward.at(series.values[index])) for index in kept)

@@ -13,14 +13,14 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class BulletList:
     """A bulleted list of short texts."""
 
     items: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """Rows of text under a header. Columns named in `numeric` are set flush right."""
 
     header: tuple[str, ...]
@@ -73,7 +73,7 @@ class Points:
     points: tuple[tuple[float, float], ...]
 
 
-Block = Paragraph | Items | Table | Bars | Lines | Points
+Block = Paragraph | BulletList | TextTable | Bars | Lines | Points
 
 
 @dataclass(frozen=True, slots=True)

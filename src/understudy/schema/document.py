@@ -42,7 +42,7 @@ from understudy.schema.columns import (
     UniformBins,
 )
 from understudy.schema.schema import Impossible, Range, Schema, Unit
-from understudy.schema.yaml_text import MOST_BYTES, TOO_LARGE, Entries, Items, Leaf, Tree, parse_yaml, schema_to_text
+from understudy.schema.yaml_text import MOST_BYTES, TOO_LARGE, Entries, Leaf, Tree, YamlList, parse_yaml, schema_to_text
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
@@ -111,7 +111,7 @@ class Reader:
     def leaf(self, tree: Tree, here: str, wanted: str) -> Leaf | None:
         """The scalar, unless a person still has to decide it."""
         if not isinstance(tree, Leaf):
-            given = "a list" if isinstance(tree, Items) else "a mapping"
+            given = "a list" if isinstance(tree, YamlList) else "a mapping"
             self.refuse(tree, here, f"must not be {given}.", wanted)
         elif tree.undecided:
             key = re.split(r"[.\[]", here)[-1]
@@ -125,13 +125,13 @@ class Reader:
         """The mapping."""
         if isinstance(tree, Entries):
             return tree
-        if isinstance(tree, Items) or self.leaf(tree, here, "") is not None:
+        if isinstance(tree, YamlList) or self.leaf(tree, here, "") is not None:
             self.refuse(tree, here, "must be a mapping of keys to values.", "Write one `key: value` per line.")
         return None
 
-    def items(self, tree: Tree, here: str) -> Items | None:
+    def items(self, tree: Tree, here: str) -> YamlList | None:
         """The list."""
-        if isinstance(tree, Items):
+        if isinstance(tree, YamlList):
             return tree
         if isinstance(tree, Entries) or self.leaf(tree, here, "") is not None:
             self.refuse(tree, here, "must be a list.", "Write it as [first, second].")
@@ -345,7 +345,7 @@ def _value(reader: Reader, tree: Tree, here: str, kind: str) -> object:
 
 
 def _bins(reader: Reader, tree: Tree, here: str, kind: str) -> Bins | None:
-    if isinstance(tree, Items):
+    if isinstance(tree, YamlList):
         edges = reader.points(tree, here, kind)
         return None if edges is None else GivenBins(edges)
     if isinstance(tree, Entries):
@@ -514,7 +514,7 @@ def _condition(
         before = len(reader.problems)
         ends = {key: reader.point(fields[key], f"{here}.{key}", kind) for key in fields}
         return Range(ends.get("from"), ends.get("to")) if len(reader.problems) == before else None
-    if not isinstance(said, Items):
+    if not isinstance(said, YamlList):
         reader.refuse(said, here, "must be a list of labels or a range.", "For example [yes] or {from: 0, to: 17}.")
         return None
     labels = [reader.rule_label(value, here, kind) for value in said.values]

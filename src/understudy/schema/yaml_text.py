@@ -73,7 +73,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class YamlList:
     """A list."""
 
     values: tuple["Tree", ...]
@@ -88,7 +88,7 @@ class Entries:
     line: int
 
 
-Tree = Leaf | Items | Entries
+Tree = Leaf | YamlList | Entries
 
 
 class _Refusal(yaml.MarkedYAMLError):
@@ -169,7 +169,7 @@ def _tree(node: yaml.Node, where: str, problems: list[Problem]) -> Tree:
     if isinstance(node, yaml.ScalarNode):
         return Leaf(node.value, line, plain=node.style is None)
     if isinstance(node, yaml.SequenceNode):
-        return Items(tuple(_tree(item, where, problems) for item in node.value), line)
+        return YamlList(tuple(_tree(item, where, problems) for item in node.value), line)
     pairs: list[tuple[Leaf, Tree]] = []
     seen: dict[str, int] = {}
     for key_node, value_node in node.value:

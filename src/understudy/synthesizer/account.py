@@ -39,7 +39,7 @@ from understudy.privacy.ledger import Ledger, Outcome, Receipt
 from understudy.privacy.training import FolderKeeper, write_durably
 from understudy.progress import standing
 from understudy.release.files import check_files, put_in_place, seal, waiting_folders
-from understudy.release.release import Release
+from understudy.release.release import Release, present_mode
 from understudy.release.statement import LedgerFacts, digest_of
 from understudy.release.verify import check_ledger
 from understudy.release.wording import charge_note
@@ -519,7 +519,7 @@ def _waiting_check_same(folder: Path, release: Release, design: Design, wanted: 
         "options": (_plain(config.options), _plain(design.plan.options)),
         "budget": (statement.budget, design.budget),
         "schema": (statement.schema_digest, digest_of(design.schema)),
-        "copies": ((config.copies, config.copies_mode), (wanted.count, wanted.mode)),
+        "copies": ((config.copies, present_mode(config.copies_mode)), (wanted.count, wanted.mode)),
         "rows": (set(config.rows), {wanted.rows} if wanted.rows is not None else set(config.rows)),
         "seed": (config.seed, config.seed if seed is None else seed),
     }

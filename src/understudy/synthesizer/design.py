@@ -21,6 +21,7 @@ import math
 import os
 import resource
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -43,7 +44,7 @@ from understudy.methods.preparation import granted_cost, preparation_cost, prepa
 from understudy.methods.registry import currency_for, method_named, pure_share, resolve, spends_delta, uses_public
 from understudy.privacy.composition import tight_epsilon, tight_factor
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, distribution_for
-from understudy.release.release import COPIES_MODES, MOST_COPIES
+from understudy.release.release import COPIES_MODES, MOST_COPIES, present_mode
 from understudy.schema import Schema, Unit, code_names
 from understudy.schema.schema import without_columns
 from understudy.schema.yaml_text import schema_to_text
@@ -106,6 +107,9 @@ class Copies:
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= MOST_COPIES:
             raise UsageError("copies", f"must be a whole number from 1 to {MOST_COPIES:,}, got {self.count!r}.")
+        if self.mode != present_mode(self.mode):
+            warnings.warn(f"copies mode {self.mode!r} is now called {present_mode(self.mode)!r}", stacklevel=3)
+            object.__setattr__(self, "mode", present_mode(self.mode))
         if self.mode not in COPIES_MODES:
             raise UsageError("copies mode", f"{self.mode!r} is not known.", nearest(str(self.mode), COPIES_MODES))
         if self.rows is not None and (type(self.rows) is not int or self.rows < 0):
@@ -116,7 +120,7 @@ class Copies:
     @property
     def runs(self) -> int:
         """How often the private table is measured."""
-        return self.count if self.mode == "resanitize" else 1
+        return 1 if self.mode == "resample" else self.count
 
 
 @dataclass(frozen=True, slots=True)

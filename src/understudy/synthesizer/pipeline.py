@@ -295,7 +295,7 @@ def _release(
     """Measures, fits and writes down what happened. Everything after the last answer is post-processing."""
     fits: list[Fitted] = []
     charges: list[Charge] = []
-    fixed: _Fixed | None = None
+    fixed: _FixedRun | None = None
     for run in range(1, copies.runs + 1):
         part = _Part(progress, run - 1, copies.runs)
         curator = Curator(
@@ -379,26 +379,26 @@ def _stated(
 
 
 @dataclass(frozen=True, slots=True)
-class _Fixed:
+class _FixedRun:
     """Codes and, where all runs share one, the structure. Made of answers that were paid for."""
 
     codec: TableCodec
     structure: object
 
 
-def _fix_codec(curator: Curator, design: Design, fixed: _Fixed | None) -> _Fixed:
+def _fix_codec(curator: Curator, design: Design, fixed: _FixedRun | None) -> _FixedRun:
     """What is fixed before a run counts: anew, or taken over from the first run where all share one structure."""
     method = design.method
     if design.structure is None or not isinstance(method, SharesStructure):
-        return _Fixed(prepare(curator, design.schema, design.preparation), None)
+        return _FixedRun(prepare(curator, design.schema, design.preparation), None)
     if fixed is None:
         codec = prepare(curator, design.schema, design.preparation)
-        return _Fixed(codec, method.choose_structure(curator, design.structure))
+        return _FixedRun(codec, method.choose_structure(curator, design.structure))
     curator.fix_codec(fixed.codec)
     return fixed
 
 
-def _fit(curator: Curator, design: Design, fixed: _Fixed) -> Fitted:
+def _fit(curator: Curator, design: Design, fixed: _FixedRun) -> Fitted:
     """Asks the questions and fits the model."""
     method = design.method
     if design.structure is not None and isinstance(method, SharesStructure):

@@ -27,7 +27,7 @@ from understudy.testing.cases import Case, released_bytes
 from understudy.testing.doubles import NoNoise, SeededRandomizer
 from understudy.testing.replay import (
     Exchange,
-    Pair,
+    NeighbourPair,
     Pipeline,
     Recorder,
     check_noise,
@@ -149,7 +149,7 @@ class MethodChecks:
             for index, pair in enumerate(_some_pairs(case.schema, per_case, seed=number)):
                 variant = case
                 if index % 25 < 2:
-                    mode = ("resample", "resanitize")[index % 25]
+                    mode = ("resample", "remeasure")[index % 25]
                     variant = replace(case, with_folder=True, copies=2, copies_mode=mode)
                 check_pair(_answered(variant.pipeline()), pair.table, pair.neighbour, SeededRandomizer(index))
 
@@ -312,7 +312,7 @@ def _part(spent: Cost, granted: Cost) -> float:
     return min(used / whole for used, whole in parts if whole)
 
 
-def _some_pairs(schema: Schema, count: int, *, seed: int) -> Iterator[Pair]:
+def _some_pairs(schema: Schema, count: int, *, seed: int) -> Iterator[NeighbourPair]:
     """Half of them from the designed list (all of it over the cases), half at random."""
     rng = np.random.default_rng(seed)
     designed = list(designed_pairs(schema))

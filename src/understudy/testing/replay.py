@@ -15,7 +15,7 @@ What trainings cost by their requests alone: the rate, bound and noise of every 
 
 What growing a tree costs, and what one grown tree gave away about a pair of tables.
 
-`tree_epsilon` is the cost by the theorem of `privacy/questions/growth.py`, from the noise and the bias that a request
+`tree_epsilon` is the cost by the theorem of `privacy/trees.py`, from the noise and the bias that a request
 states, rounded up. `split_loss` is no theorem: it is the exact log ratio of the probabilities of the decisions that
 were taken, on two tables, from the biased counts that really reached the randomizer.
 
@@ -71,7 +71,7 @@ from understudy.counts.source import LabelCounts, OccupiedCells, Records
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.distributions import exp_minus
 from understudy.privacy.randomizer import Randomizer, Request
-from understudy.privacy.training import Part, parts_epsilon, rate_of
+from understudy.privacy.training import TrainingPart, parts_epsilon, rate_of
 from understudy.schema import Boolean, Category, Column, OpenCategory, Schema
 
 Record = dict[str, str | None]
@@ -84,7 +84,7 @@ HOSTILE: tuple[str | None, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class NeighbourPair:
     """Two neighbouring tables: `neighbour` holds one more unit."""
 
     name: str
@@ -125,7 +125,7 @@ def record_pool(schema: Schema) -> list[Record]:
     return [{name: pool[index % len(pool)] for name, pool in pools.items()} for index in range(length)]
 
 
-def designed_pairs(schema: Schema) -> Iterator[Pair]:
+def designed_pairs(schema: Schema) -> Iterator[NeighbourPair]:
     """The mandatory list: sole holders, empty and tiny tables, ends, hostile and missing values, borders of n."""
     pool = record_pool(schema)
     for index, record in enumerate(pool):
@@ -145,7 +145,9 @@ def designed_pairs(schema: Schema) -> Iterator[Pair]:
             yield _pair(schema, f"hostile value {position} in {column.name}", pool, record)
 
 
-def random_pairs(schema: Schema, count: int, rng: np.random.Generator, *, most_rows: int = 30) -> Iterator[Pair]:
+def random_pairs(
+    schema: Schema, count: int, rng: np.random.Generator, *, most_rows: int = 30
+) -> Iterator[NeighbourPair]:
     """`count` pairs of random records, every fourth value hostile. The generator is for tables, never for noise."""
     pools = {column.name: valid_texts(column) for column in schema.modelled}
 
@@ -165,16 +167,16 @@ def _cycle(pool: Sequence[Record], size: int) -> list[Record]:
     return list(itertools.islice(itertools.cycle(pool), size))
 
 
-def _pair(schema: Schema, name: str, rows: Sequence[Record], extra: Record) -> Pair:
+def _pair(schema: Schema, name: str, rows: Sequence[Record], extra: Record) -> NeighbourPair:
     """The unit added is one row, or (with an id column) somebody who holds more rows than the bound allows."""
     unit = schema.unit.column
     if unit is None:
-        return Pair(name, to_table(schema, rows), to_table(schema, [*rows, extra]))
+        return NeighbourPair(name, to_table(schema, rows), to_table(schema, [*rows, extra]))
     bound = schema.unit.rows
     named = [{**row, unit: f"unit-{index // bound}"} for index, row in enumerate(rows)]
     others = record_pool(schema)
     added = [{**extra, unit: "the-extra-unit"}, *({**row, unit: "the-extra-unit"} for row in _cycle(others, bound + 2))]
-    return Pair(name, to_table(schema, named), to_table(schema, [*named, *added]))
+    return NeighbourPair(name, to_table(schema, named), to_table(schema, [*named, *added]))
 
 
 _KEY = 0x636F696E7320666F  # public; any number would do
@@ -214,7 +216,7 @@ def _cost(queries: Sequence[Request]) -> tuple[Fraction, int]:
         rate = 1.0 if request.layer == 0 else rate_of(1 / request.rate)
         alike[rate, request.distribution.scale / float(request.sensitivity)] += 1
     delta = max(request.delta for request in queries)
-    parts = [Part(rate, multiplier, steps) for (rate, multiplier), steps in alike.items()]
+    parts = [TrainingPart(rate, multiplier, steps) for (rate, multiplier), steps in alike.items()]
     return Fraction(parts_epsilon(parts, delta / DELTA_UNIT)), delta
 
 

@@ -3,23 +3,19 @@
 import ast
 from pathlib import Path
 
-import pytest
-
-from tests.house.tree import excused, functions, relative, source_files, syntax
+from tests.house.tree import functions, relative, source_files, syntax
 
 MOST_FUNCTION_LINES = 50
 MOST_POSITIONAL = 5
 
 
-@pytest.mark.parametrize("path", source_files(), ids=relative)
-def test_functions_are_short(path: Path) -> None:
-    if relative(path) in excused("function_lines"):
-        return
-    long = {
-        node.name: node.end_lineno - node.lineno + 1
+def test_functions_are_short() -> None:
+    long = [
+        f"{relative(path)}: {node.name}, {node.end_lineno - node.lineno + 1} lines"
+        for path in source_files()
         for node in functions(syntax(path))
         if node.end_lineno and node.end_lineno - node.lineno + 1 > MOST_FUNCTION_LINES
-    }
+    ]
     assert not long
 
 
@@ -38,11 +34,12 @@ def _is_command(path: Path) -> bool:
     return "cli" in path.parts
 
 
-@pytest.mark.parametrize("path", source_files(), ids=relative)
-def test_few_positional_parameters(path: Path) -> None:
-    if relative(path) in excused("positional") or _is_command(path):
-        return
+def test_few_positional_parameters() -> None:
     many = [
-        node.name for node in functions(syntax(path)) if _positional(node) > MOST_POSITIONAL and not _is_kernel(node)
+        f"{relative(path)}: {node.name}"
+        for path in source_files()
+        if not _is_command(path)
+        for node in functions(syntax(path))
+        if _positional(node) > MOST_POSITIONAL and not _is_kernel(node)
     ]
     assert not many, "make the rest keyword-only"
