@@ -27,7 +27,7 @@ def test_honest_releases_have_no_findings(full_release: Release, plain_release: 
 
 
 @pytest.mark.parametrize(
-    "change", [{"cost": Cost(rho=1)}, {"law": Distribution("gaussian", Fraction(1, 9))}, {"cost": Cost()}]
+    "change", [{"cost": Cost(rho=1)}, {"distribution": Distribution("gaussian", Fraction(1, 9))}, {"cost": Cost()}]
 )
 def test_noise_that_the_price_does_not_buy_is_found(full_release: Release, change: dict[str, object]) -> None:
     statement = _recharged(full_release.statement, 3, **change)

@@ -120,7 +120,7 @@ def _changed(release: Release, kind: type[Answer], **changes: object) -> list[st
     answers = [replace(a, **changes) if isinstance(a, kind) else a for a in release.transcript]  # type: ignore[arg-type]
     charges = list(release.statement.charges)
     at = next(place for place, answer in enumerate(answers) if isinstance(answer, kind))
-    stated = {name: value for name, value in changes.items() if name == "law" or kind is Selections}
+    stated = {name: value for name, value in changes.items() if name == "distribution" or kind is Selections}
     charges[at] = replace(charges[at], **stated)  # type: ignore[arg-type]
     problems = check_charges(replace(release.statement, charges=tuple(charges)), [Transcript(answers)])
     return [problem.rule for problem in problems]

@@ -44,9 +44,8 @@ def sample(
 ) -> None:
     """Draws rows from the model of a release. Post-processing: costs no budget, reads no private data."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.cli.console import check_safe, safe_rows
         from understudy.release import Release
-        from understudy.release.release import draw_tables, write_rows
+        from understudy.release.release import check_safe, draw_tables, safe_rows, write_rows
 
         check_safe(out, excel_safe=excel_safe)
         loaded = Release.load(release)
@@ -114,10 +113,9 @@ def label(
 ) -> None:
     """Fills in the private columns of public records. Post-processing: costs no budget, reads no private data."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.cli.console import check_safe, safe_rows
         from understudy.release import Release
         from understudy.release.labelling import label_marks, labelled_file, private_columns
-        from understudy.release.release import write_rows
+        from understudy.release.release import check_safe, safe_rows, write_rows
 
         check_safe(out, excel_safe=excel_safe)
         loaded = Release.load(release)

@@ -16,6 +16,7 @@ settings: step 2 then finds its charge and charges nothing, and step 3 goes on f
 notes that the release is complete before it can be seen, so a charge yields one release.
 """
 
+import functools
 import secrets
 import uuid
 from collections.abc import Callable, Sequence
@@ -137,10 +138,8 @@ def synthesize(
     tables = _tables(data, public, design, memory_bytes)
     with nullcontext() if target is None else reserved(target):
         places = _Places(Account.of(ledger, dataset, target), target)
-        real = _environment or Environment.real()
-        return _placed_or_paid(
-            tables, design, wanted, places, seed=seed, resume=resume, environment=real, progress=progress
-        )
+        run = functools.partial(_placed_or_paid, seed=seed, resume=resume, progress=progress)
+        return run(tables, design, wanted, places, environment=_environment or Environment.real())
 
 
 def _placed_or_paid(
