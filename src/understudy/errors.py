@@ -1,4 +1,4 @@
-"""Every exception of the house.
+"""Every exception and the one warning of the house.
 
 An error is an output: it says where, which rule, what was given and what to do next, and it never carries a value,
 count or position taken from private rows. Each class also derives from the built-in a caller would expect, and
@@ -28,6 +28,10 @@ class UnderstudyError(Exception):
     """Base of all errors raised on purpose."""
 
     exit_code: ClassVar[int] = 1
+
+
+class UnderstudyWarning(UserWarning):
+    """A hazard in what was asked for, told by public facts alone; the run goes on. A note on the command line."""
 
 
 class UsageError(UnderstudyError, ValueError):
