@@ -87,3 +87,13 @@ def test_plan_says_which_codes_are_counted_at_their_most(schema: Path) -> None:
     assert [note for note in notes if "settled" in note] == [
         "Codes of region are settled by noisy answers first; this plan counts as many as there can be."
     ]
+
+
+@pytest.mark.parametrize(
+    ("delta", "hint", "said"), [(0.01, None, True), (1e-4, None, False), (1e-4, 20_000, True), (1e-3, 500, False)]
+)
+def test_plan_remarks_on_a_large_delta(schema: Path, delta: float, hint: int | None, said: bool) -> None:
+    words = ("plan", "--schema", schema, "--epsilon", 1, "--delta", delta)
+    shown = run(*words, *(() if hint is None else ("--rows-hint", hint)))
+    assert shown.status == 0
+    assert (f"Note: δ = {delta:g} is large" in shown.words) is said

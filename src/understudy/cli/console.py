@@ -1,8 +1,9 @@
 """What a person sees: lines and tables on standard output; progress, notes and one error panel on standard error.
 
 Everything printed here counts as released. So text is shown as plain text with control characters spelled out,
-library warnings and log records are silenced, and an exception we did not raise on purpose is reported by its type
-alone. Its traceback may hold private values: it is written only on demand (`--debug`), to a private file.
+log records and warnings are silenced, except warnings of our own, which are made of public facts and shown as notes;
+and an exception we did not raise on purpose is reported by its type alone. Its traceback may hold private values: it is
+written only on demand (`--debug`), to a private file.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from understudy.cli.ending import OutputError, drop_output, ending_of, ignore_signals, require_handles
+from understudy.errors import UnderstudyWarning
 from understudy.progress import STAGES, Standing, recorded
 
 if TYPE_CHECKING:
@@ -222,6 +224,7 @@ def shell(*, quiet: bool, debug: bool, charges: bool = False) -> Iterator[Shell]
         try:
             require_handles()
             place = Shell(quiet=quiet)
+            _show_own_warnings(place)
             yield place
             place.flush()
         except (typer.Exit, typer.Abort):
@@ -230,6 +233,17 @@ def shell(*, quiet: bool, debug: bool, charges: bool = False) -> Iterator[Shell]
             end(error, standing if charges else None, debug=debug)
         finally:
             logging.disable(logging.NOTSET)
+
+
+def _show_own_warnings(place: Shell) -> None:
+    """Notes what understudy itself warns of; undone with the filters of the block this is called in."""
+
+    def show(message: Warning | str, category: type[Warning], *_where: object, **_more: object) -> None:
+        if issubclass(category, UnderstudyWarning):
+            place.note(f"Warning: {message}")
+
+    warnings.simplefilter("default", UnderstudyWarning)
+    warnings.showwarning = show
 
 
 def end(error: BaseException, standing: Standing | None = None, *, debug: bool = False) -> NoReturn:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Json, ReleaseFolder, pairs
+from understudy.cli.options import Json, ReleaseFolder, conditions, pairs
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ Formula = Annotated[
 FamilyOption = Annotated[str, typer.Option("--family", help="auto, linear, logistic or firth.")]
 Shares = Annotated[
     list[str] | None,
-    typer.Option("--share", metavar="COLUMN=VALUE[,…]", help="A share with its privacy noise; repeat for more."),
+    typer.Option("--share", metavar="COLUMN=VALUE[,…]", help="A share with its noise; repeat for further shares."),
 ]
 Level = Annotated[float, typer.Option("--level", help="Of the intervals.")]
 FAMILIES = ("auto", "linear", "logistic", "firth")
@@ -176,8 +176,7 @@ def pool(
         loaded = Release.load(release)
         found: dict[str, object] = {}
         if share:
-            conditions = [pairs("--share", text.split(",")) for text in share]
-            shares = [measured_share(loaded, condition, level=level) for condition in conditions]
+            shares = [measured_share(loaded, conditions("--share", [text]), level=level) for text in share]
             found["shares"] = [dataclasses.asdict(one) for one in shares]
         if formula is not None:
             model = pool_model(loaded, formula, family, level=level)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import ExcelSafe, Json, ReleaseFolder, RowsFile, Seed, pairs, require_absent
+from understudy.cli.options import ExcelSafe, Json, ReleaseFolder, RowsFile, Seed, conditions, require_absent
 from understudy.errors import ReleaseError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def sample(
     *,
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", metavar="COLUMN=VALUE", help='Only such rows; VALUE may be "lo..hi" or "missing".'),
+        typer.Option("--where", metavar="COLUMN=VALUE[,…]", help='Only such rows; VALUE may be "lo..hi" or "missing".'),
     ] = None,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to draw from.")] = 1,
     excel_safe: ExcelSafe = False,
@@ -52,13 +52,15 @@ def sample(
         fitted = loaded.fitted(copy)
         wanted = loaded.config.rows[copy - 1] if rows is None else rows
         chosen = secrets.randbits(63) if seed is None else seed
-        pieces = draw_tables(fitted, wanted, seed=chosen, copy=copy, where=pairs("--where", where))
+        pieces = draw_tables(fitted, wanted, seed=chosen, copy=copy, where=conditions("--where", where))
         loaded.check_file(out, wanted)
         schema = fitted.codec.arrow_schema
         with place.running(("draw",)) as progress:
             watched = _watched(pieces, wanted, progress)
             write_rows(out, *safe_rows(schema, watched, excel_safe=excel_safe), loaded.marks())
         place.note(f"Wrote {wanted:,} synthetic rows to {out}.")
+        if rows is None and loaded.config.remark:
+            place.note(loaded.config.remark)
 
 
 def _watched(pieces: "Iterator[pa.Table]", rows: int, progress: "Progress") -> "Iterator[pa.Table]":

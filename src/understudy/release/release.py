@@ -45,7 +45,7 @@ from understudy.models.model import Chunk, Model, draw_chunks, read_plain
 from understudy.progress import Progress, silent
 from understudy.release.files import batch_rows, check_bytes, check_frame, check_free, check_room, open_parquet
 from understudy.release.statement import Statement
-from understudy.release.wording import given_readable, readable_codes
+from understudy.release.wording import NO_ROWS, given_readable, readable_codes
 from understudy.schema import Schema, code_names
 from understudy.schema.yaml_text import Entries, Tree, YamlList, parse_yaml
 
@@ -66,6 +66,7 @@ def present_mode(mode: str) -> str:
 
 MOST_BYTES = 2**18
 MOST_COPIES = 1_000
+NOISY_TOTAL = "noisy total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,11 @@ class RunConfig:
     def copies(self) -> int:
         """Number of synthetic tables."""
         return len(self.rows)
+
+    @property
+    def remark(self) -> str:
+        """That a table is empty because of noise on its number of rows, in words; empty otherwise."""
+        return NO_ROWS if self.rows_from == NOISY_TOTAL and 0 in self.rows else ""
 
 
 def installed_versions() -> dict[str, str]:

@@ -61,6 +61,8 @@ class SampleRows:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     total: int
+    remark: str = ""
+    """Why there are none, if the noise decided so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,7 @@ def _rows(sample: SampleRows) -> Section:
         "What do the rows look like?",
         (
             Paragraph(f"The first {len(sample.rows):,} of {sample.total:,} synthetic rows, drawn from a model."),
+            *([Paragraph(sample.remark)] if sample.remark else []),
             TextTable(sample.header, sample.rows),
         ),
     )

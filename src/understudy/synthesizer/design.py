@@ -87,6 +87,8 @@ def one_structure(method: Method, schema: Schema, facts: PublicFacts, granted: C
 
 
 MEMORY_SHARE = 0.8
+LARGE_DELTA = 1e-4
+"""From here on a δ is remarked upon where nobody says how many rows there are."""
 LEAST_DISK_BYTES = 2**24
 CONTAINER_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -267,10 +269,29 @@ def plan(
     design = Design.of(schema, method, budget, options=options, rows_hint=rows_hint, public=public)
     if public is not None:
         check_uses_public(design.method)
-    if not design.preparation:
-        return design.plan
-    fixed = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
-    return replace(design.plan, notes=(*design.plan.notes, f"{fixed}; this plan counts as many as there can be."))
+    notes = list(design.plan.notes)
+    if design.preparation:
+        fixed = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
+        notes.append(f"{fixed}; this plan counts as many as there can be.")
+    remark = delta_remark(budget, schema.unit, rows_hint)
+    return replace(design.plan, notes=(*notes, *([remark] if remark else [])))
+
+
+def delta_remark(budget: Budget, unit: Unit, rows_hint: int | None = None) -> str:
+    """What a large δ permits; empty for a δ of usual size. Public numbers alone: the table's rows are not counted.
+
+    To publish each unit as it is with probability δ, and nothing of the others, satisfies (0, δ)-differential privacy:
+    one unit more or less changes the output only if it is picked.
+    """
+    least = LARGE_DELTA if not rows_hint or rows_hint < 1 else 1 / rows_hint
+    if budget.delta <= least:
+        return ""
+    whom = "rows" if unit.column is None else "protected units with all their rows"
+    return (
+        f"δ = {budget.delta:.6g} is large: a promise with this δ still holds for a program that picks about"
+        f" {100 * budget.delta:.3g} % of the {whom} at random and publishes them as they are. Usual is a δ well below"
+        " 1 / number of rows, such as 1e-6 for 100,000 rows."
+    )
 
 
 def check_uses_public(method: Method) -> None:

@@ -19,8 +19,9 @@ notes that the release is complete before it can be seen, so a charge yields one
 import functools
 import secrets
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from pathlib import Path
 from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, PrivateTable
-from understudy.errors import UsageError
+from understudy.errors import UnderstudyWarning, UsageError
 from understudy.methods.method import SharesStructure
 from understudy.methods.preparation import prepare
 from understudy.privacy.cost import Budget
@@ -37,7 +38,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.randomizer import Randomizer, SecureRandomizer
 from understudy.progress import Progress, recorded, silent
 from understudy.release.files import check_free, file_bytes, reserved, rows_that_fit
-from understudy.release.release import Fitted, Release, RunConfig, installed_versions
+from understudy.release.release import NOISY_TOTAL, Fitted, Release, RunConfig, installed_versions
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
 from understudy.release.store import save_release
 from understudy.release.wording import TEST_DOUBLE, odd_values
@@ -63,6 +64,7 @@ from understudy.synthesizer.design import (
     check_memory,
     check_uses_public,
     check_without_public,
+    delta_remark,
     public_schema,
 )
 
@@ -142,6 +144,12 @@ def synthesize(
         return run(tables, design, wanted, places, environment=_environment or Environment.real())
 
 
+def _warn(*remarks: str) -> None:
+    """Warns of what public facts and released answers tell; before the charge it costs nothing to think again."""
+    for remark in filter(None, remarks):
+        warnings.warn(remark, UnderstudyWarning, stacklevel=5)  # whoever called `synthesize`
+
+
 def _placed_or_paid(
     tables: "_Tables",
     design: Design,
@@ -158,8 +166,13 @@ def _placed_or_paid(
     if resume and target is not None and place_waiting(target, design, wanted, places.account, seed=seed):
         return Release.load(target, frame_kind=tables.private.frame_kind)
     places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=resume)
+    unit = design.schema.unit
+    _warn(delta_remark(design.budget, unit), design.schema.unit_remark(tables.private.undeclared))
     progress.stage("check", 1.0)
-    return _paid(tables, design, wanted, places, environment=environment, progress=progress)
+    release = _paid(tables, design, wanted, places, environment=environment, progress=progress)
+    with suppress(UnderstudyWarning):  # where warnings are made errors, what was paid for must not be lost
+        _warn(release.config.remark)
+    return release
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,5 +426,5 @@ def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:
         return (copies.rows,) * copies.count, "given"
     totals = [round(fitted.model.total) for fitted in fits]
     rows = [min(total, copies.most_rows) for total in totals]
-    source = "noisy total" if rows == totals else f"noisy total, at most {copies.most_rows}"
+    source = NOISY_TOTAL if rows == totals else f"{NOISY_TOTAL}, at most {copies.most_rows}"
     return tuple(rows if len(rows) == copies.count else rows * copies.count), source
