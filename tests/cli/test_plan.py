@@ -1,6 +1,7 @@
 """Plans: numbers without data, memory limits, output for programs."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.csv as pacsv
@@ -34,6 +35,27 @@ def test_plan_for_programs_adds_up(schema: Path) -> None:
     assert plan["cost"]["rho"] > 0
     assert plan["cells"] == sum(step["cells"] for step in plan["steps"])
     assert plan["bytes"] > 0
+
+
+def test_a_plan_does_not_contradict_itself_on_time(schema: Path) -> None:
+    """The time lies between the ends that are printed beside it; it was above both, which left out reading rows."""
+    words = ("plan", "--schema", schema, "--method", "aim", "--epsilon", 1, "--delta", "1e-9", "--rows-hint", 50_000)
+    shown = run(*words)
+    about, *ends = (float(found) for found in re.findall(r"([\d.]+)(?: to|(?: CPU)? s\b)", shown.words))
+    assert len(ends) == 2
+    assert min(ends) <= about <= max(ends)
+    found = json.loads(run(*words, "--json").out)
+    assert found["span"][0] <= found["seconds"] <= found["span"][1]
+
+
+def test_a_limit_is_held_against_the_most_memory(schema: Path) -> None:
+    words = ("plan", "--schema", schema, "--method", "aim", "--epsilon", 1, "--delta", "1e-9")
+    found = json.loads(run(*words, "--json").out)
+    assert found["bytes"] < found["most_bytes"]
+    assert run(*words, "--memory", f"{found['most_bytes']}B").status == 0
+    shown = run(*words, "--memory", f"{found['most_bytes'] - 1}B")
+    assert shown.status == 4
+    assert "at most" in shown.words
 
 
 def test_plan_takes_options_of_the_method(schema: Path) -> None:

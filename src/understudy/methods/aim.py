@@ -62,6 +62,7 @@ from understudy.methods.rounds import (
     check_model_bytes,
     check_start,
     fitting_bytes,
+    likely_bytes,
     live_columns,
     merged_bound,
     shares_of,
@@ -131,7 +132,7 @@ class Aim:
         if schedule.rounds:
             steps += self._round_steps(facts, schedule, candidates, cost)
             noise = steps[-1].expected_error or 0.0
-        held, fitting = fitting_bytes(domain, self.model_bytes)
+        held, most = fitting_bytes(domain, self.model_bytes)
         notes = [
             f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
             f"The model's tables stay within {self.model_bytes:,} bytes.",
@@ -149,19 +150,22 @@ class Aim:
                 (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
             ),
         )
-        notes.append(seconds.note)
+        fitting = likely_bytes(domain, seconds.cells)
         public = _PUBLIC_BYTES * cells if facts.public else 0
         notes += [f"Counts of the public table take {public:,} bytes."] if public else []
+        counting = tables_bytes(facts, len(candidates), cells) + public
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            fitting + tables_bytes(facts, len(candidates), cells) + public,
+            fitting + counting,
             seconds.likely,
             tuple(notes),
             asdict(self),
             after_counting=fitting,
+            most_bytes=most + counting,
+            span=(seconds.least, seconds.most),
         )
 
     def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:

@@ -270,15 +270,18 @@ class FieldGroups:
         steps.append(Step(what, for_tables, cells, distribution.scale, expected_absolute(distribution)))
         counted = sum(map(domain.cells, pairs)) if found_out else 0
         most = max(cells, min(len(fewest) * self.group_cells, domain.cells(domain.columns))) if found_out else cells
+        taken = _BLOCK_BYTES * most + 24 * counted + 64 * (facts.rows_hint or 0)
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            _BLOCK_BYTES * most + 24 * counted + 64 * (facts.rows_hint or 0),
+            taken,
             seconds_for(facts, most + counted // 4),
             self._notes(domain, fewest, distribution),
             asdict(self),
+            after_counting=taken,  # blocks are made when all rows were read once and are kept as codes
+            most_bytes=taken,
         )
 
     def run(self, curator: Curator, cost: Cost) -> BlockModel:

@@ -110,15 +110,18 @@ class Laplace:
             # If no cell passes, all that remains is the uniform model, which must be able to hold the rules.
             cliques = [facts.domain.clique([name]) for name in facts.domain.columns]
             check_linked(facts.domain, cliques, facts.structural_zeros, f"method {self.name}")
+        taken = held * (_DENSE_BYTES if dense else _KEPT_BYTES)
         return Plan(
             self.name,
             for_total + for_table,
             steps,
             cells,
-            held * (_DENSE_BYTES if dense else _KEPT_BYTES),
+            taken,
             seconds_for(facts, held),
             notes,
             asdict(self),
+            after_counting=taken,
+            most_bytes=taken,
         )
 
     def run(self, curator: Curator, cost: Cost) -> BlockModel:

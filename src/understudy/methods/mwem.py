@@ -46,6 +46,7 @@ from understudy.methods.rounds import (
     check_model_bytes,
     check_start,
     fitting_bytes,
+    likely_bytes,
     live_columns,
     merged_bound,
     shares_of,
@@ -112,7 +113,7 @@ class Mwem:
             )
             measure = times(costs.measure, costs.rounds)
             steps.append(replace(table, name=f"measure {costs.rounds} tables", cost=measure))
-        held, fitting = fitting_bytes(domain, self.model_bytes)
+        held, most = fitting_bytes(domain, self.model_bytes)
         noise = (steps[-1].expected_error or 0.0) if costs.rounds else 0.0
         seconds = seconds_of_rounds(
             facts,
@@ -127,17 +128,21 @@ class Mwem:
                 (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
             ),
         )
+        fitting = likely_bytes(domain, seconds.cells)
+        counting = tables_bytes(facts, len(cells), sum(cells))
         limit = f"The model's tables stay within {self.model_bytes:,} bytes."
         return Plan(
             self.name,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            fitting + tables_bytes(facts, len(cells), sum(cells)),
+            fitting + counting,
             seconds.likely,
-            (f"{len(cells):,} tables can be chosen.", limit, seconds.note),
+            (f"{len(cells):,} tables can be chosen.", limit),
             asdict(self),
             after_counting=fitting,
+            most_bytes=most + counting,
+            span=(seconds.least, seconds.most),
         )
 
     def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:

@@ -53,7 +53,7 @@ from understudy.methods.method import check_whole, expected_absolute
 from understudy.models.estimation import NoisyTable, estimate_total, is_forest, towards_independence
 from understudy.models.junction_tree import GraphicalSize, JunctionTree, ModelGrowth, eliminate
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField, fit, fit_forest
-from understudy.models.propagation import MESSAGE_CELLS
+from understudy.models.propagation import CACHED_CELLS, MESSAGE_CELLS
 from understudy.models.tables import norm_sub
 from understudy.privacy.cost import Cost, distribution_for
 from understudy.privacy.curator import Curator
@@ -598,8 +598,22 @@ def fitting_bytes(domain: Domain, model_bytes: int) -> tuple[int, int]:
 
 
 def answering_bytes(domain: Domain, model_bytes: int) -> int:
-    """The most that expecting many tables at once takes: for all cells of separators the chances of all other codes."""
-    return 8 * min(MESSAGE_CELLS, 2 * (model_bytes // 8) * sum(domain.sizes.values()))
+    """The most that expecting many tables at once takes, as long as no column alone needs more than all are given.
+
+    For all cells of separators the chances of all other codes, and sums of the model's tables that are kept. A column
+    that is no separator's has two codes at least, so separators have half as many cells as the model.
+    """
+    messages = min(MESSAGE_CELLS, model_bytes // 16 * sum(domain.sizes.values()))
+    return 8 * (messages + min(CACHED_CELLS, messages))
+
+
+def likely_bytes(domain: Domain, cells: int) -> int:
+    """What fitting and asking a model of so many cells is expected to take.
+
+    Each column lies beyond an edge in one direction only: messages have half the cells that are set aside for them.
+    """
+    held, most = fitting_bytes(domain, 8 * cells)
+    return most - 4 * min(MESSAGE_CELLS, held // 16 * sum(domain.sizes.values()))
 
 
 def check_start(domain: Domain, structural_zeros: Sequence[StructuralZeros], model_bytes: int, method: str) -> None:

@@ -319,9 +319,9 @@ def check_memory(plan: Plan, memory_bytes: int | None) -> None:
     if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
         raise UsageError("memory", f"must be a whole number of bytes above 0, got {memory_bytes!r}.")
     limit = memory_limit(memory_bytes)
-    if plan.bytes > limit:
+    if plan.limit_bytes > limit:
         fix = "Declare fewer or coarser codes, choose another method, or allow more memory."
-        raise ResourceError(f"method {plan.method}", plan.bytes, limit, fix)
+        raise ResourceError(f"method {plan.method}", plan.limit_bytes, limit, fix)
 
 
 def memory_limit(memory_bytes: int | None) -> int:
@@ -336,7 +336,7 @@ def check_disk(plan: Plan, place: Path, rows_bytes: int = 0) -> None:
         ResourceError: with both numbers; nothing was charged.
     """
     free = shutil.disk_usage(place).free
-    needed = plan.bytes + rows_bytes + LEAST_DISK_BYTES
+    needed = plan.limit_bytes + rows_bytes + LEAST_DISK_BYTES
     if needed > free:
         fix = "Ask for fewer rows or copies, free some space or choose another disk."
         raise ResourceError(f"disk of output folder for method {plan.method}", needed, free, fix)
@@ -349,7 +349,7 @@ def check_file_size(plan: Plan) -> None:
         UsageError: with both sizes; nothing was charged.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    needed = plan.bytes + LEAST_DISK_BYTES
+    needed = plan.limit_bytes + LEAST_DISK_BYTES
     if limit != resource.RLIM_INFINITY and needed > limit:
         rule = f"ulimit -f allows {size_text(limit)} a file, and this run may need {size_text(needed)}."
         raise UsageError("file size limit", rule, "Raise that limit, and run the command again.")

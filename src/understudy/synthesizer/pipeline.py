@@ -232,7 +232,7 @@ def _checked_target(
 
 def _tables(data: object, public: object | None, design: Design, memory_bytes: int | None) -> "_Tables":
     """Both tables, with room to count whatever the plan, which was checked, may ask."""
-    counting = max(design.plan.bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
+    counting = max(design.plan.limit_bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
     return _Tables(_opened(data, design.schema, counting), _opened_public(public, design, counting))
 
 
