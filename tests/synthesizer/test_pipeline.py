@@ -352,7 +352,7 @@ def test_a_plan_may_refuse_the_claim(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_hazards_of_a_setting_are_warnings_that_point_at_the_call() -> None:
     schema = Schema((Category(name="patient_id", labels=("a", "b")),), Unit())
-    frame = pd.DataFrame({"patient_id": ["a", "b"] * 10})
+    frame = pd.DataFrame({"patient_id": ["a", "b"] * 1000})
     with pytest.warns(UnderstudyWarning) as seen:
         synthesize(frame, schema, method="independent", epsilon=1.0, delta=0.25)
     large, unit = [str(one.message) for one in seen]
@@ -362,7 +362,7 @@ def test_hazards_of_a_setting_are_warnings_that_point_at_the_call() -> None:
     assert {one.filename for one in seen} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnderstudyWarning)
-        synthesize(people(20), simple(), method="independent", epsilon=1.0, delta=1e-6)
+        synthesize(people(20), simple(), method="independent", epsilon=1.0, delta=1e-6, rows=5)
 
 
 def test_a_large_delta_is_said_of_the_unit_that_is_protected() -> None:
