@@ -159,13 +159,13 @@ CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], [
 
 
 def test_a_method_with_every_verb_passes_the_contract() -> None:
-    with mock.patch.dict(registry._BUILT_IN, {"chooser": Chooser}):
+    with mock.patch.dict(registry.METHODS.built_in, {"chooser": Chooser}):
         check_method(CHECKS)
 
 
 def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -> None:
     checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
-    with mock.patch.dict(registry._BUILT_IN, {"grower": Grower}):
+    with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
         check_method(checks)
 
 
@@ -209,7 +209,7 @@ class Lawless(Independent):
 )
 def test_mechanism_contract_rejects(wrong: type[Independent], check: str) -> None:
     checks = replace(CHECKS, method="independent")
-    with mock.patch.dict(registry._BUILT_IN, {"independent": wrong}), pytest.raises(AssertionError):
+    with mock.patch.dict(registry.METHODS.built_in, {"independent": wrong}), pytest.raises(AssertionError):
         getattr(checks, check)()
 
 

@@ -27,6 +27,7 @@ from understudy.evaluate.data import Rows, counted, declared_size, group_rows, t
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -51,7 +52,7 @@ def _scales() -> tuple[Scale, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Marginals:
+class Marginals(Metric):
     """Distances of small tables."""
 
     name: ClassVar[str] = "marginals"
@@ -182,7 +183,7 @@ def _cells(pair: TablePair) -> Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class CrosstabDistance:
+class CrosstabDistance(Metric):
     """Distance of the joint tables of all columns."""
 
     name: ClassVar[str] = "crosstab_l1"

@@ -59,6 +59,7 @@ from understudy.evaluate.data import Rows, counted, declared_size, total_variati
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -519,7 +520,7 @@ def _scale(name: str, meaning: str, highest: float = MOST) -> Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Nist:
+class Nist(Metric):
     """The scores of the 2018 NIST challenge."""
 
     name: ClassVar[str] = "nist"
@@ -537,7 +538,7 @@ class Nist:
     wage: str = field(default="INCWAGE", metadata={"help": "column of the wage"})
     male: str = field(default="1", metadata={"help": "label of men"})
     female: str = field(default="2", metadata={"help": "label of women"})
-    probability: float = field(
+    chance: float = field(
         default=PROBABILITY, metadata={"help": "chance that a column enters a conjunction (match 2: 0.33)"}
     )
     include_last: bool = field(default=False, metadata={"help": "also draw the last column, which the scorer forgot"})
@@ -547,8 +548,8 @@ class Nist:
     tests: ChallengeTests | str | None = field(default=None, metadata={"help": "kept tests, or the file they are in"})
 
     def __post_init__(self) -> None:
-        if not 0 < self.probability <= 1:
-            raise UsageError("nist: chance", f"must be above 0 and at most 1, got {self.probability!r}.")
+        if not 0 < self.chance <= 1:
+            raise UsageError("nist: chance", f"must be above 0 and at most 1, got {self.chance!r}.")
 
     def lacks(self, schema: Schema) -> str:
         """The columns of the third score that the table does not have: who has none of them asks for nist by name."""
@@ -586,7 +587,7 @@ class Nist:
 
     def _drawn(self, original: Rows, context: Context, rule: Rule) -> ChallengeTests:
         rng = context.rng("tests")
-        return draw_tests(original, rng, include_last=self.include_last, probability=self.probability, rule=rule)
+        return draw_tests(original, rng, include_last=self.include_last, probability=self.chance, rule=rule)
 
     def _scored(self, original: Rows, submission: Rows, tests: ChallengeTests) -> "_ScoredCells":
         rule = tests.rule

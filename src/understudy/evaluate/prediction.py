@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from understudy.arrays import Floats, Ints
 from understudy.evaluate.cart import Features, TreeLimits, grow_tree, tree_features
 from understudy.evaluate.data import Rows, stacked, wholly_unread
-from understudy.evaluate.metric import Context, Detail, Result, Scale, TablePair, refused, table_of
+from understudy.evaluate.metric import Context, Detail, Metric, Result, Scale, TablePair, refused, table_of
 from understudy.evaluate.slopes import check_columns
 from understudy.schema import Schema, code_names
 from understudy.schema.columns import NumberColumn
@@ -47,7 +47,7 @@ def area_under_curve(scores: Floats, truth: Target) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Metric):
     """Predicting each column from the others."""
 
     name: ClassVar[str] = "prediction"

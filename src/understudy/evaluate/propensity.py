@@ -63,6 +63,7 @@ from understudy.evaluate.glm import (
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -273,7 +274,7 @@ def _shares(sample: Floats, places: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Specks:
+class Specks(Metric):
     """Distance of propensity scores, by logistic regression and by a classification tree."""
 
     name: ClassVar[str] = "specks"
@@ -443,7 +444,7 @@ def _scales() -> tuple[Scale, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Pmse:
+class Pmse(Metric):
     """Propensity score mean squared error, by logistic regression and by a classification tree."""
 
     name: ClassVar[str] = "pmse"

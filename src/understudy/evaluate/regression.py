@@ -57,6 +57,7 @@ from understudy.evaluate.glm import (
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -599,7 +600,7 @@ def coefficient_detail(comparison: ModelComparison) -> Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class Regression:
+class Regression(Metric):
     """Coefficients of a model the user names."""
 
     name: ClassVar[str] = "regression"
@@ -657,7 +658,7 @@ NO_PROFILE = (
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalOverlap:
+class IntervalOverlap(Metric):
     """Overlap of confidence intervals of a model the user names."""
 
     name: ClassVar[str] = "ci_overlap"

@@ -34,7 +34,7 @@ from understudy.arrays import Floats, Ints
 from understudy.domain import Clique
 from understudy.errors import UsageError, nearest
 from understudy.evaluate.data import Rows, counted
-from understudy.evaluate.metric import Context, Detail, Outcome, Result, Scale, TablePair, Unavailable, table_of
+from understudy.evaluate.metric import Context, Detail, Metric, Outcome, Result, Scale, TablePair, Unavailable, table_of
 from understudy.schema import Schema
 
 MOST_LEVELS = 40
@@ -224,7 +224,7 @@ def panel_notes(pair: TablePair, panel: Panel) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Slopes:
+class Slopes(Metric):
     """Slopes between levels of columns."""
 
     name: ClassVar[str] = "slopes"
@@ -313,7 +313,7 @@ def _share_detail(
 
 
 @dataclass(frozen=True, slots=True)
-class Correlations:
+class Correlations(Metric):
     """Correlations between levels of columns."""
 
     name: ClassVar[str] = "correlations"

@@ -43,12 +43,11 @@ from typing import ClassVar
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import Workload, check_workload
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Rounds,
     Step,
-    check_share,
-    check_whole,
     facts_of,
     noisy_step,
     seconds_of_rounds,
@@ -69,6 +68,7 @@ from understudy.methods.rounds import (
     times,
 )
 from understudy.models.markov_field import ExpandedField, MarkovField
+from understudy.options import check_share, check_whole
 from understudy.privacy.cost import LARGEST_VARIANCE, UNIT, Cost, Currency, selection_rate
 from understudy.privacy.curator import Curator
 
@@ -81,7 +81,7 @@ _PUBLIC_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Aim(Method):
     """Method: columns first, then rounds of choosing and measuring what the model predicts worst."""
 
     name: ClassVar[str] = "aim"

@@ -40,7 +40,16 @@ from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.methods.marginals import ListedTable, MarginalList, alone, at_costs, parse_tables
 from understudy.methods.match_three import match3_blocks, reserved_shares
-from understudy.methods.method import Plan, PublicFacts, facts_of, noisy_step, rows_of, seconds_for, tables_bytes
+from understudy.methods.method import (
+    Method,
+    Plan,
+    PublicFacts,
+    facts_of,
+    noisy_step,
+    rows_of,
+    seconds_for,
+    tables_bytes,
+)
 from understudy.methods.record_synthesis import Coarsening, Rare, RecordSynthesis, Update
 from understudy.methods.rounds import live_columns, smallest
 from understudy.models.records import RecordModel
@@ -55,7 +64,7 @@ _BLOCKS = re.compile(r'((?:[^;"]|"(?:[^"]|"")*")*)(?:;|$)')
 
 
 @dataclass(frozen=True, slots=True)
-class DpSyn:
+class DpSyn(Method):
     """Method: one-way tables, rare values merged, listed marginals in blocks, records moved towards them."""
 
     name: ClassVar[str] = "dpsyn"

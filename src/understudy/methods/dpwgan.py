@@ -56,7 +56,7 @@ from understudy.answers import Course, Distribution
 from understudy.arrays import Floats, Ints
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import Plan, PublicFacts, Step, facts_of, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, seconds_for
 from understudy.methods.networks import Critic, Encoding, NetworkSettings, NumpyNetworks, contributions, one_hot_blocks
 from understudy.models.mixture import MixtureModel
 from understudy.models.tables import check_linked
@@ -212,7 +212,7 @@ _GRADIENTS_PER_SECOND = 2e8
 
 
 @dataclass(frozen=True, slots=True)
-class DpWgan:
+class DpWgan(Method):
     """Method: noisy columns, then a critic and a generator trained on noisy sums of gradients."""
 
     name: ClassVar[str] = "dpwgan"

@@ -52,12 +52,10 @@ from understudy.methods.laplace import smallest_threshold
 from understudy.methods.marginals import COUNTED_CELLS, within
 from understudy.methods.match_three import MATCH_THREE
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Step,
-    check_flag,
-    check_share,
-    check_whole,
     expected_absolute,
     facts_of,
     noisy_step,
@@ -66,6 +64,7 @@ from understudy.methods.method import (
 from understudy.methods.rounds import RemainingBudget, live_columns
 from understudy.models.product import Block, BlockModel
 from understudy.models.tables import allowed, clip_rescale, linked, norm_sub
+from understudy.options import check_flag, check_share, check_whole
 from understudy.privacy.cost import Cost, Currency, check_sparse, distribution_for, score_distribution
 from understudy.privacy.curator import Curator
 from understudy.privacy.dependence import IndependenceGap
@@ -213,7 +212,7 @@ _LOUD = 16.0
 
 
 @dataclass(frozen=True, slots=True)
-class FieldGroups:
+class FieldGroups(Method):
     """Method: a noisy table for each group of columns, thresholded; rows join independent draws."""
 
     name: ClassVar[str] = "fieldgroups"

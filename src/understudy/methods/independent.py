@@ -18,9 +18,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar, get_args
 
 from understudy.answers import Measurement
-from understudy.methods.method import Plan, PublicFacts, check_choice, facts_of, noisy_step, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, facts_of, noisy_step, seconds_for
 from understudy.models.product import BlockModel
 from understudy.models.tables import Negatives, Rounding, check_linked, nonnegative
+from understudy.options import check_choice
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -29,7 +30,7 @@ _LINKED_BYTES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Independent:
+class Independent(Method):
     """Method: one noisy table per column, their product as the model."""
 
     name: ClassVar[str] = "independent"

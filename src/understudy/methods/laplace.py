@@ -28,12 +28,10 @@ from understudy.arrays import Ints
 from understudy.domain import Clique
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Step,
-    check_choice,
-    check_share,
-    check_whole,
     facts_of,
     noisy_step,
     pass_probability,
@@ -41,6 +39,7 @@ from understudy.methods.method import (
 )
 from understudy.models.product import Block, BlockModel
 from understudy.models.tables import Negatives, Rounding, allowed, check_linked, check_possible, nonnegative
+from understudy.options import check_choice, check_share, check_whole
 from understudy.privacy.cost import Cost, Currency, check_sparse, distribution_for
 from understudy.privacy.curator import Curator
 
@@ -52,7 +51,7 @@ TotalPolicy = Literal["noisy", "estimated"]
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(Method):
     """Method: the full table with Laplace noise, cleaned, as the model."""
 
     name: ClassVar[str] = "laplace"

@@ -38,16 +38,7 @@ import numpy.typing as npt
 
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import COUNTED_CELLS, within
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    Step,
-    check_share,
-    facts_of,
-    noisy_step,
-    seconds_for,
-    tables_bytes,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, noisy_step, seconds_for, tables_bytes
 from understudy.methods.rounds import (
     WORKING_TABLES,
     Measured,
@@ -61,6 +52,7 @@ from understudy.methods.rounds import (
     times,
 )
 from understudy.models.markov_field import ExpandedField, MarkovField
+from understudy.options import check_share
 from understudy.privacy.cost import Cost, Currency, distribution_for, selection_rate
 from understudy.privacy.curator import Curator
 from understudy.privacy.scores import MarginalError
@@ -72,7 +64,7 @@ _DRAW_SECONDS = 1.2e-7  # one pair in one draw
 
 
 @dataclass(frozen=True, slots=True)
-class Mst:
+class Mst(Method):
     """Method: one-way tables, a spanning tree of pairs chosen privately, the tree's tables."""
 
     name: ClassVar[str] = "mst"

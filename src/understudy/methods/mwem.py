@@ -28,12 +28,11 @@ from typing import ClassVar
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import ROUND_CELLS, Workload, check_workload, within
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Rounds,
     Step,
-    check_share,
-    check_whole,
     facts_of,
     noisy_step,
     seconds_of_rounds,
@@ -52,6 +51,7 @@ from understudy.methods.rounds import (
     times,
 )
 from understudy.models.markov_field import ExpandedField, MarkovField
+from understudy.options import check_share, check_whole
 from understudy.privacy.cost import Cost, Currency, selection_rate
 from understudy.privacy.curator import Curator
 
@@ -60,7 +60,7 @@ _TOTAL_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Mwem:
+class Mwem(Method):
     """Method: columns, then a fixed number of rounds of choosing and measuring the worst table."""
 
     name: ClassVar[str] = "mwem"

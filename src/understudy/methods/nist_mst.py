@@ -31,7 +31,7 @@ public like any other, and they are merged like any other.
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -48,16 +48,7 @@ from understudy.methods.marginals import (
     parse_tables,
 )
 from understudy.methods.match_three import match3_marginals
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    check_choice,
-    check_share,
-    check_whole,
-    facts_of,
-    noisy_step,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, facts_of, noisy_step, seconds_for
 from understudy.methods.rounds import (
     WORKING_TABLES,
     Compression,
@@ -69,6 +60,7 @@ from understudy.methods.rounds import (
 from understudy.models.estimation import NoisyTable, is_forest
 from understudy.models.junction_tree import GraphicalSize, JunctionTree
 from understudy.models.markov_field import ExpandedField, MarkovField, fit, fit_forest
+from understudy.options import check_choice, check_share, check_whole
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -84,7 +76,7 @@ _STEP_SPEED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class NistMst:
+class NistMst(Method):
     """Method: one-way tables, rare values merged, listed marginals on merged codes, one graphical model."""
 
     name: ClassVar[str] = "nist_mst"
@@ -125,13 +117,13 @@ class NistMst:
     def _has_list(self) -> bool:
         return bool(self.marginals.strip()) or self.preset != "none"
 
-    def informed(self, facts: PublicFacts) -> "NistMst":
+    def informed(self, facts: PublicFacts) -> Self:
         """The same with the list of marginals that the public table suggests; itself if there is none."""
         if facts.public is not None and self._has_list:
             raise UsageError("public", "is of no use beside a list of marginals.", "Drop the list or the public table.")
         return self._listing(facts)
 
-    def _listing(self, facts: PublicFacts) -> "NistMst":
+    def _listing(self, facts: PublicFacts) -> Self:
         if facts.public is None or self._has_list:
             return self
         together = [name for names, _ in parse_tables(self.together) for name in names] if self.together.strip() else ()

@@ -42,19 +42,11 @@ from understudy.methods.fieldgroups import (
     written_cells,
 )
 from understudy.methods.laplace import smallest_threshold
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    Step,
-    check_share,
-    check_whole,
-    facts_of,
-    noisy_step,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, noisy_step, seconds_for
 from understudy.methods.rounds import RemainingBudget
 from understudy.models.product import Block, BlockModel
 from understudy.models.tables import check_linked
+from understudy.options import check_share, check_whole
 from understudy.privacy.cost import Cost, Currency, check_sparse, distribution_for
 from understudy.privacy.curator import Curator
 
@@ -62,7 +54,7 @@ _BLOCK_BYTES = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Pfr:
+class Pfr(Method):
     """Method: one denoised table per group of columns, ε by the number of columns."""
 
     name: ClassVar[str] = "pfr"

@@ -51,12 +51,10 @@ from understudy.domain import Clique, Domain, Partition
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import COUNTED_CELLS
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Step,
-    check_choice,
-    check_share,
-    check_whole,
     expected_absolute,
     facts_of,
     noisy_step,
@@ -84,6 +82,7 @@ from understudy.methods.rounds import RemainingBudget, live_columns, times
 from understudy.models.bayes_net import BayesianNetwork, Conditional
 from understudy.models.consistency import OverlapTable, consistent
 from understudy.models.tables import BLOCK_CELLS, allowed, check_linked, linked, norm_sub
+from understudy.options import check_choice, check_share, check_whole
 from understudy.privacy.cost import Cost, Currency, distribution_for, selection_rate
 from understudy.privacy.curator import KEPT_BYTES, Curator
 from understudy.privacy.dependence import BinaryFit, Dependence, Family, Information
@@ -380,7 +379,7 @@ _DRAW_SECONDS = 4e-5
 
 
 @dataclass(frozen=True, slots=True)
-class PrivBayes:
+class PrivBayes(Method):
     """Method: a Bayesian network chosen by private draws, its tables with noise."""
 
     name: ClassVar[str] = "privbayes"

@@ -52,12 +52,10 @@ from understudy.arrays import Floats
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import COUNTED_CELLS, alone, at_costs, within
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Step,
-    check_number,
-    check_share,
-    check_whole,
     facts_of,
     noisy_step,
     rows_of,
@@ -68,6 +66,7 @@ from understudy.methods.record_synthesis import Coarsening, Rare, RecordSynthesi
 from understudy.methods.rounds import RemainingBudget, live_columns
 from understudy.models.records import RecordModel
 from understudy.models.tables import check_linked
+from understudy.options import check_number, check_share, check_whole
 from understudy.privacy.cost import UNIT, Cost, Currency, score_distribution
 from understudy.privacy.curator import Curator
 from understudy.privacy.dependence import IndependenceGap
@@ -205,7 +204,7 @@ _WORTH = 0.13
 
 
 @dataclass(frozen=True, slots=True)
-class PrivSyn:
+class PrivSyn(Method):
     """Method: one-way tables, noisy scores of all pairs, the pairs worth their noise, records moved towards them."""
 
     name: ClassVar[str] = "privsyn"

@@ -24,16 +24,7 @@ import numpy as np
 
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    check_choice,
-    check_share,
-    check_whole,
-    facts_of,
-    raked_cells,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, facts_of, raked_cells, seconds_for
 from understudy.methods.tree_layers import (
     LEAF_BYTES,
     Allocation,
@@ -47,6 +38,7 @@ from understudy.methods.tree_layers import (
 )
 from understudy.models.histogram_tree import LEAF_LIMIT, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding
+from understudy.options import check_choice, check_share, check_whole
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -56,7 +48,7 @@ DrawnBy = Literal["layer", "node"]
 
 
 @dataclass(frozen=True, slots=True)
-class RandomPartition:
+class RandomPartition(Method):
     """Method: a public random tree, every layer measured, all fitted together."""
 
     name: ClassVar[str] = "random_partition"

@@ -89,20 +89,7 @@ from understudy.domain import Clique, Domain, Partition
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.methods.leaf_size import Relation
 from understudy.methods.marginals import at_costs
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    Step,
-    check_choice,
-    check_flag,
-    check_number,
-    check_whole,
-    facts_of,
-    listed_names,
-    named_numbers,
-    noisy_step,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, noisy_step, seconds_for
 from understudy.models.label_trees import (
     MOST_COMBINATIONS,
     Attributes,
@@ -113,6 +100,7 @@ from understudy.models.label_trees import (
     pick,
 )
 from understudy.models.tables import allowed, check_linked, sub_indices
+from understudy.options import check_choice, check_flag, check_number, check_whole, listed_names, named_numbers
 from understudy.privacy.cost import Cost, Currency, distribution_for
 from understudy.privacy.curator import Curator
 
@@ -601,7 +589,7 @@ _ROWS_UNKNOWN = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rdt:
+class Rdt(Method):
     """Method: ensembles of random trees, grown in public, with noisy label counts in their leaves."""
 
     name: ClassVar[str] = "rdt"

@@ -23,7 +23,6 @@ import numpy.typing as npt
 from understudy.answers import Measurement
 from understudy.arrays import Ints
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.methods.method import check_choice, check_whole
 from understudy.methods.rounds import CoarseTable
 from understudy.models.consistency import OverlapTable, consistent
 from understudy.models.estimation import NoisyTable, estimate_total, towards_independence
@@ -32,6 +31,7 @@ from understudy.models.model import Codes
 from understudy.models.product import BlockModel
 from understudy.models.records import RecordModel, Schedule, Target, column_sweeps, gradual_update, joined, separate
 from understudy.models.tables import code_dtype, cumulative, norm_sub, sub_indices
+from understudy.options import check_choice, check_whole
 
 _LEAST_VARIANCE = 1e-9
 """Noise that is surely 0 still needs a weight; only ratios of variances matter."""

@@ -49,12 +49,13 @@ from understudy.arrays import Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import ListedTable
-from understudy.methods.method import check_whole, expected_absolute
+from understudy.methods.method import expected_absolute
 from understudy.models.estimation import NoisyTable, estimate_total, is_forest, towards_independence
 from understudy.models.junction_tree import GraphicalSize, JunctionTree, ModelGrowth, eliminate
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField, fit, fit_forest
 from understudy.models.propagation import MESSAGE_CELLS
 from understudy.models.tables import norm_sub
+from understudy.options import check_whole
 from understudy.privacy.cost import Cost, distribution_for
 from understudy.privacy.curator import Curator
 from understudy.privacy.scores import MarginalError, PublicOrPrivate, Sourced

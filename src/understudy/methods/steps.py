@@ -67,16 +67,7 @@ import numpy.typing as npt
 from understudy.arrays import Floats
 from understudy.domain import Clique, Domain, Partition
 from understudy.errors import UsageError
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    check_choice,
-    check_share,
-    check_whole,
-    facts_of,
-    raked_cells,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, facts_of, raked_cells, seconds_for
 from understudy.methods.steps_tree import (
     Choice,
     ChoiceCosts,
@@ -102,6 +93,7 @@ from understudy.methods.tree_layers import (
 )
 from understudy.models.histogram_tree import LEAF_LIMIT, HistogramTree, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding, allowed, clip_rescale
+from understudy.options import check_choice, check_share, check_whole
 from understudy.privacy.cost import UNIT, Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.trees import MOST_ROWS, information_sensitivity
@@ -224,7 +216,7 @@ _THOUSAND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Method):
     """Method: a tree of important columns, chosen or given, every layer measured, all fitted together."""
 
     name: ClassVar[str] = "steps"
@@ -308,7 +300,7 @@ class Steps:
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Choices, then counts; refuses a full table that is too large and a choice among too many."""
-        chosen = self.plan_structure(facts, cost.share(self.structure_share(facts)))
+        chosen = self.plan_structure(facts, self.structure_cost(facts, cost))
         counted = self.plan_with(facts, Cost(cost.epsilon, cost.rho) - chosen.cost)
         return replace(
             counted,
@@ -322,7 +314,7 @@ class Steps:
     def run(self, curator: Curator, cost: Cost) -> TreeModel:
         """Chooses the tree, measures its layers and fits the model."""
         before = curator.left
-        structure = self.choose_structure(curator, cost.share(self.structure_share(facts_of(curator))))
+        structure = self.choose_structure(curator, self.structure_cost(facts_of(curator), cost))
         return self.run_with(curator, Cost(cost.epsilon, cost.rho) - (before - curator.left), structure)
 
     @property
@@ -330,8 +322,11 @@ class Steps:
         """Whether copies made anew have one tree in common."""
         return self.shared_structure and self.as_published == "no"
 
-    def structure_share(self, facts: PublicFacts) -> Fraction:
-        """The share of the cost that choosing takes."""
+    def structure_cost(self, facts: PublicFacts, cost: Cost) -> Cost:
+        """What choosing takes of this cost."""
+        return cost.share(self._structure_share(facts))
+
+    def _structure_share(self, facts: PublicFacts) -> Fraction:
         shape = self._shape(facts.domain)
         if self.as_published != "no":
             draw, counts = self._printed(shape)
@@ -444,7 +439,7 @@ class Steps:
         layers, columns = self._printed_size(shape)
         share = Fraction(self.choice_share) if shape.draws else Fraction(0)
         factor = printed_factor(self.as_published, layers, columns, share=share, allocation=self.allocation)
-        spent = Fraction(cost.epsilon, UNIT) / (1 - self.structure_share(facts))
+        spent = Fraction(cost.epsilon, UNIT) / (1 - self._structure_share(facts))
         return (
             f"NO CLAIM: steps as published in {self.as_published}. Each measured copy spends ε = {float(spent):.6g}, "
             f"the printed budget says ε = {float(spent / factor):.6g}; children do not add up to their parents"

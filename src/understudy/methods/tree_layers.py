@@ -35,7 +35,7 @@ import numpy.typing as npt
 from understudy.answers import Measurement
 from understudy.domain import Clique, Partition
 from understudy.errors import ResourceError, UsageError
-from understudy.methods.method import PublicFacts, Step, check_choice, noisy_step
+from understudy.methods.method import PublicFacts, Step, noisy_step
 from understudy.models.histogram_tree import (
     HistogramTree,
     TreeModel,
@@ -46,6 +46,7 @@ from understudy.models.histogram_tree import (
     rake,
 )
 from understudy.models.tables import Rounding, allowed, check_possible
+from understudy.options import check_choice
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 

@@ -33,7 +33,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import Plan, PublicFacts, check_choice, check_share, check_whole, facts_of, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, facts_of, seconds_for
 from understudy.methods.tree_layers import (
     LEAF_BYTES,
     TotalPolicy,
@@ -49,6 +49,7 @@ from understudy.methods.tree_layers import (
 )
 from understudy.models.histogram_tree import LEAF_LIMIT, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding
+from understudy.options import check_choice, check_share, check_whole
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -65,7 +66,7 @@ class RangeCut(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class UniversalHistogram:
+class UniversalHistogram(Method):
     """Method: a hierarchy of ranges (boxes, with several columns), every level measured, all fitted together."""
 
     name: ClassVar[str] = "universal_histogram"

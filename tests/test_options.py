@@ -3,7 +3,7 @@
 import pytest
 
 from understudy.errors import UsageError
-from understudy.methods.method import check_choice, check_flag, check_number, check_share, check_whole
+from understudy.options import check_choice, check_flag, check_number, check_share, check_whole
 
 
 def test_good_values_pass():
