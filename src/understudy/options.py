@@ -13,7 +13,6 @@ import csv
 import dataclasses
 import functools
 import math
-import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -65,11 +64,16 @@ class WithOptions:
     def __post_init__(self) -> None:
         kind: Any = type(self)
         for field, hint in _typed_fields(kind):
-            _check_value(field.name, getattr(self, field.name), hint, field.metadata.get("rule", OptionRule()))
+            rule = field.metadata.get("rule", OptionRule())
+            _check_value(self._where(field.name), getattr(self, field.name), hint, rule)
         self._check_together()
 
     def _check_together(self) -> None:
         """Raises UsageError where options do not go together, in a class that has such options."""
+
+    def _where(self, option: str) -> str:
+        """What a message calls an option."""
+        return option
 
 
 @functools.cache
@@ -106,23 +110,32 @@ def _check_whole_range(name: str, value: object, rule: OptionRule) -> None:
     if least is not None and most is not None:
         check_whole(name, value, int(least), int(most))
     elif type(value) is not int or (least is not None and value < least):
-        wanted = "" if least is None else f" of {int(least):,} or more"
+        wanted = "" if least is None else f", at least {int(least):,}"
         raise UsageError(name, f"must be a whole number{wanted}, got {value!r}.")
 
 
 def _check_range(name: str, value: object, rule: OptionRule) -> None:
     """Raises UsageError unless the value is a number within the rule's limits."""
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    limits = (
-        ("from", rule.least, operator.ge),
-        ("above", rule.above, operator.gt),
-        ("to", rule.most, operator.le),
-        ("below", rule.below, operator.lt),
-    )
-    given = [(word, limit, holds) for word, limit, holds in limits if limit is not None]
-    if math.isnan(number) or not all(holds(number, limit) for _, limit, holds in given):
-        ends = "".join(f" {word} {_spelled(limit)}" for word, limit, _ in given)
-        raise UsageError(name, f"must be a number{ends}, got {value!r}.")
+    least, most, above, below = rule.least, rule.most, rule.above, rule.below
+    lower = (least is None or number >= least) and (above is None or number > above)
+    upper = (most is None or number <= most) and (below is None or number < below)
+    if math.isnan(number) or not lower or not upper:
+        raise UsageError(name, f"must be a number{_range_words(rule)}, got {value!r}.")
+
+
+def _range_words(rule: OptionRule) -> str:
+    """The limits in words, as " from 0 to 0.5" or " above 0 and at most 1"."""
+    words, joint = "", " "
+    if rule.least is not None:
+        words, joint = f" from {_spelled(rule.least)}", " to "
+    if rule.above is not None:
+        words, joint = f" above {_spelled(rule.above)}", " and "
+    if rule.most is not None:
+        words += f"{joint}{'' if rule.least is not None else 'at most '}{_spelled(rule.most)}"
+    if rule.below not in (None, math.inf):
+        words += f"{joint}below {_spelled(rule.below)}"
+    return words
 
 
 def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:

@@ -284,6 +284,9 @@ class Metric(WithOptions, abc.ABC):
     def compare(self, pair: TablePair, context: Context) -> Result:
         """The scores, in the order of `scales`; a score that cannot be computed says why. No table is empty."""
 
+    def _where(self, option: str) -> str:
+        return f"{self.name}: {option}"
+
     def check(self, schema: Schema) -> None:
         """Raises where the options do not fit the schema."""
 

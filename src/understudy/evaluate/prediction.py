@@ -8,7 +8,7 @@ the area under the ROC curve is lost.
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from understudy.evaluate.cart import Features, TreeLimits, grow_tree, tree_featu
 from understudy.evaluate.data import Rows, stacked, wholly_unread
 from understudy.evaluate.metric import Context, Detail, Metric, Result, Scale, TablePair, refused, table_of
 from understudy.evaluate.slopes import check_columns
+from understudy.options import option
 from understudy.schema import Schema, code_names
 from understudy.schema.columns import NumberColumn
 
@@ -57,7 +58,7 @@ class Prediction(Metric):
         Scale("worst_loss", "largest loss"),
     )
 
-    targets: tuple[str, ...] = field(default=(), metadata={"help": f"columns to predict; the first {MOST_TARGETS}"})
+    targets: tuple[str, ...] = option((), help=f"columns to predict; the first {MOST_TARGETS}")
 
     def check(self, schema: Schema) -> None:
         """Raises for a column that is not in the schema."""

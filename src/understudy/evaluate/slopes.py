@@ -23,7 +23,7 @@ correlations: the correlation of every level of a column with every level of ano
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from understudy.domain import Clique
 from understudy.errors import UsageError, nearest
 from understudy.evaluate.data import Rows, counted
 from understudy.evaluate.metric import Context, Detail, Metric, Outcome, Result, Scale, TablePair, Unavailable, table_of
+from understudy.options import option
 from understudy.schema import Schema
 
 MOST_LEVELS = 40
@@ -236,8 +237,8 @@ class Slopes(Metric):
         Scale("joint_shares", "correlation of joint shares of the chosen columns", "higher", -1.0, 1.0, 1.0),
     )
 
-    outcomes: tuple[str, ...] = field(default=(), metadata={"help": "columns whose levels are y; all by default"})
-    groups: tuple[str, ...] = field(default=(), metadata={"help": "columns whose joint shares are compared"})
+    outcomes: tuple[str, ...] = option((), help="columns whose levels are y; all by default")
+    groups: tuple[str, ...] = option((), help="columns whose joint shares are compared")
 
     def check(self, schema: Schema) -> None:
         """Raises for a column that is not in the schema."""
@@ -324,7 +325,7 @@ class Correlations(Metric):
         Scale("mean_difference", f"mean of |synthetic correlation − real correlation|{NEAR_ZERO}", highest=2.0),
     )
 
-    outcomes: tuple[str, ...] = field(default=(), metadata={"help": "one side of each pair; all columns by default"})
+    outcomes: tuple[str, ...] = option((), help="one side of each pair; all columns by default")
 
     def check(self, schema: Schema) -> None:
         """Raises for a column that is not in the schema."""

@@ -55,7 +55,6 @@ from understudy.models.junction_tree import GraphicalSize, JunctionTree, ModelGr
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField, fit, fit_forest
 from understudy.models.propagation import MESSAGE_CELLS
 from understudy.models.tables import norm_sub
-from understudy.options import check_whole
 from understudy.privacy.cost import Cost, distribution_for
 from understudy.privacy.curator import Curator
 from understudy.privacy.scores import MarginalError, PublicOrPrivate, Sourced
@@ -235,7 +234,7 @@ MOST_COSTS = 16
 """times as much."""
 _LEAST_VARIANCE = 1e-9
 """Noise that is surely 0 still needs a weight; only ratios of variances matter."""
-_MOST_MODEL_BYTES = 2**36
+LEAST_MODEL_BYTES, MOST_MODEL_BYTES = 2**10, 2**36
 
 
 @dataclass(slots=True)
@@ -609,11 +608,6 @@ def check_start(domain: Domain, structural_zeros: Sequence[StructuralZeros], mod
     if needed > model_bytes:
         fix = "Raise model_bytes, use coarser bins for the columns that rules name, or drop a rule."
         raise ResourceError(f"method {method}: columns and rules alone", needed, model_bytes, fix)
-
-
-def check_model_bytes(model_bytes: object) -> None:
-    """Raises UsageError unless this is a sensible number of bytes."""
-    check_whole("model_bytes", model_bytes, 2**10, _MOST_MODEL_BYTES)
 
 
 @dataclass(slots=True)

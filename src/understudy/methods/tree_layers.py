@@ -107,13 +107,6 @@ class TreeFit:
     known_rows: int | None = None
     margins: Margins = "summed"
 
-    def __post_init__(self) -> None:
-        check_choice("negatives", self.negatives, get_args(TreeNegatives))
-        check_choice("rounding", self.rounding, get_args(Rounding))
-        check_choice("margins", self.margins, get_args(Margins))
-        if self.known_rows is not None and (type(self.known_rows) is not int or self.known_rows < 0):
-            raise UsageError("known rows", f"must be a whole number of 0 or more, got {self.known_rows!r}.")
-
 
 def fit_tree(curator: Curator, structure: TreeStructure, costs: TreeCosts, fit: TreeFit) -> TreeModel:
     """Measures the layers that were paid for and the full table, in one go, and fits all of them together."""
