@@ -30,7 +30,6 @@ from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, PrivateTable
 from understudy.errors import UnderstudyWarning, UsageError
-from understudy.methods.method import SharesStructure
 from understudy.methods.preparation import prepare
 from understudy.privacy.cost import Budget
 from understudy.privacy.curator import Curator
@@ -400,12 +399,11 @@ class _FixedRun:
 
 def _fix_codec(curator: Curator, design: Design, fixed: _FixedRun | None) -> _FixedRun:
     """What is fixed before a run counts: anew, or taken over from the first run where all share one structure."""
-    method = design.method
-    if design.structure is None or not isinstance(method, SharesStructure):
+    if design.structure is None:
         return _FixedRun(prepare(curator, design.schema, design.preparation), None)
     if fixed is None:
         codec = prepare(curator, design.schema, design.preparation)
-        return _FixedRun(codec, method.choose_structure(curator, design.structure))
+        return _FixedRun(codec, design.method.choose_structure(curator, design.structure))
     curator.fix_codec(fixed.codec)
     return fixed
 
@@ -413,10 +411,13 @@ def _fix_codec(curator: Curator, design: Design, fixed: _FixedRun | None) -> _Fi
 def _fit(curator: Curator, design: Design, fixed: _FixedRun) -> Fitted:
     """Asks the questions and fits the model."""
     method = design.method
-    if design.structure is not None and isinstance(method, SharesStructure):
+    if design.structure is not None:
         model = method.run_with(curator, design.rest, fixed.structure)
+    elif design.preparation:  # the codes are known only now, so the plan is made once more, for them
+        model = method.fit(curator, design.rest)
     else:
-        model = method.run(curator, design.rest)
+        assert curator.domain == design.facts.domain, "the plan is for other codes"
+        model = method.run(curator, design.plan)
     return Fitted(fixed.codec, curator.transcript, model)
 
 
