@@ -49,7 +49,6 @@ from understudy.methods.method import (
     Rounds,
     Step,
     noisy_step,
-    seconds_of_rounds,
     tables_bytes,
 )
 from understudy.methods.rounds import (
@@ -61,9 +60,9 @@ from understudy.methods.rounds import (
     RoundCosts,
     check_start,
     fitting_bytes,
-    likely_bytes,
     live_columns,
     merged_bound,
+    plan_of_rounds,
     shares_of,
     spend_in_rounds,
     times,
@@ -129,37 +128,21 @@ class Aim(Method):
             f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
             f"The model's tables stay within {self.model_bytes:,} bytes.",
         ]
-        seconds = seconds_of_rounds(
-            facts,
-            Rounds(
-                max(1, schedule.rounds // _FEWER_ROUNDS),
-                schedule.rounds,
-                len(candidates),
-                cells,
-                sum(domain.sizes.values()),
-                held // 8,
-                noise,
-                (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
-            ),
+        rounds = Rounds(
+            max(1, schedule.rounds // _FEWER_ROUNDS),
+            schedule.rounds,
+            len(candidates),
+            cells,
+            sum(domain.sizes.values()),
+            held // 8,
+            noise,
+            (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
         )
-        fitting = likely_bytes(domain, seconds.cells)
         public = _PUBLIC_BYTES * cells if facts.public else 0
         notes += [f"Counts of the public table take {public:,} bytes."] if public else []
         counting = tables_bytes(facts, len(candidates), cells) + public
-        return Plan(
-            self,
-            cost,
-            sum((step.cost for step in steps), Cost()),
-            tuple(steps),
-            sum(step.cells for step in steps),
-            fitting + counting,
-            seconds.likely,
-            tuple(notes),
-            schedule=schedule,
-            after_counting=fitting,
-            most_bytes=most + counting,
-            span=(seconds.least, seconds.most),
-        )
+        planned = plan_of_rounds(self, cost, steps, facts, rounds, counting=counting, most=most)
+        return replace(planned, notes=tuple(notes), schedule=schedule)
 
     def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures columns, then chooses and measures tables until the cost is spent; returns the fitted model."""

@@ -49,7 +49,7 @@ from understudy.arrays import Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import ListedTable
-from understudy.methods.method import expected_absolute
+from understudy.methods.method import Method, Plan, PublicFacts, Rounds, Step, expected_absolute, seconds_of_rounds
 from understudy.models.estimation import NoisyTable, estimate_total, is_forest, towards_independence
 from understudy.models.junction_tree import GraphicalSize, JunctionTree, ModelGrowth, eliminate
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField, fit, fit_forest
@@ -614,6 +614,26 @@ def likely_bytes(domain: Domain, cells: int) -> int:
     """
     held, most = fitting_bytes(domain, 8 * cells)
     return most - 4 * min(MESSAGE_CELLS, held // 16 * sum(domain.sizes.values()))
+
+
+def plan_of_rounds(
+    method: Method, cost: Cost, steps: Sequence[Step], facts: PublicFacts, rounds: Rounds, *, counting: int, most: int
+) -> Plan:
+    """The plan of a method that works in rounds: `counting` bytes while rows are read, at most `most` to fit."""
+    seconds = seconds_of_rounds(facts, rounds)
+    fitting = likely_bytes(facts.domain, seconds.cells)
+    return Plan(
+        method,
+        cost,
+        sum((step.cost for step in steps), Cost()),
+        tuple(steps),
+        sum(step.cells for step in steps),
+        fitting + counting,
+        seconds.likely,
+        after_counting=fitting,
+        most_bytes=most + counting,
+        span=(seconds.least, seconds.most),
+    )
 
 
 def check_start(domain: Domain, structural_zeros: Sequence[StructuralZeros], model_bytes: int, method: str) -> None:
