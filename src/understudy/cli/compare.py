@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Debug, Quiet, Shell, shell, show_error
+from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell, show_error
 from understudy.cli.evaluate import NAMES, FormulaText, MetricSettings, metric_options
 from understudy.cli.options import (
     Copies,
@@ -205,7 +205,7 @@ def _show(place: Shell, found: "Comparison", out: Path) -> None:
     for one in found.recommendations:
         place.line(f"ε = {spelled(one.epsilon)}: {one.candidate or 'none'}. {one.grounds}")
     for failure in found.failures:
-        place.line(f"Without scores: {failure}")
+        place.line(f"Without scores: {in_flags(failure)}")
     place.note(f"Open {out / 'index.html'}; every number is in {out / 'results.parquet'}.")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import understudy
-from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
 from understudy.cli.options import (
     Copies,
     CopiesMode,
@@ -225,7 +225,7 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
     if len(plan.steps) > MOST_STEPS:
         place.line(f"… and {len(plan.steps) - MOST_STEPS:,} more steps; --json lists them all.")
     for note in plan.notes:
-        place.line(f"Note: {note}")
+        place.line(f"Note: {in_flags(note)}")
     if plan.refused:
         place.line(f"No privacy claim: {plan.refused}")
 

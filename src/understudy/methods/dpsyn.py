@@ -232,8 +232,8 @@ class DpSyn:
             raise UsageError(
                 f"method {self.name}",
                 "needs a public list of marginals.",
-                "Give --set 'marginals=sex×age:2, age×income; city×rent' with your columns, --set marginals=pairs, or, "
-                "for the challenge's table, --set preset=match3.",
+                "Give options={'marginals': 'sex×age:2, age×income; city×rent'} with your columns, "
+                "options={'marginals': 'pairs'}, or, for the challenge's table, options={'preset': 'match3'}.",
             )
         texts = [text for text in _BLOCKS.findall(self.marginals) if text.strip()]
         lists = [MarginalList.of(text, domain) for text in texts]

@@ -252,7 +252,7 @@ class FieldGroups:
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Total, pairs (if groups are found out), tables; refuses groups beyond 2⁶² cells."""
         if cost.rho or not cost.epsilon:
-            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop --delta.")
+            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop delta=.")
         domain = facts.domain
         for_total, for_pairs, for_tables = self._split(cost)
         steps = list[Step]()

@@ -92,7 +92,7 @@ class Laplace:
         """The total (if bought) and the table; refuses tables beyond 2⁶² cells and a cost that is not pure ε."""
         cells = facts.domain.cells(facts.domain.columns)
         if cost.rho or not cost.epsilon:
-            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop --delta.")
+            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop delta=.")
         if cells >= _CELL_LIMIT:
             fix = "Use method independent, coarser bins or fewer columns."
             raise ResourceError(f"method {self.name}: a table of {cells:,} cells", 8 * cells, 8 * _CELL_LIMIT, fix)

@@ -208,8 +208,9 @@ class NistMst:
             raise UsageError(
                 f"method {self.name}",
                 "needs a public list of marginals.",
-                "Give --set 'marginals=sex×age:2, age×income' with your columns, --set marginals=pairs, or, for the "
-                "challenge's table, --set preset=match3; or a public table with --public, which gives the list.",
+                "Give options={'marginals': 'sex×age:2, age×income'} with your columns, options={'marginals': "
+                "'pairs'}, or, for the challenge's table, options={'preset': 'match3'}; or a public table with "
+                "public=, which gives the list.",
             )
         return MarginalList.of(self.marginals, domain)
 

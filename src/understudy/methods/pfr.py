@@ -94,7 +94,7 @@ class Pfr:
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Total (unless public) and tables; refuses groups beyond 2⁶² cells."""
         if cost.rho or not cost.epsilon:
-            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop --delta.")
+            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop delta=.")
         domain = facts.domain
         groups = self._groups(domain, facts.structural_zeros)
         rest = [Clique((name,)) for name in domain.columns]

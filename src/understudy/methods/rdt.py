@@ -607,8 +607,8 @@ class Rdt:
     name: ClassVar[str] = "rdt"
     summary: ClassVar[str] = "Labels for public records: random decision trees with noisy leaf tables."
     source: ClassVar[str] = "Duke University Synthetic Data Project (2018); Jagannathan et al. (2012)."
-    needs: ClassVar[str] = "Private columns (private=sex,race) and a public table of the others (--public)."
-    limits: ClassVar[str] = "Private columns of at most 2¹⁴ combinations; without --public, public ones of 2²⁰ cells."
+    needs: ClassVar[str] = "Private columns (private=sex,race) and a public table of the others (public=)."
+    limits: ClassVar[str] = "Private columns of at most 2¹⁴ combinations; without public=, public ones of 2²⁰ cells."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
     uses_public: ClassVar[bool] = True
 
@@ -677,7 +677,7 @@ class Rdt:
     def check_without_public(self, facts: PublicFacts) -> None:
         """Raises if this method cannot do without a public table on such a domain."""
         if self.collapse:
-            raise UsageError("option collapse", "pools codes by public counts.", "Give a public table with --public.")
+            raise UsageError("option collapse", "pools codes by public counts.", "Give a public table with public=.")
         check_dense(self._settings(facts))
 
     def not_public(self, facts: PublicFacts) -> tuple[str, ...]:

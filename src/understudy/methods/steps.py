@@ -358,7 +358,7 @@ class Steps:
         if self.allocation == "custom":
             allocation_weights(shape.upper, self.allocation, self.shares)
         if self.as_published != "no" and not cost.epsilon:
-            raise UsageError("as_published", "has Laplace noise and is paid in ε alone.", "Drop --delta.")
+            raise UsageError("as_published", "has Laplace noise and is paid in ε alone.", "Drop delta=.")
         costs, sizes = self._tree_costs(shape, cost), shape.layer_sizes
         return Plan(
             self.name,

@@ -111,7 +111,7 @@ class Copies:
             warnings.warn(f"copies mode {self.mode!r} is now called {present_mode(self.mode)!r}", stacklevel=3)
             object.__setattr__(self, "mode", present_mode(self.mode))
         if self.mode not in COPIES_MODES:
-            raise UsageError("copies mode", f"{self.mode!r} is not known.", nearest(str(self.mode), COPIES_MODES))
+            raise UsageError("copies_mode", f"{self.mode!r} is not known.", nearest(str(self.mode), COPIES_MODES))
         if self.rows is not None and (type(self.rows) is not int or self.rows < 0):
             raise UsageError("rows", f"must be a whole number, 0 or more, got {self.rows!r}.")
         if type(self.seed) is not int or self.seed < 0:
@@ -296,7 +296,7 @@ def check_memory(plan: Plan, memory_bytes: int | None) -> None:
         ResourceError: with both numbers; nothing was charged.
     """
     if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
-        raise UsageError("memory", f"must be a whole number of bytes above 0, got {memory_bytes!r}.")
+        raise UsageError("memory_bytes", f"must be a whole number of bytes above 0, got {memory_bytes!r}.")
     limit = memory_limit(memory_bytes)
     if plan.bytes > limit:
         fix = "Declare fewer or coarser codes, choose another method, or allow more memory."
@@ -331,7 +331,7 @@ def check_file_size(plan: Plan) -> None:
     needed = plan.bytes + LEAST_DISK_BYTES
     if limit != resource.RLIM_INFINITY and needed > limit:
         rule = f"ulimit -f allows {size_text(limit)} a file, and this run may need {size_text(needed)}."
-        raise UsageError("file size limit", rule, "Raise that limit, and run the command again.")
+        raise UsageError("file size limit", rule, "Raise that limit, and run again.")
 
 
 def _machine_bytes() -> int:
