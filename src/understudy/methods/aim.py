@@ -97,7 +97,7 @@ class Aim:
     )
     rounds: int | None = field(default=None, metadata={"help": "planned rounds; none: 4 per column"})
     one_way_share: float | None = field(
-        default=0.4, metadata={"help": "share of ρ for the columns' own tables; none: the price of a round each"}
+        default=0.4, metadata={"help": "share of ρ for the columns' own tables; none: the cost of one round each"}
     )
     selection_share: float = field(default=0.1, metadata={"help": "share of a round's ρ for its draw"})
     model_bytes: int = field(default=2**22, metadata={"help": "most bytes of the model's tables"})

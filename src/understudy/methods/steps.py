@@ -126,7 +126,7 @@ def printed_shares(
         weights = allocation_weights(upper, allocation)
         return Fraction(0), [2 * weight for weight in weights[:-1]] + [weights[-1]]
     if share and layers < 2:
-        raise UsageError("as_published", "the printed price of a choice, rε/(L − 1), divides by zero at L = 1.")
+        raise UsageError("as_published", "the printed cost of a choice, rε/(L − 1), divides by zero at L = 1.")
     choice = share / (layers - 1) if share else Fraction(0)
     return choice, [(1 - share) / layers] * (upper + 1)
 
