@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes; results and errors only.")]
 Debug = Annotated[
-    bool, typer.Option("--debug", help="Keep the traceback of an internal error in a private file (may hold data).")
+    bool, typer.Option("--debug", help="Write the traceback of an internal error to a private file (it may hold data).")
 ]
 
 OFF_TERMINAL_WIDTH = 100

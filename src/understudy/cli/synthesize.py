@@ -155,7 +155,7 @@ def show_release(
     if statement.left_out:
         place.note(f"Left out, not in the schema: {', '.join(statement.left_out)}.")
     if statement.ledger.dataset is None:
-        place.note("No lasting ledger was named: keep your own account of what this table has spent.")
+        place.note("No ledger given: track this table's total privacy loss yourself.")
     place.note(f"Read {folder / 'statement.md'}, then check the folder: understudy verify {folder}")
 
 
@@ -170,7 +170,8 @@ def plan(
     settings: Settings = None,
     *,
     rows_hint: Annotated[
-        int | None, typer.Option("--rows-hint", help="A public guess of the rows, for time, memory and notes only.")
+        int | None,
+        typer.Option("--rows-hint", help="Public guess of the number of rows, for time, memory and notes only."),
     ] = None,
     public: PublicTable = None,
     memory: Memory = None,

@@ -59,7 +59,9 @@ class Marginals:
     scales: ClassVar[tuple[Scale, ...]] = _scales()
 
     ways: int = field(default=3, metadata={"help": "largest number of columns in a table, 1 to 3"})
-    most_triples: int = field(default=20_000, metadata={"help": "beyond this, as many triples are drawn"})
+    most_triples: int = field(
+        default=20_000, metadata={"help": "maximum number of triples; above it, a random sample of this size"}
+    )
 
     def __post_init__(self) -> None:
         if self.ways not in (1, 2, 3):

@@ -535,16 +535,19 @@ class Nist:
     sex: str = field(default="SEX", metadata={"help": "column of sex, for the third score"})
     city: str = field(default="CITY", metadata={"help": "column of the city"})
     wage: str = field(default="INCWAGE", metadata={"help": "column of the wage"})
-    male: str = field(default="1", metadata={"help": "label of men"})
-    female: str = field(default="2", metadata={"help": "label of women"})
+    male: str = field(default="1", metadata={"help": "label that stands for men"})
+    female: str = field(default="2", metadata={"help": "label that stands for women"})
     probability: float = field(
-        default=PROBABILITY, metadata={"help": "chance that a column enters a conjunction (match 2: 0.33)"}
+        default=PROBABILITY, metadata={"help": "probability that a column enters a conjunction (match 2: 0.33)"}
     )
     include_last: bool = field(default=False, metadata={"help": "also draw the last column, which the scorer forgot"})
     rule: RuleName = field(
-        default="auto", metadata={"help": "codes of Match 3 or buckets of Matches 1 and 2; auto: by the columns"}
+        default="auto",
+        metadata={"help": "rule for buckets: codes of Match 3, buckets of Matches 1 and 2, or auto (by the columns)"},
     )
-    tests: ChallengeTests | str | None = field(default=None, metadata={"help": "kept tests, or the file they are in"})
+    tests: ChallengeTests | str | None = field(
+        default=None, metadata={"help": "tests drawn earlier, or the file that holds them"}
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.probability <= 1:

@@ -95,7 +95,7 @@ def measured_share(release: Release, where: Mapping[str, str], *, level: float =
         raise UsageError("share: level", f"must lie between 0 and 1, got {level!r}.")
     answers = [_answer(fitted.codec, fitted.transcript, where) for fitted in release.fits]
     if any(answer.total <= 0 for answer in answers):
-        raise UsageError(f"share of {_words(where)}", "cannot be told: the noise exceeds the table.")
+        raise UsageError(f"share of {_words(where)}", "cannot be estimated: the noise is larger than the counts.")
     runs = len(answers)
     estimate = math.fsum(answer.share for answer in answers) / runs
     inside = min(max(estimate, 0.0), 1.0)

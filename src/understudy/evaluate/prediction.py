@@ -57,7 +57,9 @@ class Prediction:
         Scale("worst_loss", "largest loss"),
     )
 
-    targets: tuple[str, ...] = field(default=(), metadata={"help": f"columns to predict; the first {MOST_TARGETS}"})
+    targets: tuple[str, ...] = field(
+        default=(), metadata={"help": f"columns to predict; the first {MOST_TARGETS} if omitted"}
+    )
 
     def check(self, schema: Schema) -> None:
         """Raises for a column that is not in the schema."""

@@ -286,10 +286,13 @@ class Specks:
 
     terms: Terms = field(default="main", metadata={"help": "terms of the regression"})
     scheme: Literal["in_sample", "folds"] = field(
-        default="in_sample", metadata={"help": "score the rows that were fitted, or others (5 folds, 70/30)"}
+        default="in_sample",
+        metadata={"help": "rows that are scored: those fitted, or held-out ones (5 folds, or 70/30)"},
     )
 
-    complexity: float | None = field(default=None, metadata={"help": "of the tree; cross-validated when not given"})
+    complexity: float | None = field(
+        default=None, metadata={"help": "complexity parameter of the tree; cross-validated if omitted"}
+    )
 
     def __post_init__(self) -> None:
         check_complexity("specks", self.complexity)
@@ -452,11 +455,14 @@ class Pmse:
 
     terms: Terms = field(default="main", metadata={"help": "terms of the regression"})
     scheme: Scheme = field(
-        default="in_sample", metadata={"help": "score the rows that were fitted, or others (5 folds, 70/30)"}
+        default="in_sample",
+        metadata={"help": "rows that are scored: those fitted, or held-out ones (5 folds, or 70/30)"},
     )
-    null: NullName = field(default="permutation", metadata={"help": "what the ratio divides by"})
-    draws: int = field(default=10, metadata={"help": "random draws for nulls without a closed form"})
-    complexity: float | None = field(default=None, metadata={"help": "of the tree; cross-validated when not given"})
+    null: NullName = field(default="permutation", metadata={"help": "null distribution that the ratio divides by"})
+    draws: int = field(default=10, metadata={"help": "number of random draws for nulls without a closed form"})
+    complexity: float | None = field(
+        default=None, metadata={"help": "complexity parameter of the tree; cross-validated if omitted"}
+    )
 
     def __post_init__(self) -> None:
         if self.draws < 2:

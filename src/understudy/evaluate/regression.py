@@ -613,7 +613,7 @@ class Regression:
 
     formula: str = field(default="", metadata={"help": 'the model, as "income ~ age + sex"'})
     family: FamilyName = field(default="auto", metadata={"help": "kind of model"})
-    level: float = field(default=0.95, metadata={"help": "of the intervals"})
+    level: float = field(default=0.95, metadata={"help": "confidence level of the intervals"})
 
     def lacks(self, schema: Schema) -> str:
         """A formula, if there is none."""
@@ -670,9 +670,9 @@ class IntervalOverlap:
 
     formula: str = field(default="", metadata={"help": 'the model, as "income ~ age + sex"'})
     family: FamilyName = field(default="auto", metadata={"help": "kind of model"})
-    level: float = field(default=0.95, metadata={"help": "of the intervals"})
+    level: float = field(default=0.95, metadata={"help": "confidence level of the intervals"})
     interval: Literal["wald", "profile"] = field(
-        default="wald", metadata={"help": "profile: for Firth's model and a single copy"}
+        default="wald", metadata={"help": "kind of interval; profile: for Firth's model and a single copy"}
     )
 
     def __post_init__(self) -> None:

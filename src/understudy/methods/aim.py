@@ -95,13 +95,13 @@ class Aim:
     workload: str = field(
         default="pairs", metadata={"help": "pairs, triples, or tables with weights such as sex×age:2, age×income"}
     )
-    rounds: int | None = field(default=None, metadata={"help": "planned rounds; none: 4 per column"})
+    rounds: int | None = field(default=None, metadata={"help": "number of planned rounds; none: 4 per column"})
     one_way_share: float | None = field(
-        default=0.4, metadata={"help": "share of ρ for the columns' own tables; none: the cost of one round each"}
+        default=0.4, metadata={"help": "share of ρ for the one-way tables; none: the cost of one round each"}
     )
-    selection_share: float = field(default=0.1, metadata={"help": "share of a round's ρ for its draw"})
-    model_bytes: int = field(default=2**22, metadata={"help": "most bytes of the model's tables"})
-    table_cells: int = field(default=250_000, metadata={"help": "most cells of a table that can be chosen"})
+    selection_share: float = field(default=0.1, metadata={"help": "share of a round's ρ for choosing its table"})
+    model_bytes: int = field(default=2**22, metadata={"help": "largest size of the model's tables, in bytes"})
+    table_cells: int = field(default=250_000, metadata={"help": "largest table (in cells) that can be chosen"})
 
     def __post_init__(self) -> None:
         check_workload(self.workload)

@@ -67,23 +67,27 @@ class DpSyn:
     limits: ClassVar[str] = "Keeps the relations that are listed. The model is a set of records."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    marginals: str = field(default="", metadata={"help": "tables to measure: a×b:2, b×c; blocks apart by semicolons"})
+    marginals: str = field(default="", metadata={"help": "tables to measure: a×b:2, b×c; semicolons separate blocks"})
     preset: Preset = field(default="none", metadata={"help": "match3: the team's tables of Match 3, instead of a list"})
-    reserve: str = field(default="", metadata={"help": "tables with a share of the cost of their own: income:0.05"})
+    reserve: str = field(default="", metadata={"help": "tables with their own share of the cost, e.g. income:0.05"})
     reserve_noise: ReserveNoise = field(
         default="laplace", metadata={"help": "laplace: reserved shares are shares of ε; gaussian: of ρ (where δ > 0)"}
     )
-    one_way_share: float = field(default=0.0, metadata={"help": "share of the columns; 0: the same noise for all"})
+    one_way_share: float = field(
+        default=0.0, metadata={"help": "share of the cost for the one-way tables; 0: the same noise for all tables"}
+    )
     threshold: float = field(default=4.5, metadata={"help": "values with fewer noisy rows than this many σ are merged"})
-    least_count: float = field(default=0.0, metadata={"help": "values with fewer noisy rows than this are merged, too"})
-    most_values: int = field(default=0, metadata={"help": "most values a column keeps; 0: no limit"})
+    least_count: float = field(
+        default=0.0, metadata={"help": "values with fewer noisy rows than this are merged as well"}
+    )
+    most_values: int = field(default=0, metadata={"help": "maximum number of values that a column keeps; 0: no limit"})
     keep: str = field(default="", metadata={"help": "columns never merged, separated by commas"})
-    table_cells: int = field(default=2**18, metadata={"help": "most cells of a table after merging"})
-    update: Update = field(default="sweeps", metadata={"help": "how records are moved: sweeps, gradual or both"})
+    table_cells: int = field(default=2**18, metadata={"help": "largest table (in cells) after merging"})
+    update: Update = field(default="sweeps", metadata={"help": "how records are updated: sweeps, gradual or both"})
     rounds: int = field(default=100, metadata={"help": "rounds of the gradual update"})
-    sweeps: int = field(default=10, metadata={"help": "most sweeps over all rows and columns"})
-    most_records: int = field(default=2**20, metadata={"help": "most records of the model"})
-    structure_seed: int = field(default=0, metadata={"help": "seed of how records are laid out and moved"})
+    sweeps: int = field(default=10, metadata={"help": "maximum number of sweeps over all rows and columns"})
+    most_records: int = field(default=2**20, metadata={"help": "maximum number of records in the model"})
+    structure_seed: int = field(default=0, metadata={"help": "seed for initialising and updating the records"})
 
     def __post_init__(self) -> None:
         if self.preset not in get_args(Preset):

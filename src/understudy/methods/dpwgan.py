@@ -226,17 +226,23 @@ class DpWgan:
 
     steps: int = field(default=500, metadata={"help": "steps of the critic, each on sampled rows"})
     rate: float = field(default=0.02, metadata={"help": "probability with which a row takes part in a step"})
-    columns_share: float = field(default=0.5, metadata={"help": "share of ε that the noisy columns would cost alone"})
-    groups: int = field(default=12, metadata={"help": "most groups of codes per column that the networks tell apart"})
-    hidden: int = field(default=32, metadata={"help": "hidden numbers of critic and generator"})
-    latent: int = field(default=16, metadata={"help": "random numbers that go into the generator"})
+    columns_share: float = field(
+        default=0.5, metadata={"help": "share of ε that the noisy one-way tables would cost alone"}
+    )
+    groups: int = field(
+        default=12, metadata={"help": "maximum number of groups of codes per column that the networks distinguish"}
+    )
+    hidden: int = field(default=32, metadata={"help": "units in the hidden layer of critic and generator"})
+    latent: int = field(default=16, metadata={"help": "dimension of the generator's random input"})
     batch: int = field(default=256, metadata={"help": "records drawn from the generator in a step"})
-    critic_steps: int = field(default=2, metadata={"help": "critic steps for each step of the generator"})
-    critic_rate: float = field(default=0.02, metadata={"help": "step size of the critic"})
-    generator_rate: float = field(default=0.01, metadata={"help": "step size of the generator"})
-    components: int = field(default=2048, metadata={"help": "inputs at which the finished generator is held"})
-    structure_seed: int = field(default=0, metadata={"help": "public seed of starting weights and drawn records"})
-    device: Device = field(default="cpu", metadata={"help": "where the networks move: cpu or cuda"})
+    critic_steps: int = field(default=2, metadata={"help": "number of critic steps for each generator step"})
+    critic_rate: float = field(default=0.02, metadata={"help": "learning rate of the critic"})
+    generator_rate: float = field(default=0.01, metadata={"help": "learning rate of the generator"})
+    components: int = field(default=2048, metadata={"help": "number of latent points kept from the trained generator"})
+    structure_seed: int = field(
+        default=0, metadata={"help": "public seed of the initial weights and of generated records"}
+    )
+    device: Device = field(default="cpu", metadata={"help": "device that trains the networks: cpu or cuda"})
 
     def __post_init__(self) -> None:
         whole = {"steps": 10**6, "groups": 2**16, "hidden": 4096, "latent": 1024, "batch": 2**20}

@@ -226,14 +226,16 @@ class FieldGroups:
     groups: str = field(
         default=_CHOSEN,
         metadata={
-            "help": "groups such as sex+age,income+city (others single); match_three; empty: found out, paid for"
+            "help": "groups such as sex+age,income+city (others single); match_three; empty: found privately, at a cost"
         },
     )
     published: bool = field(default=False, metadata={"help": "threshold and shares of the original program"})
-    selection_share: float = field(default=0.1, metadata={"help": "share of ε for finding groups, if none are given"})
+    selection_share: float = field(default=0.1, metadata={"help": "share of ε for finding groups if none are given"})
     total_share: float = field(default=0.01, metadata={"help": "share of ε for the number of rows"})
-    kept_empty: int = field(default=1, metadata={"help": "empty cells of a wide table expected to pass as noise"})
-    group_cells: int = field(default=10_000, metadata={"help": "most cells of a group that is found out"})
+    kept_empty: int = field(
+        default=1, metadata={"help": "expected number of empty cells of a wide table whose noise passes the threshold"}
+    )
+    group_cells: int = field(default=10_000, metadata={"help": "largest group (in cells) that can be found"})
     dense_cells: int = field(default=2**20, metadata={"help": "largest table written out (about 80 bytes a cell)"})
 
     def __post_init__(self) -> None:

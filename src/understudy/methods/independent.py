@@ -43,7 +43,8 @@ class Independent:
         default="norm_sub", metadata={"help": "how negative counts are removed: clip_rescale, norm_sub or norm_cut"}
     )
     rounding: Rounding = field(
-        default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
+        default="multinomial",
+        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
     )
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ class Laplace:
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
 
     n_policy: TotalPolicy = field(
-        default="noisy", metadata={"help": "number of rows: bought with total_share (noisy) or summed up (estimated)"}
+        default="noisy", metadata={"help": "number of rows: measured with total_share (noisy) or summed up (estimated)"}
     )
     total_share: float = field(default=0.01, metadata={"help": "share of ε for the number of rows"})
     negatives: Negatives = field(
@@ -73,9 +73,13 @@ class Laplace:
     threshold: int | None = field(
         default=None, metadata={"help": "smallest noisy count kept; none: all (small tables), or chosen (huge tables)"}
     )
-    kept_empty: int = field(default=100, metadata={"help": "empty cells of a huge table expected to pass as noise"})
+    kept_empty: int = field(
+        default=100,
+        metadata={"help": "expected number of empty cells of a huge table whose noise passes the threshold"},
+    )
     rounding: Rounding = field(
-        default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
+        default="multinomial",
+        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
     )
 
     def __post_init__(self) -> None:

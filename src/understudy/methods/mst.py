@@ -82,9 +82,9 @@ class Mst:
     limits: ClassVar[str] = "Keeps pairs along one tree. δ above 0. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
 
-    one_way_share: float = field(default=0.4, metadata={"help": "share of ρ for the columns' own tables"})
+    one_way_share: float = field(default=0.4, metadata={"help": "share of ρ for the one-way tables"})
     selection_share: float = field(default=0.1, metadata={"help": "share of ρ for choosing the pairs"})
-    model_bytes: int = field(default=2**27, metadata={"help": "most bytes of the model's tables"})
+    model_bytes: int = field(default=2**27, metadata={"help": "largest size of the model's tables, in bytes"})
 
     def __post_init__(self) -> None:
         check_share("one_way_share", self.one_way_share)

@@ -75,11 +75,11 @@ class Mwem:
     )
     rounds: int | None = field(default=None, metadata={"help": "number of rounds; none: two per column"})
     one_way_share: float = field(
-        default=0.4, metadata={"help": "share of the cost for the columns' own tables; 0: only the number of rows"}
+        default=0.4, metadata={"help": "share of the cost for the one-way tables; 0: only the number of rows"}
     )
-    selection_share: float = field(default=0.1, metadata={"help": "share of a round's cost for its draw"})
-    model_bytes: int = field(default=2**22, metadata={"help": "most bytes of the model's tables"})
-    table_cells: int = field(default=250_000, metadata={"help": "most cells of a table that can be chosen"})
+    selection_share: float = field(default=0.1, metadata={"help": "share of a round's cost for choosing its table"})
+    model_bytes: int = field(default=2**22, metadata={"help": "largest size of the model's tables, in bytes"})
+    table_cells: int = field(default=250_000, metadata={"help": "largest table (in cells) that can be chosen"})
 
     def __post_init__(self) -> None:
         check_workload(self.workload)

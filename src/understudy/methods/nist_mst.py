@@ -97,14 +97,19 @@ class NistMst:
 
     marginals: str = field(default="", metadata={"help": "tables to measure: a×b:2, b×c; or pairs, or triples"})
     preset: Preset = field(default="none", metadata={"help": "match3: the challenge's 147 tables, instead of a list"})
-    together: str = field(default="", metadata={"help": "columns a, b, c always listed together from a public table"})
-    one_way_share: float = field(default=0.3, metadata={"help": "share of ρ for the columns' own tables"})
+    together: str = field(
+        default="",
+        metadata={"help": "columns that always stand together when a public table gives the list, e.g. a,b,c"},
+    )
+    one_way_share: float = field(default=0.3, metadata={"help": "share of ρ for the one-way tables"})
     threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are merged"})
     keep: str = field(default="", metadata={"help": "columns never merged, separated by commas"})
-    expand: Expand = field(default="counts", metadata={"help": "merged values come back by noisy counts or evenly"})
-    table_cells: int = field(default=2**18, metadata={"help": "most cells of a table after merging"})
-    model_bytes: int = field(default=2**26, metadata={"help": "most bytes of the model's tables"})
-    steps: int = field(default=1000, metadata={"help": "most steps of the fit"})
+    expand: Expand = field(
+        default="counts", metadata={"help": "how merged values are expanded: by noisy counts or evenly"}
+    )
+    table_cells: int = field(default=2**18, metadata={"help": "largest table (in cells) after merging"})
+    model_bytes: int = field(default=2**26, metadata={"help": "largest size of the model's tables, in bytes"})
+    steps: int = field(default=1000, metadata={"help": "maximum number of steps of the fit"})
 
     def __post_init__(self) -> None:
         check_share("one_way_share", self.one_way_share)

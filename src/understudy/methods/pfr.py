@@ -75,7 +75,9 @@ class Pfr:
     groups: str = field(
         default="", metadata={"help": "groups such as place+station,day+hour >= 1000; empty: every column on its own"}
     )
-    kept_empty: int = field(default=1, metadata={"help": "empty cells of a table expected to survive denoising"})
+    kept_empty: int = field(
+        default=1, metadata={"help": "expected number of empty cells of a table that survive denoising"}
+    )
     total_share: float = field(default=0.01, metadata={"help": "share of ε for the number of rows"})
     rows: int | None = field(default=None, metadata={"help": "public number of rows, instead of a noisy one"})
     dense_cells: int = field(default=2**20, metadata={"help": "largest table written out (about 80 bytes a cell)"})

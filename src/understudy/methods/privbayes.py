@@ -395,16 +395,20 @@ class PrivBayes:
     preset: Preset = field(
         default="refined", metadata={"help": "refined, or as in the sources: published, steps_paper, nist"}
     )
-    score: Score = field(default="auto", metadata={"help": "R, F (columns of two codes), I, or auto"})
+    score: Score = field(default="auto", metadata={"help": "score function: R, F (columns of two codes), I, or auto"})
     structure_share: float | None = field(default=None, metadata={"help": "share of the cost for choosing parents"})
-    theta: float | None = field(default=None, metadata={"help": "usefulness: least average count over noise of a cell"})
+    theta: float | None = field(
+        default=None, metadata={"help": "θ-usefulness: least ratio of a cell's average count to its noise"}
+    )
     degree: int | None = field(default=None, metadata={"help": "number of parents; none: as many as are useful"})
     coarsen: int | None = field(
-        default=None, metadata={"help": "factor of coarser parent levels; 0: none; none: as the preset has it"}
+        default=None, metadata={"help": "weight of coarser parent levels; 0: no coarser levels; none: as in the preset"}
     )
     rows: int | None = field(default=None, metadata={"help": "public number of rows, instead of a noisy one"})
-    most_candidates: int = field(default=4000, metadata={"help": "most candidates of one draw"})
-    structure_seed: int = field(default=0, metadata={"help": "seed of the first column (public, not of any noise)"})
+    most_candidates: int = field(default=4000, metadata={"help": "maximum number of candidates of one choice"})
+    structure_seed: int = field(
+        default=0, metadata={"help": "public seed that picks the first column (not a seed of noise)"}
+    )
 
     def __post_init__(self) -> None:
         check_choice("preset", self.preset, get_args(Preset))

@@ -215,17 +215,19 @@ class PrivSyn:
     limits: ClassVar[str] = "Keeps the pairs it chose. The model is a set of records, at most most_records of them."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    one_way_share: float = field(default=0.3, metadata={"help": "share of the cost for the columns' own tables"})
+    one_way_share: float = field(default=0.3, metadata={"help": "share of the cost for the one-way tables"})
     selection_share: float = field(default=0.1, metadata={"help": "share of the cost for the scores of the pairs"})
     threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are pooled"})
-    penalty: float = field(default=1.0, metadata={"help": "how much noise counts against what a pair would mend"})
-    clique_cells: int = field(default=0, metadata={"help": "most cells of tables that dense groups of pairs become"})
-    table_cells: int = field(default=2**18, metadata={"help": "pairs with more cells are no candidates"})
-    update: Update = field(default="sweeps", metadata={"help": "how records are moved: sweeps, gradual or both"})
+    penalty: float = field(default=1.0, metadata={"help": "weight of noise error against the error of omitting a pair"})
+    clique_cells: int = field(
+        default=0, metadata={"help": "largest table (in cells) that a dense group of pairs is merged into"}
+    )
+    table_cells: int = field(default=2**18, metadata={"help": "largest table (in cells) considered for a pair"})
+    update: Update = field(default="sweeps", metadata={"help": "how records are updated: sweeps, gradual or both"})
     rounds: int = field(default=50, metadata={"help": "rounds of the gradual update"})
-    sweeps: int = field(default=10, metadata={"help": "most sweeps over all rows and columns"})
-    most_records: int = field(default=2**20, metadata={"help": "most records of the model"})
-    structure_seed: int = field(default=0, metadata={"help": "seed of how records are laid out and moved"})
+    sweeps: int = field(default=10, metadata={"help": "maximum number of sweeps over all rows and columns"})
+    most_records: int = field(default=2**20, metadata={"help": "maximum number of records in the model"})
+    structure_seed: int = field(default=0, metadata={"help": "seed for initialising and updating the records"})
 
     def __post_init__(self) -> None:
         check_share("one_way_share", self.one_way_share)

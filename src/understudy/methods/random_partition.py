@@ -68,24 +68,28 @@ class RandomPartition:
 
     layers: int = field(default=2, metadata={"help": "layers above the full table (all columns but one at most)"})
     drawn_by: DrawnBy = field(default="layer", metadata={"help": "one column per layer, or one per node"})
-    structure_seed: int = field(default=0, metadata={"help": "seed the columns are drawn with; public"})
+    structure_seed: int = field(default=0, metadata={"help": "public seed with which the columns are drawn"})
     allocation: Allocation = field(
         default="equal", metadata={"help": "budget per layer: equal, half_leaf (half for the full table) or custom"}
     )
-    shares: str = field(default="", metadata={"help": "with custom: shares of the layers and the table, 0.2,0.3,0.5"})
+    shares: str = field(
+        default="", metadata={"help": "with custom: shares of the layers and the full table, e.g. 0.2,0.3,0.5"}
+    )
     n_policy: TotalPolicy = field(
         default="noisy",
-        metadata={"help": "number of rows: bought with total_share (noisy) or from the sums (estimated)"},
+        metadata={"help": "number of rows: measured with total_share (noisy) or from the sums (estimated)"},
     )
     total_share: float = field(default=0.01, metadata={"help": "share of the budget for the number of rows"})
     negatives: TreeNegatives = field(
         default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale or norm_sub"}
     )
     margins: Margins = field(
-        default="summed", metadata={"help": "columns: summed as in the papers, or raked towards their signed sums"}
+        default="summed",
+        metadata={"help": "one-way tables: summed as in the papers, or raked towards their signed sums"},
     )
     rounding: Rounding = field(
-        default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
+        default="multinomial",
+        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
     )
     most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
 

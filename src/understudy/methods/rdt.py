@@ -612,21 +612,35 @@ class Rdt:
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
     uses_public: ClassVar[bool] = True
 
-    private: str = field(default="", metadata={"help": "private columns in order, as sex,race; none: the last column"})
-    weights: str = field(default="", metadata={"help": "how often nodes split on a column, as occupation:60; else 1"})
-    leaf_size: int = field(default=1000, metadata={"help": "public records below which a node is not split"})
-    trees: int = field(default=5, metadata={"help": "trees for each private column"})
-    collapse: str = field(default="", metadata={"help": "pool codes with fewer public records, as occupation:200"})
-    per_level: bool = field(default=False, metadata={"help": "all nodes of a layer split on the same column"})
-    max_depth: int | None = field(default=None, metadata={"help": "most splits above a leaf; none: every column once"})
-    structure_seed: int = field(default=0, metadata={"help": "public seed of the trees' random columns"})
-    route: Route = field(default="true", metadata={"help": "training rows go by their true or a synthetic first label"})
-    relation: Relation = field(
-        default="add_remove", metadata={"help": "what the budget pays for: add_remove or label_change"}
+    private: str = field(
+        default="", metadata={"help": "private columns in order, e.g. sex,race; none: the last column"}
     )
-    total_share: float = field(default=0.01, metadata={"help": "share for the number of records; 0: from leaf tables"})
-    growth_share: float = field(default=0.25, metadata={"help": "share for growing trees without a public table"})
-    most_leaves: int = field(default=50_000, metadata={"help": "most leaves of a tree"})
+    weights: str = field(
+        default="",
+        metadata={"help": "weight of a column when nodes pick a split, e.g. occupation:60; 1 for all others"},
+    )
+    leaf_size: int = field(default=1000, metadata={"help": "least number of public records of a node that is split"})
+    trees: int = field(default=5, metadata={"help": "number of trees for each private column"})
+    collapse: str = field(
+        default="", metadata={"help": "pool codes with fewer public records than this, e.g. occupation:200"}
+    )
+    per_level: bool = field(default=False, metadata={"help": "whether all nodes of a layer split on the same column"})
+    max_depth: int | None = field(default=None, metadata={"help": "maximum depth of a tree; none: every column once"})
+    structure_seed: int = field(default=0, metadata={"help": "public seed of the columns that trees split on"})
+    route: Route = field(
+        default="true", metadata={"help": "condition later labels on the true or on the synthetic first label"}
+    )
+    relation: Relation = field(
+        default="add_remove",
+        metadata={"help": "neighbour relation that the budget refers to: add_remove or label_change"},
+    )
+    total_share: float = field(
+        default=0.01, metadata={"help": "share of the budget for the number of records; 0: from the leaf tables"}
+    )
+    growth_share: float = field(
+        default=0.25, metadata={"help": "share of the budget for growing trees without a public table"}
+    )
+    most_leaves: int = field(default=50_000, metadata={"help": "maximum number of leaves of a tree"})
 
     def __post_init__(self) -> None:
         listed_names("private", self.private)

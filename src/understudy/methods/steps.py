@@ -241,29 +241,39 @@ class Steps:
     )
     sequence: str = field(
         default="",
-        metadata={"help": "public order of columns, comma between names; * the schema's order; empty: chosen"},
+        metadata={
+            "help": "public order of columns, separated by commas; *: the schema's order; empty: chosen privately"
+        },
     )
     choice: Choice = field(
-        default="node", metadata={"help": "one column per node, or grouped: columns in layers at once"}
+        default="node", metadata={"help": "choose one column per node, or (grouped) the columns of all layers at once"}
     )
-    utility: Utility = field(default="aic", metadata={"help": "score of a column: aic, or information_gain"})
+    utility: Utility = field(default="aic", metadata={"help": "score of a column: aic or information_gain"})
     choice_share: float = field(default=0.1, metadata={"help": "share of the budget for choosing columns"})
-    choice_form: Form = field(default="tight", metadata={"help": "rate of a draw: tight, or the published half of it"})
+    choice_form: Form = field(
+        default="tight", metadata={"help": "rate of the exponential mechanism: tight, or the published half of it"}
+    )
     rows_bound: int | None = field(
-        default=None, metadata={"help": "public bound of the number of rows (information_gain)"}
+        default=None, metadata={"help": "public upper bound of the number of rows (for information_gain)"}
     )
     allocation: Allocation = field(
         default="half_leaf", metadata={"help": "budget per layer: equal, half_leaf (half for the full table) or custom"}
     )
-    shares: str = field(default="", metadata={"help": "with custom: shares of the layers and the table, 0.2,0.3,0.5"})
-    stopping: Stopping = field(default="none", metadata={"help": "none, range (of AIC) or privtree (noisy counts)"})
+    shares: str = field(
+        default="", metadata={"help": "with custom: shares of the layers and the full table, e.g. 0.2,0.3,0.5"}
+    )
+    stopping: Stopping = field(
+        default="none", metadata={"help": "rule that stops splitting: none, range (of AIC) or privtree (noisy counts)"}
+    )
     stopping_share: float = field(default=0.05, metadata={"help": "share of the budget for stopping"})
-    tolerance: float = field(default=0.1, metadata={"help": "range: stop where AIC differs by less than this share"})
-    theta: int = field(default=0, metadata={"help": "privtree: rows above which a node is worth splitting"})
-    shared_structure: bool = field(default=True, metadata={"help": "one tree for all copies made anew"})
+    tolerance: float = field(
+        default=0.1, metadata={"help": "with range: stop where AIC differs by less than this share"}
+    )
+    theta: int = field(default=0, metadata={"help": "with privtree: least number of rows of a node that is split"})
+    shared_structure: bool = field(default=True, metadata={"help": "whether all remeasured copies share one tree"})
     n_policy: RowsPolicy = field(
         default="noisy",
-        metadata={"help": "number of rows: bought (noisy), summed up (estimated), or known_rows (public)"},
+        metadata={"help": "number of rows: measured (noisy), summed up (estimated), or known_rows (public)"},
     )
     known_rows: int | None = field(
         default=None, metadata={"help": "publicly known number of rows, with n_policy=public"}
@@ -273,13 +283,17 @@ class Steps:
         default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale or norm_sub"}
     )
     margins: Margins = field(
-        default="raked", metadata={"help": "columns: summed as in the papers, or raked towards their signed sums"}
+        default="raked",
+        metadata={"help": "one-way tables: summed as in the papers, or raked towards their signed sums"},
     )
     rounding: Rounding = field(
-        default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
+        default="multinomial",
+        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
     )
     most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
-    as_published: Printed = field(default="no", metadata={"help": "no, or the year of a paper: its budgets; no claim"})
+    as_published: Printed = field(
+        default="no", metadata={"help": "reproduce a paper's budget split (give its year); no privacy claim is made"}
+    )
 
     def __post_init__(self) -> None:
         if self.layers is not None:
@@ -467,7 +481,7 @@ def _check_together(method: Steps) -> None:
             raise UsageError("utility information_gain", rule, "Set rows_bound to a publicly known bound.")
         information_sensitivity([2], method.rows_bound)
         if method.choice == "grouped":
-            raise UsageError("choice grouped", "is scored by AIC.", "Drop utility.")
+            raise UsageError("choice=grouped", "is scored by AIC.", "Drop utility.")
     if (method.n_policy == "public") != (method.known_rows is not None):
         raise UsageError("known_rows", "goes with n_policy=public, and n_policy=public needs it.")
     if method.allocation != "custom":
@@ -477,7 +491,7 @@ def _check_together(method: Steps) -> None:
     if method.stopping != "none" or method.allocation == "custom" or method.utility != "aic":
         raise UsageError("as_published", "goes with AIC, an equal or half_leaf allocation and no stopping rule.")
     if method.as_published == "2019" and not method.sequence:
-        rule = "chose its columns on the private rows without paying, which cannot be had here."
+        rule = "chose its columns on the private rows at no cost, which is not private, so it is not offered here."
         raise UsageError("as_published 2019", rule, "Give a sequence.")
     if method.choice == "grouped" and method.layers not in (None, 2):
         raise UsageError("as_published", "has groups in two layers only.")

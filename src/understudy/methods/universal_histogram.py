@@ -75,19 +75,22 @@ class UniversalHistogram:
     limits: ClassVar[str] = "At most 2²³ cells (option most_cells). With many columns those that come first gain."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    branching: int | None = field(default=None, metadata={"help": "most parts a node is cut into; none: chosen"})
-    first: str = field(default="", metadata={"help": "columns to cut by first, separated by commas"})
-    allocation: LevelBudget = field(default="equal", metadata={"help": "budget per level: equal or optimal for ranges"})
+    branching: int | None = field(default=None, metadata={"help": "maximum number of children of a node; none: chosen"})
+    first: str = field(default="", metadata={"help": "columns to split by first, separated by commas"})
+    allocation: LevelBudget = field(
+        default="equal", metadata={"help": "budget per level: equal, or optimal for range queries"}
+    )
     n_policy: TotalPolicy = field(
         default="noisy",
-        metadata={"help": "number of rows: bought with total_share (noisy) or from the sums (estimated)"},
+        metadata={"help": "number of rows: measured with total_share (noisy) or from the sums (estimated)"},
     )
     total_share: float = field(default=0.01, metadata={"help": "share of the budget for the number of rows"})
     negatives: TreeNegatives = field(
         default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale or norm_sub"}
     )
     rounding: Rounding = field(
-        default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
+        default="multinomial",
+        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
     )
     most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
 

@@ -9,7 +9,7 @@ The account of a release: charges that add up to the claim, noise that matches e
 verify: whether a release folder is whole, consistent and valid, found out without the private table.
 
 What it can show: the folder is as it was published, the statement follows from the charges, each noise from its
-cost, the ledger's extract holds together, the rows obey the schema. What it cannot show: that the noise was drawn
+cost, the ledger's extract is consistent, the rows obey the schema. What it cannot show: that the noise was drawn
 honestly or that the private table was the one named. Whoever can rewrite every file can forge a folder; compare the
 ledger's head with the publisher's.
 """
@@ -462,7 +462,7 @@ def check_odd(statement: Statement, fitted: Fitted) -> list[Problem]:
 
 
 def check_ledger(statement: Statement, lines: Sequence[str]) -> list[Problem]:
-    """Whether the extract holds together and ends with the charge of this run."""
+    """Whether the extract is consistent and ends with the charge of this run."""
     name = "ledger.jsonl"
     try:
         entries = [parse_json(line.encode("utf-8", "replace"), name) for line in lines]

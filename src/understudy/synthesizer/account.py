@@ -82,7 +82,7 @@ def check_continuable(design: Design) -> None:
     fix = "Run it without resume=True; it is charged as a run of its own."
     if not keeps_checkpoints(design.method):
         raise UsageError("resume", f"method {design.method.name} keeps no checkpoints.", fix)
-    rule = "a run that settles labels or bins first, or measures every copy anew, keeps no checkpoints."
+    rule = "a run that first fixes labels or bins, or measures every copy anew, keeps no checkpoints."
     raise UsageError("resume", rule, fix)
 
 
@@ -214,7 +214,7 @@ def _read(path: Path) -> Begun:
         if type(seed) is not int or not isinstance(dataset, str | None):
             raise ValueError("form")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(f"file {str(path)!r}", "does not tell which run was interrupted.", "Restore it.") from error
+        raise UsageError(f"file {str(path)!r}", "does not say which run was interrupted.", "Restore it.") from error
     return Begun(run, configuration, dataset, seed)
 
 

@@ -277,7 +277,7 @@ def check_uses_public(method: Method) -> None:
     """Raises UsageError unless the method can use a public table."""
     if not uses_public(method):
         rule = f"method {method.name} does not use a public table."
-        raise UsageError("public", rule, "Drop it or choose a method that uses one; `understudy methods` tells.")
+        raise UsageError("public", rule, "Drop it or choose a method that uses one; see `understudy methods`.")
 
 
 def _public_table(public: object | None, method: Method, schema: Schema) -> PrivateTable | None:
@@ -360,7 +360,7 @@ def public_schema(design: Design) -> Schema:
         return replace(schema, unit=Unit())
     private = set(named(public_facts(schema)))
     if all(private & set(code_names(column)) for column in schema.modelled):
-        raise UsageError("public", "every column is private, so a public table has nothing to tell.", "Drop it.")
+        raise UsageError("public", "every column is private, so a public table has nothing to add.", "Drop it.")
     return without_columns(schema, private)
 
 
