@@ -309,5 +309,5 @@ def test_cells_of_a_public_table_are_free_and_leave_the_private_one_alone() -> N
     assert curator.charges == []
     bare = Curator(private, Cost(), NoNoise())  # type: ignore[arg-type]
     bare.fix_codec(SimpleNamespace(domain=DOMAIN, structural_zeros=()))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="--public"):
+    with pytest.raises(UsageError, match="public="):
         bare.public_cells(AB)

@@ -1,6 +1,7 @@
 """What version 0.1 wrote still loads, verifies, samples and can be charged: folders and a ledger made by its code."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -48,3 +49,12 @@ def test_earlier_ledger_is_read_and_charged_on(tmp_path: Path) -> None:
         "register", run="a" * 32, method="laplace", cost=budget.cost("pure", 0), budget=budget, unit="one row"
     )
     assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_earlier_statement_keeps_the_words_of_its_format(name: str) -> None:
+    statement = Release.load(DATA / name).statement
+    assert statement.format == 1
+    assert statement.markdown() == (DATA / name / "statement.md").read_text(encoding="utf-8")
+    assert "A suspicion of 1 in 100" in statement.odds
+    assert "could become at most" in replace(statement, format=2).odds

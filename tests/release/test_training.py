@@ -39,7 +39,7 @@ def _problems(release, answer):
     return check_charges(statement, [Transcript([answer])])
 
 
-def test_an_honest_training_is_priced_right(release) -> None:
+def test_an_honest_training_has_the_right_cost(release) -> None:
     assert _problems(release, _trained(release)) == []
 
 

@@ -4,6 +4,8 @@ Everything printed here counts as released. So text is shown as plain text with 
 log records and warnings are silenced, except warnings of our own, which are made of public facts and shown as notes;
 and an exception we did not raise on purpose is reported by its type alone. Its traceback may hold private values: it is
 written only on demand (`--debug`), to a private file.
+
+Messages of the library name arguments (`delta=`). The panel names the flags of the command line instead (`--delta`).
 """
 
 import contextlib
@@ -34,13 +36,48 @@ if TYPE_CHECKING:
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes; results and errors only.")]
 Debug = Annotated[
-    bool, typer.Option("--debug", help="Keep the traceback of an internal error in a private file (may hold data).")
+    bool, typer.Option("--debug", help="Write the traceback of an internal error to a private file (it may hold data).")
 ]
 
 OFF_TERMINAL_WIDTH = 100
 SHARES = dict(zip(STAGES, (0.02, 0.02, 0.11, 0.45, 0.25, 0.15), strict=True))
 """How much of a usual run each stage takes; a public guess that only moves the bar."""
 UNSEEN = re.compile(r"[^\n\x20-\x7e]")
+FLAGS = {
+    "composition": "--composition",
+    "copies": "--copies",
+    "copies_mode": "--copies-mode",
+    "copy": "--copy",
+    "dataset": "--dataset",
+    "delta": "--delta",
+    "epsilon": "--epsilon",
+    "epsilons": "--epsilon",
+    "excel_safe": "--excel-safe",
+    "formula": "--formula",
+    "keep": "--keep",
+    "known": "--known",
+    "ledger": "--ledger",
+    "level": "--level",
+    "memory_bytes": "--memory",
+    "method": "--method",
+    "methods": "--method",
+    "metrics": "--metric",
+    "names_are_right": "--names-are-right",
+    "out": "--out",
+    "public": "--public",
+    "public_proxy": "--public-proxy",
+    "repeats": "--repeats",
+    "resume": "--resume",
+    "rows": "--rows",
+    "rows_hint": "--rows-hint",
+    "schema": "--schema",
+    "seed": "--seed",
+    "where": "--where",
+}
+"""Arguments that Python's messages name, and the flag of each on the command line; `options` is `--set`."""
+_OPTION = re.compile(r"options=\{'(?P<key>\w+)': '(?P<setting>[^']*)'\}")
+_ARGUMENT = re.compile(rf"(?<![\w.-])(?P<name>{'|'.join(FLAGS)})=(?P<value>[\w.-]*\w)?")
+_NAMED = re.compile(rf"{_OPTION.pattern}|(?<!\w)'[^']*'|\"[^\"]*\"|`[^`]*`|{_ARGUMENT.pattern}")
 
 
 def plain(text: str) -> str:
@@ -50,6 +87,31 @@ def plain(text: str) -> str:
     'a\\\\x1b[31mb\\\\u202ec'
     """
     return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+
+
+def in_flags(text: str) -> str:
+    """A message that names arguments, as Python's callers know them, with the flags of the command line instead.
+
+    An argument is a name at the very beginning, or one with an equals sign; what stands in quotes is left as it is.
+
+    >>> in_flags("delta: must be above 0. Give delta=, for example 1e-9.")
+    '--delta: must be above 0. Give --delta, for example 1e-9.'
+    >>> in_flags("Give copies_mode=remeasure or resume=True, not 'rows=3.csv'; or options={'bins': '8'}.")
+    "Give --copies-mode remeasure or --resume, not 'rows=3.csv'; or --set bins=8."
+    """
+    named = _NAMED.sub(_flag, text)
+    where, colon, rest = named.partition(": ")
+    return f"{FLAGS[where]}: {rest}" if colon and where in FLAGS else named
+
+
+def _flag(found: re.Match[str]) -> str:
+    if found["key"] is not None:
+        setting = f"{found['key']}={found['setting']}"
+        return f"--set {setting}" if re.fullmatch(r"[\w=:.×-]+", setting) else f"--set '{setting}'"
+    if found["name"] is None:
+        return found[0]
+    value = found["value"]
+    return FLAGS[found["name"]] + (f" {value}" if value and value != "True" else "")
 
 
 class Shell:
@@ -265,12 +327,12 @@ def end(error: BaseException, standing: Standing | None = None, *, debug: bool =
 
 
 def show_error(title: str, lines: Sequence[str]) -> None:
-    """One panel on standard error."""
+    """One panel on standard error; arguments that its lines name become flags."""
     from rich import box
     from rich.panel import Panel
     from rich.text import Text
 
-    body = Text("\n".join(plain(line) for line in lines))
+    body = Text("\n".join(plain(in_flags(line)) for line in lines))
     panel = Panel(body, title=title, title_align="left", box=box.ROUNDED, border_style="red")
     _console(_Remarks(sys.stderr)).print(panel)
 

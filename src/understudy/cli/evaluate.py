@@ -25,7 +25,9 @@ Folder = Annotated[
     Path,
     typer.Option("--out", "-o", help="A new NAME.html, with its numbers in NAME-numbers/; or a new folder for both."),
 ]
-SchemaOption = Annotated[Path | None, typer.Option("--schema", help="What both tables may contain; a release has it.")]
+SchemaOption = Annotated[
+    Path | None, typer.Option("--schema", help="What both tables may contain; a release brings its own.")
+]
 NAMES = (
     "marginals, crosstab_l1, specks, pmse, nist, chi2, slopes, correlations, regression, ci_overlap, prediction, "
     "rules, disclosure"
@@ -33,15 +35,19 @@ NAMES = (
 """Written out, so that the help page need not load the metrics."""
 MetricNames = Annotated[
     list[str] | None,
-    typer.Option("--metric", help=f'Only this metric; repeat for more: {NAMES}. See "understudy metrics".'),
+    typer.Option(
+        "--metric", help=f'Metric to run (all by default); may be repeated: {NAMES}. See "understudy metrics".'
+    ),
 ]
 MetricSettings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="Option of a metric.")
+    list[str] | None, typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="Option of a metric; may be repeated.")
 ]
 FormulaText = Annotated[
-    str | None, typer.Option("--formula", help='Model for regression and ci_overlap, as "income ~ age + sex".')
+    str | None, typer.Option("--formula", help='Model for regression and ci_overlap, e.g. "income ~ age + sex".')
 ]
-EvaluationSeed = Annotated[int, typer.Option("--seed", help="Same seed, same numbers.")]
+EvaluationSeed = Annotated[
+    int, typer.Option("--seed", help="Seed of the evaluation: the same seed gives the same numbers.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how long each metric took.")]
 
 
@@ -142,14 +148,16 @@ def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, ver
 
 
 Formula = Annotated[
-    str | None, typer.Option("--formula", help='Model to fit to every copy and pool, as "income ~ age + sex".')
+    str | None, typer.Option("--formula", help='Model to fit to every copy and pool, e.g. "income ~ age + sex".')
 ]
-FamilyOption = Annotated[str, typer.Option("--family", help="auto, linear, logistic or firth.")]
+FamilyOption = Annotated[str, typer.Option("--family", help="Kind of model: auto, linear, logistic or firth.")]
 Shares = Annotated[
     list[str] | None,
-    typer.Option("--share", metavar="COLUMN=VALUE[,…]", help="A share with its noise; repeat for further shares."),
+    typer.Option(
+        "--share", metavar="COLUMN=VALUE[,…]", help="Share to estimate from noisy answers; repeat for further shares."
+    ),
 ]
-Level = Annotated[float, typer.Option("--level", help="Of the intervals.")]
+Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals, e.g. 0.95.")]
 FAMILIES = ("auto", "linear", "logistic", "firth")
 
 

@@ -23,22 +23,30 @@ Table = Annotated[
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
 NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema: what the table may contain.")]
-Method = Annotated[str, typer.Option("--method", help='Synthesizer, see "understudy methods".')]
+Method = Annotated[str, typer.Option("--method", help='Method, see "understudy methods".')]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget ε, above 0. No default: you decide.")]
-Delta = Annotated[float, typer.Option("--delta", help="Chance δ that the ε bound fails, well below 1/rows; 0: pure ε.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the method.")]
-Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Most memory to use, as 512MiB or 4GiB.")]
+Delta = Annotated[
+    float, typer.Option("--delta", help="Probability δ that the ε bound fails, well below 1/rows; 0: pure ε.")
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the method; may be repeated.")
+]
+Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit, e.g. 512MiB or 4GiB.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-RowCount = Annotated[int | None, typer.Option("--rows", help="Rows of each copy; the noisy total by default.")]
+RowCount = Annotated[
+    int | None, typer.Option("--rows", help="Number of rows of each copy; the noisy total by default.")
+]
 Copies = Annotated[int, typer.Option("--copies", help="Number of synthetic tables.")]
 CopiesMode = Annotated[
-    str, typer.Option("--copies-mode", help='"resample": all from one model; "remeasure": measure anew for each.')
+    str, typer.Option("--copies-mode", help='"resample": draw all from one model; "remeasure": measure anew for each.')
 ]
-LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before anything is read.")]
+LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is read.")]
 Dataset = Annotated[
     str | None, typer.Option("--dataset", help="Name of the dataset in the ledger; may be left out if it holds one.")
 ]
-PublicTable = Annotated[Path | None, typer.Option("--public", help="A public table of the same form.")]
+PublicTable = Annotated[
+    Path | None, typer.Option("--public", help="Public table with the same columns, for methods that use one.")
+]
 RowsFile = Annotated[Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv or .tsv by suffix.")]
 ExcelSafe = Annotated[
     bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
@@ -46,7 +54,7 @@ ExcelSafe = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue the interrupted run of --out: same settings, nothing is charged.")
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Same seed, same rows from the model. Noise has no seed.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed for sampling rows. Privacy noise is never seeded.")]
 
 _UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _BINARY = {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}

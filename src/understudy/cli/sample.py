@@ -30,12 +30,16 @@ if TYPE_CHECKING:
 def sample(
     release: ReleaseFolder,
     out: RowsFile,
-    rows: Annotated[int | None, typer.Option("--rows", help="How many; by default as many as the release.")] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="Number of rows; as many as the release by default.")
+    ] = None,
     seed: Seed = None,
     *,
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", metavar="COLUMN=VALUE[,…]", help='Only such rows; VALUE may be "lo..hi" or "missing".'),
+        typer.Option(
+            "--where", metavar="COLUMN=VALUE[,…]", help='Condition on the rows; VALUE may be "lo..hi" or "missing".'
+        ),
     ] = None,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to draw from.")] = 1,
     excel_safe: ExcelSafe = False,
@@ -107,7 +111,7 @@ def label(
     *,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to use.")] = 1,
     keep: Annotated[
-        list[str] | None, typer.Option("--keep", help="Pass on this column that the schema does not know; repeat it.")
+        list[str] | None, typer.Option("--keep", help="Column outside the schema to pass on; may be repeated.")
     ] = None,
     excel_safe: ExcelSafe = False,
     quiet: Quiet = False,
@@ -135,17 +139,23 @@ def label(
 SIZES = (100, 500, 1000, 2000)
 """Numbers of records shown beside the one that was found."""
 
-Width = Annotated[float, typer.Option("--width", help="Most that a label's share may spread, end to end.")]
-Share = Annotated[float, typer.Option("--share", help="The label's true share in the leaf; one half is the worst.")]
-Rate = Annotated[float | None, typer.Option("--rate", help="λ itself: one over the scale of the noise on a count.")]
-LeafEpsilon = Annotated[float | None, typer.Option("--epsilon", help="Budget of all trees together; gives λ.")]
-Trees = Annotated[int, typer.Option("--trees", help="Trees for each private column.")]
+Width = Annotated[float, typer.Option("--width", help="Maximum width of the interval for a label's share.")]
+Share = Annotated[float, typer.Option("--share", help="True share of the label in the leaf; 0.5 is the worst case.")]
+Rate = Annotated[
+    float | None, typer.Option("--rate", help="Rate λ of the noise (one over its scale), instead of --epsilon.")
+]
+LeafEpsilon = Annotated[
+    float | None, typer.Option("--epsilon", help="Privacy budget of all trees together, from which λ follows.")
+]
+Trees = Annotated[int, typer.Option("--trees", help="Number of number of trees for each private column.")]
 Columns = Annotated[int, typer.Option("--columns", help="Number of private columns.")]
-Neighbours = Annotated[str, typer.Option("--relation", help="What ε is for: add_remove or label_change.")]
-Confidence = Annotated[float, typer.Option("--confidence", help="Probability of the interval.")]
+Neighbours = Annotated[
+    str, typer.Option("--relation", help="Neighbour relation that ε refers to: add_remove or label_change.")
+]
+Confidence = Annotated[float, typer.Option("--confidence", help="Confidence level of the interval, e.g. 0.9.")]
 Figure = Annotated[Path | None, typer.Option("--svg", help="Also draw the intervals into this file.")]
-Simulate = Annotated[int, typer.Option("--simulate", help="Check the table by this many draws of each interval.")]
-DrawSeed = Annotated[int, typer.Option("--seed", help="Of the simulated draws.")]
+Simulate = Annotated[int, typer.Option("--simulate", help="Check each interval by this many simulated draws.")]
+DrawSeed = Annotated[int, typer.Option("--seed", help="Seed of the simulated draws.")]
 
 
 def leafsize(

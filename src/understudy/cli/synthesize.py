@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import understudy
-from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
 from understudy.cli.options import (
     Copies,
     CopiesMode,
@@ -155,7 +155,7 @@ def show_release(
     if statement.left_out:
         place.note(f"Left out, not in the schema: {', '.join(statement.left_out)}.")
     if statement.ledger.dataset is None:
-        place.note("No lasting ledger was named: keep your own account of what this table has spent.")
+        place.note("No ledger given: track this table's total privacy loss yourself.")
     place.note(f"Read {folder / 'statement.md'}, then check the folder: understudy verify {folder}")
 
 
@@ -170,7 +170,8 @@ def plan(
     settings: Settings = None,
     *,
     rows_hint: Annotated[
-        int | None, typer.Option("--rows-hint", help="A public guess of the rows, for time, memory and notes only.")
+        int | None,
+        typer.Option("--rows-hint", help="Public guess of the number of rows, for time, memory and notes only."),
     ] = None,
     public: PublicTable = None,
     memory: Memory = None,
@@ -226,7 +227,7 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
     if len(plan.steps) > MOST_STEPS:
         place.line(f"… and {len(plan.steps) - MOST_STEPS:,} more steps; --json lists them all.")
     for note in plan.notes:
-        place.line(f"Note: {note}")
+        place.line(f"Note: {in_flags(note)}")
     if plan.refused:
         place.line(f"No privacy claim: {plan.refused}")
 

@@ -448,7 +448,7 @@ def fixed_edges(column: NumberColumn, given: Sequence[Number] | None = None) -> 
     starts = bin_starts(column)
     if starts is None:
         if given is None:
-            rule = "has bins chosen privately, which are not settled yet."
+            rule = "has private bins, which are not fixed yet."
             raise UsageError(f"column {column.name!r}", rule, "Pass its edges.")
         starts = (axis.lower, *_inner(axis, given))
     return kept_edges([*starts, _end(axis)], axis.support, special_of(column))

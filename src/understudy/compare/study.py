@@ -812,7 +812,7 @@ def _check_table(data: object, schema: Schema) -> None:
 def _check_plans(tables: Tables, schema: Schema, settings: StudySettings) -> None:
     if tables.public is not None and not any(one.uses_public for one in settings.candidates):
         rule = "is given, but none of these methods uses a public table."
-        raise UsageError("public", rule, "Drop it or add a method that uses one; `understudy methods` tells.")
+        raise UsageError("public", rule, "Drop it or add a method that uses one; see `understudy methods`.")
     refused: list[ResourceError] = []
     pairs = [(one, epsilon) for one in settings.candidates for epsilon in settings.epsilons]
     for one, epsilon in pairs:

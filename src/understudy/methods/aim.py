@@ -95,15 +95,15 @@ class Aim(Method):
     workload: str = option(
         "pairs", help="pairs, triples, or tables with weights such as sex×age:2, age×income", check=check_workload
     )
-    rounds: int | None = option(None, help="planned rounds; none: 4 per column", least=1, most=10**9)
+    rounds: int | None = option(None, help="number of planned rounds; none: 4 per column", least=1, most=10**9)
     one_way_share: float | None = option(
-        0.4, help="share of ρ for the columns' own tables; none: the price of a round each", share=True
+        0.4, help="share of ρ for the one-way tables; none: the cost of one round each", share=True
     )
-    selection_share: float = option(0.1, help="share of a round's ρ for its draw", share=True)
+    selection_share: float = option(0.1, help="share of a round's ρ for choosing its table", share=True)
     model_bytes: int = option(
-        2**22, help="most bytes of the model's tables", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+        2**22, help="largest size of the model's tables, in bytes", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
     )
-    table_cells: int = option(250_000, help="most cells of a table that can be chosen", least=1, most=10**9)
+    table_cells: int = option(250_000, help="largest table (in cells) that can be chosen", least=1, most=10**9)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns and planned rounds; refuses rules that tie more together than `model_bytes` holds."""

@@ -75,10 +75,10 @@ class Mst(Method):
     limits: ClassVar[str] = "Keeps pairs along one tree. δ above 0. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
 
-    one_way_share: float = option(0.4, help="share of ρ for the columns' own tables", share=True)
+    one_way_share: float = option(0.4, help="share of ρ for the one-way tables", share=True)
     selection_share: float = option(0.1, help="share of ρ for choosing the pairs", share=True)
     model_bytes: int = option(
-        2**27, help="most bytes of the model's tables", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+        2**27, help="largest size of the model's tables, in bytes", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
     )
 
     def _check_together(self) -> None:

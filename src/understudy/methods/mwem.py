@@ -75,13 +75,13 @@ class Mwem(Method):
     )
     rounds: int | None = option(None, help="number of rounds; none: two per column", least=1, most=10**6)
     one_way_share: float = option(
-        0.4, help="share of the cost for the columns' own tables; 0: only the number of rows", share=True, also=(0,)
+        0.4, help="share of the cost for the one-way tables; 0: only the number of rows", share=True, also=(0,)
     )
-    selection_share: float = option(0.1, help="share of a round's cost for its draw", share=True)
+    selection_share: float = option(0.1, help="share of a round's cost for choosing its table", share=True)
     model_bytes: int = option(
-        2**22, help="most bytes of the model's tables", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+        2**22, help="largest size of the model's tables, in bytes", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
     )
-    table_cells: int = option(250_000, help="most cells of a table that can be chosen", least=1, most=10**6)
+    table_cells: int = option(250_000, help="largest table (in cells) that can be chosen", least=1, most=10**6)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """First tables and rounds at equal cost; refuses rules that tie more together than `model_bytes` holds."""

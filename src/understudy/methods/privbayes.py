@@ -419,16 +419,20 @@ class PrivBayes(Method):
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
     preset: Preset = option("refined", help="refined, or as in the sources: published, steps_paper, nist")
-    score: Score = option("auto", help="R, F (columns of two codes), I, or auto")
+    score: Score = option("auto", help="score function: R, F (columns of two codes), I, or auto")
     structure_share: float | None = option(None, help="share of the cost for choosing parents", share=True)
-    theta: float | None = option(None, help="usefulness: least average count over noise of a cell", above=0, below=1e9)
+    theta: float | None = option(
+        None, help="θ-usefulness: least ratio of a cell's average count to its noise", above=0, below=1e9
+    )
     degree: int | None = option(None, help="number of parents; none: as many as are useful", least=0, most=1000)
     coarsen: int | None = option(
-        None, help="factor of coarser parent levels; 0: none; none: as the preset has it", least=0, most=1000
+        None, help="weight of coarser parent levels; 0: no coarser levels; none: as in the preset", least=0, most=1000
     )
     rows: int | None = option(None, help="public number of rows, instead of a noisy one", least=1, most=2**40)
-    most_candidates: int = option(4000, help="most candidates of one draw", least=1, most=10**6)
-    structure_seed: int = option(0, help="seed of the first column (public, not of any noise)", least=0, most=2**63)
+    most_candidates: int = option(4000, help="maximum number of candidates of one choice", least=1, most=10**6)
+    structure_seed: int = option(
+        0, help="public seed that picks the first column (not a seed of noise)", least=0, most=2**63
+    )
 
     def _check_together(self) -> None:
         if self.structure_share is not None:

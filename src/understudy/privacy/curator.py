@@ -198,14 +198,14 @@ class Curator:
         """Exact counts of the public table, free of charge: it is not about the protected units."""
         self._fixed()
         if self._public is None:
-            raise UsageError("public table", "none was given.", "Give one with --public.")
+            raise UsageError("public table", "none was given.", "Give one with public=.")
         return self._public.counts(list(cliques))
 
     def public_cells(self, clique: Clique) -> OccupiedCells:
         """Occupied cells of the public table and their counts, free of charge; for tables too large to write out."""
         self._fixed()
         if self._public is None:
-            raise UsageError("public table", "none was given.", "Give one with --public.")
+            raise UsageError("public table", "none was given.", "Give one with public=.")
         return self._public.occupied(clique)
 
     def measure(

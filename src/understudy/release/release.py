@@ -565,15 +565,15 @@ _FORMULA_STARTS = r"^([=+\-@\t\r\n＝＋－＠])"
 
 
 def check_safe(path: Path, *, excel_safe: bool) -> None:
-    """Raises UsageError where `--excel-safe` is given for a file that no spreadsheet takes for text."""
+    """Raises UsageError where safe text is asked for for a file that no spreadsheet takes for text."""
     if excel_safe and path.suffix.lower() not in (".csv", ".tsv"):
-        raise UsageError("--excel-safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
+        raise UsageError("excel_safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
 
 
 def safe_rows(
     schema: pa.Schema, pieces: Iterable[pa.Table], *, excel_safe: bool
 ) -> tuple[pa.Schema, Iterable[pa.Table]]:
-    """Schema and tables to write: as they are, or with safe names and text if `--excel-safe` is given."""
+    """Schema and tables to write: as they are, or with safe names and text if asked for."""
     return (safe_schema(schema), map(safe_table, pieces)) if excel_safe else (schema, pieces)
 
 

@@ -54,6 +54,8 @@ class Charge:
     unit: int = 1
     sensitivity: Fraction | None = None
     monotone: bool = False
+    options: int | None = None
+    """Among how many options a choice was made; the first format of statements did not say."""
 
     @property
     def noise(self) -> str:
@@ -64,10 +66,11 @@ class Charge:
 
     @property
     def scale(self) -> str:
-        """Scale of the noise (b or σ, in rows or whole scores), or rate and sensitivity of a choice."""
+        """Scale of the noise (b or σ, in rows or whole scores), or the options and ε of a choice."""
         if self.distribution is not None:
             return f"{'b' if self.distribution.kind == 'laplace' else 'σ'} = {self.distribution.scale / self.unit:.6g}"
-        return wording.choice_text(self.rate or Fraction(0), self.sensitivity, monotone=self.monotone)
+        rate = self.rate or Fraction(0)
+        return wording.choice_text(rate, self.sensitivity, monotone=self.monotone, options=self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,13 @@ class Statement:
     """Whether the schema has rows left out that hold a value that cannot be read."""
     odd: tuple[Odd, ...] = ()
     """Columns of which strikingly much could not be read, is missing or lies outside the list, by noisy answers."""
+    format: int = wording.NEWEST_FORMAT
+    """Format of the file that holds it, which decides some of its words."""
+
+    @property
+    def words(self) -> wording.Sentences:
+        """The sentences of its format."""
+        return wording.SENTENCES[self.format]
 
     @property
     def spent(self) -> Cost:
@@ -178,7 +188,7 @@ class Statement:
     def variant(self) -> str:
         """Which definition the claim is made in."""
         both = bool(self.granted.epsilon and self.granted.rho)
-        return wording.variant_text(self.currency, self.delta, pure_steps=both)
+        return wording.variant_text(self.currency, self.delta, pure_steps=both, words=self.words)
 
     @property
     def promise(self) -> str:
@@ -188,12 +198,12 @@ class Statement:
     @property
     def odds(self) -> str:
         """The claim in terms of odds."""
-        return wording.odds_text(self.epsilon, self.delta)
+        return wording.odds_text(self.epsilon, self.delta, self.words)
 
     @property
     def not_protected(self) -> tuple[str, ...]:
         """What the promise does not cover."""
-        return wording.not_protected(self.unit, self.method)
+        return wording.not_protected(self.unit, self.method, self.words)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """The label's lines: name and text."""
@@ -213,8 +223,8 @@ class Statement:
             ("Schema (SHA-256)", self.schema_digest),
             ("Granted", f"ε = {self.budget.epsilon:.9g}, δ = {self.budget.delta:.9g}"),
             ("Charged to the ledger", str(self.granted)),
-            ("Spent by the questions", str(self.spent)),
-            ("Ledger", wording.ledger_text(self.ledger.dataset)),
+            (self.words.spent, str(self.spent)),
+            ("Ledger", wording.ledger_text(self.ledger.dataset, self.words)),
             ("Spending in that ledger", f"{total}, charges: {self.ledger.releases:,}"),
             ("Ledger head", self.ledger.head),
             ("Copies", wording.copies_text(self.copies, self.copies_mode)),
@@ -254,7 +264,8 @@ def charges_of(run: int, charges: Sequence[tuple[str, Cost]], answers: Sequence[
     for (step, cost), answer in zip(charges, answers, strict=True):
         if isinstance(answer, Selection | Selections):
             moved, same = answer.sensitivity, answer.monotone
-            listed.append(Charge(run, step, cost, None, answer.rate, sensitivity=moved, monotone=same))
+            choice = Charge(run, step, cost, None, answer.rate, 1, moved, same, answer.options)
+            listed.append(choice)
         else:
             listed.append(Charge(run, step, cost, answer.distribution, unit=unit_of(answer)))
     return listed
@@ -282,9 +293,18 @@ def unit_of(answer: Answer) -> int:
     return SCORE_UNIT if isinstance(answer, NoisyScores) else GROWTH_UNIT if isinstance(answer, Grown) else 1
 
 
-FORMAT = "understudy statement, format 1"
-_WRITTEN: dict[Currency, str] = {"pure": "pure", "zcdp": "concentrated"}
-"""Currency → its word in statement files, which is older than the one used everywhere else."""
+_FORMAT = "understudy statement, format {}"
+
+
+@dataclass(frozen=True, slots=True)
+class _FormatKeys:
+    """Words of a statement's file that its formats spell differently."""
+
+    zcdp: str
+    distribution: str
+
+
+_KEYS = {1: _FormatKeys("concentrated", "law"), 2: _FormatKeys("zcdp", "distribution")}
 Document = Mapping[str, object]
 
 
@@ -293,7 +313,7 @@ def statement_document(statement: Statement) -> dict[str, object]:
     unit = statement.unit
     return (
         {
-            "format": FORMAT,
+            "format": _FORMAT.format(statement.format),
             "promise": statement.promise,
             "refused": statement.refused,
             "run": statement.run,
@@ -301,7 +321,7 @@ def statement_document(statement: Statement) -> dict[str, object]:
             "title": statement.title,
             "method": statement.method,
             "variant": statement.variant,
-            "currency": _WRITTEN[statement.currency],
+            "currency": _KEYS[statement.format].zcdp if statement.currency == "zcdp" else statement.currency,
             "epsilon": statement.epsilon,
             "delta": statement.delta,
             "odds": statement.odds,
@@ -314,14 +334,14 @@ def statement_document(statement: Statement) -> dict[str, object]:
             "granted": _cost_document(statement.granted),
             "spent": _cost_document(statement.spent),
             "as_planned": statement.as_planned,
-            "charges": [_charge_document(charge) for charge in statement.charges],
+            "charges": [_charge_document(charge, _KEYS[statement.format]) for charge in statement.charges],
             "ledger": {
                 "dataset": statement.ledger.dataset,
                 "head": statement.ledger.head,
                 "releases": statement.ledger.releases,
                 "epsilon": statement.ledger.epsilon,
                 "delta": statement.ledger.delta,
-                "text": wording.ledger_text(statement.ledger.dataset),
+                "text": wording.ledger_text(statement.ledger.dataset, statement.words),
             },
             "copies": {
                 "count": statement.copies,
@@ -389,23 +409,21 @@ def read_statement(document: object) -> Statement:
 
 
 def _read(document: Document) -> Statement:
-    if document["format"] != FORMAT:
-        raise ValueError(FORMAT)
+    number = {_FORMAT.format(number): number for number in wording.SENTENCES}[_text(document["format"])]
+    keys = _KEYS[number]
     unit, budget = _mapping(document["unit"]), _mapping(document["budget"])
     ledger, copies = _mapping(document["ledger"]), _mapping(document["copies"])
-    currency = next((ours for ours, word in _WRITTEN.items() if word == document["currency"]), None)
-    if currency is None:
-        raise ValueError("currency")
+    words: dict[object, Currency] = {"pure": "pure", keys.zcdp: "zcdp"}
     return Statement(
         run=_text(document["run"]),
         date=_text(document["date"]),
         title=_text(document["title"]),
         method=_text(document["method"]),
-        currency=currency,
+        currency=words[document["currency"]],
         budget=Budget(_number(budget["epsilon"]), _number(budget["delta"])),
         unit=Unit(_text_or_none(unit["column"]), _whole(unit["rows"]), _text(unit["note"])),
         schema_digest=_text(document["schema_sha256"]),
-        charges=tuple(_read_charge(_mapping(one)) for one in _sequence(document["charges"])),
+        charges=tuple(_read_charge(_mapping(one), keys) for one in _sequence(document["charges"])),
         granted=_read_cost(_mapping(document["granted"])),
         ledger=LedgerFacts(
             _text_or_none(ledger["dataset"]),
@@ -423,6 +441,7 @@ def _read(document: Document) -> Statement:
         versions={_text(name): _text(version) for name, version in _mapping(document["versions"]).items()},
         drops_unreadable="rows_left_out" in document,
         odd=tuple(_read_odd(_mapping(one)) for one in _sequence(document.get("odd_values", []))),
+        format=number,
     )
 
 
@@ -442,7 +461,7 @@ def statement_markdown(statement: Statement) -> str:
     lines += ["", "## Charges", "", "| Run | Step | Cost | Noise | Scale |", "|---|---|---|---|---|"]
     lines += [f"| {' | '.join(map(escape_markdown, row))} |" for row in charge_rows(statement)]
     if any(charge.rate is not None for charge in statement.charges):
-        lines += ["", escape_markdown(wording.CHOICES)]
+        lines += ["", escape_markdown(statement.words.choices)]
     lines += ["", "## Not protected, or outside the promise", ""]
     lines += [f"- {escape_markdown(text)}" for text in statement.not_protected]
     lines += ["", "## Columns left out", ""]
@@ -468,30 +487,32 @@ def _read_cost(document: Document) -> Cost:
     return Cost(*(_whole(document[f"{name}_units"]) for name in ("epsilon", "rho", "delta")))
 
 
-def _charge_document(charge: Charge) -> dict[str, object]:
+def _charge_document(charge: Charge, keys: _FormatKeys) -> dict[str, object]:
     distribution = charge.distribution
     # Charges of plain counts are written as they always were, so that older folders still verify.
     more: dict[str, object] = {} if charge.unit == 1 else {"unit": charge.unit}
     if charge.sensitivity is not None:
         more |= {"sensitivity": str(charge.sensitivity), "monotone": charge.monotone}
+    if charge.options is not None:
+        more["options"] = charge.options
     return more | {
         "run": charge.run,
         "step": charge.step,
         "cost": _cost_document(charge.cost),
-        "law": None
+        keys.distribution: None
         if distribution is None
         else {"kind": distribution.kind, "parameter": str(distribution.parameter), "scale": distribution.scale},
         "rate": None if charge.rate is None else str(charge.rate),
     }
 
 
-def _read_charge(document: Document) -> Charge:
+def _read_charge(document: Document, keys: _FormatKeys) -> Charge:
     distribution = None
-    if document["law"] is not None:
-        stored = _mapping(document["law"])
+    if document[keys.distribution] is not None:
+        stored = _mapping(document[keys.distribution])
         kind = stored["kind"]
         if kind != "laplace" and kind != "gaussian":
-            raise ValueError("law")
+            raise ValueError(keys.distribution)
         distribution = Distribution("laplace" if kind == "laplace" else "gaussian", fraction_of(stored["parameter"]))
     rate = None if document["rate"] is None else fraction_of(document["rate"])
     cost = _read_cost(_mapping(document["cost"]))
@@ -500,7 +521,9 @@ def _read_charge(document: Document) -> Charge:
         raise ValueError("unit")
     moved = None if "sensitivity" not in document else fraction_of(document["sensitivity"])
     monotone = _truth(document.get("monotone", False))
-    return Charge(_whole(document["run"]), _text(document["step"]), cost, distribution, rate, unit, moved, monotone)
+    options = _whole(document["options"]) if "options" in document else None
+    run, step = _whole(document["run"]), _text(document["step"])
+    return Charge(run, step, cost, distribution, rate, unit, moved, monotone, options)
 
 
 def _mapping(value: object) -> Document:

@@ -114,8 +114,8 @@ def _banner(release: Release) -> str:
 
 def _measured(answer: Answer, fitted: Fitted) -> MeasuredTable:
     if isinstance(answer, Selection | Selections):
-        text = wording.choice_text(answer.rate, answer.sensitivity, monotone=answer.monotone)
-        rate = f"exponential mechanism, {text}"
+        text = wording.choice_text(answer.rate, answer.sensitivity, monotone=answer.monotone, options=answer.options)
+        rate = f"exponential mechanism: {text}"
         if isinstance(answer, Selection):
             return MeasuredTable(answer.name, "choice", answer.options, rate, None)
         kind = f"choice among {answer.options:,} in every cell"

@@ -48,7 +48,7 @@ def draft_schema(header: Sequence[tuple[str, str]], *, names_are_right: bool = F
     odd = 0 if names_are_right else unlike_names([name for name, _ in header])
     if odd:
         rule = f"{odd} of its {len(header)} columns have a name that looks like a value, appears twice or is absent."
-        fix = "If its first line is a row, put a line of names above it. If these are names, say --names-are-right."
+        fix = "If its first line is a row, put a line of names above it. If these are names, give names_are_right=True."
         raise SchemaError([Problem("table", rule, fix)])
     repeated = [name for name, times in Counter(name for name, _ in header).items() if times > 1 and name]
     if repeated:

@@ -109,7 +109,7 @@ class Copies:
             warnings.warn(f"copies mode {self.mode!r} is now called {present_mode(self.mode)!r}", stacklevel=3)
             object.__setattr__(self, "mode", present_mode(self.mode))
         if self.mode not in COPIES_MODES:
-            raise UsageError("copies mode", f"{self.mode!r} is not known.", nearest(str(self.mode), COPIES_MODES))
+            raise UsageError("copies_mode", f"{self.mode!r} is not known.", nearest(str(self.mode), COPIES_MODES))
         if self.rows is not None and (type(self.rows) is not int or self.rows < 0):
             raise UsageError("rows", f"must be a whole number, 0 or more, got {self.rows!r}.")
         if type(self.seed) is not int or self.seed < 0:
@@ -294,7 +294,7 @@ def check_uses_public(method: Method) -> None:
     """Raises UsageError unless the method can use a public table."""
     if not method.uses_public:
         rule = f"method {method.name} does not use a public table."
-        raise UsageError("public", rule, "Drop it or choose a method that uses one; `understudy methods` tells.")
+        raise UsageError("public", rule, "Drop it or choose a method that uses one; see `understudy methods`.")
 
 
 def _facts(schema: Schema, method: Method, rows_hint: int | None, public: object | None) -> PublicFacts:
@@ -316,7 +316,7 @@ def check_memory(plan: Plan, memory_bytes: int | None) -> None:
         ResourceError: with both numbers; nothing was charged.
     """
     if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
-        raise UsageError("memory", f"must be a whole number of bytes above 0, got {memory_bytes!r}.")
+        raise UsageError("memory_bytes", f"must be a whole number of bytes above 0, got {memory_bytes!r}.")
     limit = memory_limit(memory_bytes)
     if plan.limit_bytes > limit:
         fix = "Declare fewer or coarser codes, choose another method, or allow more memory."
@@ -351,7 +351,7 @@ def check_file_size(plan: Plan) -> None:
     needed = plan.limit_bytes + LEAST_DISK_BYTES
     if limit != resource.RLIM_INFINITY and needed > limit:
         rule = f"ulimit -f allows {size_text(limit)} a file, and this run may need {size_text(needed)}."
-        raise UsageError("file size limit", rule, "Raise that limit, and run the command again.")
+        raise UsageError("file size limit", rule, "Raise that limit, and run again.")
 
 
 def _machine_bytes() -> int:
@@ -379,7 +379,7 @@ def public_schema(design: Design) -> Schema:
     if not private:
         return replace(schema, unit=Unit())
     if all(private & set(code_names(column)) for column in schema.modelled):
-        raise UsageError("public", "every column is private, so a public table has nothing to tell.", "Drop it.")
+        raise UsageError("public", "every column is private, so a public table has nothing to add.", "Drop it.")
     return without_columns(schema, private)
 
 
