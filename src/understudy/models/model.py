@@ -34,14 +34,17 @@ extras), how large they are, that each array is one-dimensional, of the expected
 import json
 import math
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from tokenize import TokenError
-from typing import BinaryIO, ClassVar, NamedTuple, Protocol, Self
+from types import NoneType, UnionType
+from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple, Protocol, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -263,6 +266,52 @@ def parse_json(content: bytes, name: str) -> object:
         return json.loads(content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ReleaseError([Problem(name, "is not a JSON document.", "Restore the folder.")]) from error
+
+
+def read_as(form: Any, value: object) -> Any:
+    """A JSON value as the type it is declared to be, and nothing else: numbers are no truth values, texts no numbers.
+
+    Forms are str, int, float, bool, their unions with None, literals, fractions as text, tuples of one form, mappings
+    from text to one form, and dataclasses of these, of which every field must be there and other keys are passed over.
+
+    >>> read_as(tuple[int, ...], [1, 2])
+    (1, 2)
+
+    Raises:
+        TypeError, ValueError, KeyError: if the value has another form.
+    """
+    parts = get_args(form)
+    if isinstance(form, UnionType):
+        (inner,) = (part for part in parts if part is not NoneType)
+        return None if value is None else read_as(inner, value)
+    if get_origin(form) is tuple and isinstance(value, list):
+        return tuple(read_as(parts[0], one) for one in value)
+    if get_origin(form) is Literal and isinstance(value, str) and value in parts:
+        return value
+    if get_origin(form) is Mapping and isinstance(value, dict):
+        return {read_as(str, name): read_as(parts[1], one) for name, one in value.items()}
+    if is_dataclass(form) and isinstance(value, dict):
+        hints = get_type_hints(form)
+        return form(**{one.name: read_as(hints[one.name], value[one.name]) for one in fields(form)})  # type: ignore[operator]
+    if form is Fraction:
+        return fraction_of(value)
+    if form in (Any, object) or type(value) is form or (form is float and type(value) is int):
+        return value
+    raise TypeError("form")
+
+
+_FRACTION = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?", re.ASCII)
+
+
+def fraction_of(text: object) -> Fraction:
+    """The fraction that `str` wrote, and nothing else: "1e999999999" would take all memory.
+
+    >>> fraction_of("2/3")
+    Fraction(2, 3)
+    """
+    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
+        raise ValueError("fraction")
+    return Fraction(text)
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
