@@ -173,7 +173,7 @@ def _relative(measured: tuple[MeasuredTable, ...]) -> Section:
         for one in measured[:MOST_SECTION_TABLES]
         if one.half_width is not None
     )
-    header = ("TextTable", *(f"count {size:,}" for size in sizes))
+    header = ("Table", *(f"count {size:,}" for size in sizes))
     return Section(
         "Noise against the size of a count",
         "From which size on is a count worth reading?",
