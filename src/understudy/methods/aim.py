@@ -8,10 +8,13 @@ below 3σ are merged into one code; from here on all is counted and measured on 
 with the score w_r · (‖M_r − M̂_r‖₁ − √(2/π) σ cells_r), at a tenth of its cost, and measures it with the rest. (3) If
 that moved the model by less than the noise, rounds have become too noisy: from the next one on σ is halved and ε is
 doubled (four times the cost). (4) When less than two rounds' cost is left, the last round takes all of it. (5) A longer
-fit; a merged code is drawn apart by the noisy counts of the codes it stands for.
+fit, in which tables whose noise adds up to more than 5 % of the records are drawn towards what the model expected
+before them, each cell as far as its noise warrants; a merged code is drawn apart by the noisy counts of the codes it
+stands for.
 
 Large tables. Where the noise of a table adds up to more than a tenth of the records, only as much is taken off its
-score, and cells that are off by less than some height do not count (`noise_cut` in `measured.py`). A table of more than
+score, cells that are off by less than some height do not count, and the weight is raised by what that hides
+(`noise_cut` and `NoiseCut.weight` in `measured.py`; all of it follows from earlier answers). A table of more than
 1,000 cells whose noise would exceed 5 % of the records costs up to 16 times a round's cost (`Round.paid_for`), as far
 as that leaves a round.
 
@@ -161,12 +164,12 @@ class Aim(Method):
         if curator.has_public:
             assisted = PublicRounds.of(curator, measured, candidates)
             assisted.run(remaining, round_costs)
-            measured.refit(_LAST_STEPS, tables=assisted.tables)
+            measured.refit(_LAST_STEPS, tables=assisted.last_tables)
             return measured.finished
         spend_in_rounds(
             remaining, round_costs, self.model_bytes, lambda paid, _: measured.next_table(curator, candidates, paid)
         )
-        measured.refit(_LAST_STEPS)
+        measured.refit(_LAST_STEPS, tables=measured.last_tables)
         return measured.finished
 
     def _round_steps(
