@@ -27,7 +27,7 @@ def days(values, form=None, kind=None):
 
 
 def utc(*parts):
-    return int(dt.datetime(*parts, tzinfo=dt.UTC).timestamp())
+    return int(dt.datetime(*parts, tzinfo=dt.UTC).timestamp())  # type: ignore[misc]
 
 
 @given(st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)))

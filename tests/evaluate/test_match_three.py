@@ -66,7 +66,7 @@ def _marginal_score(real: Table, synthetic: Table, triples: Sequence[Sequence[st
     """A code of the submission above the largest one agrees with nothing."""
     total = 0.0
     for triple in triples:
-        ours = Counter(tuple(row[name] for name in triple) for row in real)
+        ours: Counter[object] = Counter(tuple(row[name] for name in triple) for row in real)
         theirs: Counter[object] = Counter(
             tuple(row[name] if row[name] <= match3_largest()[name] else "out" for name in triple) for row in synthetic
         )

@@ -73,7 +73,7 @@ def test_coverage_includes_the_noise(plain_release: Release, kind: str) -> None:
 
 def test_runs_are_averaged(plain_release: Release) -> None:
     distribution = Distribution("gaussian", Fraction(100))
-    fits = []
+    fits = []  # type: ignore[var-annotated]
     for count in (300, 320):
         answer = Measurement("sex", ("sex",), (2,), np.array([count, 1000 - count]), distribution)
         fits += _answers(plain_release, answer).fits

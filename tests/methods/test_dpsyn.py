@@ -82,7 +82,7 @@ def test_a_release_with_reserved_parts_claims_what_was_granted(tmp_path):
     kinds = [charge.distribution.kind for charge in release.statement.charges]
     assert kinds.count("laplace") == 2
     assert kinds.count("gaussian") == 3
-    assert 0.99 < release.statement.claim[0] <= 1.0
+    assert 0.99 < release.statement.claim[0] <= 1.0  # type: ignore[index]
     assert verify_release(tmp_path / "release") == []
 
 

@@ -49,7 +49,7 @@ def test_the_plan_asks_one_question_for_the_whole_price() -> None:
     assert plan.cost == plan.steps[0].cost == PRICE
     assert plan.options["structure_seed"] == 0
     longer = DpWgan(**{**TINY, "steps": 50}).plan(_facts(), PRICE)
-    assert longer.steps[0].noise_scale > plan.steps[0].noise_scale
+    assert longer.steps[0].noise_scale > plan.steps[0].noise_scale  # type: ignore[operator]
     assert longer.seconds > plan.seconds
 
 
@@ -116,7 +116,7 @@ def test_open_labels_and_training_share_delta() -> None:
     assert len(deltas) == 2
     assert min(deltas) > 0
     assert sum(deltas) <= DELTA_UNIT // 10**6
-    assert release.statement.delta <= 1e-6
+    assert release.statement.delta <= 1e-6  # type: ignore[operator]
 
 
 def test_the_description_names_the_guarantee() -> None:

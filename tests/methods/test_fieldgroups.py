@@ -82,7 +82,8 @@ FOUR = schema({"a": 4, "b": 4, "c": 3, "d": 3})
 
 def test_groups_are_found_where_columns_go_together() -> None:
     release = synthesize(pairs(5000), FOUR, method="fieldgroups", epsilon=2.0, options={"group_cells": 16})
-    assert {tuple(block.clique) for block in release.model.blocks} == {("a", "b"), ("c", "d")}
+    blocks = release.model.blocks  # type: ignore[attr-defined]
+    assert {tuple(block.clique) for block in blocks} == {("a", "b"), ("c", "d")}
     assert any(isinstance(answer, NoisyScores) for answer in release.transcript)
     # A noisy total above the cells' sum spreads over all cells: it takes 2,500 rows too many, 50 times its noise.
     assert np.trace(release.model.marginal(Clique(("a", "b"))).reshape(4, 4)) > 0.75
@@ -101,12 +102,13 @@ def test_independent_columns_show_no_more_than_chance_explains() -> None:
 def test_no_pair_is_asked_where_none_could_stand_out() -> None:
     release = synthesize(pairs(30), FOUR, method="fieldgroups", epsilon=0.1)
     assert not any(isinstance(answer, NoisyScores) for answer in release.transcript)
-    assert len(release.model.blocks) == 4
+    assert len(release.model.blocks) == 4  # type: ignore[attr-defined]
 
 
 def test_groups_given_are_kept_and_independent_of_each_other() -> None:
     release = synthesize(pairs(5000), FOUR, method="fieldgroups", epsilon=50.0, options={"groups": "a+c"})
-    assert [tuple(block.clique) for block in release.model.blocks] == [("a", "c"), ("b",), ("d",)]
+    blocks = release.model.blocks  # type: ignore[attr-defined]
+    assert [tuple(block.clique) for block in blocks] == [("a", "c"), ("b",), ("d",)]
     product = np.multiply.outer(release.model.marginal(Clique(("a",))), release.model.marginal(Clique(("b",))))
     assert release.model.marginal(Clique(("a", "b"))) == pytest.approx(product.ravel())
     assert release.transcript.answers[1].distribution.scale == pytest.approx(3 / (50 * 0.99))

@@ -90,7 +90,7 @@ METHODS = [Aim(), Mwem(), Mst(), Aim(workload="triples")]
 def work_of(method, cost, monkeypatch):
     """Seconds by the work that a run really did: candidates scored, and steps allowed times cells of the model."""
     spent = []
-    fit, expected = measured.fit, measured.Measured.expected
+    fit, expected = measured.fit, measured.Measured.expected  # type: ignore[attr-defined]
 
     def fit_and_count(domain, tables, structural_zeros, **named):
         cells = GraphicalSize.of(domain, [table.clique for table in tables]).cells

@@ -33,7 +33,7 @@ def paths(tree):
             found[int(tree.places[node])] = path
         else:
             children = range(int(tree.places[node]), int(tree.places[node]) + tree.fan_outs[column])
-            waiting += [(child, (*path, column)) for child in children]
+            waiting += [(child, (*path, column)) for child in children]  # type: ignore[misc]
     return found
 
 

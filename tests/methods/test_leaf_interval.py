@@ -106,7 +106,7 @@ def test_numbers_out_of_range_are_refused(given):
     with pytest.raises(UsageError):
         leaf_interval(*given)
     with pytest.raises(UsageError):
-        simulated_interval(*given, np.random.default_rng(1))
+        simulated_interval(*given, np.random.default_rng(1))  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, float("nan"), True])

@@ -40,7 +40,7 @@ def test_total_and_expected_counts_follow_from_the_answers():
     assert measured.total == pytest.approx((20 / 4 + 16 / 48) / (1 / 4 + 1 / 48))
     measured.refit(500)
     expected = measured.expected([DOMAIN.clique("a"), CD])
-    assert expected[("a",)].sum() == pytest.approx(measured.total)
+    assert expected[("a",)].sum() == pytest.approx(measured.total)  # type: ignore[index]
     assert expected[CD] == pytest.approx(np.full(16, measured.total / 16))
 
 

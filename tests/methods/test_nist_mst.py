@@ -255,7 +255,7 @@ def test_a_public_table_gives_the_list_before_anything_is_planned():
     public = rows_of(wide(3_000, seed=9))
     planned = plan(WIDE, method="nist_mst", epsilon=1.0, delta=1e-6, public=public)
     written = planned.options["marginals"]
-    assert {"a×b", "b×c"} <= set(written.split(", "))
+    assert {"a×b", "b×c"} <= set(written.split(", "))  # type: ignore[attr-defined]
     assert any("public table" in note for note in planned.notes)
     release = _synthesized(public)
     assert release.config.options == planned.options
@@ -304,5 +304,5 @@ def test_labels_to_be_discovered_are_planned_with_public_ones():
     table = pa.table({"job": jobs, "sex": sex, "other_sex": np.where(rng.random(3_000) < 0.8, sex, "F")})
     release = synthesize(table, schema, method="nist_mst", epsilon=20.0, delta=1e-6, public=table, rows=50)
     # Were all jobs unknown to the plan, job would tell nothing about sex and come last.
-    assert release.config.options["marginals"].startswith("job×sex")
+    assert release.config.options["marginals"].startswith("job×sex")  # type: ignore[attr-defined]
     assert release.codec.labels["job"] == ("nurse", "smith")

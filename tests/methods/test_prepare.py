@@ -170,5 +170,5 @@ def test_private_bins_of_a_split_column_are_chosen_on_its_size():
 def test_public_labels_stand_for_those_to_be_discovered():
     facts = public_facts(OPEN, public=FrameTable(people(), OPEN, memory_bytes=2**26))
     assert dict(facts.domain.sizes) == dict(public_facts(OPEN).domain.sizes)
-    held = facts.public([facts.domain.clique(["job"])])[facts.domain.clique(["job"])]
+    held = facts.public([facts.domain.clique(["job"])])[facts.domain.clique(["job"])]  # type: ignore[misc]
     assert held[:2].min() > held[2:].max()  # the two most frequent labels are codes, the rest is other

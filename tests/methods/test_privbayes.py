@@ -64,7 +64,8 @@ def test_every_score_finds_the_neighbour_in_a_chain(score: str) -> None:
     release = synthesize(
         table, small, method="privbayes", epsilon=20.0, options={"preset": "published", "degree": 1, "score": score}
     )
-    pairs = {(node.child, *node.parents) for node in release.model.layout.nodes if node.parents}
+    nodes = release.model.layout.nodes  # type: ignore[attr-defined]
+    pairs = {(node.child, *node.parents) for node in nodes if node.parents}
     assert {frozenset(pair) for pair in pairs} == {frozenset({f"c{k}", f"c{k + 1}"}) for k in range(3)}
 
 
@@ -78,14 +79,14 @@ def test_the_published_preset_asks_as_published() -> None:
     assert len(draws) == 4
     assert [len(answer.shape) for answer in tables] == [0, 3, 3, 3]
     assert tables[1].distribution.scale == pytest.approx(3 / 0.69, rel=1e-6)
-    assert all(len(node.parents) <= 2 for node in release.model.layout.nodes)
+    assert all(len(node.parents) <= 2 for node in release.model.layout.nodes)  # type: ignore[attr-defined]
 
 
 def test_without_useful_parents_columns_are_independent() -> None:
     release = synthesize(
         chain(40, 5, seed=4), BINARY, method="privbayes", epsilon=0.05, options={"preset": "published", "rows": 40}
     )
-    assert not any(node.parents for node in release.model.layout.nodes)
+    assert not any(node.parents for node in release.model.layout.nodes)  # type: ignore[attr-defined]
 
 
 def test_wide_parents_are_taken_coarsely() -> None:
@@ -94,7 +95,7 @@ def test_wide_parents_are_taken_coarsely() -> None:
     wide = rng.integers(0, 320, 10_000)
     table = pa.table({"wide": pa.array(wide.astype(str)), "high": pa.array((wide >= 160).astype(int).astype(str))})
     release = synthesize(table, schema({"wide": 320, "high": 2}), method="privbayes", epsilon=1.0)
-    assert release.model.layout.hidden
+    assert release.model.layout.hidden  # type: ignore[attr-defined]
     assert distance(release, table, ["wide", "high"]) < 0.2
 
 

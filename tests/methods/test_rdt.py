@@ -209,7 +209,7 @@ def test_replays_on_neighbours(name):
     for number, (schema, budget) in enumerate(
         ((tables.small(), Budget(1.0)), (tables.several_rows(), Budget(1.0, 1e-6)))
     ):
-        options = {"trees": 2, "leaf_size": 5} | REPLAYS[name]
+        options = {"trees": 2, "leaf_size": 5} | REPLAYS[name]  # type: ignore[operator]
         private = str(options["private"]).split(",")
         rows = tables.possible_rows(tables.small(), 200, seed=3).drop(private)
         public = None if "growth" in name else rows

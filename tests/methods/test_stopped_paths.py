@@ -61,7 +61,7 @@ def test_a_known_number_of_rows_is_kept():
 @pytest.mark.parametrize(("cost", "gain"), [(epsilon(3), 2.0), (rho(3), 2.0)])
 def test_cells_of_an_ended_path_are_counted_more_often(cost, gain):
     # Two counts of equal cost halve the variance; the other path keeps one count of each cell and one of its node.
-    errors = {"ended": [], "going": [], "plain": []}
+    errors = {"ended": [], "going": [], "plain": []}  # type: ignore[var-annotated]
     codes = {"a": np.zeros(0, int), "b": np.zeros(0, int), "c": np.zeros(0, int)}
     for seed in range(150):
         curator = door(rows_of(codes), SCHEMA, cost, SeededRandomizer(seed))

@@ -86,7 +86,7 @@ def test_noise_of_a_level_is_the_height_over_epsilon():
     assert [step.noise_scale for step in plan.steps] == pytest.approx([3.0] * 3)
     assert [step.cells for step in plan.steps] == [2, 4, 8]
     zcdp = UniversalHistogram(branching=2, n_policy="estimated").plan(PublicFacts(Domain.of({"a": 8}), (), 1), rho(0.5))
-    assert [step.noise_scale**2 for step in zcdp.steps] == pytest.approx([3.0] * 3)
+    assert [step.noise_scale**2 for step in zcdp.steps] == pytest.approx([3.0] * 3)  # type: ignore[operator]
 
 
 def enumerated(fanouts, variances):

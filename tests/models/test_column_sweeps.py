@@ -69,7 +69,7 @@ def test_wide_codes_and_no_rows() -> None:
     start = {"a": np.full(1_200, 299, dtype=np.uint16), "b": np.zeros(1_200, dtype=np.uint8)}
     found = column_sweeps(domain, start, [Target(Clique("ab"), np.ones(600))], seed=1)
     assert np.bincount(found.codes["a"].astype(np.int64) * 2 + found.codes["b"]).tolist() == [2] * 600
-    empty = {name: codes[:0] for name, codes in start.items()}
+    empty = {name: codes[:0] for name, codes in start.items()}  # type: ignore[index]
     assert len(column_sweeps(domain, empty, [Target(Clique("ab"), np.ones(600))], seed=1).codes["a"]) == 0
 
 

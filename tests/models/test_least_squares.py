@@ -57,7 +57,7 @@ def dense(tree, values, variances):
     scaled = np.array(rows) * np.array(weights)[:, None]
     solution = np.linalg.lstsq(scaled, np.array(wanted) * np.array(weights), rcond=None)[0]
     covariance = np.linalg.inv(scaled.T @ scaled)
-    members = np.array(members)
+    members = np.array(members)  # type: ignore[assignment]
     return members @ solution, np.einsum("ij,jk,ik->i", members, covariance, members)
 
 

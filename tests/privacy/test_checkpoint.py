@@ -31,7 +31,7 @@ class Kept:
     """Checkpoints in memory."""
 
     def __init__(self, start: Checkpoint | None = None) -> None:
-        self.start, self.all = start, []
+        self.start, self.all = start, []  # type: ignore[var-annotated]
 
     def newest(self) -> Checkpoint | None:
         return self.start

@@ -28,7 +28,7 @@ def _feed(monkeypatch: pytest.MonkeyPatch, first: bytes, then: Bytes) -> None:
         calls.append(size)
         return first if len(calls) == 1 else then(size)
 
-    monkeypatch.setattr(cumulative.os, "urandom", urandom)
+    monkeypatch.setattr(cumulative.os, "urandom", urandom)  # type: ignore[attr-defined]
 
 
 def _zeros(size: int) -> bytes:
@@ -140,7 +140,7 @@ def test_every_word_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
         queries.append(size)
         return true(size)
 
-    monkeypatch.setattr(cumulative.os, "urandom", urandom)
+    monkeypatch.setattr(cumulative.os, "urandom", urandom)  # type: ignore[attr-defined]
     NoiseTable(FoldedGaussian(Fraction(9))).draw_signed(100_001)
     assert sum(queries) == 8 * 100_001
 

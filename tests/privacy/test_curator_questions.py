@@ -162,7 +162,7 @@ def test_depths_that_do_not_rise_are_refused() -> None:
 
     curator, _ = _curator(epsilon(30))
     with pytest.raises(UsageError, match="depths must rise"):
-        curator.grow(Flat("flat", "a", 0, 9, 9, ((0, 6),)), epsilon(30))
+        curator.grow(Flat("flat", "a", 0, 9, 9, ((0, 6),)), epsilon(30))  # type: ignore[type-var]
 
 
 def test_nothing_is_read_that_cannot_be_paid() -> None:

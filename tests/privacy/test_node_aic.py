@@ -241,7 +241,7 @@ def test_replay_catches_the_score_of_occupied_codes_and_passes_ours() -> None:
         def run(rows: pa.Table, randomizer: Randomizer) -> tuple[bytes, Cost]:
             curator = door(rows, schema, Cost(epsilon=UNIT), randomizer)
             structure = TreeStructure.root(curator.domain)
-            chosen = curator.select_within(structure.partition(), quality, Cost(epsilon=UNIT))  # type: ignore[arg-type]
+            chosen: object = curator.select_within(structure.partition(), quality, Cost(epsilon=UNIT))
             return repr(chosen).encode(), Cost(epsilon=UNIT)
 
         return run

@@ -47,7 +47,7 @@ def test_long_lists_have_the_same_distribution() -> None:
 def test_weights_hold_the_exponentials() -> None:
     gaps, rate, bits = [0, 1, 2, 3, 1000, 2**40 + 5], Fraction(3, 7), 200
     lows = selection._weights(gaps, rate, 100)
-    fine = [selection.exp_minus(rate * gap, bits) for gap in gaps]
+    fine = [selection.exp_minus(rate * gap, bits) for gap in gaps]  # type: ignore[attr-defined]
     for (lower, upper), (fine_lower, fine_upper) in zip(lows, fine, strict=True):
         assert lower << 100 <= fine_upper
         assert fine_lower <= upper << 100
@@ -66,7 +66,7 @@ def test_decisions_at_the_border_take_more_bits(monkeypatch: pytest.MonkeyPatch)
             queries.append(size)
             return border.to_bytes(16, "little") if len(queries) == 1 else filler * size
 
-        monkeypatch.setattr(selection.os, "urandom", urandom)
+        monkeypatch.setattr(selection.os, "urandom", urandom)  # type: ignore[attr-defined]
         assert selection._choose_group([0, 1], [1, 1], Fraction(1)) == expected
         assert len(queries) > 1
 

@@ -20,7 +20,7 @@ def test_lists_become_tuples_so_that_equal_declarations_are_equal() -> None:
 
 def test_columns_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Category(name="c", labels=("a",)).name = "d"
+        Category(name="c", labels=("a",)).name = "d"  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", sorted({name for names in STORAGE.values() for name in names}))

@@ -174,7 +174,7 @@ def test_source_contract_says_that_a_bound_is_ignored() -> None:
 
 def test_source_contract_rejects_a_header_that_is_data() -> None:
     quoting = lambda self, names: [Problem("table", f"odd names: {', '.join(names)}.")]  # noqa: E731
-    taking = lambda self, names: []  # noqa: E731
+    taking = lambda self, names: []  # type: ignore[var-annotated]  # noqa: E731
     for planted, said in ((quoting, "a value is quoted"), (taking, "was taken for a header")):
         with mock.patch.object(Schema, "header_problems", planted), pytest.raises(AssertionError, match=said):
             _check_header_that_is_data(open_table)
@@ -274,7 +274,7 @@ def test_method_contract_rejects_a_leak_of_copies_measured_anew_however_few_pair
         if design.runs == 1:
             return fitted
         rows = float(curator._bound().counts([Clique()])[Clique()][0])
-        return replace(fitted, model=replace(fitted.model, total=rows))
+        return replace(fitted, model=replace(fitted.model, total=rows))  # type: ignore[type-var]
 
     with mock.patch.object(pipeline, "_fit", leaking), pytest.raises(AssertionError, match="released bytes differ"):
         replace(CHECKS, method="independent", pairs=1).replays_on_neighbours()
