@@ -10,7 +10,7 @@ import pytest
 from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.methods.test_independent import voters
 from understudy.errors import ResourceError, UsageError
-from understudy.methods.method import SharesStructure, facts_of
+from understudy.methods.method import facts_of
 from understudy.methods.steps import Steps
 from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.privacy.randomizer import SecureRandomizer
@@ -114,7 +114,7 @@ def test_the_run_spends_what_the_plan_says(settings, budget):
     assert curator.left.epsilon == 0
     assert curator.left.rho <= 5
     assert model.marginal(curator.domain.clique(["registered", "voted"]))[1] == 0  # the rule: no vote, not registered
-    assert isinstance(settings, SharesStructure)
+    assert settings.shares_structure
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ from understudy.domain import Clique
 from understudy.errors import UnderstudyError
 from understudy.methods.dpwgan import WganTrainer
 from understudy.methods.independent import Independent, weighted_total
-from understudy.methods.method import Plan, PublicFacts
+from understudy.methods.method import Method, Plan, PublicFacts
 from understudy.models.product import BlockModel
 from understudy.models.tables import norm_sub
 from understudy.privacy.cost import Cost, Currency
@@ -92,7 +92,7 @@ class PairError:
 
 
 @dataclass(frozen=True, slots=True)
-class Chooser:
+class Chooser(Method):
     """Method: all one-way tables, then the pair that independence misses most."""
 
     name: ClassVar[str] = "chooser"
@@ -198,7 +198,7 @@ class CommonCode:
 
 
 @dataclass(frozen=True, slots=True)
-class Grower:
+class Grower(Method):
     """Method: a tree, a choice in each of its leaves, noisy scores of all pairs, all one-way tables."""
 
     name: ClassVar[str] = "grower"

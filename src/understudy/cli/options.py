@@ -11,7 +11,7 @@ from understudy.cli.console import Shell
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
-    from understudy.methods.method import Option
+    from understudy.options import Option
 
 Table = Annotated[
     str,

@@ -39,7 +39,7 @@ deviation. Always state the null: under "fitted_model" the mean is smaller by th
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, Protocol
 
@@ -63,6 +63,7 @@ from understudy.evaluate.glm import (
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -71,6 +72,7 @@ from understudy.evaluate.metric import (
     mean_outcome,
     table_of,
 )
+from understudy.options import option
 
 Terms = Literal["main", "interactions"]
 
@@ -120,12 +122,6 @@ def too_small(first: Rows, second: Rows, scheme: str) -> Unavailable | None:
     if min(first.count, second.count) < fewest:
         return Unavailable(f"a table with fewer than {fewest} rows cannot train a classifier")
     return None
-
-
-def check_complexity(metric: str, complexity: float | None) -> None:
-    """Raises for a complexity that no tree can have."""
-    if complexity is not None and not 0 <= complexity <= 1:
-        raise UsageError(f"{metric}: complexity", f"must lie between 0 and 1, got {complexity!r}.")
 
 
 def common_complexity(pair: TablePair, given: float | None) -> float:
@@ -273,7 +269,7 @@ def _shares(sample: Floats, places: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Specks:
+class Specks(Metric):
     """Distance of propensity scores, by logistic regression and by a classification tree."""
 
     name: ClassVar[str] = "specks"
@@ -284,15 +280,12 @@ class Specks:
         Scale("legacy", "the first score as a published script computes it; for comparison with its figures only"),
     )
 
-    terms: Terms = field(default="main", metadata={"help": "terms of the regression"})
-    scheme: Literal["in_sample", "folds"] = field(
-        default="in_sample", metadata={"help": "score the rows that were fitted, or others (5 folds, 70/30)"}
+    terms: Terms = option("main", help="terms of the regression")
+    scheme: Literal["in_sample", "folds"] = option(
+        "in_sample", help="score the rows that were fitted, or others (5 folds, 70/30)"
     )
 
-    complexity: float | None = field(default=None, metadata={"help": "of the tree; cross-validated when not given"})
-
-    def __post_init__(self) -> None:
-        check_complexity("specks", self.complexity)
+    complexity: float | None = option(None, help="of the tree; cross-validated when not given", least=0, most=1)
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """One distance for each classifier."""
@@ -443,25 +436,20 @@ def _scales() -> tuple[Scale, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Pmse:
+class Pmse(Metric):
     """Propensity score mean squared error, by logistic regression and by a classification tree."""
 
     name: ClassVar[str] = "pmse"
     question: ClassVar[str] = "How much better than chance is a classifier at spotting synthetic rows?"
     scales: ClassVar[tuple[Scale, ...]] = _scales()
 
-    terms: Terms = field(default="main", metadata={"help": "terms of the regression"})
-    scheme: Scheme = field(
-        default="in_sample", metadata={"help": "score the rows that were fitted, or others (5 folds, 70/30)"}
-    )
-    null: NullName = field(default="permutation", metadata={"help": "what the ratio divides by"})
-    draws: int = field(default=10, metadata={"help": "random draws for nulls without a closed form"})
-    complexity: float | None = field(default=None, metadata={"help": "of the tree; cross-validated when not given"})
+    terms: Terms = option("main", help="terms of the regression")
+    scheme: Scheme = option("in_sample", help="score the rows that were fitted, or others (5 folds, 70/30)")
+    null: NullName = option("permutation", help="what the ratio divides by")
+    draws: int = option(10, help="random draws for nulls without a closed form", least=2)
+    complexity: float | None = option(None, help="of the tree; cross-validated when not given", least=0, most=1)
 
-    def __post_init__(self) -> None:
-        if self.draws < 2:
-            raise UsageError("pmse: draws", f"must be at least 2, got {self.draws!r}.")
-        check_complexity("pmse", self.complexity)
+    def _check_together(self) -> None:
         if self.null == "fitted_model" and self.scheme == "folds":
             rule = "is known for rows that were fitted (scheme in_sample) only: folds train on parts of the real rows."
             raise UsageError("pmse: null fitted_model", rule, "Use null permutation or bootstrap with folds.")

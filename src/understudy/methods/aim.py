@@ -36,30 +36,30 @@ never measured. Few steps of mirror descent per round from the model of the last
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import Workload, check_workload
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Rounds,
     Step,
-    check_share,
-    check_whole,
     facts_of,
     noisy_step,
     seconds_of_rounds,
     tables_bytes,
 )
 from understudy.methods.rounds import (
+    LEAST_MODEL_BYTES,
+    MOST_MODEL_BYTES,
     Measured,
     PublicRounds,
     RemainingBudget,
     RoundCosts,
-    check_model_bytes,
     check_start,
     fitting_bytes,
     live_columns,
@@ -69,6 +69,7 @@ from understudy.methods.rounds import (
     times,
 )
 from understudy.models.markov_field import ExpandedField, MarkovField
+from understudy.options import option
 from understudy.privacy.cost import LARGEST_VARIANCE, UNIT, Cost, Currency, selection_rate
 from understudy.privacy.curator import Curator
 
@@ -81,7 +82,7 @@ _PUBLIC_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Aim(Method):
     """Method: columns first, then rounds of choosing and measuring what the model predicts worst."""
 
     name: ClassVar[str] = "aim"
@@ -92,26 +93,18 @@ class Aim:
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
     uses_public: ClassVar[bool] = True
 
-    workload: str = field(
-        default="pairs", metadata={"help": "pairs, triples, or tables with weights such as sex×age:2, age×income"}
+    workload: str = option(
+        "pairs", help="pairs, triples, or tables with weights such as sex×age:2, age×income", check=check_workload
     )
-    rounds: int | None = field(default=None, metadata={"help": "planned rounds; none: 4 per column"})
-    one_way_share: float | None = field(
-        default=0.4, metadata={"help": "share of ρ for the columns' own tables; none: the price of a round each"}
+    rounds: int | None = option(None, help="planned rounds; none: 4 per column", least=1, most=10**9)
+    one_way_share: float | None = option(
+        0.4, help="share of ρ for the columns' own tables; none: the price of a round each", share=True
     )
-    selection_share: float = field(default=0.1, metadata={"help": "share of a round's ρ for its draw"})
-    model_bytes: int = field(default=2**22, metadata={"help": "most bytes of the model's tables"})
-    table_cells: int = field(default=250_000, metadata={"help": "most cells of a table that can be chosen"})
-
-    def __post_init__(self) -> None:
-        check_workload(self.workload)
-        if self.one_way_share is not None:
-            check_share("one_way_share", self.one_way_share)
-        check_share("selection_share", self.selection_share)
-        check_model_bytes(self.model_bytes)
-        for name, number in (("rounds", self.rounds), ("table_cells", self.table_cells)):
-            if number is not None:
-                check_whole(name, number, 1, 10**9)
+    selection_share: float = option(0.1, help="share of a round's ρ for its draw", share=True)
+    model_bytes: int = option(
+        2**22, help="most bytes of the model's tables", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+    )
+    table_cells: int = option(250_000, help="most cells of a table that can be chosen", least=1, most=10**9)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns and planned rounds; refuses rules that tie more together than `model_bytes` holds."""

@@ -52,7 +52,7 @@ _ROWS: Rounding = "controlled"
 
 
 @dataclass(frozen=True, slots=True)
-class Auto:
+class Auto(Method):
     """Method: the method that the stated rule gives."""
 
     name: ClassVar[str] = "auto"

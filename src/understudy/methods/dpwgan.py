@@ -45,9 +45,9 @@ import importlib
 import importlib.util
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,10 +56,11 @@ from understudy.answers import Course, Distribution
 from understudy.arrays import Floats, Ints
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import Plan, PublicFacts, Step, facts_of, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, seconds_for
 from understudy.methods.networks import Critic, Encoding, NetworkSettings, NumpyNetworks, contributions, one_hot_blocks
 from understudy.models.mixture import MixtureModel
 from understudy.models.tables import check_linked
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.training import Contributions, State, training_distributions
@@ -212,7 +213,7 @@ _GRADIENTS_PER_SECOND = 2e8
 
 
 @dataclass(frozen=True, slots=True)
-class DpWgan:
+class DpWgan(Method):
     """Method: noisy columns, then a critic and a generator trained on noisy sums of gradients."""
 
     name: ClassVar[str] = "dpwgan"
@@ -224,36 +225,19 @@ class DpWgan:
     spends_delta: ClassVar[bool] = True
     keeps_checkpoints: ClassVar[bool] = True
 
-    steps: int = field(default=500, metadata={"help": "steps of the critic, each on sampled rows"})
-    rate: float = field(default=0.02, metadata={"help": "probability with which a row takes part in a step"})
-    columns_share: float = field(default=0.5, metadata={"help": "share of ε that the noisy columns would cost alone"})
-    groups: int = field(default=12, metadata={"help": "most groups of codes per column that the networks tell apart"})
-    hidden: int = field(default=32, metadata={"help": "hidden numbers of critic and generator"})
-    latent: int = field(default=16, metadata={"help": "random numbers that go into the generator"})
-    batch: int = field(default=256, metadata={"help": "records drawn from the generator in a step"})
-    critic_steps: int = field(default=2, metadata={"help": "critic steps for each step of the generator"})
-    critic_rate: float = field(default=0.02, metadata={"help": "step size of the critic"})
-    generator_rate: float = field(default=0.01, metadata={"help": "step size of the generator"})
-    components: int = field(default=2048, metadata={"help": "inputs at which the finished generator is held"})
-    structure_seed: int = field(default=0, metadata={"help": "public seed of starting weights and drawn records"})
-    device: Device = field(default="cpu", metadata={"help": "where the networks move: cpu or cuda"})
-
-    def __post_init__(self) -> None:
-        whole = {"steps": 10**6, "groups": 2**16, "hidden": 4096, "latent": 1024, "batch": 2**20}
-        for key, most in {**whole, "critic_steps": 1000, "components": 2**18}.items():
-            value = getattr(self, key)
-            if type(value) is not int or not 1 <= value <= most:
-                raise UsageError(f"option {key!r}", f"must be a whole number from 1 to {most:,}, got {value!r}.")
-        if type(self.structure_seed) is not int or self.structure_seed < 0:
-            raise UsageError(
-                "option 'structure_seed'", f"must be a whole number, 0 or more, got {self.structure_seed!r}."
-            )
-        for key, highest in {"rate": 0.99, "columns_share": 0.95, "critic_rate": 1.0, "generator_rate": 1.0}.items():
-            value = getattr(self, key)
-            if not isinstance(value, int | float) or not 1e-6 <= value <= highest:
-                raise UsageError(f"option {key!r}", f"must be a number from 0.000001 to {highest}, got {value!r}.")
-        if self.device not in get_args(Device):
-            raise UsageError(f"option 'device': {self.device!r}", "must be cpu or cuda.")
+    steps: int = option(500, help="steps of the critic, each on sampled rows", least=1, most=10**6)
+    rate: float = option(0.02, help="probability with which a row takes part in a step", least=1e-6, most=0.99)
+    columns_share: float = option(0.5, help="share of ε that the noisy columns would cost alone", least=1e-6, most=0.95)
+    groups: int = option(12, help="most groups of codes per column that the networks tell apart", least=1, most=2**16)
+    hidden: int = option(32, help="hidden numbers of critic and generator", least=1, most=4096)
+    latent: int = option(16, help="random numbers that go into the generator", least=1, most=1024)
+    batch: int = option(256, help="records drawn from the generator in a step", least=1, most=2**20)
+    critic_steps: int = option(2, help="critic steps for each step of the generator", least=1, most=1000)
+    critic_rate: float = option(0.02, help="step size of the critic", least=1e-6, most=1)
+    generator_rate: float = option(0.01, help="step size of the generator", least=1e-6, most=1)
+    components: int = option(2048, help="inputs at which the finished generator is held", least=1, most=2**18)
+    structure_seed: int = option(0, help="public seed of starting weights and drawn records", least=0)
+    device: Device = option("cpu", help="where the networks move: cpu or cuda")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One question for the whole cost; refuses rules that tie too much together, and devices that are missing."""

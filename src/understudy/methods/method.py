@@ -2,19 +2,6 @@
 
 The seam of a synthesizer: a frozen method, a plan made without data, a run through the curator.
 
-Checks of an option's value: one of several words, a whole number, a share, a number, true or false.
-
-Every check names the option, the rule and what was given, and raises UsageError before anything is charged.
-
-Options as text: the value that a text stands for, by the type of the option, and that type in words.
-
-Methods and metrics are frozen dataclasses whose fields are their options, so one reading serves both.
-
-Options written as text: lists of column names, and numbers by column name.
-
-Names are separated by commas; a name that holds a comma or a quote stands in double quotes, as in a CSV line. A number
-follows the last colon: `occupation:60,"pay, monthly":1`.
-
 What a question will cost in noise, memory and time, told before any private row is read.
 
 Everything is computed from public numbers. Times are CPU seconds of a run whose kernels are compiled already, rough:
@@ -22,30 +9,25 @@ constants measured on one core of a small machine (`benchmarks/forecasts.py` hol
 most that a run takes beyond the program with its libraries.
 """
 
-import csv
-import dataclasses
+import abc
 import math
-import types
-import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.answers import Distribution
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.errors import UsageError, nearest
 from understudy.models.model import CHUNK_ROWS, Model
+from understudy.options import WithOptions
 from understudy.privacy.cost import Cost, Currency, distribution_for
 from understudy.privacy.curator import Curator
 
 PublicCounts = Callable[[Sequence[Clique]], Mapping[Clique, npt.NDArray[np.int64]]]
 """Exact counts of a public table, which is about nobody who is protected."""
-
-Structure = TypeVar("Structure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +81,12 @@ class Plan:
     """Private columns of a method that labels public records: the statement also says what a change of them costs."""
 
 
-class Method(Protocol):
-    """A synthesizer: a frozen dataclass whose fields are its options, checked at construction."""
+@dataclass(frozen=True, slots=True)
+class Method(WithOptions, abc.ABC):
+    """A synthesizer: a frozen dataclass whose fields are its options, checked when it is made.
+
+    All that the rest of the package may know about a method is stated here, with what holds unless a method says more.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -108,217 +94,70 @@ class Method(Protocol):
     needs: ClassVar[str]
     limits: ClassVar[str]
     currencies: ClassVar[tuple[Currency, ...]]
+    uses_public: ClassVar[bool] = False
+    """Whether it can use a public table."""
+    spends_delta: ClassVar[bool] = False
+    """Whether it pays in ε and δ by itself, as training does."""
+    keeps_checkpoints: ClassVar[bool] = False
+    """Whether an interrupted run can be continued. Only for methods whose one question is a training: answers to other
+    questions are not kept."""
 
-    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """The questions, their cost (never above `cost`), memory and time; raises ResourceError in advance."""
-        ...
-
-    def run(self, curator: Curator, cost: Cost) -> Model:
-        """Asks the curator, spends at most `cost`, fits and returns a model."""
-        ...
-
-
-@runtime_checkable
-class Informed(Protocol):
-    """A method that takes options from a public table, once, before anything is planned."""
-
-    def informed(self, facts: PublicFacts) -> Method:
-        """The same method with these options fixed; itself if there is no public table."""
-        ...
-
-
-@runtime_checkable
-class SharesStructure(Protocol[Structure]):
-    """A method that can fix a structure once and measure several copies for it.
-
-    `run` is then the same as `choose_structure` followed by `run_with`, at `structure_share` and the rest of the cost.
-    """
+    @property
+    def pure_share(self) -> Fraction:
+        """The share of ε that a run with δ keeps for steps paid in pure ε."""
+        return Fraction(0)
 
     @property
     def shares_structure(self) -> bool:
-        """Whether copies that are measured anew are to have one structure in common."""
-        ...
+        """Whether copies that are measured anew have one structure in common, chosen and paid for once.
 
-    def structure_share(self, facts: PublicFacts) -> Fraction:
-        """The share of the cost that settling the structure takes; 0 if there is nothing to pay for."""
-        ...
+        Such a method has `structure_cost` and the four methods after it, and `run` is the same as `choose_structure`
+        followed by `run_with`, at `structure_cost` and the rest of the cost.
+        """
+        return False
+
+    @abc.abstractmethod
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """The questions, their cost (never above `cost`), memory and time; raises ResourceError in advance."""
+
+    @abc.abstractmethod
+    def run(self, curator: Curator, cost: Cost) -> Model:
+        """Asks the curator, spends at most `cost`, fits and returns a model."""
+
+    def informed(self, facts: PublicFacts) -> Self:
+        """The same method with the options that it takes from a public table, once, before anything is planned."""
+        return self
+
+    def pick(self, facts: PublicFacts, cost: Cost) -> "Method":
+        """The method that runs under these facts: itself, unless it is a rule that picks another."""
+        return self
+
+    def not_public(self, facts: PublicFacts) -> tuple[str, ...]:
+        """Columns that a public table need not have: the private ones of a method that labels public records."""
+        return ()
+
+    def check_without_public(self, facts: PublicFacts) -> None:
+        """Raises if this method cannot do without a public table on such a domain."""
+
+    def structure_cost(self, facts: PublicFacts, cost: Cost) -> Cost:
+        """What fixing the structure takes of this cost; nothing if there is nothing to pay for."""
+        return Cost()
 
     def plan_structure(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The questions of `choose_structure`."""
-        ...
+        raise NotImplementedError(f"{self.name} shares no structure")
 
     def plan_with(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The questions of `run_with`."""
-        ...
+        raise NotImplementedError(f"{self.name} shares no structure")
 
-    def choose_structure(self, curator: Curator, cost: Cost) -> Structure:
+    def choose_structure(self, curator: Curator, cost: Cost) -> object:
         """The structure, from answers that cost at most `cost`."""
-        ...
+        raise NotImplementedError(f"{self.name} shares no structure")
 
-    def run_with(self, curator: Curator, cost: Cost, structure: Structure) -> Model:
+    def run_with(self, curator: Curator, cost: Cost, structure: Any) -> Model:
         """Asks the curator about that structure, spends at most `cost`, fits and returns a model."""
-        ...
-
-
-def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
-    """Raises UsageError unless the value is one of the known words; the message names the nearest."""
-    if value not in known:
-        raise UsageError(f"{name} {value!r}", "is not a known choice.", nearest(str(value), known))
-
-
-def check_whole(name: str, value: object, least: int, most: int) -> None:
-    """Raises UsageError unless the value is a whole number in that range, both ends included."""
-    if type(value) is not int or not least <= value <= most:
-        raise UsageError(name, f"must be a whole number from {least:,} to {most:,}, got {value!r}.")
-
-
-def check_share(name: str, value: object) -> None:
-    """Raises UsageError unless the value is a number between 0 and 1, both excluded."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1.0:
-        raise UsageError(name, f"must lie between 0 and 1, both excluded, got {value!r}.")
-
-
-def check_number(name: str, value: object, least: float, most: float) -> None:
-    """Raises UsageError unless the value is a number in that range, both ends included."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise UsageError(name, f"must be a number from {_spelled(least)} to {_spelled(most)}, got {value!r}.")
-
-
-def check_flag(name: str, value: object) -> None:
-    """Raises UsageError unless the value is true or false."""
-    if type(value) is not bool:
-        raise UsageError(name, f"must be true or false, got {value!r}.")
-
-
-def _spelled(number: float) -> str:
-    return f"{number:,.12f}".rstrip("0").rstrip(".")
-
-
-_WORDS: Mapping[object, str] = {
-    int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"
-}  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Option:
-    """One option of a method or metric, as `--set` takes it."""
-
-    name: str
-    kind: str
-    default: object
-    help: str
-
-
-def described(kind: type, fields: Iterable[dataclasses.Field[object]]) -> tuple[Option, ...]:
-    """Those fields as options: name, type in words, default and help."""
-    kept = tuple(fields)
-    hints = hints_of(kind, kept)
-    return tuple(
-        Option(field.name, spelled(hints[field.name]), field.default, str(field.metadata.get("help", "")))
-        for field in kept
-    )
-
-
-def hints_of(kind: type, fields: Iterable[dataclasses.Field[object]]) -> dict[str, object]:
-    """The types of those fields, by name."""
-    hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields}
-
-
-def read_options(whose: str, hints: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
-    """The options that were given, text read by the type of the option, everything else as it is.
-
-    Args:
-        whose: what has these options, for messages, as "method laplace".
-        hints: name → type of every option there is.
-        given: name → value or text.
-
-    Raises:
-        UsageError: for an unknown option, with the closest known one, or text that the type does not take.
-    """
-    read: dict[str, object] = {}
-    for name, value in given.items():
-        if name not in hints:
-            fix = nearest(name, hints) if hints else "It has no options."
-            raise UsageError(f"option {name!r}", f"is not an option of {whose}.", fix)
-        read[name] = _read(value, hints[name], name, whose) if isinstance(value, str) else value
-    return read
-
-
-def spelled(hint: object) -> str:
-    """The type of an option in words, as "a whole number or none"; kinds that no text stands for are left out."""
-    parts = []
-    for kind in _alternatives(hint):
-        if typing.get_origin(kind) is typing.Literal:
-            parts += [str(choice) for choice in typing.get_args(kind)]
-        elif typing.get_origin(kind) is tuple:
-            parts.append("words with commas between them")
-        elif kind in _WORDS:
-            parts.append(_WORDS[kind])
-    return " or ".join(parts)
-
-
-def _alternatives(hint: object) -> tuple[object, ...]:
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return typing.get_args(hint) if union else (hint,)
-
-
-def _read(text: str, hint: object, name: str, whose: str) -> object:
-    """The value a text stands for: the first alternative of the type that accepts it."""
-    for kind in _alternatives(hint):
-        if kind is type(None) and text.lower() in ("", "none"):
-            return None
-        if typing.get_origin(kind) is typing.Literal and text in typing.get_args(kind):
-            return text
-        if typing.get_origin(kind) is tuple:
-            return tuple(part.strip() for part in text.split(",") if part.strip())
-        if kind is bool and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        if kind is str:
-            return text
-        if kind in (int, float):
-            try:
-                return int(text) if kind is int else float(text)
-            except ValueError:
-                continue
-    raise UsageError(f"option {name!r} of {whose}", f"must be {spelled(hint)}, got {text!r}.")
-
-
-def listed_names(option: str, text: str) -> tuple[str, ...]:
-    """The names in a text, in order.
-
-    >>> listed_names("private", 'sex, "race, self-reported"')
-    ('sex', 'race, self-reported')
-    """
-    if not isinstance(text, str) or "\n" in text or "\r" in text:
-        raise UsageError(option, f"must be column names separated by commas, got {text!r}.")
-    if not text.strip():
-        return ()
-    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
-    if not all(names) or len(set(names)) != len(names):
-        raise UsageError(option, f"must name every column once, got {text!r}.")
-    return names
-
-
-def named_numbers(option: str, text: str) -> dict[str, float]:
-    """Numbers by name, each 0 or more.
-
-    >>> named_numbers("weights", "occupation:60, age:1")
-    {'occupation': 60.0, 'age': 1.0}
-    """
-    found: dict[str, float] = {}
-    for entry in listed_names(option, text):
-        name, colon, number = entry.rpartition(":")
-        name = name.strip()
-        try:
-            value = float(number) if colon and name else math.nan
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or value < 0.0 or name in found:
-            rule = f"must be COLUMN:NUMBER, separated by commas, numbers of 0 or more, got {entry!r}."
-            raise UsageError(option, rule, 'For example "occupation:60,age:1".')
-        found[name] = value
-    return found
+        raise NotImplementedError(f"{self.name} shares no structure")
 
 
 _CELLS_PER_SECOND = 5e6  # noise, clipping and normalising

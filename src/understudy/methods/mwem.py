@@ -21,29 +21,29 @@ because every table is better predicted then (`one_way_share=0` leaves that out)
 instead of one; both lower the error at equal cost. The noise in the score is the expected one, not one row per cell.
 """
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import ROUND_CELLS, Workload, check_workload, within
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Rounds,
     Step,
-    check_share,
-    check_whole,
     facts_of,
     noisy_step,
     seconds_of_rounds,
     tables_bytes,
 )
 from understudy.methods.rounds import (
+    LEAST_MODEL_BYTES,
+    MOST_MODEL_BYTES,
     Measured,
     RemainingBudget,
     Round,
-    check_model_bytes,
     check_start,
     fitting_bytes,
     live_columns,
@@ -52,6 +52,7 @@ from understudy.methods.rounds import (
     times,
 )
 from understudy.models.markov_field import ExpandedField, MarkovField
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency, selection_rate
 from understudy.privacy.curator import Curator
 
@@ -60,7 +61,7 @@ _TOTAL_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Mwem:
+class Mwem(Method):
     """Method: columns, then a fixed number of rounds of choosing and measuring the worst table."""
 
     name: ClassVar[str] = "mwem"
@@ -70,26 +71,18 @@ class Mwem:
     limits: ClassVar[str] = "As many tables as rounds. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    workload: str = field(
-        default="pairs", metadata={"help": "pairs, triples, or tables such as sex×age, age×income (weights multiply)"}
+    workload: str = option(
+        "pairs", help="pairs, triples, or tables such as sex×age, age×income (weights multiply)", check=check_workload
     )
-    rounds: int | None = field(default=None, metadata={"help": "number of rounds; none: two per column"})
-    one_way_share: float = field(
-        default=0.4, metadata={"help": "share of the cost for the columns' own tables; 0: only the number of rows"}
+    rounds: int | None = option(None, help="number of rounds; none: two per column", least=1, most=10**6)
+    one_way_share: float = option(
+        0.4, help="share of the cost for the columns' own tables; 0: only the number of rows", share=True, also=(0,)
     )
-    selection_share: float = field(default=0.1, metadata={"help": "share of a round's cost for its draw"})
-    model_bytes: int = field(default=2**22, metadata={"help": "most bytes of the model's tables"})
-    table_cells: int = field(default=250_000, metadata={"help": "most cells of a table that can be chosen"})
-
-    def __post_init__(self) -> None:
-        check_workload(self.workload)
-        if self.one_way_share != 0:
-            check_share("one_way_share", self.one_way_share)
-        check_share("selection_share", self.selection_share)
-        check_model_bytes(self.model_bytes)
-        for name, number in (("rounds", self.rounds), ("table_cells", self.table_cells)):
-            if number is not None:
-                check_whole(name, number, 1, 10**6)
+    selection_share: float = option(0.1, help="share of a round's cost for its draw", share=True)
+    model_bytes: int = option(
+        2**22, help="most bytes of the model's tables", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+    )
+    table_cells: int = option(250_000, help="most cells of a table that can be chosen", least=1, most=10**6)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """First tables and rounds at equal cost; refuses rules that tie more together than `model_bytes` holds."""

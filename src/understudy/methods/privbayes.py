@@ -41,7 +41,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -51,12 +51,10 @@ from understudy.domain import Clique, Domain, Partition
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import COUNTED_CELLS
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Step,
-    check_choice,
-    check_share,
-    check_whole,
     expected_absolute,
     facts_of,
     noisy_step,
@@ -84,6 +82,7 @@ from understudy.methods.rounds import RemainingBudget, live_columns, times
 from understudy.models.bayes_net import BayesianNetwork, Conditional
 from understudy.models.consistency import OverlapTable, consistent
 from understudy.models.tables import BLOCK_CELLS, allowed, check_linked, linked, norm_sub
+from understudy.options import check_share, option
 from understudy.privacy.cost import Cost, Currency, distribution_for, selection_rate
 from understudy.privacy.curator import KEPT_BYTES, Curator
 from understudy.privacy.dependence import BinaryFit, Dependence, Family, Information
@@ -380,7 +379,7 @@ _DRAW_SECONDS = 4e-5
 
 
 @dataclass(frozen=True, slots=True)
-class PrivBayes:
+class PrivBayes(Method):
     """Method: a Bayesian network chosen by private draws, its tables with noise."""
 
     name: ClassVar[str] = "privbayes"
@@ -392,39 +391,22 @@ class PrivBayes:
     limits: ClassVar[str] = "Parents are few where columns are many. Very tangled networks answer no conditions."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    preset: Preset = field(
-        default="refined", metadata={"help": "refined, or as in the sources: published, steps_paper, nist"}
+    preset: Preset = option("refined", help="refined, or as in the sources: published, steps_paper, nist")
+    score: Score = option("auto", help="R, F (columns of two codes), I, or auto")
+    structure_share: float | None = option(None, help="share of the cost for choosing parents", share=True)
+    theta: float | None = option(None, help="usefulness: least average count over noise of a cell", above=0, below=1e9)
+    degree: int | None = option(None, help="number of parents; none: as many as are useful", least=0, most=1000)
+    coarsen: int | None = option(
+        None, help="factor of coarser parent levels; 0: none; none: as the preset has it", least=0, most=1000
     )
-    score: Score = field(default="auto", metadata={"help": "R, F (columns of two codes), I, or auto"})
-    structure_share: float | None = field(default=None, metadata={"help": "share of the cost for choosing parents"})
-    theta: float | None = field(default=None, metadata={"help": "usefulness: least average count over noise of a cell"})
-    degree: int | None = field(default=None, metadata={"help": "number of parents; none: as many as are useful"})
-    coarsen: int | None = field(
-        default=None, metadata={"help": "factor of coarser parent levels; 0: none; none: as the preset has it"}
-    )
-    rows: int | None = field(default=None, metadata={"help": "public number of rows, instead of a noisy one"})
-    most_candidates: int = field(default=4000, metadata={"help": "most candidates of one draw"})
-    structure_seed: int = field(default=0, metadata={"help": "seed of the first column (public, not of any noise)"})
+    rows: int | None = option(None, help="public number of rows, instead of a noisy one", least=1, most=2**40)
+    most_candidates: int = option(4000, help="most candidates of one draw", least=1, most=10**6)
+    structure_seed: int = option(0, help="seed of the first column (public, not of any noise)", least=0, most=2**63)
 
-    def __post_init__(self) -> None:
-        check_choice("preset", self.preset, get_args(Preset))
-        check_choice("score", self.score, get_args(Score))
+    def _check_together(self) -> None:
         if self.structure_share is not None:
-            check_share("structure_share", self.structure_share)
             settings = _PRESETS[self.preset]
             check_share("all shares together", self.structure_share + settings.one_way_share + settings.total_share)
-        theta = self.theta
-        if theta is not None and (isinstance(theta, bool) or not 0.0 < theta < 1e9):
-            raise UsageError("theta", f"must be a number above 0, got {theta!r}.")
-        for name, number, least, most in (
-            ("degree", self.degree, 0, 1000),
-            ("coarsen", self.coarsen, 0, 1000),
-            ("rows", self.rows, 1, 2**40),
-        ):
-            if number is not None:
-                check_whole(name, number, least, most)
-        check_whole("most_candidates", self.most_candidates, 1, 10**6)
-        check_whole("structure_seed", self.structure_seed, 0, 2**63)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns or total, draws, tables; refuses rules that force a table too large to count."""

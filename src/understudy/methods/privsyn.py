@@ -42,7 +42,7 @@ Where it is weak. The scores of P pairs share one cost, so their noise grows wit
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -52,22 +52,21 @@ from understudy.arrays import Floats
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import COUNTED_CELLS, alone, at_costs, within
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Step,
-    check_number,
-    check_share,
-    check_whole,
     facts_of,
     noisy_step,
     rows_of,
     seconds_for,
     tables_bytes,
 )
-from understudy.methods.record_synthesis import Coarsening, Rare, RecordSynthesis, Update
+from understudy.methods.record_synthesis import MOST_STEPS, Coarsening, Rare, RecordSynthesis, Update
 from understudy.methods.rounds import RemainingBudget, live_columns
 from understudy.models.records import RecordModel
 from understudy.models.tables import check_linked
+from understudy.options import check_share, option
 from understudy.privacy.cost import UNIT, Cost, Currency, score_distribution
 from understudy.privacy.curator import Curator
 from understudy.privacy.dependence import IndependenceGap
@@ -205,7 +204,7 @@ _WORTH = 0.13
 
 
 @dataclass(frozen=True, slots=True)
-class PrivSyn:
+class PrivSyn(Method):
     """Method: one-way tables, noisy scores of all pairs, the pairs worth their noise, records moved towards them."""
 
     name: ClassVar[str] = "privsyn"
@@ -215,27 +214,20 @@ class PrivSyn:
     limits: ClassVar[str] = "Keeps the pairs it chose. The model is a set of records, at most most_records of them."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    one_way_share: float = field(default=0.3, metadata={"help": "share of the cost for the columns' own tables"})
-    selection_share: float = field(default=0.1, metadata={"help": "share of the cost for the scores of the pairs"})
-    threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are pooled"})
-    penalty: float = field(default=1.0, metadata={"help": "how much noise counts against what a pair would mend"})
-    clique_cells: int = field(default=0, metadata={"help": "most cells of tables that dense groups of pairs become"})
-    table_cells: int = field(default=2**18, metadata={"help": "pairs with more cells are no candidates"})
-    update: Update = field(default="sweeps", metadata={"help": "how records are moved: sweeps, gradual or both"})
-    rounds: int = field(default=50, metadata={"help": "rounds of the gradual update"})
-    sweeps: int = field(default=10, metadata={"help": "most sweeps over all rows and columns"})
-    most_records: int = field(default=2**20, metadata={"help": "most records of the model"})
-    structure_seed: int = field(default=0, metadata={"help": "seed of how records are laid out and moved"})
+    one_way_share: float = option(0.3, help="share of the cost for the columns' own tables", share=True)
+    selection_share: float = option(0.1, help="share of the cost for the scores of the pairs", share=True)
+    threshold: float = option(3.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
+    penalty: float = option(1.0, help="how much noise counts against what a pair would mend", least=0, most=1e9)
+    clique_cells: int = option(0, help="most cells of tables that dense groups of pairs become", least=0, most=2**27)
+    table_cells: int = option(2**18, help="pairs with more cells are no candidates", least=0, most=2**27)
+    update: Update = option("sweeps", help="how records are moved: sweeps, gradual or both")
+    rounds: int = option(50, help="rounds of the gradual update", least=0, most=MOST_STEPS)
+    sweeps: int = option(10, help="most sweeps over all rows and columns", least=0, most=MOST_STEPS)
+    most_records: int = option(2**20, help="most records of the model", least=1, most=MOST_STEPS)
+    structure_seed: int = option(0, help="seed of how records are laid out and moved", least=0, most=MOST_STEPS)
 
-    def __post_init__(self) -> None:
-        check_share("one_way_share", self.one_way_share)
-        check_share("selection_share", self.selection_share)
+    def _check_together(self) -> None:
         check_share("one_way_share + selection_share", self.one_way_share + self.selection_share)
-        for name, number in (("threshold", self.threshold), ("penalty", self.penalty)):
-            check_number(name, number, 0.0, 1e9)
-        for name, cells in (("clique_cells", self.clique_cells), ("table_cells", self.table_cells)):
-            check_whole(name, cells, 0, 2**27)
-        self._synthesis()
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns, scores, tables; refuses rules that tie too much together and records that cannot fit."""

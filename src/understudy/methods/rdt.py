@@ -78,7 +78,7 @@ by its own.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -89,20 +89,7 @@ from understudy.domain import Clique, Domain, Partition
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.methods.leaf_size import Relation
 from understudy.methods.marginals import at_costs
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    Step,
-    check_choice,
-    check_flag,
-    check_number,
-    check_whole,
-    facts_of,
-    listed_names,
-    named_numbers,
-    noisy_step,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, noisy_step, seconds_for
 from understudy.models.label_trees import (
     MOST_COMBINATIONS,
     Attributes,
@@ -113,6 +100,7 @@ from understudy.models.label_trees import (
     pick,
 )
 from understudy.models.tables import allowed, check_linked, sub_indices
+from understudy.options import listed_names, named_numbers, option
 from understudy.privacy.cost import Cost, Currency, distribution_for
 from understudy.privacy.curator import Curator
 
@@ -601,7 +589,7 @@ _ROWS_UNKNOWN = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rdt:
+class Rdt(Method):
     """Method: ensembles of random trees, grown in public, with noisy label counts in their leaves."""
 
     name: ClassVar[str] = "rdt"
@@ -612,39 +600,21 @@ class Rdt:
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
     uses_public: ClassVar[bool] = True
 
-    private: str = field(default="", metadata={"help": "private columns in order, as sex,race; none: the last column"})
-    weights: str = field(default="", metadata={"help": "how often nodes split on a column, as occupation:60; else 1"})
-    leaf_size: int = field(default=1000, metadata={"help": "public records below which a node is not split"})
-    trees: int = field(default=5, metadata={"help": "trees for each private column"})
-    collapse: str = field(default="", metadata={"help": "pool codes with fewer public records, as occupation:200"})
-    per_level: bool = field(default=False, metadata={"help": "all nodes of a layer split on the same column"})
-    max_depth: int | None = field(default=None, metadata={"help": "most splits above a leaf; none: every column once"})
-    structure_seed: int = field(default=0, metadata={"help": "public seed of the trees' random columns"})
-    route: Route = field(default="true", metadata={"help": "training rows go by their true or a synthetic first label"})
-    relation: Relation = field(
-        default="add_remove", metadata={"help": "what the budget pays for: add_remove or label_change"}
+    private: str = option("", help="private columns in order, as sex,race; none: the last column", check=listed_names)
+    weights: str = option("", help="how often nodes split on a column, as occupation:60; else 1", check=named_numbers)
+    leaf_size: int = option(1000, help="public records below which a node is not split", least=0, most=2**40)
+    trees: int = option(5, help="trees for each private column", least=1, most=100)
+    collapse: str = option("", help="pool codes with fewer public records, as occupation:200", check=named_numbers)
+    per_level: bool = option(False, help="all nodes of a layer split on the same column")
+    max_depth: int | None = option(
+        None, help="most splits above a leaf; none: every column once", least=0, most=_MOST_DEPTH
     )
-    total_share: float = field(default=0.01, metadata={"help": "share for the number of records; 0: from leaf tables"})
-    growth_share: float = field(default=0.25, metadata={"help": "share for growing trees without a public table"})
-    most_leaves: int = field(default=50_000, metadata={"help": "most leaves of a tree"})
-
-    def __post_init__(self) -> None:
-        listed_names("private", self.private)
-        named_numbers("weights", self.weights)
-        named_numbers("collapse", self.collapse)
-        for name, least, most in (
-            ("leaf_size", 0, 2**40), ("trees", 1, 100), ("structure_seed", 0, 2**63 - 1), ("most_leaves", 1, 2**24),
-        ):  # fmt: skip
-            check_whole(name, getattr(self, name), least, most)
-        if self.max_depth is not None:
-            check_whole("max_depth", self.max_depth, 0, _MOST_DEPTH)
-        check_choice("route", self.route, get_args(Route))
-        check_choice("relation", self.relation, get_args(Relation))
-        check_flag("per_level", self.per_level)
-        check_number("total_share", self.total_share, 0.0, 0.5)
-        check_number("growth_share", self.growth_share, 0.0, 0.5)
-        if not self.growth_share:
-            raise UsageError("growth_share", "must be above 0: it pays for trees where no public table is given.")
+    structure_seed: int = option(0, help="public seed of the trees' random columns", least=0, most=2**63 - 1)
+    route: Route = option("true", help="training rows go by their true or a synthetic first label")
+    relation: Relation = option("add_remove", help="what the budget pays for: add_remove or label_change")
+    total_share: float = option(0.01, help="share for the number of records; 0: from leaf tables", least=0, most=0.5)
+    growth_share: float = option(0.25, help="share for growing trees without a public table", above=0, most=0.5)
+    most_leaves: int = option(50_000, help="most leaves of a tree", least=1, most=2**24)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """All questions of a run; with a public table growing is free and tables get its share."""

@@ -49,7 +49,7 @@ from understudy.arrays import Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import ListedTable
-from understudy.methods.method import check_whole, expected_absolute
+from understudy.methods.method import expected_absolute
 from understudy.models.estimation import NoisyTable, estimate_total, is_forest, towards_independence
 from understudy.models.junction_tree import GraphicalSize, JunctionTree, ModelGrowth, eliminate
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField, fit, fit_forest
@@ -234,7 +234,7 @@ MOST_COSTS = 16
 """times as much."""
 _LEAST_VARIANCE = 1e-9
 """Noise that is surely 0 still needs a weight; only ratios of variances matter."""
-_MOST_MODEL_BYTES = 2**36
+LEAST_MODEL_BYTES, MOST_MODEL_BYTES = 2**10, 2**36
 
 
 @dataclass(slots=True)
@@ -608,11 +608,6 @@ def check_start(domain: Domain, structural_zeros: Sequence[StructuralZeros], mod
     if needed > model_bytes:
         fix = "Raise model_bytes, use coarser bins for the columns that rules name, or drop a rule."
         raise ResourceError(f"method {method}: columns and rules alone", needed, model_bytes, fix)
-
-
-def check_model_bytes(model_bytes: object) -> None:
-    """Raises UsageError unless this is a sensible number of bytes."""
-    check_whole("model_bytes", model_bytes, 2**10, _MOST_MODEL_BYTES)
 
 
 @dataclass(slots=True)

@@ -57,9 +57,9 @@ Children are the real codes, not padded to a common number, and weights follow f
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -67,16 +67,7 @@ import numpy.typing as npt
 from understudy.arrays import Floats
 from understudy.domain import Clique, Domain, Partition
 from understudy.errors import UsageError
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    check_choice,
-    check_share,
-    check_whole,
-    facts_of,
-    raked_cells,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, facts_of, raked_cells, seconds_for
 from understudy.methods.steps_tree import (
     Choice,
     ChoiceCosts,
@@ -102,6 +93,7 @@ from understudy.methods.tree_layers import (
 )
 from understudy.models.histogram_tree import LEAF_LIMIT, HistogramTree, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding, allowed, clip_rescale
+from understudy.options import option
 from understudy.privacy.cost import UNIT, Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.trees import MOST_ROWS, information_sensitivity
@@ -224,7 +216,7 @@ _THOUSAND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Method):
     """Method: a tree of important columns, chosen or given, every layer measured, all fitted together."""
 
     name: ClassVar[str] = "steps"
@@ -236,79 +228,63 @@ class Steps:
     limits: ClassVar[str] = "At most 2²³ cells (option most_cells). Columns in the first layers come out best."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    layers: int | None = field(
-        default=None, metadata={"help": "layers above the full table; none: the sequence's length, or 2"}
+    layers: int | None = option(
+        None, help="layers above the full table; none: the sequence's length, or 2", least=1, most=_MOST_LAYERS
     )
-    sequence: str = field(
-        default="",
-        metadata={"help": "public order of columns, comma between names; * the schema's order; empty: chosen"},
+    sequence: str = option("", help="public order of columns, comma between names; * the schema's order; empty: chosen")
+    choice: Choice = option("node", help="one column per node, or grouped: columns in layers at once")
+    utility: Utility = option("aic", help="score of a column: aic, or information_gain")
+    choice_share: float = option(0.1, help="share of the budget for choosing columns", share=True)
+    choice_form: Form = option("tight", help="rate of a draw: tight, or the published half of it")
+    rows_bound: int | None = option(None, help="public bound of the number of rows (information_gain)")
+    allocation: Allocation = option(
+        "half_leaf", help="budget per layer: equal, half_leaf (half for the full table) or custom"
     )
-    choice: Choice = field(
-        default="node", metadata={"help": "one column per node, or grouped: columns in layers at once"}
+    shares: str = option("", help="with custom: shares of the layers and the table, 0.2,0.3,0.5")
+    stopping: Stopping = option("none", help="none, range (of AIC) or privtree (noisy counts)")
+    stopping_share: float = option(0.05, help="share of the budget for stopping", share=True)
+    tolerance: float = option(0.1, help="range: stop where AIC differs by less than this share", share=True, also=(0,))
+    theta: int = option(0, help="privtree: rows above which a node is worth splitting", least=0, most=MOST_ROWS)
+    shared_structure: bool = option(True, help="one tree for all copies made anew")
+    n_policy: RowsPolicy = option(
+        "noisy", help="number of rows: bought (noisy), summed up (estimated), or known_rows (public)"
     )
-    utility: Utility = field(default="aic", metadata={"help": "score of a column: aic, or information_gain"})
-    choice_share: float = field(default=0.1, metadata={"help": "share of the budget for choosing columns"})
-    choice_form: Form = field(default="tight", metadata={"help": "rate of a draw: tight, or the published half of it"})
-    rows_bound: int | None = field(
-        default=None, metadata={"help": "public bound of the number of rows (information_gain)"}
+    known_rows: int | None = option(None, help="publicly known number of rows, with n_policy=public", least=0)
+    total_share: float = option(0.01, help="share of the counts' budget for the number of rows", share=True)
+    negatives: TreeNegatives = option("clip_rescale", help="how negative counts are removed: clip_rescale or norm_sub")
+    margins: Margins = option("raked", help="columns: summed as in the papers, or raked towards their signed sums")
+    rounding: Rounding = option("multinomial", help="rows: independent draws, or controlled rounding of the counts")
+    most_cells: int = option(
+        2**23, help=f"largest full table (about {LEAF_BYTES} bytes a cell)", least=1, most=LEAF_LIMIT
     )
-    allocation: Allocation = field(
-        default="half_leaf", metadata={"help": "budget per layer: equal, half_leaf (half for the full table) or custom"}
-    )
-    shares: str = field(default="", metadata={"help": "with custom: shares of the layers and the table, 0.2,0.3,0.5"})
-    stopping: Stopping = field(default="none", metadata={"help": "none, range (of AIC) or privtree (noisy counts)"})
-    stopping_share: float = field(default=0.05, metadata={"help": "share of the budget for stopping"})
-    tolerance: float = field(default=0.1, metadata={"help": "range: stop where AIC differs by less than this share"})
-    theta: int = field(default=0, metadata={"help": "privtree: rows above which a node is worth splitting"})
-    shared_structure: bool = field(default=True, metadata={"help": "one tree for all copies made anew"})
-    n_policy: RowsPolicy = field(
-        default="noisy",
-        metadata={"help": "number of rows: bought (noisy), summed up (estimated), or known_rows (public)"},
-    )
-    known_rows: int | None = field(
-        default=None, metadata={"help": "publicly known number of rows, with n_policy=public"}
-    )
-    total_share: float = field(default=0.01, metadata={"help": "share of the counts' budget for the number of rows"})
-    negatives: TreeNegatives = field(
-        default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale or norm_sub"}
-    )
-    margins: Margins = field(
-        default="raked", metadata={"help": "columns: summed as in the papers, or raked towards their signed sums"}
-    )
-    rounding: Rounding = field(
-        default="multinomial", metadata={"help": "rows: independent draws, or controlled rounding of the counts"}
-    )
-    most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
-    as_published: Printed = field(default="no", metadata={"help": "no, or the year of a paper: its budgets; no claim"})
+    as_published: Printed = option("no", help="no, or the year of a paper: its budgets; no claim")
 
-    def __post_init__(self) -> None:
-        if self.layers is not None:
-            check_whole("layers", self.layers, 1, _MOST_LAYERS)
-        if self.tolerance != 0:
-            check_share("tolerance", self.tolerance)
-        for name in ("choice_share", "stopping_share", "total_share"):
-            check_share(name, getattr(self, name))
-        check_whole("theta", self.theta, 0, MOST_ROWS)
-        check_whole("most_cells", self.most_cells, 1, LEAF_LIMIT)
-        for name, known in (
-            ("choice", Choice),
-            ("utility", Utility),
-            ("choice_form", Form),
-            ("allocation", Allocation),
-            ("stopping", Stopping),
-            ("n_policy", RowsPolicy),
-            ("as_published", Printed),
-        ):
-            check_choice(name, getattr(self, name), get_args(known))
-        if type(self.sequence) is not str or type(self.shares) is not str:
-            raise UsageError("sequence and shares", "must be text.")
-        TreeFit(self.negatives, self.rounding, self.known_rows, self.margins)
-        _ = self._wanted
-        _check_together(self)
+    def _check_together(self) -> None:
+        _ = self._wanted  # checks what shapes the tree
+        if self.utility == "information_gain":
+            if self.rows_bound is None:
+                rule = "has no bound on how far a row moves it unless the number of rows is bounded."
+                raise UsageError("utility information_gain", rule, "Set rows_bound to a publicly known bound.")
+            information_sensitivity([2], self.rows_bound)
+            if self.choice == "grouped":
+                raise UsageError("choice grouped", "is scored by AIC.", "Drop utility.")
+        if (self.n_policy == "public") != (self.known_rows is not None):
+            raise UsageError("known_rows", "goes with n_policy=public, and n_policy=public needs it.")
+        if self.allocation != "custom":
+            allocation_weights(1, self.allocation, self.shares)
+        if self.as_published == "no":
+            return
+        if self.stopping != "none" or self.allocation == "custom" or self.utility != "aic":
+            raise UsageError("as_published", "goes with AIC, an equal or half_leaf allocation and no stopping rule.")
+        if self.as_published == "2019" and not self.sequence:
+            rule = "chose its columns on the private rows without paying, which cannot be had here."
+            raise UsageError("as_published 2019", rule, "Give a sequence.")
+        if self.choice == "grouped" and self.layers not in (None, 2):
+            raise UsageError("as_published", "has groups in two layers only.")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Choices, then counts; refuses a full table that is too large and a choice among too many."""
-        chosen = self.plan_structure(facts, cost.share(self.structure_share(facts)))
+        chosen = self.plan_structure(facts, self.structure_cost(facts, cost))
         counted = self.plan_with(facts, Cost(cost.epsilon, cost.rho) - chosen.cost)
         return replace(
             counted,
@@ -322,7 +298,7 @@ class Steps:
     def run(self, curator: Curator, cost: Cost) -> TreeModel:
         """Chooses the tree, measures its layers and fits the model."""
         before = curator.left
-        structure = self.choose_structure(curator, cost.share(self.structure_share(facts_of(curator))))
+        structure = self.choose_structure(curator, self.structure_cost(facts_of(curator), cost))
         return self.run_with(curator, Cost(cost.epsilon, cost.rho) - (before - curator.left), structure)
 
     @property
@@ -330,8 +306,11 @@ class Steps:
         """Whether copies made anew have one tree in common."""
         return self.shared_structure and self.as_published == "no"
 
-    def structure_share(self, facts: PublicFacts) -> Fraction:
-        """The share of the cost that choosing takes."""
+    def structure_cost(self, facts: PublicFacts, cost: Cost) -> Cost:
+        """What choosing takes of this cost."""
+        return cost.share(self._structure_share(facts))
+
+    def _structure_share(self, facts: PublicFacts) -> Fraction:
         shape = self._shape(facts.domain)
         if self.as_published != "no":
             draw, counts = self._printed(shape)
@@ -444,7 +423,7 @@ class Steps:
         layers, columns = self._printed_size(shape)
         share = Fraction(self.choice_share) if shape.draws else Fraction(0)
         factor = printed_factor(self.as_published, layers, columns, share=share, allocation=self.allocation)
-        spent = Fraction(cost.epsilon, UNIT) / (1 - self.structure_share(facts))
+        spent = Fraction(cost.epsilon, UNIT) / (1 - self._structure_share(facts))
         return (
             f"NO CLAIM: steps as published in {self.as_published}. Each measured copy spends ε = {float(spent):.6g}, "
             f"the printed budget says ε = {float(spent / factor):.6g}; children do not add up to their parents"
@@ -457,27 +436,3 @@ class Steps:
         if self._wanted.depth > shape.upper + 1:
             notes.append(f"{self._wanted.depth} layers were asked for; the columns allow no more.")
         return tuple(notes)
-
-
-def _check_together(method: Steps) -> None:
-    """Raises where two options do not go together."""
-    if method.utility == "information_gain":
-        if method.rows_bound is None:
-            rule = "has no bound on how far a row moves it unless the number of rows is bounded."
-            raise UsageError("utility information_gain", rule, "Set rows_bound to a publicly known bound.")
-        information_sensitivity([2], method.rows_bound)
-        if method.choice == "grouped":
-            raise UsageError("choice grouped", "is scored by AIC.", "Drop utility.")
-    if (method.n_policy == "public") != (method.known_rows is not None):
-        raise UsageError("known_rows", "goes with n_policy=public, and n_policy=public needs it.")
-    if method.allocation != "custom":
-        allocation_weights(1, method.allocation, method.shares)
-    if method.as_published == "no":
-        return
-    if method.stopping != "none" or method.allocation == "custom" or method.utility != "aic":
-        raise UsageError("as_published", "goes with AIC, an equal or half_leaf allocation and no stopping rule.")
-    if method.as_published == "2019" and not method.sequence:
-        rule = "chose its columns on the private rows without paying, which cannot be had here."
-        raise UsageError("as_published 2019", rule, "Give a sequence.")
-    if method.choice == "grouped" and method.layers not in (None, 2):
-        raise UsageError("as_published", "has groups in two layers only.")

@@ -14,7 +14,7 @@ Method, options, currency, the cost of every step and the memory it needs follow
 What a public table must hold: every column of the private one, or all but those that a method calls private.
 
 A method that labels public records names its private columns (`not_public`), and what cannot do without a public table
-says so (`check_without_public`); both are optional parts of a mechanism.
+says so (`check_without_public`).
 """
 
 import math
@@ -28,20 +28,17 @@ from fractions import Fraction
 from pathlib import Path
 
 from understudy.counts.files import open_table
-from understudy.counts.source import PrivateTable
 from understudy.errors import ResourceError, UsageError, nearest, size_text
 from understudy.methods.method import (
     KEPT_ROWS_BYTES,
-    Informed,
     Method,
     Plan,
     PublicFacts,
-    SharesStructure,
     Step,
     with_rows,
 )
 from understudy.methods.preparation import granted_cost, preparation_cost, preparation_steps, public_facts
-from understudy.methods.registry import currency_for, method_named, pure_share, resolve, spends_delta, uses_public
+from understudy.methods.registry import currency_for, method_named
 from understudy.privacy.composition import tight_epsilon, tight_factor
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, distribution_for
 from understudy.release.release import COPIES_MODES, MOST_COPIES, present_mode
@@ -63,13 +60,12 @@ class OneStructure:
 
 def one_structure(method: Method, schema: Schema, facts: PublicFacts, granted: Cost, runs: int) -> OneStructure | None:
     """How the cost is shared if the method fixes one structure for several runs; None if it does not."""
-    if runs < 2 or not isinstance(method, SharesStructure) or not method.shares_structure:
-        return None
-    share = method.structure_share(facts)
-    if not share:
+    if runs < 2 or not method.shares_structure:
         return None
     preparation, rest = preparation_cost(schema, granted)
-    structure = rest.share(share)
+    structure = method.structure_cost(facts, rest)
+    if structure == Cost():
+        return None
     left = rest - structure
     each = Cost(left.epsilon // runs, left.rho // runs)
     chosen, counted = method.plan_structure(facts, structure), method.plan_with(facts, each)
@@ -128,6 +124,7 @@ class Design:
     """Method, budget and costs: `granted` for the whole release, `share` for each time the table is measured."""
 
     schema: Schema
+    facts: PublicFacts
     method: Method
     currency: Currency
     budget: Budget
@@ -164,25 +161,25 @@ class Design:
         schema_to_text(schema)  # what cannot be written down could not be released either
         chosen = method_named(method, options)
         currency = currency_for(chosen, budget, schema)
-        facts = public_facts(schema, rows_hint, _public_table(public, chosen, schema))
-        facts = replace(facts, has_public=public is not None)
-        if isinstance(chosen, Informed):
-            chosen = chosen.informed(facts)
+        facts = _facts(schema, chosen, rows_hint, public)
+        chosen = chosen.informed(facts)
 
         def granting(granted: Cost) -> "Design":
             shared = one_structure(chosen, schema, facts, granted, runs)
             if shared is not None:
                 whole = with_rows(shared.plan, facts)
                 parts = (granted, shared.share, shared.preparation, shared.share, whole, runs)
-                return cls(schema, chosen, currency, budget, *parts, structure=shared.structure, once=shared.once)
+                return cls(
+                    schema, facts, chosen, currency, budget, *parts, structure=shared.structure, once=shared.once
+                )
             share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
-            preparation, rest = preparation_cost(schema, share, spends_delta=spends_delta(chosen))
+            preparation, rest = preparation_cost(schema, share, spends_delta=chosen.spends_delta)
             whole = _whole_plan(with_rows(chosen.plan(facts, rest), facts), preparation_steps(schema, preparation))
-            picked = resolve(chosen, facts, rest)
-            return cls(schema, picked, currency, budget, granted, share, preparation, rest, whole, runs)
+            picked = chosen.pick(facts, rest)
+            return cls(schema, facts, picked, currency, budget, granted, share, preparation, rest, whole, runs)
 
-        kept = pure_share(chosen) if currency == "zcdp" else Fraction(0)
-        design = granting(granted_cost(schema, budget, currency, spends_delta=spends_delta(chosen), pure_share=kept))
+        kept = chosen.pure_share if currency == "zcdp" else Fraction(0)
+        design = granting(granted_cost(schema, budget, currency, spends_delta=chosen.spends_delta, pure_share=kept))
         return _tightened(design, granting) if design.variances else design
 
     @property
@@ -275,16 +272,19 @@ def plan(
 
 def check_uses_public(method: Method) -> None:
     """Raises UsageError unless the method can use a public table."""
-    if not uses_public(method):
+    if not method.uses_public:
         rule = f"method {method.name} does not use a public table."
         raise UsageError("public", rule, "Drop it or choose a method that uses one; `understudy methods` tells.")
 
 
-def _public_table(public: object | None, method: Method, schema: Schema) -> PrivateTable | None:
-    """The public table that a plan may look at, if it has all columns (methods for private labels need only some)."""
-    if public is None or hasattr(method, "not_public"):
-        return None
-    return open_table(public, replace(schema, unit=Unit()))
+def _facts(schema: Schema, method: Method, rows_hint: int | None, public: object | None) -> PublicFacts:
+    """What a plan may know; a public table that lacks columns, because they are private, is not looked at."""
+    facts = public_facts(schema, rows_hint)
+    if public is None:
+        return facts
+    if not method.not_public(facts):
+        facts = public_facts(schema, rows_hint, open_table(public, replace(schema, unit=Unit())))
+    return replace(facts, has_public=True)
 
 
 def check_memory(plan: Plan, memory_bytes: int | None) -> None:
@@ -355,10 +355,9 @@ def _container_limits(files: Sequence[str]) -> Iterator[int]:
 def public_schema(design: Design) -> Schema:
     """The schema under which a public table is read; its rows are nobody's units."""
     schema = design.schema
-    named = getattr(design.method, "not_public", None)
-    if named is None:
+    private = set(design.method.not_public(design.facts))
+    if not private:
         return replace(schema, unit=Unit())
-    private = set(named(public_facts(schema)))
     if all(private & set(code_names(column)) for column in schema.modelled):
         raise UsageError("public", "every column is private, so a public table has nothing to tell.", "Drop it.")
     return without_columns(schema, private)
@@ -366,6 +365,4 @@ def public_schema(design: Design) -> Schema:
 
 def check_without_public(design: Design) -> None:
     """Raises if the method cannot do without a public table under these options and on this domain."""
-    check = getattr(design.method, "check_without_public", None)
-    if check is not None:
-        check(public_facts(design.schema))
+    design.method.check_without_public(design.facts)

@@ -28,7 +28,6 @@ from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, PrivateTable
 from understudy.errors import UsageError
-from understudy.methods.method import SharesStructure
 from understudy.methods.preparation import prepare
 from understudy.privacy.cost import Budget
 from understudy.privacy.curator import Curator
@@ -388,12 +387,11 @@ class _FixedRun:
 
 def _fix_codec(curator: Curator, design: Design, fixed: _FixedRun | None) -> _FixedRun:
     """What is fixed before a run counts: anew, or taken over from the first run where all share one structure."""
-    method = design.method
-    if design.structure is None or not isinstance(method, SharesStructure):
+    if design.structure is None:
         return _FixedRun(prepare(curator, design.schema, design.preparation), None)
     if fixed is None:
         codec = prepare(curator, design.schema, design.preparation)
-        return _FixedRun(codec, method.choose_structure(curator, design.structure))
+        return _FixedRun(codec, design.method.choose_structure(curator, design.structure))
     curator.fix_codec(fixed.codec)
     return fixed
 
@@ -401,7 +399,7 @@ def _fix_codec(curator: Curator, design: Design, fixed: _FixedRun | None) -> _Fi
 def _fit(curator: Curator, design: Design, fixed: _FixedRun) -> Fitted:
     """Asks the questions and fits the model."""
     method = design.method
-    if design.structure is not None and isinstance(method, SharesStructure):
+    if design.structure is not None:
         model = method.run_with(curator, design.rest, fixed.structure)
     else:
         model = method.run(curator, design.rest)
