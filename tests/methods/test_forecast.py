@@ -106,7 +106,7 @@ def work_of(method, cost, monkeypatch):
 
     monkeypatch.setattr(measured, "fit", fit_and_count)
     monkeypatch.setattr(measured.Measured, "expected", expect_and_count)
-    method.run(door(TABLE, CODES, cost, SeededRandomizer(1)), cost)
+    method.fit(door(TABLE, CODES, cost, SeededRandomizer(1)), cost)
     return sum(spent)
 
 
@@ -122,9 +122,9 @@ def test_forecast_of_rounds_agrees_with_the_work_that_was_done(method, granted, 
 def test_forecast_is_not_a_hundred_times_off(method):
     """Wide, since processors and their load differ; forecasts from the limit of bytes alone were off by 200."""
     cost = rho(0.05)
-    method.run(door(TABLE, CODES, cost), cost)  # loads kernels
+    method.fit(door(TABLE, CODES, cost), cost)  # loads kernels
     start = time.process_time()
-    method.run(door(TABLE, CODES, cost), cost)
+    method.fit(door(TABLE, CODES, cost), cost)
     assert 1 / 40 < method.plan(FACTS, cost).seconds / (time.process_time() - start) < 40
 
 
@@ -183,7 +183,7 @@ def test_a_run_allocates_no_more_than_its_plan_says(method):
     curator = door(TABLE, CODES, cost)
     tracemalloc.start()
     try:
-        method.run(curator, cost)
+        method.fit(curator, cost)
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

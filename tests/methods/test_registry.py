@@ -87,9 +87,9 @@ def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
 
 def test_auto_is_resolved_for_the_facts_of_the_plan():
     facts = PublicFacts(Domain.of({"a": 2_000}), (), 1)
-    assert method_named("auto").pick(facts, epsilon(1)) == Laplace(rounding="controlled")
-    assert method_named("auto").pick(facts, epsilon(0.4)) == Independent(rounding="controlled")
-    assert Laplace(threshold=3).pick(facts, epsilon(1)) == Laplace(threshold=3)
+    assert method_named("auto").plan(facts, epsilon(1)).by == Laplace(rounding="controlled")
+    assert method_named("auto").plan(facts, epsilon(0.4)).by == Independent(rounding="controlled")
+    assert Laplace(threshold=3).plan(facts, epsilon(1)).by == Laplace(threshold=3)
 
 
 def test_currency(foreign):

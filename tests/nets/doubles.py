@@ -104,13 +104,13 @@ class Chooser(Method):
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The plan of `independent` under its own name: the rest is small."""
-        return replace(Independent().plan(facts, cost), method=self.name, options={}, fixed=False)
+        return replace(Independent().plan(facts, cost), by=self, fixed=False)
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures, chooses, measures; with a single column there is nothing to choose."""
         if len(curator.domain.columns) < 2:
-            return Independent().run(curator, cost)
-        third = cost.share(Fraction(1, 3))
+            return Independent().run(curator, plan)
+        third = plan.granted.share(Fraction(1, 3))
         domain = curator.domain
         ones = curator.measure([domain.clique([name]) for name in domain.columns], third)
         total = weighted_total(ones)
@@ -210,13 +210,13 @@ class Grower(Method):
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The plan of `independent` under its own name: the rest is small."""
-        return replace(Independent().plan(facts, cost), method=self.name, options={}, fixed=False)
+        return replace(Independent().plan(facts, cost), by=self, fixed=False)
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Grows, chooses, scores, measures; with a single column there is no pair to score."""
         domain = curator.domain
         parts = 4 if len(domain.columns) > 1 else 3
-        part = cost.share(Fraction(1, parts))
+        part = plan.granted.share(Fraction(1, parts))
         column = max(domain.columns, key=lambda name: domain.sizes[name])
         tree = curator.grow(Halving.of(column, domain.sizes[column]), part)
         leaves = Ranges("leaves", Clique((column,)), tree.leaves)
@@ -225,7 +225,7 @@ class Grower(Method):
         if parts == 4:
             pairs = [domain.clique(pair) for pair in itertools.combinations(domain.columns, 2)]
             curator.score(PairError({pair: np.zeros(domain.cells(pair), np.int64) for pair in pairs}), part)
-        return Independent().run(curator, part)
+        return Independent().fit(curator, part)  # type: ignore[return-value]
 
 
 @dataclass(slots=True)

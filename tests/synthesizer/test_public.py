@@ -12,8 +12,8 @@ from understudy.domain import Clique
 from understudy.errors import UsageError
 from understudy.methods import registry
 from understudy.methods.independent import Independent
+from understudy.methods.method import Plan
 from understudy.models.product import BlockModel
-from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 from understudy.synthesizer import synthesize
 from understudy.testing import cases as tables
@@ -27,10 +27,10 @@ class Looking(Independent):
 
     uses_public: ClassVar[bool] = True
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         if curator.has_public:
             SEEN.append(curator.public_counts([Clique(), curator.domain.clique(["age"])]))
-        return Independent.run(self, curator, cost)
+        return Independent.run(self, curator, plan)
 
 
 def test_a_method_that_uses_one_sees_exact_public_counts_at_no_cost() -> None:

@@ -199,10 +199,11 @@ class Flat(Independent):
     """Asks for the number of rows alone: every code is as likely as any other."""
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        return Plan("flat", cost, (noisy_step("measure total", cost, 1, facts.unit_rows),), 1, 64, 0.1, fixed=True)
+        step = noisy_step("measure total", cost, 1, facts.unit_rows)
+        return Plan(self, cost, cost, (step,), 1, 64, 0.1, fixed=True)
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
-        (answer,) = curator.measure([Clique()], cost)
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
+        (answer,) = curator.measure([Clique()], plan.granted)
         return BlockModel.uniform(curator.domain, curator.structural_zeros, max(0.0, float(answer.values[0])))
 
 
@@ -219,16 +220,16 @@ def test_a_method_that_promises_no_distribution_passes_the_contract() -> None:
 class Thrifty(Independent):
     """Leaves half of the budget unused."""
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
-        return Independent.run(self, curator, cost.share(0.5))
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
+        return Independent.run(self, curator, replace(plan, granted=plan.granted.share(0.5)))
 
 
 @dataclass(frozen=True, slots=True)
 class Uniform(Independent):
     """Spends, and ignores what it learned."""
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
-        model = Independent.run(self, curator, cost)
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
+        model = Independent.run(self, curator, plan)
         return BlockModel.uniform(model.domain, curator.structural_zeros, model.total)
 
 
@@ -236,8 +237,8 @@ class Uniform(Independent):
 class Lawless(Independent):
     """Forgets the rules."""
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
-        model = Independent.run(self, curator, cost)
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
+        model = Independent.run(self, curator, plan)
         parts = {
             model.domain.clique([name]): model.marginal(model.domain.clique([name])) for name in model.domain.columns
         }

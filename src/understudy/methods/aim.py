@@ -36,7 +36,7 @@ never measured. Few steps of mirror descent per round from the model of the last
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -48,7 +48,6 @@ from understudy.methods.method import (
     PublicFacts,
     Rounds,
     Step,
-    facts_of,
     noisy_step,
     seconds_of_rounds,
     tables_bytes,
@@ -146,22 +145,22 @@ class Aim(Method):
         public = _PUBLIC_BYTES * cells if facts.public else 0
         notes += [f"Counts of the public table take {public:,} bytes."] if public else []
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
             fitting + tables_bytes(facts, len(candidates), cells) + public,
             seconds.likely,
             tuple(notes),
-            asdict(self),
+            schedule=schedule,
             after_counting=fitting,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
+    def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures columns, then chooses and measures tables until the cost is spent; returns the fitted model."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
-        schedule = self._schedule(domain, curator.unit_rows, cost)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        schedule: _Schedule = plan.schedule
         columns = [Clique((name,)) for name in live_columns(domain)]
         weights = shares_of(domain, columns) if self.one_way_share else None
         answers = curator.measure(columns, schedule.columns, weights)

@@ -31,7 +31,7 @@ dissolved remainder) are not here: code lists are the schema's, and no remainder
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -44,7 +44,6 @@ from understudy.methods.method import (
     Method,
     Plan,
     PublicFacts,
-    facts_of,
     noisy_step,
     rows_of,
     seconds_for,
@@ -137,7 +136,8 @@ class DpSyn(Method):
         rows = rows_of(facts)
         synthesis = self._synthesis().bytes(domain, cells, rows)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
@@ -148,16 +148,15 @@ class DpSyn(Method):
                 "before the tables are measured: their cells are the most they can be.",
                 f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
-            asdict(self),
+            schedule=queries,
             fixed=True,
             after_counting=synthesis,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> RecordModel:
+    def run(self, curator: Curator, plan: Plan) -> RecordModel:
         """Measures columns, merges rare values, measures the listed tables and returns the records made from them."""
-        self.plan(facts_of(curator), cost)
         domain = curator.domain
-        queries = self._queries(domain, curator.structural_zeros, cost)
+        queries: _Queries = plan.schedule
         answers = dict(
             zip(queries.columns, at_costs(curator, alone(queries.columns), queries.column_costs), strict=True)
         )

@@ -45,7 +45,7 @@ import importlib
 import importlib.util
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, Protocol
 
@@ -56,7 +56,7 @@ from understudy.answers import Course, Distribution
 from understudy.arrays import Floats, Ints
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, Step, seconds_for
 from understudy.methods.networks import Critic, Encoding, NetworkSettings, NumpyNetworks, contributions, one_hot_blocks
 from understudy.models.mixture import MixtureModel
 from understudy.models.tables import check_linked
@@ -256,7 +256,8 @@ class DpWgan(Method):
         work = critic / _DRAWS_PER_SECOND + rows * self.rate * self.hidden * len(domain.columns) / _GRADIENTS_PER_SECOND
         noise = distribution.scale / course.clip
         return Plan(
-            self.name,
+            self,
+            cost,
             cost,
             (Step(f"train {self.name}", cost, codes + critic, noise, None),),
             codes + critic,
@@ -266,28 +267,23 @@ class DpWgan(Method):
                 f"{self.steps:,} steps at rate {self.rate:g}; noise σ = {noise:.4g} of the most a unit adds to a step.",
                 "What is learned of a relationship between columns has no error bar.",
             ),
-            asdict(self),
+            schedule=(course, components),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MixtureModel:
+    def run(self, curator: Curator, plan: Plan) -> MixtureModel:
         """Trains through the door and returns the generator as a mixture with the noisy columns."""
-        facts = facts_of(curator)
-        self.plan(facts, cost)
         domain = curator.domain
+        course, components = plan.schedule
         trainer = WganTrainer(
             tuple(domain.sizes.values()),
-            self._course(cost),
+            course,
             curator.unit_rows,
             self._networks(len(domain.columns)),
             self.groups,
         )
-        curator.train(trainer, cost)
+        curator.train(trainer, plan.granted)
         encoding = trainer.encoding
         assert encoding is not None
-        tied = check_linked(
-            domain, [domain.clique([name]) for name in domain.columns], facts.structural_zeros, f"method {self.name}"
-        )
-        components = _components(self.components, tied if facts.structural_zeros else 1)
         found = encoding.code_probabilities(trainer.networks.probabilities(components))
         probabilities = dict(zip(domain.columns, found, strict=True))
         mixture = MixtureModel(

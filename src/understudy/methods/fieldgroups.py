@@ -39,7 +39,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -57,7 +57,6 @@ from understudy.methods.method import (
     PublicFacts,
     Step,
     expected_absolute,
-    facts_of,
     noisy_step,
     seconds_for,
 )
@@ -257,25 +256,24 @@ class FieldGroups(Method):
         counted = sum(map(domain.cells, pairs)) if found_out else 0
         most = max(cells, min(len(fewest) * self.group_cells, domain.cells(domain.columns))) if found_out else cells
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
             _BLOCK_BYTES * most + 24 * counted + 64 * (facts.rows_hint or 0),
             seconds_for(facts, most + counted // 4),
             self._notes(domain, fewest, distribution),
-            asdict(self),
+            schedule=(for_total, for_pairs, fewest),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures the total, finds groups if none were given, measures their tables; the blocks are the model."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
-        for_total, for_pairs, _ = self._split(cost)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        for_total, for_pairs, groups = plan.schedule
         bought = None
         if not self.published:
             bought = max(1.0, float(curator.measure([Clique()], for_total)[0].values[0]))
-        groups = tied(domain, self._given(domain), curator.structural_zeros)
         if self._found_out(domain):
             groups = self._find(curator, groups, for_pairs, math.inf if bought is None else bought)
         part = remaining.left.share(1 / len(groups))

@@ -14,11 +14,11 @@ columns as far as the rules allow.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from understudy.answers import Measurement
-from understudy.methods.method import Method, Plan, PublicFacts, facts_of, noisy_step, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, noisy_step, seconds_for
 from understudy.models.product import BlockModel
 from understudy.models.tables import Negatives, Rounding, check_linked, nonnegative
 from understudy.options import option
@@ -57,23 +57,22 @@ class Independent(Method):
         )
         cells = sum(domain.sizes.values())
         return Plan(
-            self.name,
+            self,
+            cost,
             sum(parts, Cost()),
             steps,
             cells,
             cells * _CELL_BYTES + largest * _LINKED_BYTES,
             seconds_for(facts, cells + largest),
             ("Relations between columns are not kept.", *_rows_note(facts, steps[0].expected_error)),
-            asdict(self),
+            schedule=cliques,
             fixed=True,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures every column once and returns the product of the cleaned tables."""
-        self.plan(facts_of(curator), cost)
-        domain = curator.domain
-        cliques = [domain.clique([name]) for name in domain.columns]
-        answers = curator.measure(cliques, cost)
+        domain, cliques = curator.domain, plan.schedule
+        answers = curator.measure(cliques, plan.granted)
         total = weighted_total(answers)
         # A table cleaned to a total of 0 would carry no shape at all; any positive total keeps one.
         parts = {

@@ -18,7 +18,7 @@ rest scaled, the reading that fits its printed distances best; `norm_sub` is the
 """
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -32,7 +32,6 @@ from understudy.methods.method import (
     Plan,
     PublicFacts,
     Step,
-    facts_of,
     noisy_step,
     pass_probability,
     seconds_for,
@@ -103,20 +102,20 @@ class Laplace(Method):
             cliques = [facts.domain.clique([name]) for name in facts.domain.columns]
             check_linked(facts.domain, cliques, facts.structural_zeros, f"method {self.name}")
         return Plan(
-            self.name,
+            self,
+            cost,
             for_total + for_table,
             steps,
             cells,
             held * (_DENSE_BYTES if dense else _KEPT_BYTES),
             seconds_for(facts, held),
             notes,
-            asdict(self),
+            schedule=(for_total, for_table),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures the total and the table, drops impossible cells, removes negatives; the table is the model."""
-        self.plan(facts_of(curator), cost)
-        for_total, for_table = self._split(cost)
+        for_total, for_table = plan.schedule
         bought = None
         if self.n_policy == "noisy":
             bought = float(curator.measure([Clique()], for_total)[0].values[0])

@@ -12,7 +12,7 @@ most that a run takes beyond the program with its libraries.
 import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -59,16 +59,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will ask and need, known before any private row is read."""
+    """What a run will ask and need, known before any private row is read, and what it follows."""
 
-    method: str
+    by: "Method"
+    """The method that runs it."""
+    granted: Cost
+    """What a run may spend. `cost`, which the questions add up to, is never above it."""
     cost: Cost
     steps: tuple[Step, ...]
     cells: int
     bytes: int
     seconds: float
     notes: tuple[str, ...] = ()
-    options: Mapping[str, object] = field(default_factory=dict)
+    schedule: Any = field(default=None, repr=False, compare=False)
+    """Questions and costs as `run` follows them, in the form the method likes; for these codes and this cost only."""
     fixed: bool = False
     """Whether a run asks just these questions at just these costs, whatever the answers: then the exact distributions
     of the noise can be summed beforehand, which buys less noise for the same (ε, δ) than adding up ρ does. Only for
@@ -79,6 +83,16 @@ class Plan:
     """How many of the bytes are taken only when all rows were read, and so do not add to what reading takes."""
     labels: tuple[str, ...] = ()
     """Private columns of a method that labels public records: the statement also says what a change of them costs."""
+
+    @property
+    def method(self) -> str:
+        """The name of the method that runs it."""
+        return self.by.name
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """The options of that method."""
+        return asdict(self.by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +126,7 @@ class Method(WithOptions, abc.ABC):
         """Whether copies that are measured anew have one structure in common, chosen and paid for once.
 
         Such a method has `structure_cost` and the four methods after it, and `run` is the same as `choose_structure`
-        followed by `run_with`, at `structure_cost` and the rest of the cost.
+        followed by `run_with`, at `structure_cost` and what is left of the cost.
         """
         return False
 
@@ -121,15 +135,16 @@ class Method(WithOptions, abc.ABC):
         """The questions, their cost (never above `cost`), memory and time; raises ResourceError in advance."""
 
     @abc.abstractmethod
-    def run(self, curator: Curator, cost: Cost) -> Model:
-        """Asks the curator, spends at most `cost`, fits and returns a model."""
+    def run(self, curator: Curator, plan: Plan) -> Model:
+        """Asks the curator as planned for its codes, spends at most what was granted, fits and returns a model."""
+
+    def fit(self, curator: Curator, cost: Cost) -> Model:
+        """Plans for the codes that the curator has, and runs that plan."""
+        plan = self.plan(facts_of(curator), cost)
+        return plan.by.run(curator, plan)
 
     def informed(self, facts: PublicFacts) -> Self:
         """The same method with the options that it takes from a public table, once, before anything is planned."""
-        return self
-
-    def pick(self, facts: PublicFacts, cost: Cost) -> "Method":
-        """The method that runs under these facts: itself, unless it is a rule that picks another."""
         return self
 
     def not_public(self, facts: PublicFacts) -> tuple[str, ...]:
@@ -194,7 +209,9 @@ ROWS_UNKNOWN = 1_000_000
 def facts_of(curator: Curator) -> PublicFacts:
     """The public facts of a curator whose codes are fixed."""
     public = curator.public_counts if curator.has_public else None
-    return PublicFacts(curator.domain, curator.structural_zeros, curator.unit_rows, public=public)
+    return PublicFacts(
+        curator.domain, curator.structural_zeros, curator.unit_rows, public=public, has_public=curator.has_public
+    )
 
 
 def expected_absolute(distribution: Distribution) -> float:

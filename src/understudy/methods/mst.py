@@ -29,7 +29,7 @@ larger than `model_bytes`, and the largest ones where all cannot be counted toge
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import COUNTED_CELLS, within
-from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, noisy_step, seconds_for, tables_bytes
+from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for, tables_bytes
 from understudy.methods.rounds import (
     LEAST_MODEL_BYTES,
     MOST_MODEL_BYTES,
@@ -106,7 +106,8 @@ class Mst(Method):
         largest = domain.cells(domain.columns) if facts.structural_zeros else cells + widest
         model = min(self.model_bytes, 8 * largest)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells + widest,
@@ -114,14 +115,13 @@ class Mst(Method):
             seconds_for(facts, cells + (widest + sum(pairs)) // 4, len(pairs))
             + len(pairs) * (_PAIR_SECONDS + costs.draws * _DRAW_SECONDS),
             ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),
-            asdict(self),
+            schedule=costs,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
+    def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures columns, draws a tree, measures its pairs and returns the fitted model."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
-        costs = self._costs(domain, cost)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        costs: _MstCosts = plan.schedule
         ones = [Clique((name,)) for name in live_columns(domain)]
         measured = Measured.begun(
             curator, curator.measure(ones, costs.all_columns, shares_of(domain, ones)), self.model_bytes

@@ -21,7 +21,7 @@ because every table is better predicted then (`one_way_share=0` leaves that out)
 instead of one; both lower the error at equal cost. The noise in the score is the expected one, not one row per cell.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -33,7 +33,6 @@ from understudy.methods.method import (
     PublicFacts,
     Rounds,
     Step,
-    facts_of,
     noisy_step,
     seconds_of_rounds,
     tables_bytes,
@@ -122,22 +121,22 @@ class Mwem(Method):
         )
         limit = f"The model's tables stay within {self.model_bytes:,} bytes."
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
             fitting + tables_bytes(facts, len(cells), sum(cells)),
             seconds.likely,
             (f"{len(cells):,} tables can be chosen.", limit, seconds.note),
-            asdict(self),
+            schedule=(targets, costs),
             after_counting=fitting,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
+    def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures the first tables, then one chosen table a round; returns the fitted model."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
-        costs, targets = self._costs(domain, cost), self._first(domain)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        targets, costs = plan.schedule
         answers = curator.measure(targets, costs.first, shares_of(domain, targets))
         if targets == [Clique()]:
             measured = Measured(domain, curator.structural_zeros, self.model_bytes)

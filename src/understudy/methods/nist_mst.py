@@ -30,7 +30,7 @@ public like any other, and they are merged like any other.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -48,7 +48,7 @@ from understudy.methods.marginals import (
     parse_tables,
 )
 from understudy.methods.match_three import match3_marginals
-from understudy.methods.method import Method, Plan, PublicFacts, facts_of, noisy_step, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, noisy_step, seconds_for
 from understudy.methods.rounds import (
     LEAST_MODEL_BYTES,
     MOST_MODEL_BYTES,
@@ -142,25 +142,22 @@ class NistMst(Method):
         cells = sum(step.cells for step in steps)
         model = min(self.model_bytes, GraphicalSize.of(domain, queries.limits.cliques).bytes)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
             WORKING_TABLES * model + _CELL_BYTES * cells + (counting_bytes(domain) if facts.public else 0),
             seconds_for(facts, 20 * cells + self.steps * (model // 8) // _STEP_SPEED),
             (*_notes(queries, domain, self.threshold), *(_public_notes(domain) if facts.public else ())),
-            asdict(self),
+            schedule=queries,
             fixed=True,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> ExpandedField:
+    def run(self, curator: Curator, plan: Plan) -> ExpandedField:
         """Measures columns, merges rare values, measures the listed tables and returns the fitted model."""
-        facts = facts_of(curator)
-        if facts.public is not None and not self._has_list:
-            return self._listing(facts).run(curator, cost)
-        self.plan(facts, cost)
         domain = curator.domain
-        queries = self._queries(domain, curator.structural_zeros, cost)
+        queries: _ListedQueries = plan.schedule
         ones = dict(zip(queries.columns, at_costs(curator, alone(queries.columns), queries.column_costs), strict=True))
         rare = {name: ones[name] for name in queries.columns if name not in queries.kept}
         compression = Compression.of(domain, rare, self.threshold).within(queries.limits)

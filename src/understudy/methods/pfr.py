@@ -22,7 +22,7 @@ number, and the threshold is applied in sparse form, exactly equal in distributi
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -42,7 +42,7 @@ from understudy.methods.fieldgroups import (
     written_cells,
 )
 from understudy.methods.laplace import smallest_threshold
-from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, noisy_step, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for
 from understudy.methods.rounds import RemainingBudget
 from understudy.models.product import Block, BlockModel
 from understudy.models.tables import check_linked
@@ -100,25 +100,24 @@ class Pfr(Method):
         if alone:
             notes.append(f"In no group, so uniform: {', '.join(alone)}.")
         return Plan(
-            self.name,
+            self,
+            cost,
             for_total + left,
             _with_rest(steps, for_total + left),
             cells,
             _BLOCK_BYTES * cells + 64 * (facts.rows_hint or 0),
             seconds_for(facts, cells),
             tuple(notes),
-            asdict(self),
+            schedule=(for_total, groups),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures the total and the groups that are asked, denoises them; the rest is uniform."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        for_total, groups = plan.schedule
         total = float(self.rows or 0)
         if self.rows is None:
-            share = Cost(epsilon=cost.epsilon).share(self.total_share)
-            total = max(0.0, float(curator.measure([Clique()], share)[0].values[0]))
-        groups = self._groups(domain, curator.structural_zeros)
+            total = max(0.0, float(curator.measure([Clique()], for_total)[0].values[0]))
         # A group that wants more rows is left out; if all do, the one that wants least is asked after all.
         queries = [group for group in groups if group.least_rows <= total] or [min(groups, key=lambda g: g.least_rows)]
         parts = remaining.left.split(budget_weights(queries))

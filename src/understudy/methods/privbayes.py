@@ -39,7 +39,7 @@ way round, in every network.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -56,7 +56,6 @@ from understudy.methods.method import (
     PublicFacts,
     Step,
     expected_absolute,
-    facts_of,
     noisy_step,
     seconds_for,
 )
@@ -444,20 +443,20 @@ class PrivBayes(Method):
         if self.preset != "refined":
             notes.append(f"Preset {self.preset}: usefulness with the noise of the paper, twice ours.")
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             counted,
             KEPT_BYTES + 24 * counted + 32 * COUNTED * len(columns) // 8,
             seconds_for(facts, counted) + draws * self.most_candidates * _DRAW_SECONDS,
             tuple(notes),
-            asdict(self),
+            schedule=settings,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> BayesianNetwork:
+    def run(self, curator: Curator, plan: Plan) -> BayesianNetwork:
         """Measures columns or the total, draws the network, measures its tables and returns it."""
-        self.plan(facts_of(curator), cost)
-        return NetworkFit(curator, cost, self._settings(curator.domain)).network()
+        return NetworkFit(curator, plan.granted, plan.schedule).network()
 
     def _settings(self, domain: Domain) -> PrivBayesSettings:
         settings = _PRESETS[self.preset]

@@ -42,7 +42,7 @@ Where it is weak. The scores of P pairs share one cost, so their noise grows wit
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -56,7 +56,6 @@ from understudy.methods.method import (
     Plan,
     PublicFacts,
     Step,
-    facts_of,
     noisy_step,
     rows_of,
     seconds_for,
@@ -233,7 +232,8 @@ class PrivSyn(Method):
         """Columns, scores, tables; refuses rules that tie too much together and records that cannot fit."""
         domain, unit_rows = facts.domain, facts.unit_rows
         check_linked(domain, alone(domain.columns), facts.structural_zeros, f"method {self.name}")
-        columns, pairs, costs = live_columns(domain), self._pairs(domain), self._costs(domain, cost)
+        columns, pairs = live_columns(domain), self._pairs(domain)
+        costs = self._costs(domain, pairs, cost)
         steps = [
             noisy_step(f"measure {name}", part, domain.sizes[name], unit_rows)
             for name, part in zip(columns, costs.columns, strict=True)
@@ -255,7 +255,8 @@ class PrivSyn(Method):
         work = self._synthesis().cell_steps(tables, rows)
         synthesis = self._synthesis().bytes(domain, sum(sizes[:tables]), rows)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
@@ -266,15 +267,14 @@ class PrivSyn(Method):
                 "the one shown, and their cells the most that three pairs per column can have.",
                 f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
-            asdict(self),
+            schedule=(pairs, costs),
             after_counting=synthesis,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> RecordModel:
+    def run(self, curator: Curator, plan: Plan) -> RecordModel:
         """Measures columns, scores pairs, measures the chosen ones and returns the records made from them."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining, costs = curator.domain, RemainingBudget(curator, cost), self._costs(curator.domain, cost)
-        columns, pairs = live_columns(domain), self._pairs(domain)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        columns, (pairs, costs) = live_columns(domain), plan.schedule
         answers = at_costs(curator, alone(columns), costs.columns)
         ones: dict[str, list[Measurement]] = {name: [answer] for name, answer in zip(columns, answers, strict=True)}
         tied = {name for rule in curator.structural_zeros for name in rule.clique}
@@ -313,9 +313,8 @@ class PrivSyn(Method):
         pairs = (Clique(pair) for pair in itertools.combinations(columns, 2))
         return within(domain, (pair for pair in pairs if domain.cells(pair) <= self.table_cells), COUNTED_CELLS)
 
-    def _costs(self, domain: Domain, cost: Cost) -> "_PrivSynCosts":
-        whole = Cost(cost.epsilon, cost.rho)
-        columns, pairs = live_columns(domain), self._pairs(domain)
+    def _costs(self, domain: Domain, pairs: Sequence[Clique], cost: Cost) -> "_PrivSynCosts":
+        whole, columns = Cost(cost.epsilon, cost.rho), live_columns(domain)
         first = whole.share(self.one_way_share)
         parts = first.split([SplitNoise(whole).weight(domain.sizes[name]) for name in columns])
         scores = whole.share(self.selection_share) if pairs else Cost()

@@ -17,14 +17,14 @@ L + 1 parts (the source divides by L and so spends more than it says). Splitting
 there is: the full table is the last layer then. Copies made by `remeasure` share the seed and so the tree.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import Method, Plan, PublicFacts, facts_of, raked_cells, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, raked_cells, seconds_for
 from understudy.methods.tree_layers import (
     LEAF_BYTES,
     Allocation,
@@ -87,21 +87,21 @@ class RandomPartition(Method):
         structure, costs = self._structure(facts.domain, cost)
         sizes = [structure.size(layer) for layer in range(1, structure.layers + 1)]
         return Plan(
-            self.name,
+            self,
+            cost,
             costs.spent,
             costs.steps(sizes, cells, facts.unit_rows),
             cells + sum(sizes),
             cells * LEAF_BYTES,
             seconds_for(facts, raked_cells(facts, cells, self.margins)),
             self._notes(structure),
-            asdict(self),
+            schedule=(structure, costs),
             fixed=True,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> TreeModel:
+    def run(self, curator: Curator, plan: Plan) -> TreeModel:
         """Measures every layer of the tree and fits the model."""
-        self.plan(facts_of(curator), cost)
-        structure, costs = self._structure(curator.domain, cost)
+        structure, costs = plan.schedule
         return fit_tree(curator, structure, costs, TreeFit(self.negatives, self.rounding, margins=self.margins))
 
     def _structure(self, domain: Domain, cost: Cost) -> tuple[TreeStructure, TreeCosts]:

@@ -76,7 +76,7 @@ by its own.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -89,7 +89,7 @@ from understudy.domain import Clique, Domain, Partition
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.methods.leaf_size import Relation
 from understudy.methods.marginals import at_costs
-from understudy.methods.method import Method, Plan, PublicFacts, Step, facts_of, noisy_step, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for
 from understudy.models.label_trees import (
     MOST_COMBINATIONS,
     Attributes,
@@ -632,14 +632,15 @@ class Rdt(Method):
         held = min(facts.domain.cells(settings.public), max(rows, DENSE_CELLS))
         line = 24 + 16 * min(facts.domain.cells(settings.private), 2**24 // max(held, 1) + 1)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
             24 * cells + held * line + 2**26,
             seconds_for(facts, cells) + 1e-6 * held * self.trees * len(settings.private),
             self._notes(settings, cost, facts),
-            asdict(self),
+            schedule=(settings, costs),
             fixed=True,
             labels=settings.private,
         )
@@ -654,11 +655,9 @@ class Rdt(Method):
         """Columns that a public table need not have: the private ones."""
         return self._settings(facts).private
 
-    def run(self, curator: Curator, cost: Cost) -> LabelModel:
+    def run(self, curator: Curator, plan: Plan) -> LabelModel:
         """Grows trees, measures their leaves, column by column; the public cells and the chain are the model."""
-        facts = facts_of(curator)
-        settings = self._settings(facts)
-        costs = self._costs(settings, cost, public=curator.has_public)
+        settings, costs = plan.schedule
         synthetic = self.route == "synthetic"
         return LabelRun(curator, settings, costs, self.trees, self.structure_seed, synthetic).model()
 

@@ -57,7 +57,7 @@ Children are the real codes, not padded to a common number, and weights follow f
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -284,21 +284,24 @@ class Steps(Method):
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Choices, then counts; refuses a full table that is too large and a choice among too many."""
-        chosen = self.plan_structure(facts, self.structure_cost(facts, cost))
+        structure = self.structure_cost(facts, cost)
+        chosen = self.plan_structure(facts, structure)
         counted = self.plan_with(facts, Cost(cost.epsilon, cost.rho) - chosen.cost)
         return replace(
             counted,
+            granted=cost,
             cost=chosen.cost + counted.cost,
             steps=(*chosen.steps, *counted.steps),
+            schedule=structure,
             bytes=max(chosen.bytes, counted.bytes),
             seconds=chosen.seconds + counted.seconds,
             notes=(*chosen.notes, *counted.notes),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> TreeModel:
-        """Chooses the tree, measures its layers and fits the model."""
-        before = curator.left
-        structure = self.choose_structure(curator, self.structure_cost(facts_of(curator), cost))
+    def run(self, curator: Curator, plan: Plan) -> TreeModel:
+        """Chooses the tree, measures its layers with all that is left and fits the model."""
+        cost, before = plan.granted, curator.left
+        structure = self.choose_structure(curator, plan.schedule)
         return self.run_with(curator, Cost(cost.epsilon, cost.rho) - (before - curator.left), structure)
 
     @property
@@ -328,7 +331,7 @@ class Steps(Method):
         steps = shape.choice_steps(facts, self._choice_costs(shape, cost))
         spent = sum((step.cost for step in steps), Cost())
         seconds = _SECONDS_PER_SPLIT * shape.splits + _SECONDS_PER_CODE * shape.codes_at_nodes
-        return Plan(self.name, spent, steps, 0, held, seconds, self._notes(shape), asdict(self))
+        return Plan(self, cost, spent, steps, 0, held, seconds, self._notes(shape))
 
     def plan_with(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The counts of a tree that was chosen before, at `cost` in all."""
@@ -340,14 +343,13 @@ class Steps(Method):
             raise UsageError("as_published", "has Laplace noise and is paid in ε alone.", "Drop --delta.")
         costs, sizes = self._tree_costs(shape, cost), shape.layer_sizes
         return Plan(
-            self.name,
+            self,
+            cost,
             costs.spent,
             costs.steps(sizes, cells, facts.unit_rows),
             cells + sum(sizes),
             cells * (LEAF_BYTES + _REPEATED_BYTES * shape.stops),
             seconds_for(facts, raked_cells(facts, cells, self.margins)),
-            (),
-            asdict(self),
             fixed=not shape.draws and not shape.stops,
             refused=self._refused(facts, cost),
         )

@@ -28,12 +28,12 @@ noise and one row per unit the exact distributions are summed. All else is post-
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import Method, Plan, PublicFacts, facts_of, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, seconds_for
 from understudy.methods.tree_layers import (
     LEAF_BYTES,
     TotalPolicy,
@@ -96,25 +96,25 @@ class UniversalHistogram(Method):
         costs = self._costs(levels, cost)
         sizes = _sizes(facts.domain, levels)
         return Plan(
-            self.name,
+            self,
+            cost,
             costs.spent,
             costs.steps(sizes, cells, facts.unit_rows),
             cells + sum(sizes),
             cells * LEAF_BYTES + sum(sizes[-1:]) * len(facts.domain.columns) * 16,
             seconds_for(facts, cells + sum(sizes)),
             _notes(levels),
-            asdict(self),
+            schedule=(levels, costs),
             fixed=True,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> TreeModel:
+    def run(self, curator: Curator, plan: Plan) -> TreeModel:
         """Measures every level and fits the model."""
-        self.plan(facts_of(curator), cost)
-        levels = self._levels(curator.domain, cost)
+        levels, costs = plan.schedule
         structure = TreeStructure.root(curator.domain)
         for cut in (cut for level in levels[:-1] for cut in level):
             structure = structure.refine([cut.column] * structure.size(), parts=cut.parts)
-        return fit_tree(curator, structure, self._costs(levels, cost), TreeFit(self.negatives, self.rounding))
+        return fit_tree(curator, structure, costs, TreeFit(self.negatives, self.rounding))
 
     def _levels(self, domain: Domain, cost: Cost) -> list[list[RangeCut]]:
         wanted = [name.strip() for name in self.first.split(",") if name.strip()]

@@ -175,8 +175,7 @@ class Design:
             share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
             preparation, rest = preparation_cost(schema, share, spends_delta=chosen.spends_delta)
             whole = _whole_plan(with_rows(chosen.plan(facts, rest), facts), preparation_steps(schema, preparation))
-            picked = chosen.pick(facts, rest)
-            return cls(schema, facts, picked, currency, budget, granted, share, preparation, rest, whole, runs)
+            return cls(schema, facts, whole.by, currency, budget, granted, share, preparation, rest, whole, runs)
 
         kept = chosen.pure_share if currency == "zcdp" else Fraction(0)
         design = granting(granted_cost(schema, budget, currency, spends_delta=chosen.spends_delta, pure_share=kept))

@@ -401,8 +401,11 @@ def _fit(curator: Curator, design: Design, fixed: _FixedRun) -> Fitted:
     method = design.method
     if design.structure is not None:
         model = method.run_with(curator, design.rest, fixed.structure)
+    elif design.preparation:  # the codes are known only now, so the plan is made once more, for them
+        model = method.fit(curator, design.rest)
     else:
-        model = method.run(curator, design.rest)
+        assert curator.domain == design.facts.domain, "the plan is for other codes"
+        model = method.run(curator, design.plan)
     return Fitted(fixed.codec, curator.transcript, model)
 
 

@@ -145,7 +145,7 @@ class MethodChecks:
                 requests = [exchange.request for exchange in recorder.log]
                 spent, granted = release.statement.spent, release.statement.granted
                 queries = cost_of(requests, zcdp=granted.rho > 0)
-                fix = "Pay for every query through the curator, out of the `cost` that `run` gets."
+                fix = "Pay for every query through the curator, out of what the plan was granted."
                 require(queries.fits(spent), f"the queries cost {queries}, charged were {spent}.", fix)
                 require(spent.fits(granted), f"charged were {spent}, granted {granted}.", fix)
                 part, fix = _part(spent, granted), "Split the whole `cost` among the queries (`cost.split`)."
