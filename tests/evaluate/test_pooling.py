@@ -1,4 +1,4 @@
-"""Shares from noisy answers: estimates, coverage that includes the noise, and refusals."""
+"""Tests of `understudy.evaluate.pooling`."""
 
 import dataclasses
 from fractions import Fraction
@@ -6,14 +6,82 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.release.people import people, simple
+import understudy as us
+from tests.release.people import people, release_of_simple, simple
 from understudy.answers import Distribution, Measurement, Transcript
 from understudy.codec.table import TableCodec
 from understudy.errors import UsageError
-from understudy.evaluate.pooling import measured_share
+from understudy.evaluate.pooling import MeasuredShare, PooledModel, measured_share
+from understudy.evaluate.pooling_rules import Pooled, PooledTest, pool_liu
 from understudy.release.release import Release
 from understudy.release.wording import Odd
 from understudy.schema import Unit
+
+# pool: numbers, models and shares; copies that share their noise are refused.
+
+
+@pytest.fixture(scope="module")
+def renewed() -> Release:
+    """Three copies, each measured anew."""
+    return release_of_simple(copies=3, copies_mode="remeasure", epsilon=30.0)
+
+
+def test_numbers() -> None:
+    assert us.pool([0.1, 0.2], [0.01, 0.01], rule="liu") == pool_liu([0.1, 0.2], [0.01, 0.01])
+    found = us.pool([5.0, 7.0], rule="chi2", degrees=3)
+    assert isinstance(found, PooledTest)
+    assert isinstance(us.pool([0.5, 0.3], rule="p_values", degrees=3), PooledTest)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "variance of each"),
+        ({"rule": "chi2"}, "degrees"),
+        ({"rule": "rubin"}, "is not known"),
+        ({"variances": [1.0, 1.0], "copies_mode": "resample"}, "share its privacy noise"),
+    ],
+)
+def test_refusals(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        us.pool([0.1, 0.2], **settings)  # type: ignore[arg-type]
+
+
+def test_models_are_pooled_over_copies(renewed: Release) -> None:
+    found = us.pool(renewed, formula="age ~ sex + voted")
+    assert isinstance(found, PooledModel)
+    assert found.family == "linear"
+    assert list(found.coefficients) == ["(intercept)", "sex=M", "voted=true"]
+    pooled = found.coefficients["sex=M"]
+    assert isinstance(pooled, Pooled)
+    assert pooled.copies == 3
+    frame = people()
+    gap = frame[frame["sex"] == "M"]["age"].mean() - frame[frame["sex"] == "F"]["age"].mean()
+    assert pooled.low - 2 < gap < pooled.high + 2
+    assert isinstance(us.pool(renewed, where={"sex": "F"}), MeasuredShare)
+
+
+def test_logistic_models_too(renewed: Release) -> None:
+    found = us.pool(renewed, formula="voted ~ age")
+    assert isinstance(found, PooledModel)
+    assert found.family == "logistic"
+
+
+def test_copies_of_one_model_are_refused(plain_release: Release) -> None:
+    with pytest.raises(UsageError, match="single copy"):
+        us.pool(plain_release, formula="age ~ sex")
+    with pytest.raises(UsageError, match="share its privacy noise"):
+        us.pool(release_of_simple(copies=2, copies_mode="resample"), formula="age ~ sex")
+
+
+def test_a_release_needs_one_question(plain_release: Release) -> None:
+    for settings in ({}, {"formula": "age ~ sex", "where": {"sex": "F"}}):
+        with pytest.raises(UsageError, match="either a formula or a condition"):
+            us.pool(plain_release, **settings)  # type: ignore[arg-type]
+
+
+# Shares from noisy answers: estimates, coverage that includes the noise, and refusals.
+
 
 # Two codes a column, so that variances can be worked out by hand: none for what cannot be read.
 CODEC = TableCodec.of(simple(), unreadable=False)
@@ -92,7 +160,7 @@ def test_least_noise_wins(plain_release: Release) -> None:
     assert measured_share(release, {"sex": "F", "voted": "true"}).estimate == pytest.approx(0.25)
 
 
-def test_refusals(plain_release: Release) -> None:
+def test_shares_refusals(plain_release: Release) -> None:
     only = _answers(
         plain_release, Measurement("sex", ("sex",), (2,), np.array([5, 7]), Distribution("gaussian", Fraction(1)))
     )

@@ -1,3 +1,5 @@
+"""Tests of `understudy.codec.column`."""
+
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,4 +1,7 @@
+"""Tests of `understudy.codec.table`."""
+
 import datetime as dt
+import itertools
 import json
 import re
 
@@ -20,18 +23,24 @@ from tests.codec.examples import (
     invalid_text,
     schema_of,
 )
-from understudy.codec.table import TableCodec
-from understudy.errors import UsageError
+from tests.methods.door import VOTERS, letters
+from understudy.codec.table import MergedCodec, TableCodec
+from understudy.errors import SchemaError, UsageError
 from understudy.schema import (
     Boolean,
     Category,
+    Cut,
     Date,
     Derived,
     Float,
+    GivenBins,
+    Impossible,
     Integer,
     LinearSum,
+    Lookup,
     OpenCategory,
     PrivateBins,
+    Range,
     Schema,
     Time,
     UniformBins,
@@ -328,3 +337,180 @@ def test_groups_of_a_category_are_its_taxonomy() -> None:
     assert list(codec.taxonomies) == ["city"]
     # Basel; Bern and Thun; Genf; Lugano, elsewhere and missing each on their own.
     assert codec.taxonomies["city"].tolist() == [0, 1, 2, 1, 3, 4, 5]
+
+
+# Merged codes: for counting alone, each by its own value, and never of a column that a rule names.
+
+
+SCHEMA = letters({"a": 5, "b": 3})
+PLACES = {"a": np.array([2, 0, 2, 1, 2])}
+
+
+def test_codes_are_those_of_the_full_codec_sent_to_their_places() -> None:
+    full = TableCodec.of(SCHEMA)
+    merged = MergedCodec(full, PLACES)
+    values = pa.array(["0", "1", "2", "3", "4", "unheard of", None])
+    places = [*PLACES["a"].tolist(), 3]  # a value without a code, here one past the last, stays without one
+    assert merged.encode("a", values).tolist() == [places[code] for code in full.encode("a", values).tolist()]
+    assert merged.encode("b", values).tolist() == full.encode("b", values).tolist()
+    assert dict(merged.domain.sizes) == {"a": 3, "b": 3}
+    assert merged.merged == {"a"}
+    assert merged.dtype("a") == np.uint8
+    assert dict(full.domain.sizes) == {"a": 5, "b": 3}
+
+
+def test_a_value_without_a_code_stays_without_one() -> None:
+    """In a table that drops unreadable rows, the number past the last code must not land on a merged code."""
+    full = TableCodec.of(SCHEMA, unreadable=False)
+    merged = MergedCodec(full, PLACES)
+    assert full.leaving_out == ("a", "b")
+    assert merged.encode("a", pa.array(["1", "unheard of"])).tolist() == [0, merged.domain.sizes["a"]]
+    assert dict(merged.readable.sizes) == {"a": 3, "b": 3}
+
+
+def test_merging_twice_names_both_columns() -> None:
+    again = MergedCodec(MergedCodec(TableCodec.of(SCHEMA), PLACES), {"b": np.array([0, 1, 1])})
+    assert again.merged == {"a", "b"}
+    assert again.encode("a", pa.array(["4"])).tolist() == [2]
+    assert dict(again.domain.sizes) == {"a": 3, "b": 2}
+
+
+def test_merged_codes_have_no_values() -> None:
+    with pytest.raises(UsageError, match="cannot be decoded"):
+        MergedCodec(TableCodec.of(SCHEMA), PLACES).decode(
+            {"a": np.zeros(1, np.int64), "b": np.zeros(1, np.int64)}, np.random.default_rng(0)
+        )
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        ({"c": np.zeros(5, np.int64)}, "is not a column"),
+        ({"a": np.zeros(4, np.int64)}, "each of its 5 codes"),
+        ({"a": np.array([0, 0, 2, 2, 2])}, "without a gap"),
+        ({"a": np.array([-1, 0, 0, 0, 0])}, "without a gap"),
+    ],
+)
+def test_places_are_checked(places: dict[str, np.ndarray], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        MergedCodec(TableCodec.of(SCHEMA), places)
+
+
+def test_columns_of_rules_are_never_merged() -> None:
+    with pytest.raises(UsageError, match="named by a rule"):
+        MergedCodec(TableCodec.of(VOTERS), {"voted": np.zeros(2, np.int64)})
+
+
+AGE = Integer(name="age", lower=0, upper=30, bins=GivenBins((0, 10, 18, 30)), special=(99,))
+VOTED = Boolean(name="voted")
+STATE = Category(name="state", labels=("NC", "VA"), other="elsewhere")
+
+
+def cells(codec, rule=0):
+    """The structural zeros of a rule, in words."""
+    structural_zeros = codec.structural_zeros[rule]
+    shape = codec.domain.shape(structural_zeros.clique)
+    every = itertools.product(*(range(size) for size in shape))
+    return {
+        tuple(codec.describe(name, code) for name, code in zip(structural_zeros.clique, cell, strict=True))
+        for cell, hit in zip(every, structural_zeros.mask, strict=True)
+        if hit
+    }
+
+
+def test_a_rule_becomes_cells_in_schema_order():
+    rule = Impossible(when={"voted": ("true",), "age": Range(upper=17)})
+    codec = codec_of(AGE, VOTED, STATE, rules=(rule,))
+    assert codec.structural_zeros[0].clique == ("age", "voted")
+    assert cells(codec) == {("[0, 10)", "true"), ("[10, 18)", "true")}
+
+
+def test_missing_other_and_special_are_named_as_labels():
+    rule = Impossible(when={"age": ("99", None), "state": ("elsewhere", "NC")})
+    assert cells(codec_of(AGE, STATE, rules=(rule,))) == {
+        (age, state) for age in ("99", "missing") for state in ("elsewhere", "NC")
+    }
+
+
+def test_open_ranges_stop_at_missing_and_special():
+    rule = Impossible(when={"age": Range(lower=18), "voted": (None,)})
+    assert cells(codec_of(AGE, VOTED, rules=(rule,))) == {("[18, 30]", "missing")}
+
+
+def test_float_ranges_forgive_rounding():
+    column = Float(name="rate", lower=0.0, upper=0.3, bins=GivenBins((0.0, 0.1 + 0.1, 0.3)))
+    rule = Impossible(when={"rate": Range(upper=0.2), "voted": ("true",)})
+    assert cells(codec_of(column, VOTED, rules=(rule,))) == {("[0, 0.2)", "true")}
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_label_goes_only_with_its_group(order):
+    city = Category(
+        name="city",
+        labels=("Durham", "Raleigh", "Richmond", "Nowhere"),
+        groups={"Durham": "NC", "Raleigh": "NC", "Richmond": "VA"},
+        within="state",
+    )
+    codec = codec_of(*((city, STATE) if order == 0 else (STATE, city)))
+    wrong = {("Durham", "VA"), ("Raleigh", "VA"), ("Richmond", "NC")}
+    wrong |= {(name, "elsewhere") for name in ("Durham", "Raleigh", "Richmond")}
+    assert {pair if order == 0 else pair[::-1] for pair in cells(codec)} == wrong
+
+
+def test_rules_over_too_many_cells_are_refused():
+    wide = tuple(Category(name=f"c{i}", labels=tuple(map(str, range(400)))) for i in range(3))
+    rule = Impossible(when={column.name: ("1",) for column in wide})
+    with pytest.raises(SchemaError, match=r"rules\[0\]"):
+        codec_of(*wide, rules=(rule,)).structural_zeros  # noqa: B018 - the rule is settled when it is asked for
+
+
+def test_no_rules_no_cells():
+    assert codec_of(VOTED).structural_zeros == ()
+
+
+SOURCES = (
+    Integer(name="a", lower=0, upper=10, special=(99,)),
+    Integer(name="b", lower=0, upper=10),
+    Float(name="f", lower=0.0, upper=1.0, decimals=1),
+    Category(name="c", labels=("x", "y", "z")),
+    Boolean(name="flag"),
+)
+
+
+def derive(formula, storage="", **chosen):
+    codec = codec_of(*SOURCES, Derived(name="out", formula=formula, storage=storage))
+    rows = len(next(iter(chosen.values())))
+    codes = {name: np.zeros(rows, np.uint8) for name in codec.domain.columns}
+    for name, values in chosen.items():
+        codes[name] = codec.encode(name, pa.array(values))
+    return codec.decode(codes, np.random.default_rng(0))["out"].combine_chunks()
+
+
+def test_whole_sums_are_integers():
+    out = derive(LinearSum({"a": 2.0, "b": -1.0}, constant=3.0), a=[1, 99, None, 10], b=[1, 1, 1, 0])
+    assert out.equals(pa.array([4, None, None, 23], pa.int64()))
+
+
+def test_other_sums_are_floats_unless_stored_otherwise():
+    assert derive(LinearSum({"a": 0.5}), a=[1, None]).equals(pa.array([0.5, None], pa.float64()))
+    assert derive(LinearSum({"a": 1.0, "f": 1.0}), a=[1], f=[1.0]).type == pa.float64()
+    assert derive(LinearSum({"a": 1.0}), "float", a=[1]).equals(pa.array([1.0], pa.float32()))
+
+
+def test_sums_that_do_not_fit_are_missing():
+    assert derive(LinearSum({"a": 1.0}, constant=2.0**62), a=[1]).to_pylist() == [None]
+    assert derive(LinearSum({"a": 1.0}), "int8", a=[5]).to_pylist() == [5]
+    assert derive(LinearSum({"a": 100.0}), "int8", a=[1, 2]).to_pylist() == [100, None]
+
+
+def test_lookup():
+    entries = {"x": "first", "y": "second"}
+    assert derive(Lookup("c", entries), c=["x", "y", "z", None]).to_pylist() == ["first", "second", None, None]
+    assert derive(Lookup("c", entries, otherwise="-"), c=["x", "z", None]).to_pylist() == ["first", "-", "-"]
+    assert derive(Lookup("flag", {"true": "yes"}, otherwise="no"), flag=[True, False]).to_pylist() == ["yes", "no"]
+
+
+def test_cut_bands_include_the_last_end():
+    bands = Cut("a", (0.0, 5.0, 9.0), ("low", "high"))
+    assert derive(bands, a=[0, 4, 5, 9, 10, 99, None]).to_pylist() == ["low", "low", "high", "high", None, None, None]
+    assert derive(bands, "large_string", a=[0]).type == pa.large_string()
