@@ -1,3 +1,5 @@
+"""Tests of `understudy.models.product`."""
+
 from dataclasses import replace
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Bayesian networks: equal to enumeration in every answer, refused where an exact answer would not fit."""
+"""Tests of `understudy.models.bayes_net`."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,11 @@ import pytest
 from understudy.domain import Domain
 from understudy.errors import ReleaseError, ResourceError, UsageError
 from understudy.models import bayes_net as bayesian
-from understudy.models.bayes_net import BayesianNetwork, Conditional
+from understudy.models.bayes_net import BayesianNetwork, Conditional, layout_of
 from understudy.testing.contracts import check_draws, check_model
+
+# Bayesian networks: equal to enumeration in every answer, refused where an exact answer would not fit.
+
 
 DOMAIN = Domain.of({"a": 4, "b": 3, "one": 1, "c": 2, "d": 3})
 HALVES = np.array([0, 0, 1, 1])
@@ -116,3 +119,69 @@ def test_altered_files_are_refused(tmp_path: Path, change) -> None:
     place.write_text(json.dumps(json.loads(place.read_text(encoding="utf-8")) | change), encoding="utf-8")
     with pytest.raises(ReleaseError):
         BayesianNetwork.load(tmp_path)
+
+
+# Nodes: coarser parents become hidden columns, and what is no network is refused.
+
+
+NODE_DOMAIN = Domain.of({"a": 4, "b": 2, "c": 2})
+NODE_HALVES, ALL = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 0])
+ROOT = Conditional("a", (), np.full((1, 4), 0.25))
+
+
+def test_a_level_in_use_becomes_one_hidden_column() -> None:
+    layout = layout_of(
+        NODE_DOMAIN,
+        [
+            ROOT,
+            Conditional("b", ("a",), np.full((2, 2), 0.5), (NODE_HALVES,)),
+            Conditional("c", ("a", "b"), np.full((4, 2), 0.5), (NODE_HALVES, None)),
+        ],
+    )
+    assert layout.hidden == ("a ↓1",)
+    assert dict(layout.visible.sizes) == dict(NODE_DOMAIN.sizes)
+    assert [node.child for node in layout.nodes] == ["a", "a ↓1", "b", "c"]
+    assert layout.nodes[1].table.tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
+    assert layout.nodes[3].parents == ("a ↓1", "b")
+    assert not layout.dead_ends
+
+
+def test_a_coarser_level_hangs_on_the_coarsest_level_it_merges() -> None:
+    layout = layout_of(
+        NODE_DOMAIN,
+        [
+            ROOT,
+            Conditional("b", ("a",), np.full((2, 2), 0.5), (NODE_HALVES,)),
+            Conditional("c", ("a",), np.full((1, 2), 0.5), (ALL,)),
+        ],
+    )
+    (coarsest,) = (node for node in layout.nodes if node.child == "a ↓2")
+    assert coarsest.parents == ("a ↓1",)
+
+
+def test_only_ancestors_are_needed_for_a_column() -> None:
+    layout = layout_of(
+        NODE_DOMAIN,
+        [
+            ROOT,
+            Conditional("b", ("a",), np.full((2, 2), 0.5), (NODE_HALVES,)),
+            Conditional("c", (), np.full((1, 2), 0.5)),
+        ],
+    )
+    assert [node.child for node in layout.above(["b"])] == ["a", "a ↓1", "b"]
+    assert [node.child for node in layout.above(["c"])] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("conditionals", "why"),
+    [
+        ([ROOT], "needs a node"),
+        ([Conditional("b", ("a",), np.full((4, 2), 0.5)), ROOT], "after its parents"),
+        ([ROOT, Conditional("b", ("a",), np.full((2, 2), 0.5))], "must have 4 rows"),
+        ([Conditional("a", (), np.array([[0.5, 0.5, 0.5, -0.5]]))], "0 or more"),
+        ([Conditional("a", (), np.array([[0.5, 0.5, 0.5, 0.5]]))], "add up to 1"),
+    ],
+)
+def test_what_is_no_network_is_refused(conditionals, why) -> None:
+    with pytest.raises(UsageError, match=why):
+        layout_of(NODE_DOMAIN, conditionals)

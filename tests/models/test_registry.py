@@ -1,3 +1,5 @@
+"""Tests of `understudy.models.registry`."""
+
 import json
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from understudy.errors import ReleaseError, UsageError
 from understudy.models.product import Block, BlockModel
 from understudy.models.registry import load_model, register, save_model
 
-DOMAIN = Domain.of({"a": 2, "größe \n": 3})
+ABC = Domain.of({"a": 2, "größe \n": 3})
 
 
 def model():
@@ -17,7 +19,7 @@ def model():
         Block.of(Clique(("a",)), np.arange(2), np.array([0.1, 0.9])),
         Block.of(Clique(("größe \n",)), np.array([0, 2]), np.array([1 / 3, 2 / 3])),
     )
-    return BlockModel(DOMAIN, blocks, 12.5)
+    return BlockModel(ABC, blocks, 12.5)
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def test_round_trip_is_exact(folder):
         np.testing.assert_array_equal(left.indices, right.indices)
         np.testing.assert_array_equal(left.probabilities, right.probabilities)
     drawn = [each.draw(100, np.random.default_rng(4)) for each in (loaded, saved)]
-    assert all(np.array_equal(drawn[0][name], drawn[1][name]) for name in DOMAIN.columns)
+    assert all(np.array_equal(drawn[0][name], drawn[1][name]) for name in ABC.columns)
 
 
 def test_the_folder_holds_fixed_names_and_no_pickle(folder):
