@@ -1,5 +1,6 @@
-"""The score for choosing a table: right in value, exact in sensitivity whatever the counts, weights and estimates."""
+"""Tests of `understudy.privacy.scores`."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -11,7 +12,18 @@ from hypothesis import strategies as st
 from understudy.answers import SCORE_UNIT
 from understudy.domain import Clique
 from understudy.errors import UsageError
-from understudy.privacy.scores import LARGEST_SCORE, WEIGHT_UNIT, MarginalError, PublicOrPrivate, Quality, Sourced
+from understudy.privacy.scores import (
+    LARGEST_SCORE,
+    WEIGHT_UNIT,
+    MarginalError,
+    PublicOrPrivate,
+    Quality,
+    Sourced,
+    StandInError,
+)
+
+# The score for choosing a table: right in value, exact in sensitivity whatever the counts, weights and estimates.
+
 
 A, B, AB = Clique(("a",)), Clique(("b",)), Clique(("a", "b"))
 SHAPES = {A: (2, 1), B: (1, 3), AB: (2, 3)}
@@ -175,3 +187,53 @@ def test_a_public_table_of_another_size_and_bad_weights_are_refused() -> None:
         )
     with pytest.raises(UsageError, match="select table"):
         PublicOrPrivate("table", ((A, "public"),), {A: np.zeros(2)}, {A: np.zeros(2)}, (0.0,))
+
+
+STAND_IN_ERROR_A, STAND_IN_ERROR_B, PAIR = Clique(("a",)), Clique(("b",)), Clique(("a", "b"))
+
+
+def question(aims: dict[str, list[float]]) -> StandInError:
+    estimates = {}
+    for name, pair in aims.items():
+        table = np.array(pair).reshape(2, 3)
+        estimates[name] = {
+            STAND_IN_ERROR_A: table.sum(axis=1),
+            STAND_IN_ERROR_B: table.sum(axis=0),
+            PAIR: table.ravel(),
+        }
+    return StandInError("method", list(aims), [STAND_IN_ERROR_A, STAND_IN_ERROR_B, PAIR], estimates)
+
+
+def exact(cells: list[int]) -> dict[Clique, np.ndarray]:
+    table = np.array(cells, dtype=np.int64).reshape(2, 3)
+    return {STAND_IN_ERROR_A: table.sum(axis=1), STAND_IN_ERROR_B: table.sum(axis=0), PAIR: table.ravel()}
+
+
+def test_the_score_is_minus_the_distance_over_all_tables() -> None:
+    queries = question({"same": [1, 2, 3, 4, 5, 6], "one moved": [2, 2, 3, 4, 5, 5]})
+    assert queries.scores(exact([1, 2, 3, 4, 5, 6])).tolist() == [0, -6 * SCORE_UNIT]
+
+
+@given(
+    st.lists(st.integers(0, 50), min_size=6, max_size=6),
+    st.lists(st.floats(0, 60), min_size=6, max_size=6),
+    st.integers(0, 5),
+)
+def test_no_row_moves_a_score_by_more_than_the_bound(cells: list[int], aims: list[float], place: int) -> None:
+    queries = question({"first": aims, "second": aims[::-1]})
+    more = [count + (index == place) for index, count in enumerate(cells)]
+    moved = np.abs(queries.scores(exact(cells)) - queries.scores(exact(more)))
+    assert moved.max() <= queries.sensitivity
+
+
+def test_the_bound_is_reached() -> None:
+    queries = question({"empty": [0.0] * 6})
+    moved = queries.scores(exact([0] * 6)) - queries.scores(exact([1, 0, 0, 0, 0, 0]))
+    assert moved.tolist() == [queries.sensitivity]
+
+
+def test_huge_counts_do_not_wrap() -> None:
+    queries = question({"empty": [0.0] * 6, "huge": [2.0**42] * 6})
+    scores = queries.scores(exact([2**42] * 6)).tolist()
+    assert scores[0] < scores[1] <= 0
+    assert all(score >= -(2**62) for score in itertools.chain(scores))
