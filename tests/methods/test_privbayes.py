@@ -13,6 +13,7 @@ from understudy.methods.privbayes import PrivBayes
 from understudy.models import bayes_net as bayesian
 from understudy.privacy.cost import Budget, Cost
 from understudy.schema import Category
+from understudy.testing.method_contract import MethodChecks
 
 HUGE = 1e5
 
@@ -156,3 +157,30 @@ def test_a_network_too_tangled_for_exact_answers_is_still_released(tmp_path, mon
     assert "rows drawn, scaled" in page
     with pytest.raises(ResourceError):
         release.model.marginal(Clique(("c0",)))
+
+
+# Presets of PrivBayes against the parts of the contract that do not depend on how good they are.
+
+
+PURE, CONCENTRATED = Budget(1.0), Budget(1.0, 1e-6)
+OPTIONS = [
+    {"preset": "published"},
+    {"preset": "published", "coarsen": 2, "score": "R"},
+    {"preset": "steps_paper"},
+    {"preset": "nist"},
+    {"score": "I"},
+    {"degree": 1},
+]
+
+
+@pytest.mark.parametrize("check", ["budget_is_kept", "honours_rules_and_schema"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_preset(options: dict[str, object], check: str) -> None:
+    getattr(MethodChecks("privbayes", [PURE, CONCENTRATED], [["age"]], options), check)()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["replays_on_neighbours", "survives_edge_shapes"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_preset_at_length(options: dict[str, object], check: str) -> None:
+    getattr(MethodChecks("privbayes", [PURE, CONCENTRATED], [["age"]], options, pairs=60), check)()

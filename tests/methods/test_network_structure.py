@@ -1,4 +1,4 @@
-"""Parents: usefulness as published, maximal sets against brute force, levels, limits of a step."""
+"""Tests of `understudy.methods.network_structure`."""
 
 import itertools
 import math
@@ -14,13 +14,61 @@ from understudy.methods.network_structure import (
     FamilyTable,
     Search,
     best_degree,
+    from_pairs,
     halved,
     largest_table,
     maximal_sets,
     of_equal_mass,
+    pairs_of,
+    parents_joint,
+    plain_conditional,
+    possible_cells,
+    refined_conditional,
     usefulness,
 )
+from understudy.models.bayes_net import Conditional
 from understudy.privacy.dependence import Family, FamilyTables
+
+# Structures: from pair scores to a network whose tables stay useful.
+
+
+DOMAIN = Domain.of({"a": 2, "b": 2, "c": 2, "one": 1, "d": 4})
+
+
+def scores(**given: float) -> dict[Clique, float]:
+    """Pair scores, 0 unless given (`ab` is the pair of a and b)."""
+    return {
+        DOMAIN.clique(pair.columns): given.get("".join(DOMAIN.clique(pair.columns)), 0.0) for pair in pairs_of(DOMAIN)
+    }
+
+
+def test_every_pair_of_live_columns_is_scored_once() -> None:
+    assert len(pairs_of(DOMAIN)) == 6
+    assert Family("b", ("a",)) in pairs_of(DOMAIN)
+
+
+def test_the_first_table_starts_at_the_best_pair_per_cell_and_grows_by_score() -> None:
+    """b and c have the best score per cell; a adds more than d and fits into 8 cells, d no longer does."""
+    found = from_pairs(Search(DOMAIN, [], 8.0), scores(bc=10.0, ab=4.0, cd=9.0, ad=1.0))
+    assert [family.child for family in found.families] == ["b", "c", "a", "d"]
+    assert found.families[2] == Family("a", ("b", "c"))
+    assert found.families[3] == Family("d", ("c",))
+    assert found.derived == 2
+    assert [family.child for family in found.measured] == ["a", "d"]
+
+
+def test_parents_without_a_score_above_nothing_are_not_taken() -> None:
+    found = from_pairs(Search(DOMAIN, [], 4.0), scores(ab=5.0, bd=-2.0, ad=-1.0, cd=-3.0, ac=-1.0, bc=-1.0))
+    assert {family.child: family.parents for family in found.families}["c"] == ()
+
+
+def test_one_live_column_is_its_own_network() -> None:
+    domain = Domain.of({"one": 1, "a": 3})
+    assert from_pairs(Search(domain, [], 100.0), {}).families == (Family("a"),)
+
+
+# Parents: usefulness as published, maximal sets against brute force, levels, limits of a step.
+
 
 ROWS, COLUMNS, SHARE = 44_821, 15, 0.7
 
@@ -121,3 +169,63 @@ def test_candidates_stay_within_the_limits_of_a_step() -> None:
     assert len(offers) <= 2000
     assert all(domain.cells(family.columns) <= COUNTED or not family.parents for family in offers)
     assert {family.child for family in offers} == set(columns[30:])
+
+
+# Conditionals: rows that add up, rules that hold, sums that agree, and the fallback of empty combinations.
+
+
+CONDITIONALS_DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
+
+
+def test_a_combination_without_mass_takes_the_childs_own_distribution() -> None:
+    counts = np.array([[6.0, 2.0], [-1.0, -3.0], [0.0, 4.0]])
+    found = plain_conditional(counts, np.ones((3, 2), dtype=bool))
+    assert found.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.0, 1.0]]
+
+
+def test_nothing_positive_is_uniform_over_what_is_possible() -> None:
+    possible = np.array([[True, True], [True, False], [False, False]])
+    assert plain_conditional(np.full((3, 2), -1.0), possible).tolist() == [[0.5, 0.5], [1.0, 0.0], [0.0, 0.0]]
+
+
+def test_rules_exclude_cells_and_coarse_parents_are_left_out() -> None:
+    rule = StructuralZeros(Clique(("a", "c")), np.array([False, True, False, False]))
+    fine = FamilyTable(Family("c", ("b", "a")), CONDITIONALS_DOMAIN, {})
+    assert possible_cells(fine, [rule]).tolist() == [[True, False], [True, True]] * 3
+    coarse = FamilyTable(Family("c", ("a", "b"), (0, 1)), CONDITIONALS_DOMAIN, {"b": [np.array([0, 0, 1])]})
+    assert possible_cells(coarse, [rule]).tolist() == [[True, False]] * 2 + [[True, True]] * 2
+
+
+def test_refined_rows_agree_with_the_columns_and_the_parents() -> None:
+    rng = np.random.default_rng(2)
+    own, joint = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1, 0.0])
+    noisy = np.multiply.outer(joint, own) + rng.normal(0, 0.01, (4, 3))
+    found = refined_conditional(noisy, 1e-4, own, joint, np.ones((4, 3), dtype=bool))
+    assert found.sum(axis=1) == pytest.approx(np.ones(4))
+    assert joint @ found == pytest.approx(own, abs=1e-6)
+    exact = refined_conditional(np.diag([0.2, 0.3, 0.5]), 1e-18, own, own, np.ones((3, 3), dtype=bool))
+    assert exact == pytest.approx(np.eye(3), abs=1e-6)
+
+
+def test_nothing_but_noise_is_drawn_to_independence() -> None:
+    own, joint = np.array([0.25, 0.75]), np.full(50, 0.02)
+    noisy = np.multiply.outer(joint, own) + np.random.default_rng(3).normal(0, 0.05, (50, 2))
+    found = refined_conditional(noisy, 0.05**2, own, joint, np.ones((50, 2), dtype=bool))
+    plain = plain_conditional(noisy, np.ones((50, 2), dtype=bool))
+    assert np.abs(found - own).mean() < np.abs(plain - own).mean() / 2
+
+
+def test_the_joint_of_parents_is_that_of_the_network() -> None:
+    rng = np.random.default_rng(4)
+    root, second = rng.dirichlet(np.ones(2), 1), rng.dirichlet(np.ones(3), 2)
+    parts = [Conditional("a", (), root), Conditional("b", ("a",), second)]
+    joint = root[0][:, None] * second
+    table = FamilyTable(Family("c", ("b", "a")), CONDITIONALS_DOMAIN, {})
+    assert parents_joint(CONDITIONALS_DOMAIN, parts, table) == pytest.approx(joint.T.ravel())
+    coarse = FamilyTable(Family("c", ("b",), (1,)), CONDITIONALS_DOMAIN, {"b": [np.array([0, 1, 0])]})
+    assert parents_joint(CONDITIONALS_DOMAIN, parts, coarse) == pytest.approx(
+        [joint[:, [0, 2]].sum(), joint[:, 1].sum()]
+    )
+    assert parents_joint(CONDITIONALS_DOMAIN, [], FamilyTable(Family("a"), CONDITIONALS_DOMAIN, {})) == pytest.approx(
+        [1.0]
+    )

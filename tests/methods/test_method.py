@@ -1,3 +1,5 @@
+"""Tests of `understudy.methods.method`."""
+
 import time
 import tracemalloc
 from dataclasses import replace
