@@ -97,7 +97,7 @@ def test_the_complexity_can_be_set_for_both_metrics() -> None:
     assert Specks(complexity=1.0).compare(pair, context("specks")).score("cart").value == 0
     assert "0.25" in _complexities(Specks(complexity=0.25).compare(pair, context("specks")).notes)
     for kind in (Specks, Pmse):
-        with pytest.raises(UsageError, match="between 0 and 1"):
+        with pytest.raises(UsageError, match="from 0 to 1"):
             kind(complexity=1.5)
 
 
