@@ -228,7 +228,7 @@ def test_replay_on_neighbours_whose_codes_are_merged(method, budget):
 
 def test_replay_catches_codes_merged_by_exact_counts(monkeypatch):
     """Planted: the door hands the merging the exact counts of a wide column, which one row can change."""
-    exact = {}
+    exact = {}  # type: ignore[var-annotated]
     measure = Curator.measure
 
     def spying(curator, targets, cost, weights=None):
@@ -261,7 +261,7 @@ def test_a_round_spends_more_on_a_large_table_and_leaves_a_round():
     rounds = curator.transcript.of(Measurement)[-draws:]
     large = [answer for answer in rounds if answer.values.size > 1_000]
     assert large
-    assert min(answer.distribution.scale for answer in large) < planned / 2
+    assert min(answer.distribution.scale for answer in large) < planned / 2  # type: ignore[operator]
     assert curator.left == Cost()
 
 
