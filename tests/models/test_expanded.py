@@ -7,7 +7,7 @@ from understudy.domain import Domain
 from understudy.errors import ReleaseError, ResourceError, UsageError
 from understudy.models.junction_tree import JunctionTree
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import load_model, save_model
 from understudy.testing import check_model
 
 MERGED = Domain.of({"a": 3, "b": 2, "c": 1, "d": 2})

@@ -8,8 +8,7 @@ from understudy.domain import Clique, Domain
 from understudy.errors import ReleaseError, UsageError
 from understudy.models.junction_tree import JunctionTree
 from understudy.models.markov_field import MarkovField, fit
-from understudy.models.model import draw_chunks
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import draw_chunks, load_model, save_model
 from understudy.testing.contracts import check_model
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from understudy.domain import Clique, Domain
 from understudy.errors import ReleaseError, UsageError
+from understudy.models.model import load_model, save_model
 from understudy.models.records import RecordModel
-from understudy.models.registry import load_model, save_model
 from understudy.testing.contracts import check_model
 
 DOMAIN = Domain.of({"a": 3, "b": 2, "c": 4})

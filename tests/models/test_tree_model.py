@@ -6,7 +6,7 @@ import pytest
 from understudy.domain import Domain
 from understudy.errors import ReleaseError, UsageError
 from understudy.models.histogram_tree import TreeModel, TreeStructure
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import load_model, save_model
 
 DOMAIN = Domain.of({"a": 2, "one": 1, "b": 3, "c": 4})
 TREE = TreeStructure.root(DOMAIN).split(["b"]).refine(["c", "a", None], parts=2)
