@@ -95,7 +95,8 @@ class Example(WithOptions):
 @pytest.mark.parametrize(
     "good",
     [
-        {}, {"policy": "estimated"}, {"layers": 1}, {"layers": 5}, {"draws": 10**30}, {"few": -7}, {"rows": 10}, {"spare": 0.3},
+        {}, {"policy": "estimated"}, {"layers": 1}, {"layers": 5}, {"draws": 10**30}, {"few": -7}, {"rows": 10},
+        {"spare": 0.3},
         {"spare": 0.0}, {"growth": 0.5}, {"theta": 1}, {"start": 0}, {"flag": True, "rows": 1}, {"either": 9},
         {"word": ""},
     ],
