@@ -2,8 +2,8 @@
 
 Methods and metrics are frozen dataclasses whose fields are their options. A field says what its values may be, by its
 type (a choice of words, a whole number, a number, true or false, text) and by `option` (limits, a share, a check of its
-own); `WithOptions` holds every new instance against that. Each message names the option, the rule and what was given, and
-is raised before anything is charged.
+own); `WithOptions` holds every new instance against that. Each message names the option, the rule and what was given,
+and is raised before anything is charged.
 
 As text, names are separated by commas; a name that holds a comma or a quote stands in double quotes, as in a CSV line.
 A number follows the last colon: `occupation:60,"pay, monthly":1`.
