@@ -1,6 +1,7 @@
 import pytest
 
 from understudy import errors
+from understudy.errors import below, place, shown, suggest
 
 
 def test_problem_reads_as_place_rule_next_step() -> None:
