@@ -1,5 +1,6 @@
 """Checkpoints on disk: for their owner only, whole or absent, the newest recorded one or none."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -7,10 +8,10 @@ import numpy as np
 import pytest
 
 from understudy.errors import LedgerError
-from understudy.privacy import training as room
+from understudy.folders import write_durably
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.training import Checkpoint, FolderKeeper, write_durably
+from understudy.privacy.training import Checkpoint, FolderKeeper
 
 ONE = Budget(1.0)
 
@@ -79,7 +80,7 @@ def test_a_kill_while_keeping_leaves_the_one_before(folder: Path, ledger: Ledger
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    target = {"write": (room.os, "fsync"), "rename": (room.os, "rename"), "record": (Ledger, "checkpoint")}[moment]
+    target = {"write": (os, "fsync"), "rename": (os, "rename"), "record": (Ledger, "checkpoint")}[moment]
     with monkeypatch.context() as broken:
         broken.setattr(*target, killed)
         with pytest.raises(KeyboardInterrupt):
@@ -134,7 +135,7 @@ def test_other_settings_and_other_runs_are_refused(folder: Path, ledger: Ledger)
 
 def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch) -> None:
     synced = []
-    monkeypatch.setattr(room.os, "fsync", lambda handle: synced.append(room.os.fstat(handle).st_ino))
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
     write_durably(tmp_path / "file", b"content")
     assert (tmp_path / "file").read_bytes() == b"content"
     assert synced == [(tmp_path / "file").stat().st_ino, tmp_path.stat().st_ino]
