@@ -157,7 +157,7 @@ def errors_of(run: Run, epsilon: float, seed: int) -> npt.NDArray[np.float64]:
     method, options = run
     release = synthesize(
         real_table, schema, method=method, epsilon=epsilon, options=options, copies=COPIES,
-        copies_mode="resanitize", seed=seed,
+        copies_mode="remeasure", seed=seed,
     )  # fmt: skip
     domain = dict(codec.domain.sizes)
     real = {name: codec.encode(name, real_table.column(name)).astype(np.int64) for name in domain}

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from understudy.counts.files import open_table
     from understudy.evaluate import Evaluation, evaluate
     from understudy.evaluate.pooling import pool
+    from understudy.evaluate.registry import metrics
     from understudy.methods.leaf_size import leaf_size
+    from understudy.methods.registry import methods
     from understudy.privacy.cost import Budget, Cost
     from understudy.privacy.ledger import Ledger
     from understudy.release import Release, Statement
@@ -38,6 +40,8 @@ __all__ = [
     "errors",
     "evaluate",
     "leaf_size",
+    "methods",
+    "metrics",
     "open_table",
     "plan",
     "pool",
@@ -61,6 +65,8 @@ _PLACES = {
     "errors": ("understudy.errors", None),
     "evaluate": ("understudy.evaluate.suite", "evaluate"),
     "leaf_size": ("understudy.methods.leaf_size", "leaf_size"),
+    "methods": ("understudy.methods.registry", "methods"),
+    "metrics": ("understudy.evaluate.registry", "metrics"),
     "open_table": ("understudy.counts.files", "open_table"),
     "plan": ("understudy.synthesizer", "plan"),
     "pool": ("understudy.evaluate.pooling", "pool"),

@@ -179,7 +179,7 @@ def _released(run: Run, codes: Ints, outcome: Floats) -> tuple[list[tuple[Ints, 
         epsilon=run.epsilon,
         rows=run.rows,
         copies=SETS,
-        copies_mode="resanitize",
+        copies_mode="remeasure",
         seed=run.seed,
     )
     top = ""

@@ -138,7 +138,7 @@ def measure(truth: Truth, name: str, epsilon: float, repeat: int, *, model: bool
         epsilon=epsilon,
         rows=truth.rows.count,
         copies=table.sets,
-        copies_mode="resanitize",
+        copies_mode="remeasure",
         seed=repeat,
     )
     copies = tuple(read_rows(open_for_comparison(one, table.schema), truth.codec) for one in release.tables)

@@ -154,6 +154,6 @@ def _seconds(truth: Truth, layers: int) -> float:
     began = time.process_time()
     synthesize(
         truth.table.table, truth.table.schema, method="steps", options={"layers": str(layers)}, epsilon=1.0,
-        copies=truth.table.sets, copies_mode="resanitize", rows=truth.rows.count, seed=1,
+        copies=truth.table.sets, copies_mode="remeasure", rows=truth.rows.count, seed=1,
     )  # fmt: skip
     return time.process_time() - began

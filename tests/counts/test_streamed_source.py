@@ -83,7 +83,7 @@ def test_coded_columns_are_kept_when_they_fit(tmp_path: Path, monkeypatch: pytes
     expected = {clique: by_hand(codec, table, clique) for clique in every_clique(codec)}
     path = as_parquet(table, tmp_path)
     roomy = open_table(path, people(), memory_bytes=MEMORY).bind(codec)
-    cramped = FileTable(container_of(path), people(), memory_bytes=40_000).bind(codec)
+    cramped = FileTable(path, people(), memory_bytes=40_000).bind(codec)
     cramped._cache_bytes = 100  # type: ignore[attr-defined]
     for source, most in ((roomy, 3), (cramped, 2 * len(expected))):
         reads.clear()
@@ -208,7 +208,7 @@ import numpy as np
 import pyarrow as pa
 from tests.counts.places import people
 from understudy.codec.table import TableCodec
-from understudy.counts import contribution
+from understudy.counts import source as contribution
 from understudy.counts.source import PrivateTable
 from understudy.schema import Unit
 
@@ -311,7 +311,7 @@ def test_columns_asked_one_by_one_are_read_at_most_twice(tmp_path: Path) -> None
     names = [f"c{place}" for place in range(12)]
     schema = Schema(tuple(Boolean(name=name) for name in names), Unit())
     path = as_parquet(pa.table({name: [True, False, True] for name in names}), tmp_path)
-    table = FileTable(container_of(path), schema, memory_bytes=MEMORY)
+    table = FileTable(path, schema, memory_bytes=MEMORY)
     reads: list[Sequence[str]] = []
     batches = table.batches
 

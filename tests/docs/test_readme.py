@@ -33,6 +33,8 @@ def test_the_python_snippet_runs(folder: Path) -> None:
     (snippet,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, check=True)
     assert "differential privacy with ε = 1" in done.stdout
+    assert re.search(r"^aim +\(ε, δ\) through ρ-zCDP +Measures", done.stdout, re.MULTILINE)
+    assert re.search(r"^rules +Do synthetic rows obey the rules", done.stdout, re.MULTILINE)
     assert (folder / "release" / "statement.json").exists()
 
 

@@ -42,9 +42,9 @@ def test_every_option_says_what_it_is_for() -> None:
         ("pmse", {"null": "guess"}, "permutation or fitted_model or bootstrap"),
         ("pmse", {"draws": "many"}, "a whole number"),
         ("pmse", {"draws": 1}, "at least 2"),
-        ("pmse", {"complexity": -1.0}, "between 0 and 1"),
-        ("marginals", {"ways": "4"}, "1, 2 or 3"),
-        ("nist", {"chance": "0"}, "above 0"),
+        ("pmse", {"complexity": -1.0}, "complexity: must be a number from 0 to 1"),
+        ("marginals", {"ways": "4"}, "ways: must be a whole number from 1 to 3"),
+        ("nist", {"chance": "0"}, "above 0 and at most 1"),
         ("ci_overlap", {"interval": "profile"}, "firth"),
     ],
 )

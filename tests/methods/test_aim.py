@@ -31,7 +31,7 @@ def rounds_of(curator):
 def test_the_published_schedule_has_the_published_noise():
     names = [f"c{place}" for place in range(10)]
     curator = door(rows_of({name: [0, 1, 1] for name in names}), letters(dict.fromkeys(names, 2)), rho(1), NoNoise())
-    Aim(rounds=160, **PUBLISHED).run(curator, rho(1))
+    Aim(rounds=160, **PUBLISHED).fit(curator, rho(1))
     ones = curator.transcript.of(Measurement)[:10]
     assert [answer.distribution.scale for answer in ones] == pytest.approx([9.4281] * 10, abs=1e-4)
     assert rounds_of(curator)[0] == pytest.approx((9.4281, 0.070711), abs=1e-4)
@@ -41,7 +41,7 @@ def test_the_published_schedule_has_the_published_noise():
 def test_nothing_learned_halves_the_noise_and_doubles_the_rate():
     """With three rows every table is below the noise from the start, so each round is annealed."""
     curator = door(rows_of({"a": [0, 1, 1], "b": [0, 1, 0]}), letters({"a": 2, "b": 2}), rho(0.001), NoNoise())
-    Aim(rounds=1000, **PUBLISHED).run(curator, rho(0.001))
+    Aim(rounds=1000, **PUBLISHED).fit(curator, rho(0.001))
     found = rounds_of(curator)
     assert len(found) == 6  # 2 · 0.9 + 1 + 4 + 16 + 64 + 256 thousandths; then less than two rounds of 1024 are left
     for before, after in itertools.pairwise(found[:-1]):
@@ -52,7 +52,7 @@ def test_the_last_round_takes_all_that_is_left():
     for seed in range(3):
         cost = rho(0.02)
         curator = door(rows_of(chain(500, seed)), CHAIN, cost)
-        Aim().run(curator, cost)
+        Aim().fit(curator, cost)
         assert curator.left == Cost()
         assert sum((part for _, part in curator.charges), Cost()) == cost
         *earlier, (sigma, epsilon) = rounds_of(curator)
@@ -65,7 +65,7 @@ def test_the_last_round_takes_all_that_is_left():
 def test_dependent_tables_are_found_and_reproduced():
     cost, codes = rho(0.5), chain(3_000)
     curator = door(rows_of(codes), CHAIN, cost, SeededRandomizer(1))
-    model = Aim().run(curator, cost)
+    model = Aim().fit(curator, cost)
     measured = {answer.columns for answer in curator.transcript.of(Measurement)}
     assert {("a", "b"), ("b", "c")} <= measured
     for pair in ("ab", "bc", "ac"):
@@ -76,7 +76,7 @@ def test_dependent_tables_are_found_and_reproduced():
 def test_only_parts_of_the_workload_are_measured():
     cost = rho(0.5)
     curator = door(rows_of(chain(1_000)), CHAIN, cost, SeededRandomizer(1))
-    Aim(workload="a×b×d:3, c").run(curator, cost)
+    Aim(workload="a×b×d:3, c").fit(curator, cost)
     assert all(
         {*answer.columns} <= {*"abd"} or answer.columns == ("c",) for answer in curator.transcript.of(Measurement)
     )
@@ -91,7 +91,7 @@ def test_a_heavier_table_is_preferred():
     schema, cost = letters(dict.fromkeys("abcd", 2)), rho(0.05)
     for workload, wanted in (("a×b:9, c×d", ("a", "b")), ("a×b, c×d:9", ("c", "d"))):
         curator = door(rows_of(codes), schema, cost, NoNoise())
-        Aim(workload=workload).run(curator, cost)
+        Aim(workload=workload).fit(curator, cost)
         assert curator.transcript.of(Measurement)[4].columns == wanted
 
 
@@ -99,7 +99,7 @@ def test_a_heavier_table_is_preferred():
 def test_the_model_stays_within_its_bytes(model_bytes):
     cost = rho(100)
     curator = door(rows_of(chain(2_000)), CHAIN, cost)
-    model = Aim(workload="triples", model_bytes=model_bytes).run(curator, cost)
+    model = Aim(workload="triples", model_bytes=model_bytes).fit(curator, cost)
     assert sum(table.nbytes for table in model.tables) <= model_bytes
     assert curator.left == Cost()
 
@@ -108,7 +108,7 @@ def test_the_plan_says_what_the_run_keeps_to():
     cost = rho(0.01)
     curator = door(rows_of(chain(100)), CHAIN, cost)
     plan = Aim().plan(facts_of(curator), cost)
-    Aim().run(curator, cost)
+    Aim().fit(curator, cost)
     assert plan.cost.fits(cost)
     assert plan.cost.rho > 0.999 * cost.rho
     distributions = [answer.distribution.scale for answer in curator.transcript.of(Measurement)]
@@ -122,7 +122,7 @@ def test_rules_hold_whatever_the_noise():
     cost = rho(1e-5)
     for _ in range(5):
         curator = door(rows_of({"registered": [1], "voted": [0], "age": [3]}), VOTERS, cost)
-        codes = Aim().run(curator, cost).draw(1_000, np.random.default_rng(0))
+        codes = Aim().fit(curator, cost).draw(1_000, np.random.default_rng(0))
         assert not ((codes["registered"] == 0) & (codes["voted"] == 1)).any()
 
 
@@ -131,7 +131,7 @@ def test_rules_hold_whatever_the_noise():
 @pytest.mark.parametrize("options", [{}, PUBLISHED], ids=["ours", "published"])
 def test_edge_shapes(schema, columns, cost, options):
     curator = door(rows_of(columns), schema, cost)
-    model = Aim(**options).run(curator, cost)
+    model = Aim(**options).fit(curator, cost)
     drawn = model.draw(20, np.random.default_rng(0))
     assert all(column.max() < curator.domain.sizes[name] for name, column in drawn.items())
     assert curator.left == Cost()

@@ -48,7 +48,7 @@ def queries(method, budget):
     rows = {name: np.zeros(1, int) for name in "abcd"}
     recorder = Recorder(NoNoise())
     curator = door(rows_of(rows), FOUR, budget, recorder)
-    method.run(curator, budget)
+    method.fit(curator, budget)
     return recorder.log, curator
 
 
@@ -147,7 +147,7 @@ def test_published_runs_come_back_without_noise(options):
     rng = np.random.default_rng(2)
     codes = {name: rng.integers(0, FOUR_SIZES[name], 300) for name in FOUR_SIZES}
     curator = door(rows_of(codes), FOUR, epsilon(2), NoNoise())
-    model = Steps(as_published="2020", **options).run(curator, epsilon(2))
+    model = Steps(as_published="2020", **options).fit(curator, epsilon(2))
     exact = np.bincount(np.ravel_multi_index(tuple(codes.values()), tuple(FOUR_SIZES.values())), minlength=36)
     assert model.signed == pytest.approx(exact)
     assert curator.left.epsilon == 0

@@ -31,7 +31,7 @@ def test_the_stated_rule(cells, unit_rows, cost, method):
 )
 def test_many_columns(columns, cost, method):
     domain = Domain.of({f"c{number}": 2 for number in range(columns)})
-    assert Auto().pick(PublicFacts(domain, (), 1), cost).name == method
+    assert Auto().plan(PublicFacts(domain, (), 1), cost).method == method
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_many_columns(columns, cost, method):
 def test_with_little_noise_all_pairs_are_scored_at_once(sizes, unit_rows, cost, method):
     """There privsyn is nearer to the truth than rounds of choosing, in a fraction of their time."""
     domain = Domain.of({f"c{number}": size for number, size in enumerate(sizes)})
-    assert Auto().pick(PublicFacts(domain, (), unit_rows), cost).name == method
+    assert Auto().plan(PublicFacts(domain, (), unit_rows), cost).method == method
 
 
 @pytest.mark.parametrize("cost", [rho(1), rho(0.01), epsilon(6), epsilon(1)], ids=str)
@@ -67,8 +67,8 @@ def test_the_pick_is_the_same_whatever_the_rows(cost):
     rng = np.random.default_rng(0)
     for codes in (np.zeros((3, 0), int), np.zeros((3, 40), int), rng.integers(0, 30, (3, 300))):
         curator = door(rows_of(dict(zip("abc", codes, strict=True))), schema, cost)
-        Auto().run(curator, cost)
-        queries.add((Auto().pick(facts_of(curator), cost).name, tuple(curator.charges[:3])))
+        Auto().fit(curator, cost)
+        queries.add((Auto().plan(facts_of(curator), cost).method, tuple(curator.charges[:3])))
     assert len(queries) == 1
 
 
@@ -81,7 +81,7 @@ def test_rows_are_made_by_controlled_rounding_whatever_is_picked():
 def test_what_rules_tie_too_large_falls_back():
     domain = Domain.of({"a": 2000, "b": 2000})
     tied = (StructuralZeros(domain.everything(), np.eye(2000, dtype=bool).reshape(-1)),)
-    assert Auto().pick(PublicFacts(domain, tied, 1), rho(1)).name == "independent"
+    assert Auto().plan(PublicFacts(domain, tied, 1), rho(1)).method == "independent"
 
 
 def test_a_hint_of_rows_does_not_change_the_choice():
@@ -92,8 +92,8 @@ def test_a_hint_of_rows_does_not_change_the_choice():
 
 def test_the_run_follows_the_plan():
     codes = rows_of(voters(200))
-    assert len(Auto().run(door(codes, VOTERS, epsilon(100)), epsilon(100)).blocks) == 1
-    assert Auto().run(door(codes, VOTERS, rho(0.01)), rho(0.01)).kind == "markov_field"
-    model = Auto().run(door(codes, VOTERS, rho(100)), rho(100))
+    assert len(Auto().fit(door(codes, VOTERS, epsilon(100)), epsilon(100)).blocks) == 1
+    assert Auto().fit(door(codes, VOTERS, rho(0.01)), rho(0.01)).kind == "markov_field"
+    model = Auto().fit(door(codes, VOTERS, rho(100)), rho(100))
     assert model.kind == "records"
     assert len(model.draw(3, np.random.default_rng(0))) == 3

@@ -6,14 +6,14 @@ from understudy.errors import UsageError
 from understudy.methods.dpwgan import DpWgan
 from understudy.methods.independent import Independent
 from understudy.methods.preparation import granted_cost, preparation_cost
-from understudy.methods.registry import currency_for, spends_delta
+from understudy.methods.registry import currency_for
 from understudy.privacy.cost import Budget, Cost
 from understudy.testing import cases as tables
 
 
 def test_it_is_kept_in_the_pure_currency_and_needs_delta() -> None:
-    assert spends_delta(DpWgan())
-    assert not spends_delta(Independent())
+    assert DpWgan().spends_delta
+    assert not Independent().spends_delta
     assert currency_for(DpWgan(), Budget(1.0, 1e-6)) == "pure"
     with pytest.raises(UsageError, match="δ above 0"):
         currency_for(DpWgan(), Budget(1.0))

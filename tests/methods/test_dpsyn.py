@@ -25,7 +25,7 @@ def answers(curator):
 
 def test_all_tables_have_the_same_noise():
     curator = door(rows_of(chain(500)), CHAIN, rho(1.0))
-    DpSyn(marginals="a×b, b×c").run(curator, rho(1.0))
+    DpSyn(marginals="a×b, b×c").fit(curator, rho(1.0))
     found = answers(curator)
     assert len(found) == 6
     assert [answer.distribution.variance for answer in found.values()] == pytest.approx([6 / 2] * 6, rel=1e-6)
@@ -34,7 +34,7 @@ def test_all_tables_have_the_same_noise():
 
 def test_reserved_shares_come_first():
     curator = door(rows_of(chain(500)), CHAIN, rho(1.0))
-    DpSyn(marginals="a×b, b×c", reserve="a×b:0.25, d:0.05").run(curator, rho(1.0))
+    DpSyn(marginals="a×b, b×c", reserve="a×b:0.25, d:0.05").fit(curator, rho(1.0))
     paid = {columns: 1 / (2 * answer.distribution.variance) for columns, answer in answers(curator).items()}
     assert paid["a", "b"] == pytest.approx(0.25, rel=1e-6)
     assert paid[("d",)] == pytest.approx(0.05, rel=1e-6)
@@ -44,7 +44,7 @@ def test_reserved_shares_come_first():
 
 def test_pure_reserved_parts_are_laplace_as_in_the_source():
     curator = door(rows_of(chain(500)), CHAIN, epsilon(1.0))
-    DpSyn(marginals="a×b, b×c", reserve="a×b:0.25").run(curator, epsilon(1.0))
+    DpSyn(marginals="a×b, b×c", reserve="a×b:0.25").fit(curator, epsilon(1.0))
     distribution = answers(curator)["a", "b"].distribution
     assert (distribution.kind, distribution.scale) == ("laplace", pytest.approx(4.0))
 
@@ -52,7 +52,7 @@ def test_pure_reserved_parts_are_laplace_as_in_the_source():
 def test_reserved_parts_are_laplace_beside_gaussian_others():
     mixed = Cost(epsilon=3 * UNIT // 10, rho=UNIT)
     curator = door(rows_of(chain(500)), CHAIN, mixed)
-    DpSyn(marginals="a×b, b×c", reserve="a×b:0.25, d:0.05").run(curator, mixed)
+    DpSyn(marginals="a×b, b×c", reserve="a×b:0.25, d:0.05").fit(curator, mixed)
     distributions = {columns: answer.distribution for columns, answer in answers(curator).items()}
     assert (distributions["a", "b"].kind, distributions["a", "b"].scale) == ("laplace", pytest.approx(4.0))
     assert (distributions[("d",)].kind, distributions[("d",)].scale) == ("laplace", pytest.approx(20.0))
@@ -117,7 +117,7 @@ def test_open_columns_are_paid_in_rho_beside_reserved_parts():
 
 def test_weights_and_a_share_for_columns():
     curator = door(rows_of(chain(500)), CHAIN, rho(1.0))
-    DpSyn(marginals="a×b:2, b×c", one_way_share=0.2).run(curator, rho(1.0))
+    DpSyn(marginals="a×b:2, b×c", one_way_share=0.2).fit(curator, rho(1.0))
     paid = {columns: 1 / (2 * answer.distribution.variance) for columns, answer in answers(curator).items()}
     assert paid["a", "b"] == pytest.approx(0.64, rel=1e-6)
     assert paid["b", "c"] == pytest.approx(0.16, rel=1e-6)
@@ -130,7 +130,7 @@ def test_listed_tables_are_kept_and_values_come_back():
     codes = {"a": a, "b": (a > 1).astype(int), "c": rng.integers(0, 3, 20_000)}
     schema = letters({"a": 30, "b": 2, "c": 3})
     curator = door(rows_of(codes), schema, rho(0.5))
-    model = DpSyn(marginals="a×b", least_count=100.0).run(curator, rho(0.5))
+    model = DpSyn(marginals="a×b", least_count=100.0).fit(curator, rho(0.5))
     table = answers(curator)["a", "b"]
     assert table.values.size < 40, "values below 100 rows are merged"
     exact = np.bincount(a, minlength=30) / 20_000
@@ -143,14 +143,14 @@ def test_listed_tables_are_kept_and_values_come_back():
 def test_at_most_so_many_values_stay():
     codes = {"a": np.arange(3000) % 30, "b": np.arange(3000) % 2}
     curator = door(rows_of(codes), letters({"a": 30, "b": 2}), rho(5.0))
-    DpSyn(marginals="a×b", most_values=7).run(curator, rho(5.0))
+    DpSyn(marginals="a×b", most_values=7).fit(curator, rho(5.0))
     assert answers(curator)["a", "b"].values.size == 16
 
 
 def test_tables_beyond_the_limit_are_merged_further():
     codes = {"a": np.arange(9000) % 30, "b": np.arange(9000) % 20}
     curator = door(rows_of(codes), letters({"a": 30, "b": 20}), rho(50.0))
-    DpSyn(marginals="a×b", table_cells=100).run(curator, rho(50.0))
+    DpSyn(marginals="a×b", table_cells=100).fit(curator, rho(50.0))
     assert answers(curator)["a", "b"].values.size <= 100
 
 
@@ -159,7 +159,7 @@ def test_bins_serve_all_tables_and_values_inside_come_back():
     a = rng.integers(0, 12, 6000)
     codes = {"a": a, "b": (a >= 6).astype(int), "c": (a >= 3).astype(int)}
     curator = door(rows_of(codes), letters({"a": 12, "b": 2, "c": 2}), rho(5.0))
-    model = DpSyn(marginals="a[3 6]×b, a[3 6]×c").run(curator, rho(5.0))
+    model = DpSyn(marginals="a[3 6]×b, a[3 6]×c").fit(curator, rho(5.0))
     assert answers(curator)["a", "b"].values.size == 6
     assert model.marginal(Clique("a")).min() > 0.06
     with pytest.raises(UsageError, match="the same in all tables"):
@@ -168,7 +168,7 @@ def test_bins_serve_all_tables_and_values_inside_come_back():
 
 def test_blocks_are_made_apart_and_joined_on_what_they_share():
     cost = rho(5.0)
-    model = DpSyn(marginals="a×b; b×c; d×a").run(door(rows_of(chain(8000)), CHAIN, cost), cost)
+    model = DpSyn(marginals="a×b; b×c; d×a").fit(door(rows_of(chain(8000)), CHAIN, cost), cost)
     codes = chain(8000)
     for pair in ("ab", "bc"):
         exact = np.bincount(codes[pair[0]] * 4 + codes[pair[1]], minlength=16) / 8000
@@ -179,13 +179,13 @@ def test_blocks_are_made_apart_and_joined_on_what_they_share():
 def test_rules_hold_across_blocks(update):
     rows = rows_of({"registered": [0, 1, 1], "voted": [0, 1, 0], "age": [0, 3, 4]})
     method = DpSyn(marginals="registered×age; voted×age", update=update, rounds=4)
-    model = method.run(door(rows, VOTERS, rho(0.001)), rho(0.001))
+    model = method.fit(door(rows, VOTERS, rho(0.001)), rho(0.001))
     assert model.marginal(Clique(("registered", "voted")))[1] == 0.0
 
 
 def test_the_same_noise_gives_the_same_records():
     method = DpSyn(marginals="pairs")
-    first, second = (method.run(door(rows_of(chain(900)), CHAIN, rho(1.0), NoNoise()), rho(1.0)) for _ in range(2))
+    first, second = (method.fit(door(rows_of(chain(900)), CHAIN, rho(1.0), NoNoise()), rho(1.0)) for _ in range(2))
     assert all(np.array_equal(first.codes[name], second.codes[name]) for name in "abcd")
 
 
@@ -193,7 +193,7 @@ def test_plan_lists_every_question_at_its_price():
     facts = PublicFacts(Domain.of({"a": 4, "b": 4, "c": 4, "d": 4}), (), 1, None)
     plan = DpSyn(marginals="a×b, b×c", reserve="a×b:0.25").plan(facts, rho(1.0))
     curator = door(rows_of(chain(100)), CHAIN, rho(1.0))
-    DpSyn(marginals="a×b, b×c", reserve="a×b:0.25").run(curator, rho(1.0))
+    DpSyn(marginals="a×b, b×c", reserve="a×b:0.25").fit(curator, rho(1.0))
     assert plan.fixed
     assert [step.cost for step in plan.steps] == [cost for _, cost in curator.charges]
     assert plan.cost.rho > 0.999 * UNIT
@@ -217,7 +217,7 @@ def test_lists_are_checked_before_anything_is_charged(options, message):
         rows = rows_of(chain(5))
     curator = door(rows, schema, rho(1.0))
     with pytest.raises(UsageError, match=message):
-        DpSyn(**options).run(curator, rho(1.0))
+        DpSyn(**options).fit(curator, rho(1.0))
     assert not curator.charges
 
 
@@ -254,11 +254,11 @@ def test_a_reserved_table_needs_a_share():
 
 def test_the_refusal_without_a_list_names_every_way_to_give_one():
     with pytest.raises(UsageError, match=r"'pairs'}, or, for the challenge's table, options={'preset': 'match3'}"):
-        DpSyn().run(door(rows_of(chain(5)), CHAIN, rho(1.0)), rho(1.0))
+        DpSyn().fit(door(rows_of(chain(5)), CHAIN, rho(1.0)), rho(1.0))
 
 
 def test_nothing_is_charged_without_a_price():
     curator = door(rows_of(chain(5)), CHAIN, Cost())
     with pytest.raises(UsageError):
-        DpSyn(marginals="a×b").run(curator, Cost())
+        DpSyn(marginals="a×b").fit(curator, Cost())
     assert not curator.charges

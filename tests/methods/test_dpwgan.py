@@ -81,7 +81,7 @@ def test_it_learns_what_columns_alone_do_not_show() -> None:
     agree = rows_of({"a": first, "b": first})
     options = {"steps": 400, "hidden": 16, "latent": 4, "batch": 64, "components": 256, "rate": 0.1}
     ample = Cost(epsilon=50 * UNIT, delta=PRICE.delta)
-    model = DpWgan(**options).run(door(agree, PAIR, ample), ample)
+    model = DpWgan(**options).fit(door(agree, PAIR, ample), ample)
     joint = model.marginal(model.domain.everything()).reshape(3, 3)
     # 1/3 if nothing is learned; 50 runs gave 0.86 on average, spread 0.03, and 0.77 at least.
     assert np.trace(joint) > 0.45

@@ -9,11 +9,11 @@ from understudy.answers import Distribution
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.fieldgroups import (
+    FieldGroups,
     Group,
     NoisyGroup,
     block_of,
     check_group,
-    check_groups,
     parse_groups,
     tied,
     uniform_blocks,
@@ -48,7 +48,7 @@ def test_what_is_no_list_of_groups_is_refused(text) -> None:
 
 def test_only_text_is_read() -> None:
     with pytest.raises(UsageError, match="must be text"):
-        check_groups(3, "groups")
+        FieldGroups(groups=3)
     assert parse_groups("a+zzz", DOMAIN, "groups", ignore_unknown=True) == [Group(Clique(("a",)))]
 
 

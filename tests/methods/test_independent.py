@@ -24,7 +24,7 @@ def voters(rows, seed=0):
 def test_huge_budget_recovers_every_column_and_the_total(cost):
     codes = voters(2_000)
     curator = door(rows_of(codes), VOTERS, cost)
-    model = Independent().run(curator, cost)
+    model = Independent().fit(curator, cost)
     assert model.total == pytest.approx(2_000, abs=0.5)
     for name, size in (("registered", 2), ("voted", 2), ("age", 5)):
         truth = np.bincount(codes[name], minlength=size) / 2_000
@@ -36,7 +36,7 @@ def test_the_run_spends_what_the_plan_says(currency):
     cost = currency(1)
     curator = door(rows_of(voters(50)), VOTERS, cost)
     plan = Independent().plan(facts_of(curator), cost)
-    Independent().run(curator, cost)
+    Independent().fit(curator, cost)
     assert cost - curator.left == plan.cost
     assert plan.cost.fits(cost)
     assert [charge for _, charge in curator.charges] == [step.cost for step in plan.steps]
@@ -47,7 +47,7 @@ def test_the_run_spends_what_the_plan_says(currency):
 def test_rules_are_never_broken_even_when_noise_rules():
     cost = epsilon(0.01)
     for _ in range(20):
-        model = Independent().run(door(rows_of(voters(10)), VOTERS, cost), cost)
+        model = Independent().fit(door(rows_of(voters(10)), VOTERS, cost), cost)
         codes = model.draw(2_000, np.random.default_rng(0))
         assert not ((codes["registered"] == 0) & (codes["voted"] == 1)).any()
 
@@ -57,7 +57,7 @@ def test_error_falls_with_the_budget():
     truth = np.bincount(codes["age"], minlength=5) / 3_000
     errors = []
     for budget in (0.01, 0.1, 10):
-        runs = [Independent().run(door(rows_of(codes), VOTERS, epsilon(budget)), epsilon(budget)) for _ in range(10)]
+        runs = [Independent().fit(door(rows_of(codes), VOTERS, epsilon(budget)), epsilon(budget)) for _ in range(10)]
         errors.append(np.mean([np.abs(run.marginal(Clique(("age",))) - truth).sum() for run in runs]))
     assert errors[0] > errors[1] > errors[2]
 
@@ -80,7 +80,7 @@ EDGES = {
 def test_edge_shapes(schema, columns, cost):
     table = pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
     curator = door(table, schema, cost)
-    model = Independent().run(curator, cost)
+    model = Independent().fit(curator, cost)
     codes = model.draw(20, np.random.default_rng(0))
     assert all(column.max() < curator.domain.sizes[name] for name, column in codes.items())
     if cost.epsilon == epsilon(1e5).epsilon:
@@ -109,7 +109,7 @@ def test_the_plan_refuses_what_rules_make_too_large_or_impossible():
 def test_a_refused_run_spends_nothing():
     curator = door(rows_of(voters(5)), VOTERS, epsilon(1))
     with pytest.raises(UsageError, match="share of the budget"):
-        Independent().run(curator, epsilon(0))
+        Independent().fit(curator, epsilon(0))
     assert curator.left == epsilon(1)
 
 
@@ -123,7 +123,7 @@ def test_options_are_checked():
 
 def test_controlled_rounding_gives_back_whole_counts_of_every_column():
     codes = voters(2_000)
-    model = Independent(rounding="controlled").run(door(rows_of(codes), VOTERS, epsilon(1e5)), epsilon(1e5))
+    model = Independent(rounding="controlled").fit(door(rows_of(codes), VOTERS, epsilon(1e5)), epsilon(1e5))
     drawn = model.draw(2_000, np.random.default_rng(1))
     for name, column in codes.items():
         assert np.bincount(drawn[name]).tolist() == np.bincount(column).tolist()

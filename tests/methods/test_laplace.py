@@ -35,12 +35,12 @@ def test_by_hand():
     table = rows_of({"a": [0, 0, 0, 1], "b": [0, 0, 0, 0]})  # counts 3, 0, 1, 0
     noise = [-1, 2, 0, -1]
     everything = Clique(("a", "b"))
-    model = Laplace(n_policy="estimated").run(door(table, schema, epsilon(1), Fixed(noise)), epsilon(1))
+    model = Laplace(n_policy="estimated").fit(door(table, schema, epsilon(1), Fixed(noise)), epsilon(1))
     np.testing.assert_allclose(model.marginal(everything), [0.4, 0.4, 0.2, 0.0])
     assert model.total == 4.0
-    projected = Laplace(negatives="norm_sub").run(door(table, schema, epsilon(1), Fixed([0], noise)), epsilon(1))
+    projected = Laplace(negatives="norm_sub").fit(door(table, schema, epsilon(1), Fixed([0], noise)), epsilon(1))
     np.testing.assert_allclose(projected.marginal(everything) * 4, [5 / 3, 5 / 3, 2 / 3, 0.0])
-    cut = Laplace(threshold=2).run(door(table, schema, epsilon(1), Fixed([5], noise)), epsilon(1))
+    cut = Laplace(threshold=2).fit(door(table, schema, epsilon(1), Fixed([5], noise)), epsilon(1))
     np.testing.assert_allclose(cut.marginal(everything), [0.5, 0.5, 0.0, 0.0])
     assert cut.total == 9.0
 
@@ -50,7 +50,7 @@ def test_by_hand():
 )
 def test_huge_budget_recovers_the_table(method):
     codes = voters(2_000)
-    model = method.run(door(rows_of(codes), VOTERS, epsilon(1e5)), epsilon(1e5))
+    model = method.fit(door(rows_of(codes), VOTERS, epsilon(1e5)), epsilon(1e5))
     truth = np.bincount(np.ravel_multi_index(tuple(codes.values()), (2, 2, 5)), minlength=20) / 2_000
     np.testing.assert_allclose(model.marginal(model.domain.everything()), truth, atol=1e-9)
     assert model.total == pytest.approx(2_000, abs=0.5)
@@ -60,7 +60,7 @@ def test_huge_budget_recovers_the_table(method):
 def test_the_run_spends_what_the_plan_says(method):
     curator = door(rows_of(voters(50)), VOTERS, epsilon(1))
     plan = method.plan(facts_of(curator), epsilon(1))
-    method.run(curator, epsilon(1))
+    method.fit(curator, epsilon(1))
     assert curator.left.epsilon == 0
     assert plan.cost == epsilon(1)
     assert [charge for _, charge in curator.charges] == [step.cost for step in plan.steps]
@@ -74,7 +74,7 @@ def test_noise_grows_with_the_rows_of_a_unit():
 
 def test_rules_are_never_broken_dense_or_sparse():
     for method in (Laplace(), Laplace(dense_cells=1, threshold=1)):
-        model = method.run(door(rows_of(voters(20)), VOTERS, epsilon(0.05)), epsilon(0.05))
+        model = method.fit(door(rows_of(voters(20)), VOTERS, epsilon(0.05)), epsilon(0.05))
         codes = model.draw(5_000, np.random.default_rng(0))
         assert not ((codes["registered"] == 0) & (codes["voted"] == 1)).any()
 
@@ -86,7 +86,7 @@ def test_dense_and_sparse_agree_in_distribution():
         method = Laplace(dense_cells=dense_cells, threshold=2, n_policy="estimated")
         counts = np.zeros((6, 2), dtype=int)
         for _ in range(1_500):
-            block = method.run(door(table, SMALL, epsilon(0.5)), epsilon(0.5)).blocks[0]
+            block = method.fit(door(table, SMALL, epsilon(0.5)), epsilon(0.5)).blocks[0]
             if len(block.clique) == 2:
                 counts[block.indices, 0] += 1
                 counts[block.indices[block.probabilities > 0.3], 1] += 1
@@ -104,7 +104,7 @@ def test_a_domain_of_ten_to_the_fifteen_cells():
     plan = Laplace().plan(facts_of(curator), epsilon(1))
     assert plan.cells == 10**15
     assert plan.bytes < 10**7
-    model = Laplace().run(curator, epsilon(1))
+    model = Laplace().fit(curator, epsilon(1))
     ones, twos = (int(str(digit) * 15) for digit in (1, 2))
     shares = dict(zip(model.blocks[0].indices.tolist(), model.blocks[0].probabilities.tolist(), strict=True))
     assert 10 < len(shares) < 250  # at most 100 empty cells are expected at the chosen threshold
@@ -128,7 +128,7 @@ def test_estimated_total_of_a_thresholded_table_is_corrected():
     schema = letters({"a": 50, "b": 50})
     table = rows_of({"a": [1] * 4_000, "b": [2] * 4_000})
     method = Laplace(dense_cells=1, threshold=5, n_policy="estimated")
-    totals = [method.run(door(table, schema, epsilon(0.2)), epsilon(0.2)).total for _ in range(40)]
+    totals = [method.fit(door(table, schema, epsilon(0.2)), epsilon(0.2)).total for _ in range(40)]
     deviation = np.std(totals) / np.sqrt(40)
     # Eight standard errors, estimated from 40 runs: about 1e-9. Without the correction it would be thousands of rows.
     assert abs(np.mean(totals) - 4_000) < 8 * deviation + 5
@@ -142,7 +142,7 @@ def test_estimated_total_of_a_thresholded_table_is_corrected():
 @pytest.mark.parametrize("budget", [1e-3, 1e5])
 def test_edge_shapes(schema, columns, method, budget):
     table = pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
-    model = method.run(door(table, schema, epsilon(budget)), epsilon(budget))
+    model = method.fit(door(table, schema, epsilon(budget)), epsilon(budget))
     codes = model.draw(20, np.random.default_rng(0))
     assert all(column.max() < model.domain.sizes[name] for name, column in codes.items())
     if budget == 1e5:
@@ -175,7 +175,7 @@ def test_plans_give_back_options_that_rebuild_the_method():
 @pytest.mark.parametrize("method", [Laplace(rounding="controlled"), Laplace(rounding="controlled", dense_cells=1)])
 def test_controlled_rounding_gives_back_whole_counts(method):
     codes = voters(2_000)
-    model = method.run(door(rows_of(codes), VOTERS, epsilon(1e5)), epsilon(1e5))
+    model = method.fit(door(rows_of(codes), VOTERS, epsilon(1e5)), epsilon(1e5))
     drawn = model.draw(2_000, np.random.default_rng(1))
     tables = [np.bincount(np.ravel_multi_index(tuple(one.values()), (2, 2, 5)), minlength=20) for one in (codes, drawn)]
     assert tables[0].tolist() == tables[1].tolist()
@@ -205,5 +205,5 @@ def test_options_are_checked(options):
 def test_unit_of_several_rows():
     schema = letters({"a": 2}, unit=Unit(column="person", rows=2))
     table = rows_of({"a": [0, 0, 0, 1], "person": [1, 1, 1, 2]})
-    model = Laplace().run(door(table, schema, epsilon(1e5)), epsilon(1e5))
+    model = Laplace().fit(door(table, schema, epsilon(1e5)), epsilon(1e5))
     assert model.total == pytest.approx(3)

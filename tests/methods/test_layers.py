@@ -8,6 +8,8 @@ from tests.methods.test_laplace import Fixed
 from understudy.domain import Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts
+from understudy.methods.random_partition import RandomPartition
+from understudy.methods.steps import Steps
 from understudy.methods.tree_layers import TreeCosts, TreeFit, allocation_weights, check_cells, fit_tree, split_exactly
 from understudy.models.histogram_tree import TreeStructure
 from understudy.privacy.cost import Cost
@@ -122,7 +124,10 @@ def test_rules_that_leave_nothing_are_refused():
         check_cells(facts, 10**6, "here")
 
 
-def test_the_fit_checks_its_options():
-    for options in ({"negatives": "norm_cut"}, {"rounding": "up"}, {"known_rows": -1}):
-        with pytest.raises(UsageError):
-            TreeFit(**options)
+def test_options_of_the_fit_are_checked_where_they_are_given():
+    for options in ({"negatives": "norm_cut"}, {"rounding": "up"}, {"margins": "none"}):
+        for method in (Steps, RandomPartition):
+            with pytest.raises(UsageError, match=next(iter(options))):
+                method(**options)
+    with pytest.raises(UsageError, match="known_rows: must be a whole number, at least 0, got -1"):
+        Steps(n_policy="public", known_rows=-1)

@@ -9,6 +9,8 @@ from tests.models.moving import DOMAIN, NO_SUCH_CELL, RULE, counts, truth
 from understudy.answers import Distribution, Measurement
 from understudy.domain import Clique
 from understudy.errors import UsageError
+from understudy.methods.dpsyn import DpSyn
+from understudy.methods.privsyn import PrivSyn
 from understudy.methods.record_synthesis import LEAST_RECORDS, Coarsening, Rare, RecordSynthesis
 from understudy.models.consistency import OverlapTable
 
@@ -80,4 +82,6 @@ def test_stated_bytes_cover_the_records() -> None:
 @pytest.mark.parametrize("options", [{"update": "fast"}, {"sweeps": -1}, {"rounds": 2.0}, {"most_records": 0}])
 def test_options_are_checked(options) -> None:
     with pytest.raises(UsageError):
-        RecordSynthesis(**options)
+        DpSyn(marginals="pairs", **options)
+    with pytest.raises(UsageError):
+        PrivSyn(**options)

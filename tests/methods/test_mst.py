@@ -45,7 +45,7 @@ def test_noise_and_selection_in_thirds_are_those_of_the_paper():
     assert cost.rho / UNIT == pytest.approx(0.0149731, abs=1e-7)
     names = [f"c{place}" for place in range(10)]
     curator = door(rows_of({name: [0, 1, 1] for name in names}), letters(dict.fromkeys(names, 2)), cost)
-    THIRDS.run(curator, cost)
+    THIRDS.fit(curator, cost)
     ones = [answer for answer in curator.transcript.of(Measurement) if len(answer.columns) == 1]
     draws = curator.transcript.of(Selection)
     assert [answer.distribution.scale for answer in ones] == pytest.approx([31.65] * 10, abs=0.005)  # 10.009 · √10
@@ -66,7 +66,7 @@ STEPS = {
 def test_the_tree_follows_the_dependence_and_spans_all_columns():
     cost = rho(0.5)
     curator = door(rows_of(chain(3_000)), CHAIN, cost, SeededRandomizer(1))
-    model = Mst().run(curator, cost)
+    model = Mst().fit(curator, cost)
     pairs = pairs_of(curator)
     assert len(pairs) == 3
     assert spans("abcd", pairs)
@@ -80,7 +80,7 @@ def test_the_run_spends_what_the_plan_says_and_all_of_it():
     cost = rho(0.01)
     curator = door(rows_of(chain(100)), CHAIN, cost)
     plan = Mst().plan(facts_of(curator), cost)
-    Mst().run(curator, cost)
+    Mst().fit(curator, cost)
     spent = sum((part for _, part in curator.charges), Cost())
     assert spent + curator.left == cost
     assert plan.cost.fits(cost)
@@ -97,7 +97,7 @@ def test_without_dependence_every_pair_is_about_as_likely():
     schema = letters({"a": 2, "b": 2, "c": 2})
     for _ in range(runs):
         curator = door(rows_of(codes), schema, cost)
-        Mst().run(curator, cost)
+        Mst().fit(curator, cost)
         counts[curator.transcript.of(Selection)[0].chosen] += 1
     # χ² with two degrees of freedom exceeds 32 with probability e⁻¹⁶, about 1e-7.
     assert ((counts - runs / 3) ** 2 / (runs / 3)).sum() < 32
@@ -109,7 +109,7 @@ def test_pairs_are_scored_once_however_many_are_drawn(monkeypatch):
     monkeypatch.setattr(MarginalError, "scores", lambda quality, exact: queries.append(1) or scores(quality, exact))
     names, cost = [f"c{place}" for place in range(12)], rho(0.1)
     curator = door(rows_of({name: [0, 1, 1] for name in names}), letters(dict.fromkeys(names, 2)), cost)
-    Mst().run(curator, cost)
+    Mst().fit(curator, cost)
     assert spans(names, pairs_of(curator))
     draws = curator.transcript.of(Selection)
     assert (len(draws), len(queries)) == (11, 1)
@@ -126,7 +126,7 @@ def test_noise_is_weighed_against_error_when_pairs_are_drawn():
     codes["b"] = np.where(rng.random(200) < 0.9, codes["a"], 1 - codes["a"])
     cost = rho(0.05)
     curator = door(rows_of(codes), letters({"a": 2, "b": 2, "u": 60, "v": 60}), cost, NoNoise())
-    Mst().run(curator, cost)
+    Mst().fit(curator, cost)
     assert pairs_of(curator)[0] == ("a", "b")
 
 
@@ -135,12 +135,12 @@ def test_pairs_that_do_not_fit_are_left_out_and_the_rest_is_still_spent():
     wide = letters({"a": 30, "b": 30, "c": 3})
     curator = door(rows_of({"a": [1], "b": [2], "c": [0]}), wide, cost)
     method = Mst(model_bytes=2_048)
-    model = method.run(curator, cost)
+    model = method.fit(curator, cost)
     assert sum(table.nbytes for table in model.tables) <= 2_048
     assert pairs_of(curator) in ([("a", "c"), ("b", "c")], [("b", "c"), ("a", "c")])
     assert curator.left.rho < 1e-6 * cost.rho
     nothing = door(rows_of({"a": [1], "b": [2], "c": [0]}), letters({"a": 30, "b": 30, "c": 30}), cost)
-    Mst(model_bytes=1_024).run(nothing, cost)
+    Mst(model_bytes=1_024).fit(nothing, cost)
     assert pairs_of(nothing) == []
     assert nothing.left.rho < 1e-6 * cost.rho
 
@@ -149,7 +149,7 @@ def test_rules_hold_whatever_the_noise():
     cost = rho(1e-5)
     for _ in range(5):
         curator = door(rows_of({"registered": [1], "voted": [0], "age": [3]}), VOTERS, cost)
-        codes = Mst().run(curator, cost).draw(1_000, np.random.default_rng(0))
+        codes = Mst().fit(curator, cost).draw(1_000, np.random.default_rng(0))
         assert not ((codes["registered"] == 0) & (codes["voted"] == 1)).any()
 
 
@@ -165,7 +165,7 @@ EDGES = {
 @pytest.mark.parametrize("cost", [rho(1e-8), rho(1e5)], ids=str)
 def test_edge_shapes(schema, columns, cost):
     curator = door(rows_of(columns), schema, cost)
-    model = Mst().run(curator, cost)
+    model = Mst().fit(curator, cost)
     assert all(
         column.max() < curator.domain.sizes[name] for name, column in model.draw(20, np.random.default_rng(0)).items()
     )
@@ -184,7 +184,7 @@ def test_the_plan_refuses_rules_that_tie_too_much_together():
 def test_a_budget_too_small_is_refused_before_anything_is_asked():
     curator = door(rows_of(chain(5)), CHAIN, rho(1))
     with pytest.raises(UsageError, match="share of the budget"):
-        Mst().run(curator, Cost())
+        Mst().fit(curator, Cost())
     assert curator.left == rho(1)
 
 

@@ -18,7 +18,7 @@ def test_the_published_rounds_have_the_published_noise():
     """ρ = 1 for the rounds; the number of rows is bought on top, because it may not be read."""
     cost = rho(1 / 0.99)
     curator = door(rows_of(chain(300)), CHAIN, cost)
-    Mwem(**PUBLISHED).run(curator, cost)
+    Mwem(**PUBLISHED).fit(curator, cost)
     total, *tables = curator.transcript.of(Measurement)
     assert total.name == "total"
     assert [answer.distribution.scale for answer in tables] == pytest.approx([2.3570] * 10, abs=1e-4)
@@ -30,7 +30,7 @@ def test_the_published_rounds_have_the_published_noise():
 def test_the_pure_form_splits_epsilon():
     cost = epsilon(1 / 0.99)
     curator = door(rows_of(chain(300)), CHAIN, cost)
-    Mwem(**PUBLISHED).run(curator, cost)
+    Mwem(**PUBLISHED).fit(curator, cost)
     tables = curator.transcript.of(Measurement)[1:]
     assert [(answer.distribution.kind, answer.distribution.scale) for answer in tables] == [
         ("laplace", pytest.approx(1 / 0.09))
@@ -44,7 +44,7 @@ def test_the_pure_form_splits_epsilon():
 def test_the_run_spends_what_the_plan_says(cost):
     curator = door(rows_of(chain(100)), CHAIN, cost)
     plan = Mwem().plan(facts_of(curator), cost)
-    Mwem().run(curator, cost)
+    Mwem().fit(curator, cost)
     assert plan.cost.fits(cost)
     spent = sum((part for _, part in curator.charges), Cost())
     assert spent == cost
@@ -59,20 +59,20 @@ def test_a_table_is_chosen_only_if_its_error_exceeds_its_noise():
     codes["b"], codes["v"] = codes["a"], (codes["u"] + rng.integers(0, 50, 100)) % 50
     schema = letters({"a": 2, "b": 2, "u": 50, "v": 50})
     curator = door(rows_of(codes), schema, rho(0.05), NoNoise())
-    Mwem(workload="a×b, u×v", rounds=1).run(curator, rho(0.05))
+    Mwem(workload="a×b, u×v", rounds=1).fit(curator, rho(0.05))
     assert curator.transcript.of(Measurement)[-1].columns == ("a", "b")
     rich = door(rows_of(codes), schema, rho(5000), NoNoise())
-    Mwem(workload="a×b, u×v", rounds=1).run(rich, rho(5000))
+    Mwem(workload="a×b, u×v", rounds=1).fit(rich, rho(5000))
     assert rich.transcript.of(Measurement)[-1].columns == ("u", "v")
 
 
 def test_size_limit_grows_with_the_rounds_and_is_met():
     cost = rho(100)
     curator = door(rows_of(chain(2_000)), CHAIN, cost)
-    model = Mwem(model_bytes=1_024, rounds=6).run(curator, cost)
+    model = Mwem(model_bytes=1_024, rounds=6).fit(curator, cost)
     assert sum(table.nbytes for table in model.tables) <= 1_024
     small = door(rows_of({"a": [1], "b": [2]}), letters({"a": 30, "b": 30}), cost)
-    Mwem(model_bytes=1_024, rounds=2).run(small, cost)
+    Mwem(model_bytes=1_024, rounds=2).fit(small, cost)
     assert {len(answer.columns) for answer in small.transcript.of(Measurement)} == {1}  # no pair fits: columns again
     assert small.left == Cost()
 
@@ -80,11 +80,11 @@ def test_size_limit_grows_with_the_rounds_and_is_met():
 def test_dependence_is_reproduced_and_rules_hold():
     cost, codes = epsilon(20), chain(3_000)
     curator = door(rows_of(codes), CHAIN, cost, SeededRandomizer(1))
-    model = Mwem().run(curator, cost)
+    model = Mwem().fit(curator, cost)
     truth = np.bincount(codes["a"] * 4 + codes["b"], minlength=16) / 3_000
     assert np.abs(model.marginal(curator.domain.clique("ab")) - truth).sum() < 0.1
     voters = door(rows_of({"registered": [1], "voted": [0], "age": [3]}), VOTERS, epsilon(0.01))
-    drawn = Mwem().run(voters, epsilon(0.01)).draw(1_000, np.random.default_rng(0))
+    drawn = Mwem().fit(voters, epsilon(0.01)).draw(1_000, np.random.default_rng(0))
     assert not ((drawn["registered"] == 0) & (drawn["voted"] == 1)).any()
 
 
@@ -93,7 +93,7 @@ def test_dependence_is_reproduced_and_rules_hold():
 @pytest.mark.parametrize("share", [0.4, 0])
 def test_edge_shapes(schema, columns, cost, share):
     curator = door(rows_of(columns), schema, cost)
-    model = Mwem(one_way_share=share).run(curator, cost)
+    model = Mwem(one_way_share=share).fit(curator, cost)
     drawn = model.draw(20, np.random.default_rng(0))
     assert all(column.max() < curator.domain.sizes[name] for name, column in drawn.items())
     assert curator.left.fits(cost.share(0.01))
@@ -119,8 +119,8 @@ def test_units_of_several_rows_scale_the_noise():
     codes = chain(50)
     table = rows_of({**codes, "person": np.arange(50) // 3})
     curator = door(table, schema, epsilon(1))
-    Mwem().run(curator, epsilon(1))
+    Mwem().fit(curator, epsilon(1))
     plain = door(rows_of(codes), CHAIN, epsilon(1))
-    Mwem().run(plain, epsilon(1))
+    Mwem().fit(plain, epsilon(1))
     scales = [[answer.distribution.scale for answer in c.transcript.of(Measurement)] for c in (curator, plain)]
     assert scales[0] == pytest.approx([3 * scale for scale in scales[1]])

@@ -3,7 +3,7 @@
 import pytest
 
 from understudy.errors import UsageError
-from understudy.methods.method import listed_names, named_numbers
+from understudy.options import listed_names, named_numbers
 
 
 def test_names_and_numbers():

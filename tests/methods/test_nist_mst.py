@@ -97,7 +97,7 @@ def test_all_tables_of_the_challenge_are_planned_and_run():
 def test_rare_values_are_merged_and_come_back():
     cost = rho(0.05)
     curator = door(rows_of(wide()), WIDE, cost, SeededRandomizer(1))
-    model = NistMst(marginals="a×b, b×c").run(curator, cost)
+    model = NistMst(marginals="a×b, b×c").fit(curator, cost)
     (column,) = [answer for answer in answers_of(curator, 1) if answer.columns == ("b",)]
     kept = column.values >= 3 * column.distribution.scale
     assert model.merged.domain.sizes["b"] == kept.sum() + 1
@@ -114,16 +114,16 @@ def test_rare_values_are_merged_and_come_back():
 
 def test_kept_columns_stay_whole():
     cost = rho(0.05)
-    model = NistMst(marginals="a×b, b×c", keep="b").run(door(rows_of(wide()), WIDE, cost), cost)
+    model = NistMst(marginals="a×b, b×c", keep="b").fit(door(rows_of(wide()), WIDE, cost), cost)
     assert "b" not in model.expansions
-    grouped = NistMst(marginals="a×b[1 20], b×c").run(door(rows_of(wide()), WIDE, cost), cost)
+    grouped = NistMst(marginals="a×b[1 20], b×c").fit(door(rows_of(wide()), WIDE, cost), cost)
     assert "b" not in grouped.expansions
 
 
 def test_grouped_codes_are_measured_together():
     cost = rho(0.5)
     curator = door(rows_of(wide()), WIDE, cost, SeededRandomizer(1))
-    model = NistMst(marginals="a×b[1 20]×c").run(curator, cost)
+    model = NistMst(marginals="a×b[1 20]×c").fit(curator, cost)
     (answer,) = answers_of(curator, 3)
     assert answer.shape == (3 * 3 * 2,)
     codes = wide()
@@ -139,7 +139,7 @@ def test_the_run_asks_just_what_the_plan_says_at_just_these_prices():
     curator = door(rows_of(wide()), WIDE, cost)
     method = NistMst(marginals="b:3, a×b:2, b×c, a×b×c:5")
     plan = method.plan(facts_of(curator), cost)
-    method.run(curator, cost)
+    method.fit(curator, cost)
     assert plan.fixed
     assert [part for _, part in curator.charges] == [step.cost for step in plan.steps]
     assert [answer.distribution.scale for answer in curator.transcript.of(Measurement)] == [
@@ -155,7 +155,7 @@ def test_large_tables_are_measured_in_several_passes_at_the_same_prices(monkeypa
     cost = rho(0.05)
     curator = door(rows_of(wide()), WIDE, cost)
     method = NistMst(marginals="pairs")
-    method.run(curator, cost)
+    method.fit(curator, cost)
     assert [part for _, part in curator.charges] == [s.cost for s in method.plan(facts_of(curator), cost).steps]
 
 
@@ -165,14 +165,14 @@ def test_tables_and_model_stay_within_their_limits():
     codes = {name: rng.integers(0, 40, 20_000) for name in "abc"}
     schema = letters(dict.fromkeys("abc", 40))
     curator = door(rows_of(codes), schema, cost)
-    model = NistMst(marginals="pairs", table_cells=400, model_bytes=8 * 3_000, steps=50).run(curator, cost)
+    model = NistMst(marginals="pairs", table_cells=400, model_bytes=8 * 3_000, steps=50).fit(curator, cost)
     assert max(answer.values.size for answer in answers_of(curator, 2)) <= 400
     assert sum(table.size for table in model.merged.tables) <= 3_000
     curator = door(rows_of(codes), schema, cost)
     with pytest.raises(ResourceError, match="table"):
-        NistMst(marginals="a×b", table_cells=400, keep="a, b").run(curator, cost)
+        NistMst(marginals="a×b", table_cells=400, keep="a, b").fit(curator, cost)
     with pytest.raises(ResourceError, match="model"):
-        NistMst(marginals="pairs", model_bytes=8 * 3_000, keep="a, b, c").run(curator, cost)
+        NistMst(marginals="pairs", model_bytes=8 * 3_000, keep="a, b, c").fit(curator, cost)
     assert curator.left == cost
 
 
@@ -180,7 +180,7 @@ def test_rules_hold_whatever_the_noise():
     cost = rho(1e-5)
     for marginals in ("pairs", "registered×age"):
         curator = door(rows_of({"registered": [1], "voted": [0], "age": [3]}), VOTERS, cost)
-        codes = NistMst(marginals=marginals).run(curator, cost).draw(1_000, np.random.default_rng(0))
+        codes = NistMst(marginals=marginals).fit(curator, cost).draw(1_000, np.random.default_rng(0))
         assert not ((codes["registered"] == 0) & (codes["voted"] == 1)).any()
 
 
@@ -197,7 +197,7 @@ EDGES = {
 @pytest.mark.parametrize("cost", [rho(1e-8), rho(1e5)], ids=str)
 def test_edge_shapes(schema, columns, cost):
     curator = door(rows_of(columns), schema, cost)
-    model = NistMst(marginals="pairs").run(curator, cost)
+    model = NistMst(marginals="pairs").fit(curator, cost)
     drawn = model.draw(20, np.random.default_rng(0))
     assert all(column.max() < curator.domain.sizes[name] for name, column in drawn.items())
     assert curator.left.rho <= 0.01 * cost.rho
@@ -217,7 +217,7 @@ def test_a_released_folder_can_be_read_and_verified(tmp_path):
 
 def test_without_a_list_it_says_what_to_give():
     with pytest.raises(UsageError, match="public list of marginals"):
-        NistMst().run(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))
+        NistMst().fit(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_options_are_checked(options):
 
 def test_unknown_columns_are_named():
     with pytest.raises(UsageError, match=r"'INCWAGE\.size'"):
-        NistMst(preset="match3").run(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))
+        NistMst(preset="match3").fit(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))
     with pytest.raises(UsageError, match="'q'"):
-        NistMst(marginals="a×b", keep="q").run(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))
+        NistMst(marginals="a×b", keep="q").fit(door(rows_of(wide(5)), WIDE, rho(1)), rho(1))
 
 
 def _synthesized(public, **options):
@@ -290,7 +290,7 @@ def test_run_without_a_design_takes_the_list_from_the_door():
     private = FrameTable(rows_of(wide()), WIDE, memory_bytes=2**28)
     curator = Curator(private, rho(0.1), SecureRandomizer(), public=public)
     curator.fix_codec(TableCodec.of(WIDE))
-    NistMst().run(curator, rho(0.1))
+    NistMst().fit(curator, rho(0.1))
     assert {answer.columns for answer in answers_of(curator, 2)} >= {("a", "b"), ("b", "c")}
     assert curator.left.rho < 10  # units of 10⁻¹², lost to rounding
 

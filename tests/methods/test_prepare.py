@@ -89,7 +89,7 @@ def test_the_whole_way(method):
     steps = preparation_steps(OPEN, costs)
     assert [cost for _, cost in curator.charges] == [step.cost for step in steps]
     assert [answer.distribution.scale for answer in curator.transcript] == [step.noise_scale for step in steps]
-    model = method.run(curator, rest)
+    model = method.fit(curator, rest)
     shares = model.marginal(curator.domain.clique(["income"]))
     np.testing.assert_allclose(shares[:4], [0.225] * 4, atol=0.03)
     assert shares[4] == pytest.approx(0.1, abs=0.03)

@@ -33,7 +33,7 @@ def tables_of(curator):
 def test_noise_is_that_of_the_source():
     cost = rho(1.0)
     curator = door(rows_of(chain(500)), CHAIN, cost)
-    SOURCE.run(curator, cost)
+    SOURCE.fit(curator, cost)
     ones = [answer for answer in curator.transcript.of(Measurement) if len(answer.columns) == 1]
     assert [answer.distribution.variance for answer in ones] == pytest.approx([4 / (2 * 0.1)] * 4, rel=1e-6)
     (scores,) = curator.transcript.of(NoisyScores)
@@ -49,7 +49,7 @@ def test_tables_share_by_cells_to_the_two_thirds():
     a = rng.integers(0, 2, 4000)
     codes = {"a": a, "b": a, "c": a * 8 + rng.integers(0, 8, 4000)}
     curator = door(rows_of(codes), schema, rho(1.0), NoNoise())
-    PrivSyn(threshold=0.0).run(curator, rho(1.0))
+    PrivSyn(threshold=0.0).fit(curator, rho(1.0))
     costs = {answer.shape: 1 / answer.distribution.variance for answer in tables_of(curator)}
     assert costs[(2, 16)] / costs[(2, 2)] == pytest.approx(4.0, rel=1e-4), "8 times the cells, 8^(2/3) = 4"
 
@@ -57,7 +57,7 @@ def test_tables_share_by_cells_to_the_two_thirds():
 def test_strong_pairs_are_measured_and_weak_ones_left_out():
     cost = rho(0.5)
     curator = door(rows_of(chain(20_000)), CHAIN, cost, SeededRandomizer(1))
-    model = PrivSyn().run(curator, cost)
+    model = PrivSyn().fit(curator, cost)
     pairs = {answer.columns for answer in tables_of(curator)}
     assert {("a", "b"), ("b", "c")} <= pairs
     assert {name for pair in pairs for name in pair} == set("abcd"), "a column left alone is joined"
@@ -69,7 +69,7 @@ def test_strong_pairs_are_measured_and_weak_ones_left_out():
 def test_larger_tables_if_asked_for():
     cost = rho(5.0)
     curator = door(rows_of(chain(20_000)), CHAIN, cost, SeededRandomizer(1))
-    PrivSyn(clique_cells=100).run(curator, cost)
+    PrivSyn(clique_cells=100).fit(curator, cost)
     tables = [set(answer.columns) for answer in tables_of(curator)]
     assert max(map(len, tables)) == 3, "64 cells are fewer than 100, 256 are not"
     assert any({"a", "b"} <= names for names in tables)
@@ -78,7 +78,7 @@ def test_larger_tables_if_asked_for():
 def test_pure_noise_is_laplace_and_shares_by_roots():
     cost = epsilon(2.0)
     curator = door(rows_of(chain(3000)), CHAIN, cost)
-    PrivSyn().run(curator, cost)
+    PrivSyn().fit(curator, cost)
     assert {answer.distribution.kind for answer in curator.transcript.of(Measurement)} == {"laplace"}
     (scores,) = curator.transcript.of(NoisyScores)
     assert float(scores.distribution.parameter) / SCORE_UNIT == pytest.approx(6 * 4 / 0.2)
@@ -90,7 +90,7 @@ def test_a_unit_of_several_rows_gets_more_noise():
     rows = rows_of({"a": [0, 1, 2], "b": [0, 1, 1], "c": [0, 0, 2]})
     rows = rows.append_column("who", [["x", "x", "y"]])
     curator = door(rows, schema, rho(1.0))
-    PrivSyn().run(curator, rho(1.0))
+    PrivSyn().fit(curator, rho(1.0))
     (scores,) = curator.transcript.of(NoisyScores)
     assert scores.sensitivity == 12 * SCORE_UNIT
 
@@ -98,20 +98,20 @@ def test_a_unit_of_several_rows_gets_more_noise():
 @pytest.mark.parametrize("update", ["sweeps", "gradual", "both"])
 def test_rules_hold_whatever_the_noise(update):
     curator = door(rows_of({"registered": [0, 1, 1], "voted": [0, 1, 0], "age": [0, 3, 4]}), VOTERS, rho(0.001))
-    model = PrivSyn(update=update, rounds=5).run(curator, rho(0.001))
+    model = PrivSyn(update=update, rounds=5).fit(curator, rho(0.001))
     assert model.marginal(Clique(("registered", "voted")))[1] == 0.0
 
 
 def test_one_seed_one_model_and_another_seed_another():
     codes = rows_of(chain(1500))
-    models = [PrivSyn(structure_seed=seed).run(door(codes, CHAIN, rho(1.0), NoNoise()), rho(1.0)) for seed in (1, 1, 2)]
+    models = [PrivSyn(structure_seed=seed).fit(door(codes, CHAIN, rho(1.0), NoNoise()), rho(1.0)) for seed in (1, 1, 2)]
     assert all(np.array_equal(models[0].codes[name], models[1].codes[name]) for name in "abcd")
     assert any(not np.array_equal(models[0].codes[name], models[2].codes[name]) for name in "abcd")
 
 
 def test_one_column_gets_everything():
     curator = door(rows_of({"a": [0, 1, 1]}), letters({"a": 3}), rho(1.0))
-    model = PrivSyn().run(curator, rho(1.0))
+    model = PrivSyn().fit(curator, rho(1.0))
     assert curator.left.rho < 10
     assert model.domain.columns == ("a",)
 
@@ -119,7 +119,7 @@ def test_one_column_gets_everything():
 def test_records_are_bounded_and_bytes_are_stated():
     curator = door(rows_of(chain(3000)), CHAIN, rho(1.0))
     few = PrivSyn(most_records=1200)
-    assert few.run(curator, rho(1.0)).records == 1200
+    assert few.fit(curator, rho(1.0)).records == 1200
     facts = facts_of(curator)
     less, more = (PrivSyn(most_records=number).plan(facts, rho(1.0)).bytes for number in (10**4, 10**6))
     assert more > less > 10**4 * 4 * 6
@@ -170,5 +170,5 @@ def test_options_are_checked(options):
 def test_nothing_is_charged_for_a_refusal():
     curator = door(rows_of({"a": [0]}), letters({"a": 2}), Cost())
     with pytest.raises(UsageError):
-        PrivSyn().run(curator, Cost())
+        PrivSyn().fit(curator, Cost())
     assert not curator.charges

@@ -61,7 +61,7 @@ def test_the_whole_cost_is_spent_and_no_more(cost) -> None:
     for seed in range(3):
         recorder = Recorder(SecureRandomizer())
         curator = assisted(rows_of(chain(300, seed)), CHAIN, rows_of(chain(900, seed + 50)), cost, recorder)
-        Aim().run(curator, cost)
+        Aim().fit(curator, cost)
         assert curator.left == Cost()
         assert sum((part for _, part in curator.charges), Cost()) == cost
         assert cost_of([exchange.request for exchange in recorder.log], zcdp=True).fits(cost)
@@ -71,7 +71,7 @@ def test_the_whole_cost_is_spent_and_no_more(cost) -> None:
 def test_a_public_pick_leaves_its_measurement_to_later_rounds() -> None:
     cost = rho(0.01)
     curator = assisted(rows_of(chain(1_000)), CHAIN, rows_of(chain(4_000, 9)), cost, NoNoise())
-    Aim().run(curator, cost)
+    Aim().fit(curator, cost)
     assert public_picks(curator) >= 2
     left, checked = cost.rho - sum(part.rho for _, part in curator.charges[:4]), 0
     for (step, part), (following, next_part) in itertools.pairwise(curator.charges[4:]):
@@ -85,7 +85,7 @@ def test_a_public_pick_leaves_its_measurement_to_later_rounds() -> None:
 
 def test_the_draws_claim_twice_the_row() -> None:
     curator = assisted(rows_of(chain(100)), CHAIN, rows_of(chain(100, 1)), rho(0.01))
-    Aim().run(curator, rho(0.01))
+    Aim().fit(curator, rho(0.01))
     assert {draw.sensitivity for draw in curator.transcript.of(Selection)} == {2 * ROW}
 
 
@@ -95,8 +95,8 @@ def test_a_public_table_of_the_same_kind_lowers_the_error() -> None:
     for seed in range(20, 40):
         codes = chain(1_000, seed)
         public = rows_of(chain(5_000, seed + 100))
-        alone = Aim().run(door(rows_of(codes), CHAIN, cost, SeededRandomizer(seed)), cost)
-        helped = Aim().run(assisted(rows_of(codes), CHAIN, public, cost, SeededRandomizer(seed)), cost)
+        alone = Aim().fit(door(rows_of(codes), CHAIN, cost, SeededRandomizer(seed)), cost)
+        helped = Aim().fit(assisted(rows_of(codes), CHAIN, public, cost, SeededRandomizer(seed)), cost)
         gains.append(error_of(alone, codes) - error_of(helped, codes))
     assert np.mean(gains) / (np.std(gains, ddof=1) / math.sqrt(20)) > 3.58
 
@@ -104,7 +104,7 @@ def test_a_public_table_of_the_same_kind_lowers_the_error() -> None:
 def test_an_unrelated_public_table_is_left_alone() -> None:
     codes, cost = chain(3_000), rho(0.5)
     curator = assisted(rows_of(codes), CHAIN, unrelated(3_000, 5), cost, SeededRandomizer(1))
-    model = Aim().run(curator, cost)
+    model = Aim().fit(curator, cost)
     measured = {answer.columns for answer in curator.transcript.of(Measurement)}
     assert {("a", "b"), ("b", "c")} <= measured
     assert error_of(model, codes) < 0.05
@@ -112,7 +112,7 @@ def test_an_unrelated_public_table_is_left_alone() -> None:
 
 def test_the_total_comes_from_private_answers_alone() -> None:
     cost = rho(100)
-    model = Aim().run(assisted(rows_of(chain(500)), CHAIN, rows_of(chain(20_000, 1)), cost), cost)
+    model = Aim().fit(assisted(rows_of(chain(500)), CHAIN, rows_of(chain(20_000, 1)), cost), cost)
     assert model.total == pytest.approx(500, abs=2)
 
 
@@ -120,8 +120,8 @@ def test_an_empty_public_table_changes_no_question() -> None:
     cost, codes = rho(0.05), chain(200)
     alone = door(rows_of(codes), CHAIN, cost, SeededRandomizer(3))
     beside = assisted(rows_of(codes), CHAIN, rows_of(chain(0)), cost, SeededRandomizer(3))
-    Aim().run(alone, cost)
-    Aim().run(beside, cost)
+    Aim().fit(alone, cost)
+    Aim().fit(beside, cost)
     names = [[step for step, _ in curator.charges] for curator in (alone, beside)]
     assert names[0] == names[1]
     assert public_picks(beside) == 0
@@ -147,7 +147,7 @@ def test_the_variance_of_a_public_table_is_that_of_noise_or_of_sampling() -> Non
 @pytest.mark.parametrize("cost", [rho(1e-9), rho(1e5)], ids=str)
 def test_edge_shapes(schema, columns, cost) -> None:
     curator = assisted(rows_of(columns), schema, rows_of(columns), cost)
-    drawn = Aim().run(curator, cost).draw(20, np.random.default_rng(0))
+    drawn = Aim().fit(curator, cost).draw(20, np.random.default_rng(0))
     assert all(column.max() < curator.domain.sizes[name] for name, column in drawn.items())
     assert curator.left == Cost()
 
@@ -155,7 +155,7 @@ def test_edge_shapes(schema, columns, cost) -> None:
 @pytest.mark.parametrize("model_bytes", [1_024, 2_048])
 def test_the_model_stays_within_its_bytes(model_bytes) -> None:
     curator = assisted(rows_of(chain(2_000)), CHAIN, rows_of(chain(9_000, 1)), rho(1))
-    model = Aim(workload="triples", model_bytes=model_bytes).run(curator, rho(1))
+    model = Aim(workload="triples", model_bytes=model_bytes).fit(curator, rho(1))
     assert sum(table.nbytes for table in model.tables) <= model_bytes
 
 

@@ -60,7 +60,7 @@ def test_one_column_is_left_for_the_full_table():
 def test_the_run_spends_what_the_plan_says(method, budget):
     curator = door(rows_of(voters(50)), VOTERS, budget)
     plan = method.plan(facts_of(curator), budget)
-    method.run(curator, budget)
+    method.fit(curator, budget)
     assert plan.fixed
     assert plan.cost == budget - curator.left
     assert curator.left.epsilon == 0
@@ -87,7 +87,7 @@ def test_columns_of_the_first_layers_come_out_better():
     errors = {}
     for layers in (0, 1):
         method = RandomPartition(layers=layers, structure_seed=_seed_for(Domain.of(sizes), "a"), n_policy="estimated")
-        model = method.run(door(rows_of(codes), schema, epsilon(0.5), SeededRandomizer(1)), epsilon(0.5))
+        model = method.fit(door(rows_of(codes), schema, epsilon(0.5), SeededRandomizer(1)), epsilon(0.5))
         errors[layers] = np.abs(model.marginal(model.domain.clique(["a"])) - truth).sum() / 2
     assert errors[1] < 0.02
     assert errors[0] > 0.1

@@ -71,7 +71,7 @@ def test_the_whole_way(granted: Cost) -> None:
     assert set(LABELS[:5]).isdisjoint(pooled)
     assert len(pooled) > 25
     assert codec.domain.sizes["town"] == 42 - len(pooled) + 1
-    model = Independent().run(curator, rest)
+    model = Independent().fit(curator, rest)
     rows = codec.decode(model.draw(3_000, np.random.default_rng(1)), np.random.default_rng(2))
     towns = rows.column("town").to_pylist()
     assert set(towns) <= {*LABELS, "elsewhere", None}

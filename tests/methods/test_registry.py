@@ -11,7 +11,7 @@ from understudy.methods import registry
 from understudy.methods.independent import Independent
 from understudy.methods.laplace import Laplace
 from understudy.methods.method import PublicFacts
-from understudy.methods.registry import currency_for, describe, method_named, names, resolve
+from understudy.methods.registry import currency_for, describe, method_named, names
 from understudy.privacy.cost import Budget
 from understudy.schema import OpenCategory, Schema, Unit
 
@@ -29,10 +29,12 @@ class Foreign(Independent):
 @pytest.fixture
 def foreign(monkeypatch):
     offered = [
-        EntryPoint("foreign", "tests.methods.test_registry:Foreign", registry.GROUP),
-        EntryPoint("laplace", "tests.methods.test_registry:Foreign", registry.GROUP),
+        EntryPoint("foreign", "tests.methods.test_registry:Foreign", registry.METHODS.group),
+        EntryPoint("laplace", "tests.methods.test_registry:Foreign", registry.METHODS.group),
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: offered if group == registry.GROUP else [])
+    monkeypatch.setattr(
+        "understudy.registry.entry_points", lambda group: offered if group == registry.METHODS.group else []
+    )
 
 
 def test_built_in_names():
@@ -64,7 +66,7 @@ def test_wrong_names_and_values_are_explained(name, options, message):
         method_named(name, options)
 
 
-@pytest.mark.parametrize("name", sorted(registry._BUILT_IN))
+@pytest.mark.parametrize("name", sorted(registry.METHODS.built_in))
 def test_descriptions_are_complete(name):
     text = describe(name)
     assert text.name == name
@@ -74,7 +76,7 @@ def test_descriptions_are_complete(name):
 
 
 def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
-    assert set(names()) == {"foreign", *registry._BUILT_IN}
+    assert set(names()) == {"foreign", *registry.METHODS.built_in}
     assert list(names()) == sorted(names())
     made = method_named("foreign", {"loud": "true", "word": "none"})
     assert made == Foreign(loud=True, word="none")
@@ -85,9 +87,9 @@ def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
 
 def test_auto_is_resolved_for_the_facts_of_the_plan():
     facts = PublicFacts(Domain.of({"a": 2_000}), (), 1)
-    assert resolve(method_named("auto"), facts, epsilon(1)) == Laplace(rounding="controlled")
-    assert resolve(method_named("auto"), facts, epsilon(0.4)) == Independent(rounding="controlled")
-    assert resolve(Laplace(threshold=3), facts, epsilon(1)) == Laplace(threshold=3)
+    assert method_named("auto").plan(facts, epsilon(1)).by == Laplace(rounding="controlled")
+    assert method_named("auto").plan(facts, epsilon(0.4)).by == Independent(rounding="controlled")
+    assert Laplace(threshold=3).plan(facts, epsilon(1)).by == Laplace(threshold=3)
 
 
 def test_currency(foreign):

@@ -10,7 +10,7 @@ import pytest
 from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.methods.test_independent import voters
 from understudy.errors import ResourceError, UsageError
-from understudy.methods.method import SharesStructure, facts_of
+from understudy.methods.method import facts_of
 from understudy.methods.steps import Steps
 from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.privacy.randomizer import SecureRandomizer
@@ -108,13 +108,13 @@ def test_the_run_spends_what_the_plan_says(settings, budget):
     table = rows_of(voters(900))
     curator = door(table, VOTERS, budget)
     plan = settings.plan(facts_of(curator), budget)
-    model = settings.run(curator, budget)
+    model = settings.fit(curator, budget)
     assert [cost for _, cost in curator.charges] == [step.cost for step in plan.steps]
     assert curator.charges[0][0] == plan.steps[0].name.replace("table", "registered × voted × age")
     assert curator.left.epsilon == 0
     assert curator.left.rho <= 5
     assert model.marginal(curator.domain.clique(["registered", "voted"]))[1] == 0  # the rule: no vote, not registered
-    assert isinstance(settings, SharesStructure)
+    assert settings.shares_structure
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_without_noise_the_table_comes_back(options):
     rng = np.random.default_rng(4)
     codes = {name: rng.integers(0, size, 500) for name, size in SIZES.items()}
     curator = door(rows_of(codes), letters(SIZES), epsilon(1), NoNoise())
-    model = Steps(**options).run(curator, epsilon(1))
+    model = Steps(**options).fit(curator, epsilon(1))
     exact = np.bincount(np.ravel_multi_index(tuple(codes.values()), tuple(SIZES.values())), minlength=48)
     assert model.signed == pytest.approx(exact)
     assert curator.left == Cost()
@@ -139,7 +139,7 @@ def test_columns_of_the_first_layers_come_out_better():
     for name, settings in (("first", Steps(sequence="top")), ("last", Steps(sequence="x0,x1"))):
         found = []
         for seed in range(12):
-            model = settings.run(door(rows_of(codes), schema, epsilon(0.5), SeededRandomizer(seed)), epsilon(0.5))
+            model = settings.fit(door(rows_of(codes), schema, epsilon(0.5), SeededRandomizer(seed)), epsilon(0.5))
             found.append(abs(model.marginal(model.domain.clique(["top"])) - exact).sum())
         errors[name] = np.mean(found)
     assert errors["first"] < errors["last"] / 2
@@ -149,7 +149,7 @@ def test_estimates_of_layers_are_unbiased_before_negatives_are_removed():
     codes = {"a": np.repeat([0, 1], [30, 10]), "b": np.tile([0, 1, 1, 2], 10)}
     schema = letters({"a": 2, "b": 3})
     exact = np.bincount(np.ravel_multi_index((codes["a"], codes["b"]), (2, 3)), minlength=6)
-    found = [Steps(layers=1).run(door(rows_of(codes), schema, epsilon(2)), epsilon(2)).signed for _ in range(200)]
+    found = [Steps(layers=1).fit(door(rows_of(codes), schema, epsilon(2)), epsilon(2)).signed for _ in range(200)]
     error = np.std(found, axis=0) / np.sqrt(len(found))
     # Six standard errors of 200 runs: about 1e-8 for each of the six cells.
     assert np.all(np.abs(np.mean(found, axis=0) - exact) < 6 * error)
@@ -176,7 +176,7 @@ def test_estimates_of_layers_are_unbiased_before_negatives_are_removed():
         ({"sequence": "a,a"}, "sequence"),
         ({"sequence": None}, "text"),
         ({"choice": "grouped", "sequence": "a"}, "grouped"),
-        ({"as_published": "2019"}, "without paying"),
+        ({"as_published": "2019"}, "at no cost"),
         ({"as_published": "2020", "stopping": "range"}, "as_published"),
         ({"as_published": "2020", "choice": "grouped", "layers": 3}, "two layers"),
         ({"negatives": "norm_cut"}, "negatives"),
@@ -266,10 +266,10 @@ def test_the_number_of_rows_is_never_read():
     schema = letters({"a": 2, "b": 3})
     totals = {
         policy: {
-            Steps(n_policy=policy).run(door(rows_of(codes), schema, epsilon(0.5)), epsilon(0.5)).total for _ in range(6)
+            Steps(n_policy=policy).fit(door(rows_of(codes), schema, epsilon(0.5)), epsilon(0.5)).total for _ in range(6)
         }
         for policy in ("noisy", "estimated")
     }
     assert all(len(found) > 2 for found in totals.values())
-    told = Steps(n_policy="public", known_rows=7).run(door(rows_of(codes), schema, epsilon(0.5)), epsilon(0.5))
+    told = Steps(n_policy="public", known_rows=7).fit(door(rows_of(codes), schema, epsilon(0.5)), epsilon(0.5))
     assert told.total == 7

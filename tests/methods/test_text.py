@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from understudy.errors import UsageError
-from understudy.methods.method import hints_of, read_options, spelled
+from understudy.options import hints_of, read_options, spelled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Options:
     either: int | Literal["all"] = "all"
 
 
-HINTS = hints_of(Options, dataclasses.fields(Options))
+HINTS = hints_of(Options)
 
 
 @pytest.mark.parametrize(

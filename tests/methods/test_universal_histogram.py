@@ -69,7 +69,7 @@ def test_padding_changes_nothing():
 def test_the_run_spends_what_the_plan_says(method, budget):
     curator = door(rows_of(voters(50)), VOTERS, budget)
     plan = method.plan(facts_of(curator), budget)
-    method.run(curator, budget)
+    method.fit(curator, budget)
     assert plan.fixed
     assert plan.cost == budget - curator.left
     assert curator.left.epsilon == 0
@@ -132,7 +132,7 @@ def test_ranges_are_as_good_as_computed_and_better_than_flat_noise():
     exact = np.bincount(codes["a"], minlength=size)
     found = []
     for _ in range(runs):
-        model = UniversalHistogram(n_policy="estimated").run(door(table, schema, epsilon(0.5)), epsilon(0.5))
+        model = UniversalHistogram(n_policy="estimated").fit(door(table, schema, epsilon(0.5)), epsilon(0.5))
         prefix = np.concatenate(([0.0], np.cumsum(model.signed - exact)))
         found.append(((size + 1) * (prefix**2).sum() - prefix.sum() ** 2) / (size * (size + 1) / 2))
     computed = average_variance([32, 32], [Distribution("laplace", Fraction(4)).variance] * 2)

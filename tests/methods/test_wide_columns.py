@@ -61,7 +61,7 @@ def test_the_strongest_relation_of_a_wide_column_is_kept(method, codes, bar):
     """Scored by noise × cells its table was never chosen: the distance was 0.78 to 0.87. Noise of a fixed seed."""
     rows, sizes, table = places(codes)
     curator = door(table, letters(sizes), COST, SeededRandomizer(5))
-    model = method.run(curator, COST)
+    model = method.fit(curator, COST)
     made = model.draw(ROWS, np.random.default_rng(0))
     assert variation(rows, made, sizes["district"]) <= bar
     assert model.domain.sizes["place"] == codes
@@ -83,7 +83,7 @@ SKEWED = letters({"wide": 60, "narrow": 2, "other": 3})
 def test_models_of_merged_codes_speak_of_all_codes_and_survive_their_files(method, tmp_path):
     curator = door(rows_of(skewed()), SKEWED, rho(0.1), SeededRandomizer(1))
     full = curator.domain
-    model = method.run(curator, rho(0.1))
+    model = method.fit(curator, rho(0.1))
     assert curator.domain.sizes["wide"] < 60
     assert model.domain == full
     answers = curator.transcript.of(Measurement)
@@ -203,7 +203,7 @@ def test_a_round_spends_more_on_a_large_table_and_leaves_a_round():
     _, sizes, table = places(1_000)
     curator = door(table, letters(sizes), COST, SeededRandomizer(3))
     planned = Aim().plan(facts_of(curator), COST).steps[-1].noise_scale
-    Aim().run(curator, COST)
+    Aim().fit(curator, COST)
     draws = len(curator.transcript.of(Selection))
     rounds = curator.transcript.of(Measurement)[-draws:]
     large = [answer for answer in rounds if answer.values.size > 1_000]

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from understudy.domain import Clique, Domain
 from understudy.errors import UsageError
+from understudy.methods.aim import Aim
 from understudy.methods.marginals import Workload, check_workload, parse_tables, within
 
 DOMAIN = Domain.of({"sex": 2, "age": 10, "income": 20, "constant": 1, "a, b": 3})
@@ -58,11 +59,12 @@ def test_the_largest_tables_are_left_out_until_the_rest_fits():
 
 
 def test_syntax_is_checked_before_the_columns_are_known():
-    check_workload("triples")
-    check_workload("anything×else:2")
-    for wrong in (3, "a×"):
-        with pytest.raises(UsageError, match="workload"):
-            check_workload(wrong)
+    check_workload("workload", "triples")
+    check_workload("workload", "anything×else:2")
+    with pytest.raises(UsageError, match="workload"):
+        check_workload("workload", "a×")
+    with pytest.raises(UsageError, match="workload: must be text, got 3"):
+        Aim(workload=3)
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def test_sums_hold_with_a_million_leaves():
     tree = HistogramTree((np.zeros(4, dtype=np.int64), rng.integers(0, 4, 1_290_240)))
     values = [np.array([44_821.0]), rng.laplace(11_000, 20, 4), rng.laplace(0, 10, 1_290_240)]
     estimate = least_squares(tree, values, [np.inf, 800.0, 200.0])
-    sums = np.bincount(tree.parents[0], weights=estimate.values[2])
+    sums = np.bincount(tree.parents[1], weights=estimate.values[2])
     np.testing.assert_allclose(sums, estimate.values[1], rtol=1e-9)
     assert estimate.values[1].sum() == pytest.approx(estimate.values[0][0], rel=1e-9)
     # The leaves say next to nothing about their parents: with 322,560 of them the weight is 1 in 80,000.

@@ -39,7 +39,7 @@ def test_children_add_up_all_the_way_down(way):
     assert counts[1][0] == 0.0  # nothing below it is possible
     assert min(level.min() for level in counts) >= 0.0
     assert not counts[2][~possible].any()
-    np.testing.assert_allclose(np.bincount(tree.parents[0], weights=counts[2]), counts[1], atol=1e-9)
+    np.testing.assert_allclose(np.bincount(tree.parents[1], weights=counts[2]), counts[1], atol=1e-9)
     assert counts[1].sum() == pytest.approx(500.0, abs=1e-9)
 
 

@@ -44,7 +44,7 @@ from understudy.domain import Clique
 from understudy.errors import UnderstudyError
 from understudy.methods.dpwgan import WganTrainer
 from understudy.methods.independent import Independent, weighted_total
-from understudy.methods.method import Plan, PublicFacts
+from understudy.methods.method import Method, Plan, PublicFacts
 from understudy.models.product import BlockModel
 from understudy.models.tables import norm_sub
 from understudy.privacy.cost import Cost, Currency
@@ -92,7 +92,7 @@ class PairError:
 
 
 @dataclass(frozen=True, slots=True)
-class Chooser:
+class Chooser(Method):
     """Method: all one-way tables, then the pair that independence misses most."""
 
     name: ClassVar[str] = "chooser"
@@ -104,13 +104,13 @@ class Chooser:
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The plan of `independent` under its own name: the rest is small."""
-        return replace(Independent().plan(facts, cost), method=self.name, options={}, fixed=False)
+        return replace(Independent().plan(facts, cost), by=self, fixed=False)
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures, chooses, measures; with a single column there is nothing to choose."""
         if len(curator.domain.columns) < 2:
-            return Independent().run(curator, cost)
-        third = cost.share(Fraction(1, 3))
+            return Independent().run(curator, plan)
+        third = plan.granted.share(Fraction(1, 3))
         domain = curator.domain
         ones = curator.measure([domain.clique([name]) for name in domain.columns], third)
         total = weighted_total(ones)
@@ -198,7 +198,7 @@ class CommonCode:
 
 
 @dataclass(frozen=True, slots=True)
-class Grower:
+class Grower(Method):
     """Method: a tree, a choice in each of its leaves, noisy scores of all pairs, all one-way tables."""
 
     name: ClassVar[str] = "grower"
@@ -210,13 +210,13 @@ class Grower:
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The plan of `independent` under its own name: the rest is small."""
-        return replace(Independent().plan(facts, cost), method=self.name, options={}, fixed=False)
+        return replace(Independent().plan(facts, cost), by=self, fixed=False)
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Grows, chooses, scores, measures; with a single column there is no pair to score."""
         domain = curator.domain
         parts = 4 if len(domain.columns) > 1 else 3
-        part = cost.share(Fraction(1, parts))
+        part = plan.granted.share(Fraction(1, parts))
         column = max(domain.columns, key=lambda name: domain.sizes[name])
         tree = curator.grow(Halving.of(column, domain.sizes[column]), part)
         leaves = Ranges("leaves", Clique((column,)), tree.leaves)
@@ -225,7 +225,7 @@ class Grower:
         if parts == 4:
             pairs = [domain.clique(pair) for pair in itertools.combinations(domain.columns, 2)]
             curator.score(PairError({pair: np.zeros(domain.cells(pair), np.int64) for pair in pairs}), part)
-        return Independent().run(curator, part)
+        return Independent().fit(curator, part)
 
 
 @dataclass(slots=True)

@@ -98,7 +98,7 @@ def training_replay_net() -> None:
 
 
 def _replayed(cases: list[tuple[Schema, str, Budget]], *, pairs: int) -> None:
-    with mock.patch.dict(registry._BUILT_IN, {"chooser": Chooser, "grower": Grower}):
+    with mock.patch.dict(registry.METHODS.built_in, {"chooser": Chooser, "grower": Grower}):
         for number, (schema, method, budget) in enumerate(cases):
             case = Case(schema, method, budget, with_folder=True)
             assert method in case.release(tables.some_rows(schema, 9, seed=1), SeededRandomizer(0)).statement.method

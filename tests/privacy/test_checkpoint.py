@@ -87,7 +87,7 @@ def _pipeline(schema):
 
     def run(table: pa.Table, randomizer: Randomizer):
         kept = Kept()
-        DpWgan(**TINY).run(_curator(table, schema, randomizer, kept), PRICE)
+        DpWgan(**TINY).fit(_curator(table, schema, randomizer, kept), PRICE)
         assert [checkpoint.step for checkpoint in kept.all] == list(range(7))
         return b"".join(to_bytes(checkpoint, ABOUT) for checkpoint in kept.all), PRICE
 
@@ -134,11 +134,11 @@ def test_a_course_goes_on_where_it_stood() -> None:
     schema = tables.small()
     table = tables.possible_rows(schema, 80, seed=2)
     whole = Kept()
-    model = DpWgan(**TINY).run(_curator(table, schema, NoNoise(), whole), PRICE)
+    model = DpWgan(**TINY).fit(_curator(table, schema, NoNoise(), whole), PRICE)
     for start in whole.all:
         again = Kept(from_bytes(to_bytes(start, ABOUT), ABOUT))
         curator = _curator(table, schema, NoNoise(), again)
-        same = DpWgan(**TINY).run(curator, PRICE)
+        same = DpWgan(**TINY).fit(curator, PRICE)
         assert [checkpoint.step for checkpoint in again.all] == list(range(start.step + 1, 7))
         assert curator.left == Cost()
         assert np.array_equal(same.weights, model.weights)

@@ -37,7 +37,7 @@ from understudy.testing.cases import Case
 def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     folder = tmp_path_factory.mktemp("choice") / "release"
     schema = tables.small()
-    with mock.patch.dict(registry._BUILT_IN, {"chooser": Chooser}):
+    with mock.patch.dict(registry.METHODS.built_in, {"chooser": Chooser}):
         case = Case(schema, "chooser", Budget(1.0, 1e-6))
         case.release(tables.some_rows(schema, 50, seed=1), SecureRandomizer(), out=folder)
     assert verify_release(folder) == []
@@ -98,7 +98,7 @@ def test_the_folder_form_is_part_of_the_release(release: Release, tmp_path: Path
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Release:
     folder = tmp_path_factory.mktemp("tree") / "release"
     schema = tables.several_rows()
-    with mock.patch.dict(registry._BUILT_IN, {"grower": Grower}):
+    with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
         case = Case(schema, "grower", Budget(1.0, 1e-6))
         case.release(tables.some_rows(schema, 50, seed=1), SecureRandomizer(), out=folder)
     assert verify_release(folder) == []

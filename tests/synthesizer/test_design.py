@@ -7,11 +7,18 @@ import pytest
 
 from tests.release.people import everything, simple
 from understudy.errors import ResourceError, SchemaError, UsageError
+from understudy.methods.aim import Aim
+from understudy.methods.independent import Independent
+from understudy.methods.laplace import Laplace
+from understudy.methods.method import Method, Plan
+from understudy.methods.steps import Steps
 from understudy.privacy.cost import Budget
 from understudy.schema import Integer, PrivateBins, Schema, Unit
 from understudy.schema import yaml_text as emit
 from understudy.synthesizer import design as designing
+from understudy.synthesizer import synthesize
 from understudy.synthesizer.design import Copies, Design, check_disk, check_memory, memory_limit, plan
+from understudy.testing import cases as tables
 
 
 def test_a_plan_names_every_question_and_stays_within_the_budget() -> None:
@@ -44,11 +51,20 @@ def test_copies_measured_anew_get_equal_shares() -> None:
 
 def test_memory_is_checked_in_advance() -> None:
     made = plan(simple(), method="laplace", epsilon=1.0)
-    check_memory(made, made.bytes)
+    check_memory(made, made.limit_bytes)
     check_memory(made, None)
     with pytest.raises(ResourceError) as refused:
-        check_memory(made, made.bytes - 1)
-    assert refused.value.needed_bytes == made.bytes
+        check_memory(made, made.limit_bytes - 1)
+    assert refused.value.needed_bytes == made.limit_bytes
+
+
+def test_a_run_is_refused_by_the_most_it_may_take_not_by_what_is_expected() -> None:
+    made = plan(simple(), method="aim", epsilon=1.0, delta=1e-9)
+    assert made.bytes < made.limit_bytes
+    check_memory(made, made.limit_bytes)
+    with pytest.raises(ResourceError) as refused:
+        check_memory(made, made.limit_bytes - 1)
+    assert refused.value.needed_bytes == made.limit_bytes
 
 
 def test_rows_are_in_the_plan_even_where_their_number_is_unknown() -> None:
@@ -112,3 +128,41 @@ def test_nothing_is_summed_by_exact_distributions_where_codes_are_settled_first(
     assert bool(design.variances) is summed
     by_cost = Budget(1.0, 1e-6).cost("zcdp")
     assert (design.granted.rho > by_cost.rho) is summed
+
+
+@pytest.mark.parametrize(
+    ("method", "made_by", "options", "schema", "budget", "copies", "times"),
+    [
+        ("aim", Aim, {"rounds": 2}, tables.small(), Budget(1.0, 1e-6), 1, 1),
+        ("aim", Aim, {"rounds": 2}, tables.small(), Budget(1.0, 1e-6), 3, 1),
+        ("auto", Laplace, {}, tables.small(), Budget(1.0), 1, 1),
+        ("steps", Steps, {}, tables.small(), Budget(1.0), 1, 1),
+        ("independent", Independent, {}, tables.small(), Budget(1.0), 1, 1),
+        # For the ρ of zCDP, and for the larger one that exact distributions of the noise buy.
+        ("independent", Independent, {}, tables.small(), Budget(1.0, 1e-6), 1, 2),
+        # For as many labels as there can be, and, in each run, for those that were found.
+        ("independent", Independent, {}, tables.open_labels(), Budget(1.0, 1e-6), 1, 2),
+        ("independent", Independent, {}, tables.open_labels(), Budget(1.0, 1e-6), 2, 3),
+    ],
+)
+def test_a_plan_is_made_once_for_its_codes_and_cost_and_then_followed(
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    made_by: type[Method],
+    options: dict[str, object],
+    schema: Schema,
+    budget: Budget,
+    copies: int,
+    times: int,
+) -> None:
+    planned, calls = made_by.plan, []
+
+    def counting(*given: object) -> Plan:
+        calls.append(given)
+        return planned(*given)
+
+    monkeypatch.setattr(made_by, "plan", counting)
+    rows = tables.some_rows(schema, 40, seed=1)
+    asked = {"epsilon": budget.epsilon, "delta": budget.delta, "options": options}
+    synthesize(rows, schema, method=method, copies=copies, copies_mode="remeasure", **asked)
+    assert len(calls) == times

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.methods.method import SharesStructure
 from understudy.methods.preparation import public_facts
 from understudy.methods.registry import method_named
 from understudy.models.histogram_tree import TreeModel
@@ -121,7 +120,7 @@ def test_methods_without_a_structure_are_left_alone() -> None:
     facts = public_facts(tables.small())
     for name in ("independent", "laplace"):
         method = method_named(name)
-        assert not isinstance(method, SharesStructure)
+        assert not method.shares_structure
         assert one_structure(method, tables.small(), facts, Cost(epsilon=UNIT), 3) is None
     for options in ({"sequence": "*"}, {"shared_structure": False}, {"as_published": "2020"}):
         assert one_structure(method_named("steps", options), tables.small(), facts, Cost(epsilon=UNIT), 3) is None

@@ -18,6 +18,7 @@ from understudy.domain import Clique, Domain
 from understudy.errors import InputError, Problem, UsageError
 from understudy.methods import registry
 from understudy.methods.independent import Independent
+from understudy.methods.method import Plan
 from understudy.models.product import BlockModel
 from understudy.privacy import randomizer as secure
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
@@ -159,13 +160,13 @@ CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], [
 
 
 def test_a_method_with_every_verb_passes_the_contract() -> None:
-    with mock.patch.dict(registry._BUILT_IN, {"chooser": Chooser}):
+    with mock.patch.dict(registry.METHODS.built_in, {"chooser": Chooser}):
         check_method(CHECKS)
 
 
 def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -> None:
     checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
-    with mock.patch.dict(registry._BUILT_IN, {"grower": Grower}):
+    with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
         check_method(checks)
 
 
@@ -173,16 +174,16 @@ def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -
 class Thrifty(Independent):
     """Leaves half of the budget unused."""
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
-        return Independent.run(self, curator, cost.share(0.5))
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
+        return Independent.run(self, curator, replace(plan, granted=plan.granted.share(0.5)))
 
 
 @dataclass(frozen=True, slots=True)
 class Uniform(Independent):
     """Spends, and ignores what it learned."""
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
-        model = Independent.run(self, curator, cost)
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
+        model = Independent.run(self, curator, plan)
         return BlockModel.uniform(model.domain, curator.structural_zeros, model.total)
 
 
@@ -190,8 +191,8 @@ class Uniform(Independent):
 class Lawless(Independent):
     """Forgets the rules."""
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
-        model = Independent.run(self, curator, cost)
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
+        model = Independent.run(self, curator, plan)
         parts = {
             model.domain.clique([name]): model.marginal(model.domain.clique([name])) for name in model.domain.columns
         }
@@ -209,7 +210,7 @@ class Lawless(Independent):
 )
 def test_mechanism_contract_rejects(wrong: type[Independent], check: str) -> None:
     checks = replace(CHECKS, method="independent")
-    with mock.patch.dict(registry._BUILT_IN, {"independent": wrong}), pytest.raises(AssertionError):
+    with mock.patch.dict(registry.METHODS.built_in, {"independent": wrong}), pytest.raises(AssertionError):
         getattr(checks, check)()
 
 

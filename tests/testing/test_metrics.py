@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.evaluate.examples import mixed, mixed_frame
-from understudy.evaluate.metric import Context, Result, Scale, TablePair
+from understudy.evaluate.metric import Context, Metric, Result, Scale, TablePair
 from understudy.evaluate.registry import metric, names
 from understudy.testing.contracts import check_metric
 
@@ -53,7 +53,7 @@ def test_options_keep_order_and_reasons(name: str, options: dict[str, object]) -
 
 
 @dataclass(frozen=True)
-class _FirstRow:
+class _FirstRow(Metric):
     """Looks at the first row only, whatever comes first."""
 
     name: ClassVar[str] = "first_row"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.testing.test_mechanisms import METHODS
+from tests.testing.test_methods import METHODS
 from understudy.privacy.randomizer import SecureRandomizer
 from understudy.release import verify_release
 from understudy.schema import Category, Integer, PrivateBins, Schema, Unit

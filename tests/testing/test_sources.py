@@ -28,7 +28,7 @@ def test_trees_choices_and_scores_replay_through_every_source(place: str, tmp_pa
     schema = tables.several_rows()
     case = Case(schema, "grower", Budget(2.0))
     pairs = list(random_pairs(schema, 2, np.random.default_rng(7)))
-    with mock.patch.dict(registry._BUILT_IN, {"grower": Grower}):
+    with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
         for index, pair in enumerate(pairs):
             check_pair(
                 case.pipeline(lambda table: PLACES[place](table, tmp_path)),

@@ -85,7 +85,7 @@ class Game:
             recorder = Recorder(SecureRandomizer())
             curator = Curator(table, self.cost, recorder)
             curator.fix_codec(codec)
-            method.run(curator, self.cost)
+            method.fit(curator, self.cost)
             found.append(recorder.log)
         return found
 
@@ -172,7 +172,7 @@ def _half_the_noise() -> AbstractContextManager[object]:
         distribution = calibrate.distribution_for(cost, sensitivity, step, laplace=laplace)
         return Distribution(distribution.kind, distribution.parameter / (2 if distribution.kind == "laplace" else 4))
 
-    return mock.patch("understudy.privacy.curator.law_for", halved)
+    return mock.patch("understudy.privacy.curator.distribution_for", halved)
 
 
 GAMES = {
@@ -210,7 +210,7 @@ def _both_sides(method: str, options: Mapping[str, object], cost: Cost, data: tu
     recorder = Recorder(SecureRandomizer())
     curator = Curator(open_table(rows, schema), cost, recorder)
     curator.fix_codec(TableCodec.of(schema))
-    registry.method_named(method, options).run(curator, cost)
+    registry.method_named(method, options).fit(curator, cost)
     sides = [np.zeros(rows.num_rows), np.zeros(rows.num_rows)]
     for exchange in recorder.log:
         if exchange.request.cells > 1:

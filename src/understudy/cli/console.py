@@ -1,14 +1,11 @@
 """What a person sees: lines and tables on standard output; progress, notes and one error panel on standard error.
 
 Everything printed here counts as released. So text is shown as plain text with control characters spelled out,
-library warnings and log records are silenced, and an exception we did not raise on purpose is reported by its type
-alone. Its traceback may hold private values: it is written only on demand (`--debug`), to a private file.
+log records and warnings are silenced, except warnings of our own, which are made of public facts and shown as notes;
+and an exception we did not raise on purpose is reported by its type alone. Its traceback may hold private values: it is
+written only on demand (`--debug`), to a private file.
 
 Messages of the library name arguments (`delta=`). The panel names the flags of the command line instead (`--delta`).
-
-Tables for spreadsheets (`--excel-safe`) are made here too. Spreadsheets run cells that start with =, +, -, @, a tab or
-a line break. Labels and column names come from people, so a released CSV could carry such a cell; an apostrophe in
-front makes it text. Numbers and dates are left as they are.
 """
 
 import contextlib
@@ -22,16 +19,13 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
 from understudy.cli.ending import OutputError, drop_output, ending_of, ignore_signals, require_handles
-from understudy.errors import UsageError
+from understudy.errors import UnderstudyWarning
 from understudy.progress import STAGES, Standing, recorded
 
 if TYPE_CHECKING:
@@ -58,6 +52,7 @@ FLAGS = {
     "delta": "--delta",
     "epsilon": "--epsilon",
     "epsilons": "--epsilon",
+    "excel_safe": "--excel-safe",
     "formula": "--formula",
     "keep": "--keep",
     "known": "--known",
@@ -291,6 +286,7 @@ def shell(*, quiet: bool, debug: bool, charges: bool = False) -> Iterator[Shell]
         try:
             require_handles()
             place = Shell(quiet=quiet)
+            _show_own_warnings(place)
             yield place
             place.flush()
         except (typer.Exit, typer.Abort):
@@ -299,6 +295,17 @@ def shell(*, quiet: bool, debug: bool, charges: bool = False) -> Iterator[Shell]
             end(error, standing if charges else None, debug=debug)
         finally:
             logging.disable(logging.NOTSET)
+
+
+def _show_own_warnings(place: Shell) -> None:
+    """Notes what understudy itself warns of; undone with the filters of the block this is called in."""
+
+    def show(message: Warning | str, category: type[Warning], *_where: object, **_more: object) -> None:
+        if issubclass(category, UnderstudyWarning):
+            place.note(f"Warning: {message}")
+
+    warnings.simplefilter("default", UnderstudyWarning)
+    warnings.showwarning = show
 
 
 def end(error: BaseException, standing: Standing | None = None, *, debug: bool = False) -> NoReturn:
@@ -348,47 +355,3 @@ def _console(text: _Stream) -> "Console":
     if stream.isatty():
         return Console(file=stream)
     return Console(file=stream, width=OFF_TERMINAL_WIDTH, no_color=True, force_terminal=False)
-
-
-_STARTS = r"^([=+\-@\t\r\n＝＋－＠])"
-
-
-def check_safe(path: Path, *, excel_safe: bool) -> None:
-    """Raises UsageError where `--excel-safe` is given for a file that no spreadsheet takes for text."""
-    if excel_safe and path.suffix.lower() not in (".csv", ".tsv"):
-        raise UsageError("--excel-safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
-
-
-def safe_rows(
-    schema: pa.Schema, pieces: Iterable[pa.Table], *, excel_safe: bool
-) -> tuple[pa.Schema, Iterable[pa.Table]]:
-    """Schema and tables to write: as they are, or with safe names and text if `--excel-safe` is given."""
-    return (safe_schema(schema), map(safe_table, pieces)) if excel_safe else (schema, pieces)
-
-
-def safe_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with safe column names."""
-    return pa.schema([field.with_name(_safe_name(field.name)) for field in schema])
-
-
-def safe_table(table: pa.Table) -> pa.Table:
-    """The table with safe column names and text."""
-    columns = [_safe_column(table.column(place)) for place in range(table.num_columns)]
-    return pa.table(columns, schema=safe_schema(table.schema))
-
-
-def _safe_column(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = values.type
-    if pa.types.is_dictionary(kind):
-        if not pa.types.is_string(kind.value_type) and not pa.types.is_large_string(kind.value_type):
-            return values
-        return _safe_text(values.cast(kind.value_type)).cast(kind)
-    return _safe_text(values) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else values
-
-
-def _safe_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.replace_substring_regex(values, pattern=_STARTS, replacement=r"'\1")
-
-
-def _safe_name(name: str) -> str:
-    return _safe_text(pa.chunked_array([[name]]))[0].as_py()  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Json, ReleaseFolder, pairs
+from understudy.cli.options import Json, ReleaseFolder, conditions, pairs
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -182,8 +182,7 @@ def pool(
         loaded = Release.load(release)
         found: dict[str, object] = {}
         if share:
-            conditions = [pairs("--share", text.split(",")) for text in share]
-            shares = [measured_share(loaded, condition, level=level) for condition in conditions]
+            shares = [measured_share(loaded, conditions("--share", [text]), level=level) for text in share]
             found["shares"] = [dataclasses.asdict(one) for one in shares]
         if formula is not None:
             model = pool_model(loaded, formula, family, level=level)  # type: ignore[arg-type]

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import ExcelSafe, Json, ReleaseFolder, RowsFile, Seed, pairs, require_absent
+from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
+from understudy.cli.options import ExcelSafe, Json, ReleaseFolder, RowsFile, Seed, conditions, require_absent
 from understudy.errors import ReleaseError, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def sample(
     where: Annotated[
         list[str] | None,
         typer.Option(
-            "--where", metavar="COLUMN=VALUE", help='Condition on the rows; VALUE may be "lo..hi" or "missing".'
+            "--where", metavar="COLUMN=VALUE[,…]", help='Condition on the rows; VALUE may be "lo..hi" or "missing".'
         ),
     ] = None,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to draw from.")] = 1,
@@ -48,22 +48,23 @@ def sample(
 ) -> None:
     """Draws rows from the model of a release. Post-processing: costs no budget, reads no private data."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.cli.console import check_safe, safe_rows
         from understudy.release import Release
-        from understudy.release.release import draw_tables, write_rows
+        from understudy.release.release import check_safe, draw_tables, safe_rows, write_rows
 
         check_safe(out, excel_safe=excel_safe)
         loaded = Release.load(release)
         fitted = loaded.fitted(copy)
         wanted = loaded.config.rows[copy - 1] if rows is None else rows
         chosen = secrets.randbits(63) if seed is None else seed
-        pieces = draw_tables(fitted, wanted, seed=chosen, copy=copy, where=pairs("--where", where))
+        pieces = draw_tables(fitted, wanted, seed=chosen, copy=copy, where=conditions("--where", where))
         loaded.check_file(out, wanted)
         schema = fitted.codec.arrow_schema
         with place.running(("draw",)) as progress:
             watched = _watched(pieces, wanted, progress)
             write_rows(out, *safe_rows(schema, watched, excel_safe=excel_safe), loaded.marks())
         place.note(f"Wrote {wanted:,} synthetic rows to {out}.")
+        if rows is None and loaded.config.remark:
+            place.note(in_flags(loaded.config.remark))
 
 
 def _watched(pieces: "Iterator[pa.Table]", rows: int, progress: "Progress") -> "Iterator[pa.Table]":
@@ -118,10 +119,9 @@ def label(
 ) -> None:
     """Fills in the private columns of public records. Post-processing: costs no budget, reads no private data."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.cli.console import check_safe, safe_rows
         from understudy.release import Release
         from understudy.release.labelling import label_marks, labelled_file, private_columns
-        from understudy.release.release import write_rows
+        from understudy.release.release import check_safe, safe_rows, write_rows
 
         check_safe(out, excel_safe=excel_safe)
         loaded = Release.load(release)

@@ -198,8 +198,10 @@ def plan(
             place.json(_document(made))
         else:
             _show(place, made, (epsilon, delta), rows_hint)
-        if limit is not None and made.bytes > limit:
-            raise ResourceError("plan", made.bytes, limit, "Raise --memory, choose another method or coarser bins.")
+        if limit is not None and made.limit_bytes > limit:
+            raise ResourceError(
+                "plan", made.limit_bytes, limit, "Raise --memory, choose another method or coarser bins."
+            )
 
 
 def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: int | None) -> None:
@@ -214,8 +216,7 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
         ["promise", str(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))],
         ["spent as", str(plan.cost)],
         ["cells to measure", f"{plan.cells:,}"],
-        ["memory", f"{size_text(plan.bytes)} beyond the program itself, for {rows:,} rows"],
-        ["time", f"about {plan.seconds:,.1f} CPU s for {rows:,} rows"],
+        *_needed(plan, rows),
     ]
     place.table(["", ""], facts, title="Plan (made without private data)")
     lines = [
@@ -229,6 +230,18 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
         place.line(f"Note: {in_flags(note)}")
     if plan.refused:
         place.line(f"No privacy claim: {plan.refused}")
+
+
+def _needed(plan: "Plan", rows: int) -> list[list[str]]:
+    """Memory and time, each with its other end where noisy answers decide."""
+    lines = [["memory", f"about {size_text(plan.bytes)} beyond the program itself, for {rows:,} rows"]]
+    if plan.limit_bytes > plan.bytes:
+        lines.append(["", f"at most {size_text(plan.limit_bytes)}; a limit must allow that much"])
+    lines.append(["time", f"about {plan.seconds:,.1f} CPU s for {rows:,} rows"])
+    least, most = (f"{end:,.1f}" for end in plan.span or (plan.seconds, plan.seconds))
+    if least != most:
+        lines.append(["", f"from {least} to {most} CPU s, by how strongly columns depend on each other"])
+    return lines
 
 
 def _document(plan: "Plan") -> dict[str, object]:
@@ -252,7 +265,9 @@ def _document(plan: "Plan") -> dict[str, object]:
         "cost": cost(plan.cost),
         "cells": plan.cells,
         "bytes": plan.bytes,
+        "most_bytes": plan.limit_bytes,
         "seconds": plan.seconds,
+        "span": list(plan.span or (plan.seconds, plan.seconds)),
         "steps": steps,
         "notes": list(plan.notes),
         "refused": plan.refused,

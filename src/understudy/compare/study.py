@@ -54,7 +54,7 @@ from understudy.counts.kernels import hash_rows
 from understudy.counts.source import PrivateTable, label_keys, texts_of
 from understudy.errors import InputError, ResourceError, UsageError
 from understudy.evaluate.suite import CLOSED_FILE, CLOSED_FOLDER, MARKER, check_metrics, chosen_metrics, write_closed
-from understudy.methods.registry import method_named, spends_delta, uses_public
+from understudy.methods.registry import method_named
 from understudy.privacy.cost import Budget
 from understudy.progress import Progress, silent
 from understudy.release.files import file_digest, refuse_release_folder
@@ -162,13 +162,13 @@ class Candidate:
         Labels that the schema leaves open are discovered under δ, whatever the method.
         """
         method = method_named(self.method, dict(self.options))
-        takes = open_labels or spends_delta(method) or "zcdp" in method.currencies
+        takes = open_labels or method.spends_delta or "zcdp" in method.currencies
         return Budget(epsilon, delta if takes else 0.0)
 
     @property
     def uses_public(self) -> bool:
         """Whether the method can use a public table."""
-        return uses_public(method_named(self.method, dict(self.options)))
+        return method_named(self.method, dict(self.options)).uses_public
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ open_table: from whatever the user has to a private table, checked from outside 
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,7 @@ from understudy.counts.source import (
 )
 from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
 from understudy.errors import InputError, UsageError, size_text
+from understudy.registry import Registry
 from understudy.schema import Schema
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -380,7 +381,9 @@ LEAST_SHARE_BYTES = 64 << 20
 class FileTable(PrivateTable):
     """A private table in files. Building it checks the header against the schema and reads no row."""
 
-    def __init__(self, container: Container, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
+    def __init__(self, location: str | Path, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
+        container = container_of(location)
+        _check_first_line(container, schema)
         super().__init__(container.names, schema, memory_bytes=memory_bytes, threads=threads)
         self._container = container
 
@@ -506,6 +509,25 @@ def _share(table: PrivateTable) -> int:
     return max(LEAST_SHARE_BYTES, table.memory_bytes // 4)
 
 
+SOURCES: Registry[PrivateTable] = Registry(
+    "source", dict.fromkeys(SUFFIXES, "understudy.counts.files:FileTable"), PrivateTable
+)
+"""Sources of locations, by the suffix of a file (".csv") or the scheme before "://" ("warehouse").
+
+Another package adds one by an entry point in the group `understudy.sources` with that suffix or scheme as its name. It
+points to a subclass of `PrivateTable` that is made of the location, the schema, `memory_bytes` and `threads`. Nothing
+of it is loaded before a location says its name.
+"""
+SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://.*", re.IGNORECASE | re.DOTALL)
+
+
+def _source_class(location: str | Path) -> Callable[..., PrivateTable]:
+    """The class that opens a location; what nobody has declared is taken for a file and judged there."""
+    scheme = SCHEME.fullmatch(str(location))
+    name = (scheme[1] if scheme else Path(str(location)).suffix).lower()
+    return SOURCES.find(name) if name in SOURCES.offered() else FileTable
+
+
 LEAST_MEMORY_BYTES = 64 << 20
 MOST_THREADS = 8
 
@@ -517,8 +539,8 @@ def open_table(
 
     Args:
         data: a pandas, polars or Arrow frame; a path or glob of CSV, TSV or Parquet files ("file.csv::multiline" if
-            quoted fields of the text hold line ends); a DuckDB file ("file.duckdb" or "file.duckdb::table"); or a
-            private table, which is handed back.
+            quoted fields of the text hold line ends); a DuckDB file ("file.duckdb" or "file.duckdb::table"); a
+            location that another package can open; or a private table, which is handed back.
         schema: what the table may contain.
         memory_bytes: the most memory counting may use beside the data itself.
         threads: the most threads counting may use.
@@ -536,9 +558,7 @@ def open_table(
     if workers < 1:
         raise UsageError("threads", f"must be at least 1, got {workers}.")
     if isinstance(data, str | Path):
-        container = container_of(data)
-        _check_first_line(container, schema)
-        return FileTable(container, schema, memory_bytes=memory, threads=workers)
+        return _source_class(data)(data, schema, memory_bytes=memory, threads=workers)
     if is_frame(data):
         return FrameTable(data, schema, memory_bytes=memory, threads=workers)
     if isinstance(data, PrivateTable):

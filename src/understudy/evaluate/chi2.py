@@ -24,7 +24,7 @@ from understudy.arrays import Ints
 from understudy.codec.table import TableCodec
 from understudy.domain import Clique
 from understudy.evaluate.data import Counted, Rows, counted, declared_size, wholly_unread
-from understudy.evaluate.metric import Context, Detail, Outcome, Result, Scale, TablePair, Unavailable, table_of
+from understudy.evaluate.metric import Context, Detail, Metric, Outcome, Result, Scale, TablePair, Unavailable, table_of
 from understudy.evaluate.pooling_rules import pool_chi_squares
 
 LEAST_P = 1e-290
@@ -96,7 +96,7 @@ LEVELS = {"at_5_percent": 0.05, "at_1_percent": 0.01, "at_10_percent": 0.10}
 
 
 @dataclass(frozen=True, slots=True)
-class ChiSquare:
+class ChiSquare(Metric):
     """Agreement of tests of independence."""
 
     name: ClassVar[str] = "chi2"

@@ -17,6 +17,7 @@ from understudy.evaluate.marginals import joint_counts
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -34,7 +35,7 @@ MEANING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Disclosure:
+class Disclosure(Metric):
     """Unique real rows that also occur among the synthetic ones."""
 
     name: ClassVar[str] = "disclosure"

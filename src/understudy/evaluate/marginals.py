@@ -13,7 +13,7 @@ yardstick of the counts is that of two halves, scaled up to tables of the real s
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -22,11 +22,11 @@ import pyarrow as pa
 
 from understudy.arrays import Ints
 from understudy.domain import Clique
-from understudy.errors import UsageError
 from understudy.evaluate.data import Rows, counted, declared_size, group_rows, total_variation
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -36,6 +36,7 @@ from understudy.evaluate.metric import (
     mean_outcome,
     table_of,
 )
+from understudy.options import option
 
 WORDS = {1: "one_way", 2: "two_way", 3: "three_way"}
 NOUNS = {1: "columns", 2: "pairs", 3: "triples"}
@@ -51,23 +52,17 @@ def _scales() -> tuple[Scale, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Marginals:
+class Marginals(Metric):
     """Distances of small tables."""
 
     name: ClassVar[str] = "marginals"
     question: ClassVar[str] = "Do columns, pairs and triples of columns have the same distribution?"
     scales: ClassVar[tuple[Scale, ...]] = _scales()
 
-    ways: int = field(default=3, metadata={"help": "largest number of columns in a table, 1 to 3"})
-    most_triples: int = field(
-        default=20_000, metadata={"help": "maximum number of triples; above it, a random sample of this size"}
+    ways: int = option(3, help="largest number of columns in a table, 1 to 3", least=1, most=3)
+    most_triples: int = option(
+        20_000, help="maximum number of triples; above it, a random sample of this size", least=1
     )
-
-    def __post_init__(self) -> None:
-        if self.ways not in (1, 2, 3):
-            raise UsageError("marginals: ways", f"must be 1, 2 or 3, got {self.ways!r}.")
-        if self.most_triples < 1:
-            raise UsageError("marginals: most_triples", f"must be at least 1, got {self.most_triples!r}.")
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """Mean and worst distance for each number of columns."""
@@ -184,7 +179,7 @@ def _cells(pair: TablePair) -> Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class CrosstabDistance:
+class CrosstabDistance(Metric):
     """Distance of the joint tables of all columns."""
 
     name: ClassVar[str] = "crosstab_l1"

@@ -10,18 +10,20 @@ the same numbers whichever other metrics run beside it.
 Metric: what every comparison offers. One metric, one file; its options are the fields of a frozen dataclass.
 """
 
+import abc
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from understudy.codec.table import TableCodec
 from understudy.evaluate.data import Rows
+from understudy.options import WithOptions
 from understudy.progress import Progress, silent
 from understudy.schema import Schema
 
@@ -269,27 +271,28 @@ class Context:
         self.progress.stage("measure", self.start + (self.stop - self.start) * min(max(share, 0.0), 1.0))
 
 
-class Metric(Protocol):
-    """A comparison of the real table with its stand-in. Never called with an empty table.
-
-    A metric may also have `check(schema)`, which raises where its options do not fit the schema, and `lacks(schema)`,
-    which says what the table or the call lacks for it ("" for nothing): such a metric runs only when asked for by name.
-    """
+@dataclass(frozen=True, slots=True)
+class Metric(WithOptions, abc.ABC):
+    """A comparison of the real table with its stand-in: a frozen dataclass whose fields are its options."""
 
     name: ClassVar[str]
     question: ClassVar[str]
     scales: ClassVar[tuple[Scale, ...]]
     """Every score the metric can report, the headline first."""
 
+    @abc.abstractmethod
     def compare(self, pair: TablePair, context: Context) -> Result:
-        """The scores, in the order of `scales`; a score that cannot be computed says why."""
-        ...
+        """The scores, in the order of `scales`; a score that cannot be computed says why. No table is empty."""
 
+    def _where(self, option: str) -> str:
+        return f"{self.name}: {option}"
 
-def lacking(metric: Metric, schema: Schema) -> str:
-    """What the metric needs and does not get, "" if nothing."""
-    lacks = getattr(metric, "lacks", None)
-    return str(lacks(schema)) if lacks is not None else ""
+    def check(self, schema: Schema) -> None:
+        """Raises where the options do not fit the schema."""
+
+    def lacks(self, schema: Schema) -> str:
+        """What the table or the call lacks for it, "" for nothing; what lacks something runs only if asked by name."""
+        return ""
 
 
 def refused(metric: Metric, reason: str) -> Result:

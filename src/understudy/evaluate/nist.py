@@ -42,7 +42,7 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import ClassVar, Literal, cast
@@ -59,6 +59,7 @@ from understudy.evaluate.data import Rows, counted, declared_size, total_variati
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -67,6 +68,7 @@ from understudy.evaluate.metric import (
     mean_outcome,
     table_of,
 )
+from understudy.options import option
 from understudy.schema import Schema, code_names
 from understudy.schema.columns import NumberColumn
 
@@ -519,7 +521,7 @@ def _scale(name: str, meaning: str, highest: float = MOST) -> Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Nist:
+class Nist(Metric):
     """The scores of the 2018 NIST challenge."""
 
     name: ClassVar[str] = "nist"
@@ -532,26 +534,19 @@ class Nist:
         _scale("k_marginal", "agreement of all pairs, times 1,000", 1000.0),
     )
 
-    sex: str = field(default="SEX", metadata={"help": "column of sex, for the third score"})
-    city: str = field(default="CITY", metadata={"help": "column of the city"})
-    wage: str = field(default="INCWAGE", metadata={"help": "column of the wage"})
-    male: str = field(default="1", metadata={"help": "label that stands for men"})
-    female: str = field(default="2", metadata={"help": "label that stands for women"})
-    probability: float = field(
-        default=PROBABILITY, metadata={"help": "probability that a column enters a conjunction (match 2: 0.33)"}
+    sex: str = option("SEX", help="column of sex, for the third score")
+    city: str = option("CITY", help="column of the city")
+    wage: str = option("INCWAGE", help="column of the wage")
+    male: str = option("1", help="label that stands for men")
+    female: str = option("2", help="label that stands for women")
+    chance: float = option(
+        PROBABILITY, help="probability that a column enters a conjunction (match 2: 0.33)", above=0, most=1
     )
-    include_last: bool = field(default=False, metadata={"help": "also draw the last column, which the scorer forgot"})
-    rule: RuleName = field(
-        default="auto",
-        metadata={"help": "rule for buckets: codes of Match 3, buckets of Matches 1 and 2, or auto (by the columns)"},
+    include_last: bool = option(False, help="also draw the last column, which the scorer forgot")
+    rule: RuleName = option(
+        "auto", help="rule for buckets: codes of Match 3, buckets of Matches 1 and 2, or auto (by the columns)"
     )
-    tests: ChallengeTests | str | None = field(
-        default=None, metadata={"help": "tests drawn earlier, or the file that holds them"}
-    )
-
-    def __post_init__(self) -> None:
-        if not 0 < self.probability <= 1:
-            raise UsageError("nist: chance", f"must be above 0 and at most 1, got {self.probability!r}.")
+    tests: ChallengeTests | str | None = option(None, help="tests drawn earlier, or the file that holds them")
 
     def lacks(self, schema: Schema) -> str:
         """The columns of the third score that the table does not have: who has none of them asks for nist by name."""
@@ -589,7 +584,7 @@ class Nist:
 
     def _drawn(self, original: Rows, context: Context, rule: Rule) -> ChallengeTests:
         rng = context.rng("tests")
-        return draw_tests(original, rng, include_last=self.include_last, probability=self.probability, rule=rule)
+        return draw_tests(original, rng, include_last=self.include_last, probability=self.chance, rule=rule)
 
     def _scored(self, original: Rows, submission: Rows, tests: ChallengeTests) -> "_ScoredCells":
         rule = tests.rule

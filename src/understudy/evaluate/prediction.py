@@ -8,7 +8,7 @@ the area under the ROC curve is lost.
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,8 +19,9 @@ from scipy.stats import rankdata
 from understudy.arrays import Floats, Ints
 from understudy.evaluate.cart import Features, TreeLimits, grow_tree, tree_features
 from understudy.evaluate.data import Rows, stacked, wholly_unread
-from understudy.evaluate.metric import Context, Detail, Result, Scale, TablePair, refused, table_of
+from understudy.evaluate.metric import Context, Detail, Metric, Result, Scale, TablePair, refused, table_of
 from understudy.evaluate.slopes import check_columns
+from understudy.options import option
 from understudy.schema import Schema, code_names
 from understudy.schema.columns import NumberColumn
 
@@ -47,7 +48,7 @@ def area_under_curve(scores: Floats, truth: Target) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Metric):
     """Predicting each column from the others."""
 
     name: ClassVar[str] = "prediction"
@@ -57,9 +58,7 @@ class Prediction:
         Scale("worst_loss", "largest loss"),
     )
 
-    targets: tuple[str, ...] = field(
-        default=(), metadata={"help": f"columns to predict; the first {MOST_TARGETS} if omitted"}
-    )
+    targets: tuple[str, ...] = option((), help=f"columns to predict; the first {MOST_TARGETS} if omitted")
 
     def check(self, schema: Schema) -> None:
         """Raises for a column that is not in the schema."""

@@ -39,7 +39,7 @@ deviation. Always state the null: under "fitted_model" the mean is smaller by th
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, Protocol
 
@@ -63,6 +63,7 @@ from understudy.evaluate.glm import (
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -71,6 +72,7 @@ from understudy.evaluate.metric import (
     mean_outcome,
     table_of,
 )
+from understudy.options import option
 
 Terms = Literal["main", "interactions"]
 
@@ -120,12 +122,6 @@ def too_small(first: Rows, second: Rows, scheme: str) -> Unavailable | None:
     if min(first.count, second.count) < fewest:
         return Unavailable(f"a table with fewer than {fewest} rows cannot train a classifier")
     return None
-
-
-def check_complexity(metric: str, complexity: float | None) -> None:
-    """Raises for a complexity that no tree can have."""
-    if complexity is not None and not 0 <= complexity <= 1:
-        raise UsageError(f"{metric}: complexity", f"must lie between 0 and 1, got {complexity!r}.")
 
 
 def common_complexity(pair: TablePair, given: float | None) -> float:
@@ -273,7 +269,7 @@ def _shares(sample: Floats, places: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Specks:
+class Specks(Metric):
     """Distance of propensity scores, by logistic regression and by a classification tree."""
 
     name: ClassVar[str] = "specks"
@@ -284,18 +280,14 @@ class Specks:
         Scale("legacy", "the first score as a published script computes it; for comparison with its figures only"),
     )
 
-    terms: Terms = field(default="main", metadata={"help": "terms of the regression"})
-    scheme: Literal["in_sample", "folds"] = field(
-        default="in_sample",
-        metadata={"help": "rows that are scored: those fitted, or held-out ones (5 folds, or 70/30)"},
+    terms: Terms = option("main", help="terms of the regression")
+    scheme: Literal["in_sample", "folds"] = option(
+        "in_sample", help="rows that are scored: those fitted, or held-out ones (5 folds, or 70/30)"
     )
 
-    complexity: float | None = field(
-        default=None, metadata={"help": "complexity parameter of the tree; cross-validated if omitted"}
+    complexity: float | None = option(
+        None, help="complexity parameter of the tree; cross-validated if omitted", least=0, most=1
     )
-
-    def __post_init__(self) -> None:
-        check_complexity("specks", self.complexity)
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """One distance for each classifier."""
@@ -446,28 +438,24 @@ def _scales() -> tuple[Scale, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Pmse:
+class Pmse(Metric):
     """Propensity score mean squared error, by logistic regression and by a classification tree."""
 
     name: ClassVar[str] = "pmse"
     question: ClassVar[str] = "How much better than chance is a classifier at spotting synthetic rows?"
     scales: ClassVar[tuple[Scale, ...]] = _scales()
 
-    terms: Terms = field(default="main", metadata={"help": "terms of the regression"})
-    scheme: Scheme = field(
-        default="in_sample",
-        metadata={"help": "rows that are scored: those fitted, or held-out ones (5 folds, or 70/30)"},
+    terms: Terms = option("main", help="terms of the regression")
+    scheme: Scheme = option(
+        "in_sample", help="rows that are scored: those fitted, or held-out ones (5 folds, or 70/30)"
     )
-    null: NullName = field(default="permutation", metadata={"help": "null distribution that the ratio divides by"})
-    draws: int = field(default=10, metadata={"help": "number of random draws for nulls without a closed form"})
-    complexity: float | None = field(
-        default=None, metadata={"help": "complexity parameter of the tree; cross-validated if omitted"}
+    null: NullName = option("permutation", help="null distribution to divide by")
+    draws: int = option(10, help="number of random draws for nulls without a closed form", least=2)
+    complexity: float | None = option(
+        None, help="complexity parameter of the tree; cross-validated if omitted", least=0, most=1
     )
 
-    def __post_init__(self) -> None:
-        if self.draws < 2:
-            raise UsageError("pmse: draws", f"must be at least 2, got {self.draws!r}.")
-        check_complexity("pmse", self.complexity)
+    def _check_together(self) -> None:
         if self.null == "fitted_model" and self.scheme == "folds":
             rule = "is known for rows that were fitted (scheme in_sample) only: folds train on parts of the real rows."
             raise UsageError("pmse: null fitted_model", rule, "Use null permutation or bootstrap with folds.")

@@ -1,38 +1,36 @@
-"""Names → metrics, and their options as text."""
+"""Names → metrics, and what a person needs to know to pick one.
+
+Another package adds a metric by an entry point in the group `understudy.metrics` that points to a subclass of `Metric`.
+Such a metric runs when it is asked for by name; without names an evaluation runs the built-in ones.
+"""
 
 import dataclasses
 from collections.abc import Mapping
-from typing import cast
 
-from understudy.errors import UsageError, nearest
-from understudy.evaluate.chi2 import ChiSquare
-from understudy.evaluate.disclosure import Disclosure
-from understudy.evaluate.marginals import CrosstabDistance, Marginals
 from understudy.evaluate.metric import Metric, Scale
-from understudy.evaluate.nist import Nist
-from understudy.evaluate.prediction import Prediction
-from understudy.evaluate.propensity import Pmse, Specks
-from understudy.evaluate.regression import IntervalOverlap, Regression
-from understudy.evaluate.rules import RulesBroken
-from understudy.evaluate.slopes import Correlations, Slopes
-from understudy.methods.method import Option, described, hints_of, read_options
+from understudy.options import Option, described
+from understudy.registry import Catalogue, Registry
 
-_ALL: tuple[type[Metric], ...] = (
-    Marginals,
-    CrosstabDistance,
-    Specks,
-    Pmse,
-    Nist,
-    ChiSquare,
-    Slopes,
-    Correlations,
-    Regression,
-    IntervalOverlap,
-    Prediction,
-    RulesBroken,
-    Disclosure,
+METRICS: Registry[Metric] = Registry(
+    "metric",
+    {
+        "marginals": "understudy.evaluate.marginals:Marginals",
+        "crosstab_l1": "understudy.evaluate.marginals:CrosstabDistance",
+        "specks": "understudy.evaluate.propensity:Specks",
+        "pmse": "understudy.evaluate.propensity:Pmse",
+        "nist": "understudy.evaluate.nist:Nist",
+        "chi2": "understudy.evaluate.chi2:ChiSquare",
+        "slopes": "understudy.evaluate.slopes:Slopes",
+        "correlations": "understudy.evaluate.slopes:Correlations",
+        "regression": "understudy.evaluate.regression:Regression",
+        "ci_overlap": "understudy.evaluate.regression:IntervalOverlap",
+        "prediction": "understudy.evaluate.prediction:Prediction",
+        "rules": "understudy.evaluate.rules:RulesBroken",
+        "disclosure": "understudy.evaluate.disclosure:Disclosure",
+    },
+    Metric,
 )
-_KINDS: dict[str, type[Metric]] = {kind.name: kind for kind in _ALL}
+"""In the order in which a report shows them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,8 +44,13 @@ class MetricDescription:
 
 
 def names() -> tuple[str, ...]:
-    """All metric names, in the order a report shows them."""
-    return tuple(_KINDS)
+    """All metric names, in the order a report shows them, those of other packages last."""
+    return METRICS.names()
+
+
+def metrics() -> Catalogue[MetricDescription]:
+    """All metrics with the question each answers; `metrics()["pmse"]` has scores and options too."""
+    return Catalogue(("name", "question"), {name: describe(name) for name in names()})
 
 
 def metric(name: str, options: Mapping[str, object] | None = None) -> Metric:
@@ -56,21 +59,10 @@ def metric(name: str, options: Mapping[str, object] | None = None) -> Metric:
     Raises:
         UsageError: for an unknown metric or option, with the closest known one, or a value that does not fit.
     """
-    kind = _kind(name)
-    return kind(**read_options(f"metric {name}", hints_of(kind, _fields(kind)), options or {}))
+    return METRICS.make(name, options)
 
 
 def describe(name: str) -> MetricDescription:
     """Question, scores and options of a metric."""
-    kind = _kind(name)
-    return MetricDescription(name, kind.question, kind.scales, described(kind, _fields(kind)))
-
-
-def _fields(kind: type[Metric]) -> tuple[dataclasses.Field[object], ...]:
-    return dataclasses.fields(cast(type[Marginals], kind))
-
-
-def _kind(name: str) -> type[Metric]:
-    if name not in _KINDS:
-        raise UsageError(f"metric {name!r}", "is not known.", nearest(name, _KINDS))
-    return _KINDS[name]
+    kind = METRICS.find(name)
+    return MetricDescription(name, kind.question, kind.scales, described(kind))

@@ -31,7 +31,7 @@ such rule for profile intervals, so with several copies they are refused.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -57,6 +57,7 @@ from understudy.evaluate.glm import (
 from understudy.evaluate.metric import (
     Context,
     Detail,
+    Metric,
     Outcome,
     Result,
     Scale,
@@ -67,6 +68,7 @@ from understudy.evaluate.metric import (
     table_of,
 )
 from understudy.evaluate.pooling_rules import pool_liu
+from understudy.options import option
 from understudy.schema import Boolean, Category, OpenCategory, Schema
 from understudy.schema.columns import NumberColumn
 
@@ -599,7 +601,7 @@ def coefficient_detail(comparison: ModelComparison) -> Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class Regression:
+class Regression(Metric):
     """Coefficients of a model the user names."""
 
     name: ClassVar[str] = "regression"
@@ -611,9 +613,9 @@ class Regression:
         Scale("covered", "share of real coefficients inside the synthetic interval", "higher", 0.0, 1.0, 1.0),
     )
 
-    formula: str = field(default="", metadata={"help": 'the model, as "income ~ age + sex"'})
-    family: FamilyName = field(default="auto", metadata={"help": "kind of model"})
-    level: float = field(default=0.95, metadata={"help": "confidence level of the intervals"})
+    formula: str = option("", help='the model, as "income ~ age + sex"')
+    family: FamilyName = option("auto", help="kind of model")
+    level: float = option(0.95, help="confidence level of the intervals")
 
     def lacks(self, schema: Schema) -> str:
         """A formula, if there is none."""
@@ -657,7 +659,7 @@ NO_PROFILE = (
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalOverlap:
+class IntervalOverlap(Metric):
     """Overlap of confidence intervals of a model the user names."""
 
     name: ClassVar[str] = "ci_overlap"
@@ -668,14 +670,14 @@ class IntervalOverlap:
         Scale("mean_with_gaps", "mean overlap, negative for intervals that lie apart", "higher", None, 1.0, 1.0),
     )
 
-    formula: str = field(default="", metadata={"help": 'the model, as "income ~ age + sex"'})
-    family: FamilyName = field(default="auto", metadata={"help": "kind of model"})
-    level: float = field(default=0.95, metadata={"help": "confidence level of the intervals"})
-    interval: Literal["wald", "profile"] = field(
-        default="wald", metadata={"help": "kind of interval; profile: for Firth's model and a single copy"}
+    formula: str = option("", help='the model, as "income ~ age + sex"')
+    family: FamilyName = option("auto", help="kind of model")
+    level: float = option(0.95, help="confidence level of the intervals")
+    interval: Literal["wald", "profile"] = option(
+        "wald", help="kind of interval; profile: for Firth's model and a single copy"
     )
 
-    def __post_init__(self) -> None:
+    def _check_together(self) -> None:
         if self.interval == "profile" and self.family != "firth":
             raise UsageError("ci_overlap: interval", "profile is there for family firth only.", "Set family=firth.")
 

@@ -14,12 +14,22 @@ from understudy.arrays import Bools
 from understudy.counts.kernels import flat_index
 from understudy.domain import StructuralZeros
 from understudy.evaluate.data import Rows
-from understudy.evaluate.metric import Context, Detail, Result, Scale, TablePair, mean_outcome, refused, table_of
+from understudy.evaluate.metric import (
+    Context,
+    Detail,
+    Metric,
+    Result,
+    Scale,
+    TablePair,
+    mean_outcome,
+    refused,
+    table_of,
+)
 from understudy.schema import Impossible, Range
 
 
 @dataclass(frozen=True, slots=True)
-class RulesBroken:
+class RulesBroken(Metric):
     """Shares of rows that break a rule of the schema."""
 
     name: ClassVar[str] = "rules"

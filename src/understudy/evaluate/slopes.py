@@ -23,7 +23,7 @@ correlations: the correlation of every level of a column with every level of ano
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +34,8 @@ from understudy.arrays import Floats, Ints
 from understudy.domain import Clique
 from understudy.errors import UsageError, nearest
 from understudy.evaluate.data import Rows, counted
-from understudy.evaluate.metric import Context, Detail, Outcome, Result, Scale, TablePair, Unavailable, table_of
+from understudy.evaluate.metric import Context, Detail, Metric, Outcome, Result, Scale, TablePair, Unavailable, table_of
+from understudy.options import option
 from understudy.schema import Schema
 
 MOST_LEVELS = 40
@@ -224,7 +225,7 @@ def panel_notes(pair: TablePair, panel: Panel) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Slopes:
+class Slopes(Metric):
     """Slopes between levels of columns."""
 
     name: ClassVar[str] = "slopes"
@@ -236,10 +237,8 @@ class Slopes:
         Scale("joint_shares", "correlation of joint shares of the chosen columns", "higher", -1.0, 1.0, 1.0),
     )
 
-    outcomes: tuple[str, ...] = field(
-        default=(), metadata={"help": "columns whose labels are the outcomes; all by default"}
-    )
-    groups: tuple[str, ...] = field(default=(), metadata={"help": "columns whose joint shares are compared"})
+    outcomes: tuple[str, ...] = option((), help="columns whose labels are the outcomes; all by default")
+    groups: tuple[str, ...] = option((), help="columns whose joint shares are compared")
 
     def check(self, schema: Schema) -> None:
         """Raises for a column that is not in the schema."""
@@ -315,7 +314,7 @@ def _share_detail(
 
 
 @dataclass(frozen=True, slots=True)
-class Correlations:
+class Correlations(Metric):
     """Correlations between levels of columns."""
 
     name: ClassVar[str] = "correlations"
@@ -326,7 +325,7 @@ class Correlations:
         Scale("mean_difference", f"mean of |synthetic correlation − real correlation|{NEAR_ZERO}", highest=2.0),
     )
 
-    outcomes: tuple[str, ...] = field(default=(), metadata={"help": "columns on one side of each pair; all by default"})
+    outcomes: tuple[str, ...] = option((), help="columns on one side of each pair; all by default")
 
     def check(self, schema: Schema) -> None:
         """Raises for a column that is not in the schema."""

@@ -31,9 +31,8 @@ from understudy.evaluate.data import (
     read_rows,
     unread_columns,
 )
-from understudy.evaluate.metric import Context, Detail, Metric, Result, Score, TablePair, lacking, refused
-from understudy.evaluate.registry import metric as metric_of
-from understudy.evaluate.registry import names
+from understudy.evaluate.metric import Context, Detail, Metric, Result, Score, TablePair, refused
+from understudy.evaluate.registry import METRICS
 from understudy.progress import Progress, silent
 from understudy.release.files import RELEASE_FILE, check_free, published, refuse_release_folder
 from understudy.release.release import Release
@@ -467,16 +466,14 @@ def _placed(first: object, second: object) -> tuple[object, object]:
 
 def _left_out(chosen: Sequence[Metric], schema: Schema, options: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
     """Metrics that nobody asked for, by name or by an option, and that lack something here, with the reason."""
-    reasons = {metric.name: lacking(metric, schema) for metric in chosen if metric.name not in options}
+    reasons = {metric.name: metric.lacks(schema) for metric in chosen if metric.name not in options}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
 def check_metrics(chosen: Sequence[Metric], schema: Schema) -> None:
     """Lets every metric that looks at names check them against the schema, before anything is read."""
     for metric in chosen:
-        check = getattr(metric, "check", None)
-        if check is not None:
-            check(schema)
+        metric.check(schema)
 
 
 def _all_compared(
@@ -504,7 +501,7 @@ def chosen_metrics(
     metrics: Sequence[MetricLike] | None, options: Mapping[str, Mapping[str, object]], formula: str | None
 ) -> list[Metric]:
     """The metrics that are asked for, with their options; all of them when none is named."""
-    wanted = names() if metrics is None else tuple(metrics)
+    wanted = tuple(METRICS.built_in) if metrics is None else tuple(metrics)
     if not wanted:
         raise UsageError("metrics", "is empty.", "Omit it to run all metrics.")
     called = [name for name in wanted if isinstance(name, str)]
@@ -524,7 +521,7 @@ def chosen_metrics(
             found.append(one)
             continue
         model = {"formula": formula} if formula is not None and one in fitted else {}
-        found.append(metric_of(one, {**options.get(one, {}), **model}))
+        found.append(METRICS.make(one, {**options.get(one, {}), **model}))
     repeated = sorted({one.name for one in found if sum(other.name == one.name for other in found) > 1})
     if repeated:
         raise UsageError("metrics", f"names {repeated[0]!r} twice.", "Evaluate twice to compare options.")

@@ -36,32 +36,32 @@ never measured. Few steps of mirror descent per round from the model of the last
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import Workload, check_workload
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Rounds,
     Step,
-    check_share,
-    check_whole,
-    facts_of,
     noisy_step,
     seconds_of_rounds,
     tables_bytes,
 )
 from understudy.methods.rounds import (
+    LEAST_MODEL_BYTES,
+    MOST_MODEL_BYTES,
     Measured,
     PublicRounds,
     RemainingBudget,
     RoundCosts,
-    check_model_bytes,
     check_start,
     fitting_bytes,
+    likely_bytes,
     live_columns,
     merged_bound,
     shares_of,
@@ -69,6 +69,7 @@ from understudy.methods.rounds import (
     times,
 )
 from understudy.models.markov_field import ExpandedField, MarkovField
+from understudy.options import option
 from understudy.privacy.cost import LARGEST_VARIANCE, UNIT, Cost, Currency, selection_rate
 from understudy.privacy.curator import Curator
 
@@ -81,7 +82,7 @@ _PUBLIC_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Aim(Method):
     """Method: columns first, then rounds of choosing and measuring what the model predicts worst."""
 
     name: ClassVar[str] = "aim"
@@ -92,26 +93,18 @@ class Aim:
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
     uses_public: ClassVar[bool] = True
 
-    workload: str = field(
-        default="pairs", metadata={"help": "pairs, triples, or tables with weights such as sex×age:2, age×income"}
+    workload: str = option(
+        "pairs", help="pairs, triples, or tables with weights such as sex×age:2, age×income", check=check_workload
     )
-    rounds: int | None = field(default=None, metadata={"help": "number of planned rounds; none: 4 per column"})
-    one_way_share: float | None = field(
-        default=0.4, metadata={"help": "share of ρ for the one-way tables; none: the cost of one round each"}
+    rounds: int | None = option(None, help="number of planned rounds; none: 4 per column", least=1, most=10**9)
+    one_way_share: float | None = option(
+        0.4, help="share of ρ for the one-way tables; none: the cost of one round each", share=True
     )
-    selection_share: float = field(default=0.1, metadata={"help": "share of a round's ρ for choosing its table"})
-    model_bytes: int = field(default=2**22, metadata={"help": "largest size of the model's tables, in bytes"})
-    table_cells: int = field(default=250_000, metadata={"help": "largest table (in cells) that can be chosen"})
-
-    def __post_init__(self) -> None:
-        check_workload(self.workload)
-        if self.one_way_share is not None:
-            check_share("one_way_share", self.one_way_share)
-        check_share("selection_share", self.selection_share)
-        check_model_bytes(self.model_bytes)
-        for name, number in (("rounds", self.rounds), ("table_cells", self.table_cells)):
-            if number is not None:
-                check_whole(name, number, 1, 10**9)
+    selection_share: float = option(0.1, help="share of a round's ρ for choosing its table", share=True)
+    model_bytes: int = option(
+        2**22, help="largest size of the model's tables, in bytes", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+    )
+    table_cells: int = option(250_000, help="largest table (in cells) that can be chosen", least=1, most=10**9)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns and planned rounds; refuses rules that tie more together than `model_bytes` holds."""
@@ -131,7 +124,7 @@ class Aim:
         if schedule.rounds:
             steps += self._round_steps(facts, schedule, candidates, cost)
             noise = steps[-1].expected_error or 0.0
-        held, fitting = fitting_bytes(domain, self.model_bytes)
+        held, most = fitting_bytes(domain, self.model_bytes)
         notes = [
             f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
             f"The model's tables stay within {self.model_bytes:,} bytes.",
@@ -149,26 +142,29 @@ class Aim:
                 (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
             ),
         )
-        notes.append(seconds.note)
+        fitting = likely_bytes(domain, seconds.cells)
         public = _PUBLIC_BYTES * cells if facts.public else 0
         notes += [f"Counts of the public table take {public:,} bytes."] if public else []
+        counting = tables_bytes(facts, len(candidates), cells) + public
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            fitting + tables_bytes(facts, len(candidates), cells) + public,
+            fitting + counting,
             seconds.likely,
             tuple(notes),
-            asdict(self),
+            schedule=schedule,
             after_counting=fitting,
+            most_bytes=most + counting,
+            span=(seconds.least, seconds.most),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
+    def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures columns, then chooses and measures tables until the cost is spent; returns the fitted model."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
-        schedule = self._schedule(domain, curator.unit_rows, cost)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        schedule: _Schedule = plan.schedule
         columns = [Clique((name,)) for name in live_columns(domain)]
         weights = shares_of(domain, columns) if self.one_way_share else None
         answers = curator.measure(columns, schedule.columns, weights)

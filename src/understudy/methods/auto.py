@@ -29,7 +29,7 @@ from understudy.errors import ResourceError
 from understudy.methods.aim import Aim
 from understudy.methods.independent import Independent
 from understudy.methods.laplace import Laplace
-from understudy.methods.method import Method, Plan, PublicFacts, facts_of
+from understudy.methods.method import Method, Plan, PublicFacts
 from understudy.methods.mst import Mst
 from understudy.methods.mwem import Mwem
 from understudy.methods.privsyn import PrivSyn
@@ -52,7 +52,7 @@ _ROWS: Rounding = "controlled"
 
 
 @dataclass(frozen=True, slots=True)
-class Auto:
+class Auto(Method):
     """Method: the method that the stated rule gives."""
 
     name: ClassVar[str] = "auto"
@@ -63,15 +63,6 @@ class Auto:
     needs: ClassVar[str] = "A schema. Nothing else."
     limits: ClassVar[str] = "Those of the method it picks; `plan` says which."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
-
-    def pick(self, facts: PublicFacts, cost: Cost) -> Method:
-        """The method for these facts and this cost."""
-        picked = self._by_size(facts, cost)
-        try:
-            picked.plan(facts, cost)
-        except ResourceError:
-            return Independent(rounding=_ROWS)
-        return picked
 
     def _by_size(self, facts: PublicFacts, cost: Cost) -> Method:
         few, unit_rows = len(facts.domain.columns) <= MOST_COLUMNS, facts.unit_rows
@@ -90,12 +81,15 @@ class Auto:
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The plan of the method picked, with a note that says so."""
-        plan = self.pick(facts, cost).plan(facts, cost)
+        try:
+            plan = self._by_size(facts, cost).plan(facts, cost)
+        except ResourceError:
+            plan = Independent(rounding=_ROWS).plan(facts, cost)
         return replace(plan, notes=(f"auto picked {plan.method}.", *plan.notes))
 
-    def run(self, curator: Curator, cost: Cost) -> Model:
+    def run(self, curator: Curator, plan: Plan) -> Model:
         """Runs the method picked."""
-        return self.pick(facts_of(curator), cost).run(curator, cost)
+        return plan.by.run(curator, plan)
 
 
 def _measures_all_pairs(facts: PublicFacts) -> bool:

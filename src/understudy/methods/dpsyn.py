@@ -31,20 +31,29 @@ dissolved remainder) are not here: code lists are the schema's, and no remainder
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from understudy.answers import Measurement
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.errors import ResourceError, UsageError, nearest
+from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import ListedTable, MarginalList, alone, at_costs, parse_tables
 from understudy.methods.match_three import match3_blocks, reserved_shares
-from understudy.methods.method import Plan, PublicFacts, facts_of, noisy_step, rows_of, seconds_for, tables_bytes
-from understudy.methods.record_synthesis import Coarsening, Rare, RecordSynthesis, Update
+from understudy.methods.method import (
+    Method,
+    Plan,
+    PublicFacts,
+    noisy_step,
+    rows_of,
+    seconds_for,
+    tables_bytes,
+)
+from understudy.methods.record_synthesis import MOST_STEPS, Coarsening, Rare, RecordSynthesis, Update
 from understudy.methods.rounds import live_columns, smallest
 from understudy.models.records import RecordModel
 from understudy.models.tables import check_linked
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -54,8 +63,20 @@ ReserveNoise = Literal["laplace", "gaussian"]
 _BLOCKS = re.compile(r'((?:[^;"]|"(?:[^"]|"")*")*)(?:;|$)')
 
 
+def _check_reserve(name: str, text: str) -> None:
+    """Raises UsageError unless every table has a share below 1, and all of them together less than 1."""
+    shares = parse_tables(text) if text.strip() else []
+    for names, share in shares:
+        if share >= 1.0:  # what a table without a number after it stands for
+            table = "×".join(names)
+            fix = f"Write COLUMN:SHARE, for example {table}:0.1; shares must add up to less than 1."
+            raise UsageError(name, f"{table!r} has no share below 1.", fix)
+    if math.fsum(share for _, share in shares) >= 1.0:
+        raise UsageError(name, "the shares must add up to less than 1.", "Write smaller numbers.")
+
+
 @dataclass(frozen=True, slots=True)
-class DpSyn:
+class DpSyn(Method):
     """Method: one-way tables, rare values merged, listed marginals in blocks, records moved towards them."""
 
     name: ClassVar[str] = "dpsyn"
@@ -67,58 +88,31 @@ class DpSyn:
     limits: ClassVar[str] = "Keeps the relations that are listed. The model is a set of records."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    marginals: str = field(default="", metadata={"help": "tables to measure: a×b:2, b×c; semicolons separate blocks"})
-    preset: Preset = field(default="none", metadata={"help": "match3: the team's tables of Match 3, instead of a list"})
-    reserve: str = field(default="", metadata={"help": "tables with their own share of the cost, e.g. income:0.05"})
-    reserve_noise: ReserveNoise = field(
-        default="laplace", metadata={"help": "laplace: reserved shares are shares of ε; gaussian: of ρ (where δ > 0)"}
+    marginals: str = option("", help="tables to measure: a×b:2, b×c; semicolons separate blocks")
+    preset: Preset = option("none", help="match3: the team's tables of Match 3, instead of a list")
+    reserve: str = option("", help="tables with their own share of the cost, e.g. income:0.05", check=_check_reserve)
+    reserve_noise: ReserveNoise = option(
+        "laplace", help="laplace: reserved shares are shares of ε; gaussian: of ρ (where δ > 0)"
     )
-    one_way_share: float = field(
-        default=0.0, metadata={"help": "share of the cost for the one-way tables; 0: the same noise for all tables"}
+    one_way_share: float = option(
+        0.0, help="share of the cost for the one-way tables; 0: the same noise for all tables", least=0, below=1
     )
-    threshold: float = field(default=4.5, metadata={"help": "values with fewer noisy rows than this many σ are merged"})
-    least_count: float = field(
-        default=0.0, metadata={"help": "values with fewer noisy rows than this are merged as well"}
+    threshold: float = option(4.5, help="values with fewer noisy rows than this many σ are merged", least=0, below=1e9)
+    least_count: float = option(
+        0.0, help="values with fewer noisy rows than this are merged as well", least=0, below=1e15
     )
-    most_values: int = field(default=0, metadata={"help": "maximum number of values that a column keeps; 0: no limit"})
-    keep: str = field(default="", metadata={"help": "columns never merged, separated by commas"})
-    table_cells: int = field(default=2**18, metadata={"help": "largest table (in cells) after merging"})
-    update: Update = field(default="sweeps", metadata={"help": "how records are updated: sweeps, gradual or both"})
-    rounds: int = field(default=100, metadata={"help": "rounds of the gradual update"})
-    sweeps: int = field(default=10, metadata={"help": "maximum number of sweeps over all rows and columns"})
-    most_records: int = field(default=2**20, metadata={"help": "maximum number of records in the model"})
-    structure_seed: int = field(default=0, metadata={"help": "seed for initialising and updating the records"})
+    most_values: int = option(0, help="maximum number of values that a column keeps; 0: no limit", least=0, most=2**27)
+    keep: str = option("", help="columns never merged, separated by commas")
+    table_cells: int = option(2**18, help="largest table (in cells) after merging", least=1, most=2**27)
+    update: Update = option("sweeps", help="how records are updated: sweeps, gradual or both")
+    rounds: int = option(100, help="rounds of the gradual update", least=0, most=MOST_STEPS)
+    sweeps: int = option(10, help="maximum number of sweeps over all rows and columns", least=0, most=MOST_STEPS)
+    most_records: int = option(2**20, help="maximum number of records in the model", least=1, most=MOST_STEPS)
+    structure_seed: int = option(0, help="seed for initialising and updating the records", least=0, most=MOST_STEPS)
 
-    def __post_init__(self) -> None:
-        if self.preset not in get_args(Preset):
-            raise UsageError(f"preset {self.preset!r}", "is not known.", nearest(str(self.preset), get_args(Preset)))
-        if self.reserve_noise not in get_args(ReserveNoise):
-            known = nearest(str(self.reserve_noise), get_args(ReserveNoise))
-            raise UsageError(f"reserve_noise {self.reserve_noise!r}", "is not known.", known)
+    def _check_together(self) -> None:
         if self.marginals.strip() and self.preset != "none":
             raise UsageError("marginals", "and preset cannot both be given.", "Drop one of them.")
-        for name, number, most in (
-            ("one_way_share", self.one_way_share, 1.0),
-            ("threshold", self.threshold, 1e9),
-            ("least_count", self.least_count, 1e15),
-        ):
-            if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number < most:
-                raise UsageError(name, f"must be a number from 0 to below {most:g}, got {number!r}.")
-        for name, whole, least in (("most_values", self.most_values, 0), ("table_cells", self.table_cells, 1)):
-            if type(whole) is not int or not least <= whole <= 2**27:
-                raise UsageError(name, f"must be a whole number from {least} to {2**27:,}, got {whole!r}.")
-        self._check_reserve()
-        self._synthesis()
-
-    def _check_reserve(self) -> None:
-        shares = parse_tables(self.reserve) if self.reserve.strip() else []
-        for names, share in shares:
-            if share >= 1.0:  # what a table without a number after it stands for
-                name = "×".join(names)
-                fix = f"Write COLUMN:SHARE, for example {name}:0.1; shares must add up to less than 1."
-                raise UsageError("reserve", f"{name!r} has no share below 1.", fix)
-        if math.fsum(share for _, share in shares) >= 1.0:
-            raise UsageError("reserve", "the shares must add up to less than 1.", "Write smaller numbers.")
 
     @property
     def pure_share(self) -> Fraction:
@@ -146,7 +140,8 @@ class DpSyn:
         rows = rows_of(facts)
         synthesis = self._synthesis().bytes(domain, cells, rows)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
@@ -157,16 +152,15 @@ class DpSyn:
                 "before the tables are measured: their cells are the most they can be.",
                 f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
-            asdict(self),
+            schedule=queries,
             fixed=True,
             after_counting=synthesis,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> RecordModel:
+    def run(self, curator: Curator, plan: Plan) -> RecordModel:
         """Measures columns, merges rare values, measures the listed tables and returns the records made from them."""
-        self.plan(facts_of(curator), cost)
         domain = curator.domain
-        queries = self._queries(domain, curator.structural_zeros, cost)
+        queries: _Queries = plan.schedule
         answers = dict(
             zip(queries.columns, at_costs(curator, alone(queries.columns), queries.column_costs), strict=True)
         )

@@ -45,9 +45,9 @@ import importlib
 import importlib.util
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,10 +56,11 @@ from understudy.answers import Course, Distribution
 from understudy.arrays import Floats, Ints
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import Plan, PublicFacts, Step, facts_of, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, Step, seconds_for
 from understudy.methods.networks import Critic, Encoding, NetworkSettings, NumpyNetworks, contributions, one_hot_blocks
 from understudy.models.mixture import MixtureModel
 from understudy.models.tables import check_linked
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.training import Contributions, State, training_distributions
@@ -212,7 +213,7 @@ _GRADIENTS_PER_SECOND = 2e8
 
 
 @dataclass(frozen=True, slots=True)
-class DpWgan:
+class DpWgan(Method):
     """Method: noisy columns, then a critic and a generator trained on noisy sums of gradients."""
 
     name: ClassVar[str] = "dpwgan"
@@ -224,42 +225,23 @@ class DpWgan:
     spends_delta: ClassVar[bool] = True
     keeps_checkpoints: ClassVar[bool] = True
 
-    steps: int = field(default=500, metadata={"help": "steps of the critic, each on sampled rows"})
-    rate: float = field(default=0.02, metadata={"help": "probability with which a row takes part in a step"})
-    columns_share: float = field(
-        default=0.5, metadata={"help": "share of ε that the noisy one-way tables would cost alone"}
+    steps: int = option(500, help="steps of the critic, each on sampled rows", least=1, most=10**6)
+    rate: float = option(0.02, help="probability with which a row takes part in a step", least=1e-6, most=0.99)
+    columns_share: float = option(
+        0.5, help="share of ε that the noisy one-way tables would cost alone", least=1e-6, most=0.95
     )
-    groups: int = field(
-        default=12, metadata={"help": "maximum number of groups of codes per column that the networks distinguish"}
+    groups: int = option(
+        12, help="maximum number of groups of codes per column that the networks distinguish", least=1, most=2**16
     )
-    hidden: int = field(default=32, metadata={"help": "units in the hidden layer of critic and generator"})
-    latent: int = field(default=16, metadata={"help": "dimension of the generator's random input"})
-    batch: int = field(default=256, metadata={"help": "records drawn from the generator in a step"})
-    critic_steps: int = field(default=2, metadata={"help": "number of critic steps for each generator step"})
-    critic_rate: float = field(default=0.02, metadata={"help": "learning rate of the critic"})
-    generator_rate: float = field(default=0.01, metadata={"help": "learning rate of the generator"})
-    components: int = field(default=2048, metadata={"help": "number of latent points kept from the trained generator"})
-    structure_seed: int = field(
-        default=0, metadata={"help": "public seed of the initial weights and of generated records"}
-    )
-    device: Device = field(default="cpu", metadata={"help": "device that trains the networks: cpu or cuda"})
-
-    def __post_init__(self) -> None:
-        whole = {"steps": 10**6, "groups": 2**16, "hidden": 4096, "latent": 1024, "batch": 2**20}
-        for key, most in {**whole, "critic_steps": 1000, "components": 2**18}.items():
-            value = getattr(self, key)
-            if type(value) is not int or not 1 <= value <= most:
-                raise UsageError(f"option {key!r}", f"must be a whole number from 1 to {most:,}, got {value!r}.")
-        if type(self.structure_seed) is not int or self.structure_seed < 0:
-            raise UsageError(
-                "option 'structure_seed'", f"must be a whole number, 0 or more, got {self.structure_seed!r}."
-            )
-        for key, highest in {"rate": 0.99, "columns_share": 0.95, "critic_rate": 1.0, "generator_rate": 1.0}.items():
-            value = getattr(self, key)
-            if not isinstance(value, int | float) or not 1e-6 <= value <= highest:
-                raise UsageError(f"option {key!r}", f"must be a number from 0.000001 to {highest}, got {value!r}.")
-        if self.device not in get_args(Device):
-            raise UsageError(f"option 'device': {self.device!r}", "must be cpu or cuda.")
+    hidden: int = option(32, help="units in the hidden layer of critic and generator", least=1, most=4096)
+    latent: int = option(16, help="dimension of the generator's random input", least=1, most=1024)
+    batch: int = option(256, help="records drawn from the generator in a step", least=1, most=2**20)
+    critic_steps: int = option(2, help="number of critic steps for each generator step", least=1, most=1000)
+    critic_rate: float = option(0.02, help="learning rate of the critic", least=1e-6, most=1)
+    generator_rate: float = option(0.01, help="learning rate of the generator", least=1e-6, most=1)
+    components: int = option(2048, help="number of latent points kept from the trained generator", least=1, most=2**18)
+    structure_seed: int = option(0, help="public seed of the initial weights and of generated records", least=0)
+    device: Device = option("cpu", help="device that trains the networks: cpu or cuda")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One question for the whole cost; refuses rules that tie too much together, and devices that are missing."""
@@ -278,7 +260,8 @@ class DpWgan:
         work = critic / _DRAWS_PER_SECOND + rows * self.rate * self.hidden * len(domain.columns) / _GRADIENTS_PER_SECOND
         noise = distribution.scale / course.clip
         return Plan(
-            self.name,
+            self,
+            cost,
             cost,
             (Step(f"train {self.name}", cost, codes + critic, noise, None),),
             codes + critic,
@@ -288,28 +271,23 @@ class DpWgan:
                 f"{self.steps:,} steps at rate {self.rate:g}; noise σ = {noise:.4g} of the most a unit adds to a step.",
                 "What is learned of a relationship between columns has no error bar.",
             ),
-            asdict(self),
+            schedule=(course, components),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MixtureModel:
+    def run(self, curator: Curator, plan: Plan) -> MixtureModel:
         """Trains through the door and returns the generator as a mixture with the noisy columns."""
-        facts = facts_of(curator)
-        self.plan(facts, cost)
         domain = curator.domain
+        course, components = plan.schedule
         trainer = WganTrainer(
             tuple(domain.sizes.values()),
-            self._course(cost),
+            course,
             curator.unit_rows,
             self._networks(len(domain.columns)),
             self.groups,
         )
-        curator.train(trainer, cost)
+        curator.train(trainer, plan.granted)
         encoding = trainer.encoding
         assert encoding is not None
-        tied = check_linked(
-            domain, [domain.clique([name]) for name in domain.columns], facts.structural_zeros, f"method {self.name}"
-        )
-        components = _components(self.components, tied if facts.structural_zeros else 1)
         found = encoding.code_probabilities(trainer.networks.probabilities(components))
         probabilities = dict(zip(domain.columns, found, strict=True))
         mixture = MixtureModel(

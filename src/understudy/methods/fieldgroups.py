@@ -39,7 +39,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -52,20 +52,18 @@ from understudy.methods.laplace import smallest_threshold
 from understudy.methods.marginals import COUNTED_CELLS, within
 from understudy.methods.match_three import MATCH_THREE
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Step,
-    check_flag,
-    check_share,
-    check_whole,
     expected_absolute,
-    facts_of,
     noisy_step,
     seconds_for,
 )
 from understudy.methods.rounds import RemainingBudget, live_columns
 from understudy.models.product import Block, BlockModel
 from understudy.models.tables import allowed, clip_rescale, linked, norm_sub
+from understudy.options import check_share, option
 from understudy.privacy.cost import Cost, Currency, check_sparse, distribution_for, score_distribution
 from understudy.privacy.curator import Curator
 from understudy.privacy.dependence import IndependenceGap
@@ -118,10 +116,8 @@ def parse_groups(text: str, domain: Domain, where: str, *, ignore_unknown: bool 
     return found
 
 
-def check_groups(text: object, where: str) -> None:
+def check_groups(where: str, text: str) -> None:
     """Raises UsageError unless this is text of the form that `parse_groups` reads."""
-    if not isinstance(text, str):
-        raise UsageError(where, f"must be text such as 'sex+age, income', got {text!r}.")
     _read(text, where)
 
 
@@ -213,7 +209,7 @@ _LOUD = 16.0
 
 
 @dataclass(frozen=True, slots=True)
-class FieldGroups:
+class FieldGroups(Method):
     """Method: a noisy table for each group of columns, thresholded; rows join independent draws."""
 
     name: ClassVar[str] = "fieldgroups"
@@ -223,33 +219,22 @@ class FieldGroups:
     limits: ClassVar[str] = "Pure ε only. Nothing between groups. At most 2⁶² cells a group."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
 
-    groups: str = field(
-        default=_CHOSEN,
-        metadata={
-            "help": "groups such as sex+age,income+city (others single); match_three; empty: found privately, at a cost"
-        },
+    groups: str = option(
+        _CHOSEN,
+        help="groups such as sex+age,income+city (others single); match_three; empty: found privately, at a cost",
+        check=check_groups,
     )
-    published: bool = field(default=False, metadata={"help": "threshold and shares of the original program"})
-    selection_share: float = field(default=0.1, metadata={"help": "share of ε for finding groups if none are given"})
-    total_share: float = field(default=0.01, metadata={"help": "share of ε for the number of rows"})
-    kept_empty: int = field(
-        default=1, metadata={"help": "expected number of empty cells of a wide table whose noise passes the threshold"}
+    published: bool = option(False, help="threshold and shares of the original program")
+    selection_share: float = option(0.1, help="share of ε for finding groups if none are given", share=True)
+    total_share: float = option(0.01, help="share of ε for the number of rows", share=True)
+    kept_empty: int = option(
+        1, help="expected number of empty cells of a wide table whose noise passes the threshold", least=1, most=10**7
     )
-    group_cells: int = field(default=10_000, metadata={"help": "largest group (in cells) that can be found"})
-    dense_cells: int = field(default=2**20, metadata={"help": "largest table written out (about 80 bytes a cell)"})
+    group_cells: int = option(10_000, help="largest group (in cells) that can be found", least=1, most=2**40)
+    dense_cells: int = option(2**20, help="largest table written out (about 80 bytes a cell)", least=1, most=2**28)
 
-    def __post_init__(self) -> None:
-        check_groups(self.groups, "groups")
-        check_share("selection_share", self.selection_share)
-        check_share("total_share", self.total_share)
+    def _check_together(self) -> None:
         check_share("selection_share + total_share", self.selection_share + self.total_share)
-        check_flag("published", self.published)
-        for name, value, most in (
-            ("kept_empty", self.kept_empty, 10**7),
-            ("group_cells", self.group_cells, 2**40),
-            ("dense_cells", self.dense_cells, 2**28),
-        ):
-            check_whole(name, value, 1, most)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Total, pairs (if groups are found out), tables; refuses groups beyond 2⁶² cells."""
@@ -272,26 +257,28 @@ class FieldGroups:
         steps.append(Step(what, for_tables, cells, distribution.scale, expected_absolute(distribution)))
         counted = sum(map(domain.cells, pairs)) if found_out else 0
         most = max(cells, min(len(fewest) * self.group_cells, domain.cells(domain.columns))) if found_out else cells
+        taken = _BLOCK_BYTES * most + 24 * counted + 64 * (facts.rows_hint or 0)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            _BLOCK_BYTES * most + 24 * counted + 64 * (facts.rows_hint or 0),
+            taken,
             seconds_for(facts, most + counted // 4),
             self._notes(domain, fewest, distribution),
-            asdict(self),
+            schedule=(for_total, for_pairs, fewest),
+            after_counting=taken,  # blocks are made when all rows were read once and are kept as codes
+            most_bytes=taken,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures the total, finds groups if none were given, measures their tables; the blocks are the model."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
-        for_total, for_pairs, _ = self._split(cost)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        for_total, for_pairs, groups = plan.schedule
         bought = None
         if not self.published:
             bought = max(1.0, float(curator.measure([Clique()], for_total)[0].values[0]))
-        groups = tied(domain, self._given(domain), curator.structural_zeros)
         if self._found_out(domain):
             groups = self._find(curator, groups, for_pairs, math.inf if bought is None else bought)
         part = remaining.left.share(1 / len(groups))

@@ -14,13 +14,14 @@ columns as far as the rules allow.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import ClassVar, get_args
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from understudy.answers import Measurement
-from understudy.methods.method import Plan, PublicFacts, check_choice, facts_of, noisy_step, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, noisy_step, seconds_for
 from understudy.models.product import BlockModel
 from understudy.models.tables import Negatives, Rounding, check_linked, nonnegative
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -29,7 +30,7 @@ _LINKED_BYTES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Independent:
+class Independent(Method):
     """Method: one noisy table per column, their product as the model."""
 
     name: ClassVar[str] = "independent"
@@ -39,17 +40,12 @@ class Independent:
     limits: ClassVar[str] = "Keeps no relation between columns. Rules may tie at most 10⁷ combinations together."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    negatives: Negatives = field(
-        default="norm_sub", metadata={"help": "how negative counts are removed: clip_rescale, norm_sub or norm_cut"}
+    negatives: Negatives = option(
+        "norm_sub", help="how negative counts are removed: clip_rescale, norm_sub or norm_cut"
     )
-    rounding: Rounding = field(
-        default="multinomial",
-        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
     )
-
-    def __post_init__(self) -> None:
-        check_choice("negatives", self.negatives, get_args(Negatives))
-        check_choice("rounding", self.rounding, get_args(Rounding))
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One step per column, at equal cost; refuses rules that tie too much together or leave nothing possible."""
@@ -63,23 +59,22 @@ class Independent:
         )
         cells = sum(domain.sizes.values())
         return Plan(
-            self.name,
+            self,
+            cost,
             sum(parts, Cost()),
             steps,
             cells,
             cells * _CELL_BYTES + largest * _LINKED_BYTES,
             seconds_for(facts, cells + largest),
             ("Relations between columns are not kept.", *_rows_note(facts, steps[0].expected_error)),
-            asdict(self),
+            schedule=cliques,
             fixed=True,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures every column once and returns the product of the cleaned tables."""
-        self.plan(facts_of(curator), cost)
-        domain = curator.domain
-        cliques = [domain.clique([name]) for name in domain.columns]
-        answers = curator.measure(cliques, cost)
+        domain, cliques = curator.domain, plan.schedule
+        answers = curator.measure(cliques, plan.granted)
         total = weighted_total(answers)
         # A table cleaned to a total of 0 would carry no shape at all; any positive total keeps one.
         parts = {

@@ -18,8 +18,8 @@ rest scaled, the reading that fits its printed distances best; `norm_sub` is the
 """
 
 import math
-from dataclasses import asdict, dataclass, field, replace
-from typing import ClassVar, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -28,19 +28,17 @@ from understudy.arrays import Ints
 from understudy.domain import Clique
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Step,
-    check_choice,
-    check_share,
-    check_whole,
-    facts_of,
     noisy_step,
     pass_probability,
     seconds_for,
 )
 from understudy.models.product import Block, BlockModel
 from understudy.models.tables import Negatives, Rounding, allowed, check_linked, check_possible, nonnegative
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency, check_sparse, distribution_for
 from understudy.privacy.curator import Curator
 
@@ -52,7 +50,7 @@ TotalPolicy = Literal["noisy", "estimated"]
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(Method):
     """Method: the full table with Laplace noise, cleaned, as the model."""
 
     name: ClassVar[str] = "laplace"
@@ -62,35 +60,28 @@ class Laplace:
     limits: ClassVar[str] = "Pure ε only. At most 2⁶² cells; beyond 2²² (option dense_cells) small counts are lost."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
 
-    n_policy: TotalPolicy = field(
-        default="noisy", metadata={"help": "number of rows: measured with total_share (noisy) or summed up (estimated)"}
+    n_policy: TotalPolicy = option(
+        "noisy", help="number of rows: measured with total_share (noisy) or summed up (estimated)"
     )
-    total_share: float = field(default=0.01, metadata={"help": "share of ε for the number of rows"})
-    negatives: Negatives = field(
-        default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale, norm_sub or norm_cut"}
+    total_share: float = option(0.01, help="share of ε for the number of rows", share=True)
+    negatives: Negatives = option(
+        "clip_rescale", help="how negative counts are removed: clip_rescale, norm_sub or norm_cut"
     )
-    dense_cells: int = field(default=2**22, metadata={"help": "largest table written out (about 80 bytes a cell)"})
-    threshold: int | None = field(
-        default=None, metadata={"help": "smallest noisy count kept; none: all (small tables), or chosen (huge tables)"}
+    dense_cells: int = option(
+        2**22, help="largest table written out (about 80 bytes a cell)", least=1, most=_MOST_DENSE
     )
-    kept_empty: int = field(
-        default=100,
-        metadata={"help": "expected number of empty cells of a huge table whose noise passes the threshold"},
+    threshold: int | None = option(
+        None,
+        help="smallest noisy count kept; none: all (small tables), or chosen (huge tables)",
+        least=1,
+        most=_CELL_LIMIT,
     )
-    rounding: Rounding = field(
-        default="multinomial",
-        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
+    kept_empty: int = option(
+        100, help="expected number of empty cells of a huge table whose noise passes the threshold", least=1, most=10**7
     )
-
-    def __post_init__(self) -> None:
-        check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
-        check_choice("negatives", self.negatives, get_args(Negatives))
-        check_choice("rounding", self.rounding, get_args(Rounding))
-        check_whole("dense_cells", self.dense_cells, 1, _MOST_DENSE)
-        check_whole("kept_empty", self.kept_empty, 1, 10**7)
-        if self.threshold is not None:
-            check_whole("threshold", self.threshold, 1, _CELL_LIMIT)
-        check_share("total_share", self.total_share)
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
+    )
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The total (if bought) and the table; refuses tables beyond 2⁶² cells and a cost that is not pure ε."""
@@ -114,21 +105,24 @@ class Laplace:
             # If no cell passes, all that remains is the uniform model, which must be able to hold the rules.
             cliques = [facts.domain.clique([name]) for name in facts.domain.columns]
             check_linked(facts.domain, cliques, facts.structural_zeros, f"method {self.name}")
+        taken = held * (_DENSE_BYTES if dense else _KEPT_BYTES)
         return Plan(
-            self.name,
+            self,
+            cost,
             for_total + for_table,
             steps,
             cells,
-            held * (_DENSE_BYTES if dense else _KEPT_BYTES),
+            taken,
             seconds_for(facts, held),
             notes,
-            asdict(self),
+            schedule=(for_total, for_table),
+            after_counting=taken,
+            most_bytes=taken,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures the total and the table, drops impossible cells, removes negatives; the table is the model."""
-        self.plan(facts_of(curator), cost)
-        for_total, for_table = self._split(cost)
+        for_total, for_table = plan.schedule
         bought = None
         if self.n_policy == "noisy":
             bought = float(curator.measure([Clique()], for_total)[0].values[0])

@@ -38,7 +38,7 @@ import numpy as np
 
 from understudy.arrays import Floats, Ints
 from understudy.errors import UsageError
-from understudy.methods.method import check_choice, check_number, check_share, check_whole
+from understudy.options import check_choice, check_number, check_share, check_whole
 
 _POINTS = 16  # of Gauss's rule on one panel
 _REACH = 40.0  # scales of the noise that are integrated over

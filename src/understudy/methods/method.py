@@ -2,50 +2,33 @@
 
 The seam of a synthesizer: a frozen method, a plan made without data, a run through the curator.
 
-Checks of an option's value: one of several words, a whole number, a share, a number, true or false.
-
-Every check names the option, the rule and what was given, and raises UsageError before anything is charged.
-
-Options as text: the value that a text stands for, by the type of the option, and that type in words.
-
-Methods and metrics are frozen dataclasses whose fields are their options, so one reading serves both.
-
-Options written as text: lists of column names, and numbers by column name.
-
-Names are separated by commas; a name that holds a comma or a quote stands in double quotes, as in a CSV line. A number
-follows the last colon: `occupation:60,"pay, monthly":1`.
-
 What a question will cost in noise, memory and time, told before any private row is read.
 
 Everything is computed from public numbers. Times are CPU seconds of a run whose kernels are compiled already, rough:
 constants measured on one core of a small machine (`benchmarks/forecasts.py` holds them against runs). Bytes are the
-most that a run takes beyond the program with its libraries.
+most that a run is expected to take beyond the program with its libraries. Where noisy answers decide how much that is,
+a plan also says the most it can be, and a run is refused by that.
 """
 
-import csv
-import dataclasses
+import abc
 import math
-import types
-import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.answers import Distribution
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.errors import UsageError, nearest
 from understudy.models.model import CHUNK_ROWS, Model
+from understudy.options import WithOptions
 from understudy.privacy.cost import Cost, Currency, distribution_for
 from understudy.privacy.curator import Curator
 
 PublicCounts = Callable[[Sequence[Clique]], Mapping[Clique, npt.NDArray[np.int64]]]
 """Exact counts of a public table, which is about nobody who is protected."""
-
-Structure = TypeVar("Structure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +60,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will ask and need, known before any private row is read."""
+    """What a run will ask and need, known before any private row is read, and what it follows."""
 
-    method: str
+    by: "Method"
+    """The method that runs it."""
+    granted: Cost
+    """What a run may spend. `cost`, which the questions add up to, is never above it."""
     cost: Cost
     steps: tuple[Step, ...]
     cells: int
     bytes: int
     seconds: float
     notes: tuple[str, ...] = ()
-    options: Mapping[str, object] = field(default_factory=dict)
+    schedule: Any = field(default=None, repr=False, compare=False)
+    """Questions and costs as `run` follows them, in the form the method likes; for these codes and this cost only."""
     fixed: bool = False
     """Whether a run asks just these questions at just these costs, whatever the answers: then the exact distributions
     of the noise can be summed beforehand, which buys less noise for the same (ε, δ) than adding up ρ does. Only for
@@ -95,12 +82,36 @@ class Plan:
     """Why no privacy claim may be made about such a run (a method as it was published, with its mistakes)."""
     after_counting: int = 0
     """How many of the bytes are taken only when all rows were read, and so do not add to what reading takes."""
+    most_bytes: int = 0
+    """Where memory depends on noisy answers, or may be taken while rows are read: the most it may come to, by which a
+    run is refused; else 0."""
+    span: tuple[float, float] | None = None
+    """Where time depends on noisy answers: least and most seconds; `seconds` lie in between."""
     labels: tuple[str, ...] = ()
     """Private columns of a method that labels public records: the statement also says what a change of them costs."""
 
+    @property
+    def limit_bytes(self) -> int:
+        """What a limit of memory or disk must allow: nothing may run out after the charge, whatever the answers."""
+        return max(self.bytes, self.most_bytes)
 
-class Method(Protocol):
-    """A synthesizer: a frozen dataclass whose fields are its options, checked at construction."""
+    @property
+    def method(self) -> str:
+        """The name of the method that runs it."""
+        return self.by.name
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """The options of that method."""
+        return asdict(self.by)
+
+
+@dataclass(frozen=True, slots=True)
+class Method(WithOptions, abc.ABC):
+    """A synthesizer: a frozen dataclass whose fields are its options, checked when it is made.
+
+    All that the rest of the package may know about a method is stated here, with what holds unless a method says more.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -108,217 +119,71 @@ class Method(Protocol):
     needs: ClassVar[str]
     limits: ClassVar[str]
     currencies: ClassVar[tuple[Currency, ...]]
+    uses_public: ClassVar[bool] = False
+    """Whether it can use a public table."""
+    spends_delta: ClassVar[bool] = False
+    """Whether it pays in ε and δ by itself, as training does."""
+    keeps_checkpoints: ClassVar[bool] = False
+    """Whether an interrupted run can be continued. Only for methods whose one question is a training: answers to other
+    questions are not kept."""
 
-    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """The questions, their cost (never above `cost`), memory and time; raises ResourceError in advance."""
-        ...
-
-    def run(self, curator: Curator, cost: Cost) -> Model:
-        """Asks the curator, spends at most `cost`, fits and returns a model."""
-        ...
-
-
-@runtime_checkable
-class Informed(Protocol):
-    """A method that takes options from a public table, once, before anything is planned."""
-
-    def informed(self, facts: PublicFacts) -> Method:
-        """The same method with these options fixed; itself if there is no public table."""
-        ...
-
-
-@runtime_checkable
-class SharesStructure(Protocol[Structure]):
-    """A method that can fix a structure once and measure several copies for it.
-
-    `run` is then the same as `choose_structure` followed by `run_with`, at `structure_share` and the rest of the cost.
-    """
+    @property
+    def pure_share(self) -> Fraction:
+        """The share of ε that a run with δ keeps for steps paid in pure ε."""
+        return Fraction(0)
 
     @property
     def shares_structure(self) -> bool:
-        """Whether copies that are measured anew are to have one structure in common."""
-        ...
+        """Whether copies that are measured anew have one structure in common, chosen and paid for once.
 
-    def structure_share(self, facts: PublicFacts) -> Fraction:
-        """The share of the cost that settling the structure takes; 0 if there is nothing to pay for."""
-        ...
+        Such a method has `structure_cost` and the four methods after it, and `run` is the same as `choose_structure`
+        followed by `run_with`, at `structure_cost` and what is left of the cost.
+        """
+        return False
+
+    @abc.abstractmethod
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """The questions, their cost (never above `cost`), memory and time; raises ResourceError in advance."""
+
+    @abc.abstractmethod
+    def run(self, curator: Curator, plan: Plan) -> Model:
+        """Asks the curator as planned for its codes, spends at most what was granted, fits and returns a model."""
+
+    def fit(self, curator: Curator, cost: Cost) -> Model:
+        """Plans for the codes that the curator has, and runs that plan."""
+        plan = self.plan(facts_of(curator), cost)
+        return plan.by.run(curator, plan)
+
+    def informed(self, facts: PublicFacts) -> Self:
+        """The same method with the options that it takes from a public table, once, before anything is planned."""
+        return self
+
+    def not_public(self, facts: PublicFacts) -> tuple[str, ...]:
+        """Columns that a public table need not have: the private ones of a method that labels public records."""
+        return ()
+
+    def check_without_public(self, facts: PublicFacts) -> None:
+        """Raises if this method cannot do without a public table on such a domain."""
+
+    def structure_cost(self, facts: PublicFacts, cost: Cost) -> Cost:
+        """What fixing the structure takes of this cost; nothing if there is nothing to pay for."""
+        return Cost()
 
     def plan_structure(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The questions of `choose_structure`."""
-        ...
+        raise NotImplementedError(f"{self.name} shares no structure")
 
     def plan_with(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The questions of `run_with`."""
-        ...
+        raise NotImplementedError(f"{self.name} shares no structure")
 
-    def choose_structure(self, curator: Curator, cost: Cost) -> Structure:
+    def choose_structure(self, curator: Curator, cost: Cost) -> object:
         """The structure, from answers that cost at most `cost`."""
-        ...
+        raise NotImplementedError(f"{self.name} shares no structure")
 
-    def run_with(self, curator: Curator, cost: Cost, structure: Structure) -> Model:
+    def run_with(self, curator: Curator, cost: Cost, structure: Any) -> Model:
         """Asks the curator about that structure, spends at most `cost`, fits and returns a model."""
-        ...
-
-
-def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
-    """Raises UsageError unless the value is one of the known words; the message names the nearest."""
-    if value not in known:
-        raise UsageError(f"{name} {value!r}", "is not a known choice.", nearest(str(value), known))
-
-
-def check_whole(name: str, value: object, least: int, most: int) -> None:
-    """Raises UsageError unless the value is a whole number in that range, both ends included."""
-    if type(value) is not int or not least <= value <= most:
-        raise UsageError(name, f"must be a whole number from {least:,} to {most:,}, got {value!r}.")
-
-
-def check_share(name: str, value: object) -> None:
-    """Raises UsageError unless the value is a number between 0 and 1, both excluded."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1.0:
-        raise UsageError(name, f"must lie between 0 and 1, both excluded, got {value!r}.")
-
-
-def check_number(name: str, value: object, least: float, most: float) -> None:
-    """Raises UsageError unless the value is a number in that range, both ends included."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise UsageError(name, f"must be a number from {_spelled(least)} to {_spelled(most)}, got {value!r}.")
-
-
-def check_flag(name: str, value: object) -> None:
-    """Raises UsageError unless the value is true or false."""
-    if type(value) is not bool:
-        raise UsageError(name, f"must be true or false, got {value!r}.")
-
-
-def _spelled(number: float) -> str:
-    return f"{number:,.12f}".rstrip("0").rstrip(".")
-
-
-_WORDS: Mapping[object, str] = {
-    int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"
-}  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Option:
-    """One option of a method or metric, as a user may set it."""
-
-    name: str
-    kind: str
-    default: object
-    help: str
-
-
-def described(kind: type, fields: Iterable[dataclasses.Field[object]]) -> tuple[Option, ...]:
-    """Those fields as options: name, type in words, default and help."""
-    kept = tuple(fields)
-    hints = hints_of(kind, kept)
-    return tuple(
-        Option(field.name, spelled(hints[field.name]), field.default, str(field.metadata.get("help", "")))
-        for field in kept
-    )
-
-
-def hints_of(kind: type, fields: Iterable[dataclasses.Field[object]]) -> dict[str, object]:
-    """The types of those fields, by name."""
-    hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields}
-
-
-def read_options(whose: str, hints: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
-    """The options that were given, text read by the type of the option, everything else as it is.
-
-    Args:
-        whose: what has these options, for messages, as "method laplace".
-        hints: name → type of every option there is.
-        given: name → value or text.
-
-    Raises:
-        UsageError: for an unknown option, with the closest known one, or text that the type does not take.
-    """
-    read: dict[str, object] = {}
-    for name, value in given.items():
-        if name not in hints:
-            fix = nearest(name, hints) if hints else "It has no options."
-            raise UsageError(f"option {name!r}", f"is not an option of {whose}.", fix)
-        read[name] = _read(value, hints[name], name, whose) if isinstance(value, str) else value
-    return read
-
-
-def spelled(hint: object) -> str:
-    """The type of an option in words, as "a whole number or none"; kinds that no text stands for are left out."""
-    parts = []
-    for kind in _alternatives(hint):
-        if typing.get_origin(kind) is typing.Literal:
-            parts += [str(choice) for choice in typing.get_args(kind)]
-        elif typing.get_origin(kind) is tuple:
-            parts.append("words with commas between them")
-        elif kind in _WORDS:
-            parts.append(_WORDS[kind])
-    return " or ".join(parts)
-
-
-def _alternatives(hint: object) -> tuple[object, ...]:
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return typing.get_args(hint) if union else (hint,)
-
-
-def _read(text: str, hint: object, name: str, whose: str) -> object:
-    """The value a text stands for: the first alternative of the type that accepts it."""
-    for kind in _alternatives(hint):
-        if kind is type(None) and text.lower() in ("", "none"):
-            return None
-        if typing.get_origin(kind) is typing.Literal and text in typing.get_args(kind):
-            return text
-        if typing.get_origin(kind) is tuple:
-            return tuple(part.strip() for part in text.split(",") if part.strip())
-        if kind is bool and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        if kind is str:
-            return text
-        if kind in (int, float):
-            try:
-                return int(text) if kind is int else float(text)
-            except ValueError:
-                continue
-    raise UsageError(f"option {name!r} of {whose}", f"must be {spelled(hint)}, got {text!r}.")
-
-
-def listed_names(option: str, text: str) -> tuple[str, ...]:
-    """The names in a text, in order.
-
-    >>> listed_names("private", 'sex, "race, self-reported"')
-    ('sex', 'race, self-reported')
-    """
-    if not isinstance(text, str) or "\n" in text or "\r" in text:
-        raise UsageError(option, f"must be column names separated by commas, got {text!r}.")
-    if not text.strip():
-        return ()
-    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
-    if not all(names) or len(set(names)) != len(names):
-        raise UsageError(option, f"must name every column once, got {text!r}.")
-    return names
-
-
-def named_numbers(option: str, text: str) -> dict[str, float]:
-    """Numbers by name, each 0 or more.
-
-    >>> named_numbers("weights", "occupation:60, age:1")
-    {'occupation': 60.0, 'age': 1.0}
-    """
-    found: dict[str, float] = {}
-    for entry in listed_names(option, text):
-        name, colon, number = entry.rpartition(":")
-        name = name.strip()
-        try:
-            value = float(number) if colon and name else math.nan
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or value < 0.0 or name in found:
-            rule = f"must be COLUMN:NUMBER, separated by commas, numbers of 0 or more, got {entry!r}."
-            raise UsageError(option, rule, 'For example "occupation:60,age:1".')
-        found[name] = value
-    return found
+        raise NotImplementedError(f"{self.name} shares no structure")
 
 
 _CELLS_PER_SECOND = 5e6  # noise, clipping and normalising
@@ -330,8 +195,9 @@ _COLUMN_STEP_SECONDS = 5e-6  # one step of a fit, for each column
 _MODEL_CELLS_PER_SECOND = 1.2e8  # one step of a fit
 _EXPECTING_STEPS = 10  # what the model expects of all candidates takes as long as that many steps
 _LIKELY_NOISE = 3.0  # what the noise of a table of average size may come to: a third of the rows
-_COLUMNS_TIED = 2.2
-_MEASURED_TABLES = 4  # a model holds at most that many times the cells of its measured tables
+_LIKELY_SHARE = 0.75  # of the rounds that the rows carry: 0.4 to 1 were seen, more for related columns and little noise
+_COLUMNS_TIED = 2.5
+_MEASURED_TABLES = 20  # a model holds at most that many times the cells of its measured tables
 _RUN_BYTES = 16 << 20  # readers, writers and the pages of any run
 _PAGE_BYTES = 1 << 20  # of every column, while a Parquet file is read
 _READ_BYTES = 20  # of one value in a batch of rows
@@ -355,7 +221,9 @@ ROWS_UNKNOWN = 1_000_000
 def facts_of(curator: Curator) -> PublicFacts:
     """The public facts of a curator whose codes are fixed."""
     public = curator.public_counts if curator.has_public else None
-    return PublicFacts(curator.domain, curator.structural_zeros, curator.unit_rows, public=public)
+    return PublicFacts(
+        curator.domain, curator.structural_zeros, curator.unit_rows, public=public, has_public=curator.has_public
+    )
 
 
 def expected_absolute(distribution: Distribution) -> float:
@@ -404,14 +272,19 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
     rows, columns = rows_of(facts), len(facts.domain.columns)
     kept = rows * sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in facts.domain.sizes.values())
     batch = min(rows, _BATCH_ROWS, _BATCH_VALUES // columns)
-    read = columns * (min(8 * rows, _PAGE_BYTES) + _READ_BYTES * batch) + min(kept, KEPT_ROWS_BYTES)
+    coded = min(kept, KEPT_ROWS_BYTES)
+    read = columns * (min(8 * rows, _PAGE_BYTES) + _READ_BYTES * batch) + coded
     drawn = columns * _DRAWN_BYTES * min(rows, CHUNK_ROWS)
     passes = 1 if kept <= KEPT_ROWS_BYTES else 2
     seconds = rows * columns * (passes * _READ_SECONDS + _WRITTEN_SECONDS) + columns * _COLUMN_SECONDS
+    seconds += _RELEASE_SECONDS
+    counting = plan.bytes - plan.after_counting
     return replace(
         plan,
-        bytes=_RUN_BYTES + max(max(read, drawn) + plan.bytes - plan.after_counting, plan.bytes),
-        seconds=plan.seconds + seconds + _RELEASE_SECONDS,
+        bytes=_RUN_BYTES + max(max(read, drawn) + counting, coded + plan.bytes),
+        seconds=plan.seconds + seconds,
+        most_bytes=_RUN_BYTES + max(read, drawn) + plan.most_bytes if plan.most_bytes else 0,
+        span=(plan.span[0] + seconds, plan.span[1] + seconds) if plan.span else None,
     )
 
 
@@ -436,19 +309,16 @@ def raked_cells(facts: PublicFacts, cells: int, margins: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Seconds of a run that depends on noisy answers: from `least` to `most`, and what is `likely`."""
+    """Seconds of a run that depends on noisy answers: from `least` to `most`, and what is `likely`.
+
+    The least are for columns that hardly depend on each other, the most for all rounds that may be needed.
+    """
 
     least: float
     likely: float
     most: float
-
-    @property
-    def note(self) -> str:
-        """What a reader of a plan is told."""
-        return (
-            f"The time depends on noisy answers: about {self.least:,.1f} s if the model stays small, up to about "
-            f"{self.most:,.1f} s if it grows to what its limit and the noise allow."
-        )
+    cells: int
+    """Of the model at its largest that is likely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,19 +342,20 @@ class Rounds:
 def seconds_of_rounds(facts: PublicFacts, rounds: Rounds) -> Span:
     """From few rounds with the first model to all of them with a model that grows evenly to its largest.
 
-    Likely are as many of the planned rounds as the rows carry: a table of average size with noise of a third of the
-    rows in all still moves a model of related columns (measured on tables of 10 to 50 columns); with more noise rounds
-    become fewer and dearer.
+    Likely are three quarters of the planned rounds, as far as the rows carry them: a table of average size with noise
+    of a third of the rows in all still moves a model of related columns (measured on tables of 10 to 50 columns); with
+    more noise rounds become fewer and dearer.
     """
     noise = max(rounds.noise, 1e-9)
     average = rounds.candidate_cells / max(1, rounds.candidates)
     carried = rows_of(facts) / (_LIKELY_NOISE * noise * max(1.0, average))
-    likely = min(rounds.most, max(rounds.fewest, round(rounds.most * carried)))
+    likely = max(rounds.fewest, round(_LIKELY_SHARE * rounds.most * min(1.0, carried)))
     small = replace(rounds, most_cells=rounds.first_cells)
     return Span(
         _seconds_of(facts, small, rounds.fewest),
         _seconds_of(facts, rounds, likely),
         _seconds_of(facts, rounds, rounds.most),
+        int(_largest_model(facts, rounds, likely)),
     )
 
 

@@ -29,7 +29,7 @@ larger than `model_bytes`, and the largest ones where all cannot be counted toge
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -38,21 +38,13 @@ import numpy.typing as npt
 
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import COUNTED_CELLS, within
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    Step,
-    check_share,
-    facts_of,
-    noisy_step,
-    seconds_for,
-    tables_bytes,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for, tables_bytes
 from understudy.methods.rounds import (
+    LEAST_MODEL_BYTES,
+    MOST_MODEL_BYTES,
     WORKING_TABLES,
     Measured,
     RemainingBudget,
-    check_model_bytes,
     check_start,
     live_columns,
     merged_bound,
@@ -61,6 +53,7 @@ from understudy.methods.rounds import (
     times,
 )
 from understudy.models.markov_field import ExpandedField, MarkovField
+from understudy.options import check_share, option
 from understudy.privacy.cost import Cost, Currency, distribution_for, selection_rate
 from understudy.privacy.curator import Curator
 from understudy.privacy.scores import MarginalError
@@ -72,7 +65,7 @@ _DRAW_SECONDS = 1.2e-7  # one pair in one draw
 
 
 @dataclass(frozen=True, slots=True)
-class Mst:
+class Mst(Method):
     """Method: one-way tables, a spanning tree of pairs chosen privately, the tree's tables."""
 
     name: ClassVar[str] = "mst"
@@ -82,15 +75,14 @@ class Mst:
     limits: ClassVar[str] = "Keeps pairs along one tree. δ above 0. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
 
-    one_way_share: float = field(default=0.4, metadata={"help": "share of ρ for the one-way tables"})
-    selection_share: float = field(default=0.1, metadata={"help": "share of ρ for choosing the pairs"})
-    model_bytes: int = field(default=2**27, metadata={"help": "largest size of the model's tables, in bytes"})
+    one_way_share: float = option(0.4, help="share of ρ for the one-way tables", share=True)
+    selection_share: float = option(0.1, help="share of ρ for choosing the pairs", share=True)
+    model_bytes: int = option(
+        2**27, help="largest size of the model's tables, in bytes", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+    )
 
-    def __post_init__(self) -> None:
-        check_share("one_way_share", self.one_way_share)
-        check_share("selection_share", self.selection_share)
+    def _check_together(self) -> None:
         check_share("one_way_share + selection_share", self.one_way_share + self.selection_share)
-        check_model_bytes(self.model_bytes)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns, draws, pairs; refuses rules that tie more together than `model_bytes` holds."""
@@ -114,7 +106,8 @@ class Mst:
         largest = domain.cells(domain.columns) if facts.structural_zeros else cells + widest
         model = min(self.model_bytes, 8 * largest)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells + widest,
@@ -122,14 +115,13 @@ class Mst:
             seconds_for(facts, cells + (widest + sum(pairs)) // 4, len(pairs))
             + len(pairs) * (_PAIR_SECONDS + costs.draws * _DRAW_SECONDS),
             ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),
-            asdict(self),
+            schedule=costs,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
+    def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures columns, draws a tree, measures its pairs and returns the fitted model."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
-        costs = self._costs(domain, cost)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        costs: _MstCosts = plan.schedule
         ones = [Clique((name,)) for name in live_columns(domain)]
         measured = Measured.begun(
             curator, curator.measure(ones, costs.all_columns, shares_of(domain, ones)), self.model_bytes

@@ -21,37 +21,38 @@ because every table is better predicted then (`one_way_share=0` leaves that out)
 instead of one; both lower the error at equal cost. The noise in the score is the expected one, not one row per cell.
 """
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import ROUND_CELLS, Workload, check_workload, within
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Rounds,
     Step,
-    check_share,
-    check_whole,
-    facts_of,
     noisy_step,
     seconds_of_rounds,
     tables_bytes,
 )
 from understudy.methods.rounds import (
+    LEAST_MODEL_BYTES,
+    MOST_MODEL_BYTES,
     Measured,
     RemainingBudget,
     Round,
-    check_model_bytes,
     check_start,
     fitting_bytes,
+    likely_bytes,
     live_columns,
     merged_bound,
     shares_of,
     times,
 )
 from understudy.models.markov_field import ExpandedField, MarkovField
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency, selection_rate
 from understudy.privacy.curator import Curator
 
@@ -60,7 +61,7 @@ _TOTAL_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Mwem:
+class Mwem(Method):
     """Method: columns, then a fixed number of rounds of choosing and measuring the worst table."""
 
     name: ClassVar[str] = "mwem"
@@ -70,26 +71,18 @@ class Mwem:
     limits: ClassVar[str] = "As many tables as rounds. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    workload: str = field(
-        default="pairs", metadata={"help": "pairs, triples, or tables such as sex×age, age×income (weights multiply)"}
+    workload: str = option(
+        "pairs", help="pairs, triples, or tables such as sex×age, age×income (weights multiply)", check=check_workload
     )
-    rounds: int | None = field(default=None, metadata={"help": "number of rounds; none: two per column"})
-    one_way_share: float = field(
-        default=0.4, metadata={"help": "share of the cost for the one-way tables; 0: only the number of rows"}
+    rounds: int | None = option(None, help="number of rounds; none: two per column", least=1, most=10**6)
+    one_way_share: float = option(
+        0.4, help="share of the cost for the one-way tables; 0: only the number of rows", share=True, also=(0,)
     )
-    selection_share: float = field(default=0.1, metadata={"help": "share of a round's cost for choosing its table"})
-    model_bytes: int = field(default=2**22, metadata={"help": "largest size of the model's tables, in bytes"})
-    table_cells: int = field(default=250_000, metadata={"help": "largest table (in cells) that can be chosen"})
-
-    def __post_init__(self) -> None:
-        check_workload(self.workload)
-        if self.one_way_share != 0:
-            check_share("one_way_share", self.one_way_share)
-        check_share("selection_share", self.selection_share)
-        check_model_bytes(self.model_bytes)
-        for name, number in (("rounds", self.rounds), ("table_cells", self.table_cells)):
-            if number is not None:
-                check_whole(name, number, 1, 10**6)
+    selection_share: float = option(0.1, help="share of a round's cost for choosing its table", share=True)
+    model_bytes: int = option(
+        2**22, help="largest size of the model's tables, in bytes", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+    )
+    table_cells: int = option(250_000, help="largest table (in cells) that can be chosen", least=1, most=10**6)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """First tables and rounds at equal cost; refuses rules that tie more together than `model_bytes` holds."""
@@ -112,7 +105,7 @@ class Mwem:
             )
             measure = times(costs.measure, costs.rounds)
             steps.append(replace(table, name=f"measure {costs.rounds} tables", cost=measure))
-        held, fitting = fitting_bytes(domain, self.model_bytes)
+        held, most = fitting_bytes(domain, self.model_bytes)
         noise = (steps[-1].expected_error or 0.0) if costs.rounds else 0.0
         seconds = seconds_of_rounds(
             facts,
@@ -127,24 +120,28 @@ class Mwem:
                 (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
             ),
         )
+        fitting = likely_bytes(domain, seconds.cells)
+        counting = tables_bytes(facts, len(cells), sum(cells))
         limit = f"The model's tables stay within {self.model_bytes:,} bytes."
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             sum(step.cells for step in steps),
-            fitting + tables_bytes(facts, len(cells), sum(cells)),
+            fitting + counting,
             seconds.likely,
-            (f"{len(cells):,} tables can be chosen.", limit, seconds.note),
-            asdict(self),
+            (f"{len(cells):,} tables can be chosen.", limit),
+            schedule=(targets, costs),
             after_counting=fitting,
+            most_bytes=most + counting,
+            span=(seconds.least, seconds.most),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> MarkovField | ExpandedField:
+    def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures the first tables, then one chosen table a round; returns the fitted model."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
-        costs, targets = self._costs(domain, cost), self._first(domain)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        targets, costs = plan.schedule
         answers = curator.measure(targets, costs.first, shares_of(domain, targets))
         if targets == [Clique()]:
             measured = Measured(domain, curator.structural_zeros, self.model_bytes)

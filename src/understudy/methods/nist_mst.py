@@ -30,8 +30,8 @@ public like any other, and they are merged like any other.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import ClassVar, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -48,27 +48,20 @@ from understudy.methods.marginals import (
     parse_tables,
 )
 from understudy.methods.match_three import match3_marginals
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    check_choice,
-    check_share,
-    check_whole,
-    facts_of,
-    noisy_step,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, noisy_step, seconds_for
 from understudy.methods.rounds import (
+    LEAST_MODEL_BYTES,
+    MOST_MODEL_BYTES,
     WORKING_TABLES,
     Compression,
     MergingLimits,
-    check_model_bytes,
     live_columns,
     smallest,
 )
 from understudy.models.estimation import NoisyTable, is_forest
 from understudy.models.junction_tree import GraphicalSize, JunctionTree
 from understudy.models.markov_field import ExpandedField, MarkovField, fit, fit_forest
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -84,7 +77,7 @@ _STEP_SPEED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class NistMst:
+class NistMst(Method):
     """Method: one-way tables, rare values merged, listed marginals on merged codes, one graphical model."""
 
     name: ClassVar[str] = "nist_mst"
@@ -95,32 +88,22 @@ class NistMst:
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
     uses_public: ClassVar[bool] = True
 
-    marginals: str = field(default="", metadata={"help": "tables to measure: a×b:2, b×c; or pairs, or triples"})
-    preset: Preset = field(default="none", metadata={"help": "match3: the challenge's 147 tables, instead of a list"})
-    together: str = field(
-        default="",
-        metadata={"help": "columns that always stand together when a public table gives the list, e.g. a,b,c"},
+    marginals: str = option("", help="tables to measure: a×b:2, b×c; or pairs, or triples")
+    preset: Preset = option("none", help="match3: the challenge's 147 tables, instead of a list")
+    together: str = option("", help="columns that always stand together when a public table gives the list, e.g. a,b,c")
+    one_way_share: float = option(0.3, help="share of ρ for the one-way tables", share=True)
+    threshold: float = option(
+        3.0, help="values with fewer noisy rows than this many σ are merged", least=0, below=math.inf
     )
-    one_way_share: float = field(default=0.3, metadata={"help": "share of ρ for the one-way tables"})
-    threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are merged"})
-    keep: str = field(default="", metadata={"help": "columns never merged, separated by commas"})
-    expand: Expand = field(
-        default="counts", metadata={"help": "how merged values are expanded: by noisy counts or evenly"}
+    keep: str = option("", help="columns never merged, separated by commas")
+    expand: Expand = option("counts", help="how merged values are expanded: by noisy counts or evenly")
+    table_cells: int = option(2**18, help="largest table (in cells) after merging", least=1, most=2**27)
+    model_bytes: int = option(
+        2**26, help="largest size of the model's tables, in bytes", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
     )
-    table_cells: int = field(default=2**18, metadata={"help": "largest table (in cells) after merging"})
-    model_bytes: int = field(default=2**26, metadata={"help": "largest size of the model's tables, in bytes"})
-    steps: int = field(default=1000, metadata={"help": "maximum number of steps of the fit"})
+    steps: int = option(1000, help="maximum number of steps of the fit", least=1, most=2**27)
 
-    def __post_init__(self) -> None:
-        check_share("one_way_share", self.one_way_share)
-        check_model_bytes(self.model_bytes)
-        check_choice("preset", self.preset, get_args(Preset))
-        check_choice("expand", self.expand, get_args(Expand))
-        threshold = self.threshold
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold < math.inf:
-            raise UsageError("threshold", f"must be a number of σ, 0 or more, got {threshold!r}.")
-        for name, number in (("table_cells", self.table_cells), ("steps", self.steps)):
-            check_whole(name, number, 1, 2**27)
+    def _check_together(self) -> None:
         if self.marginals.strip() and self.preset != "none":
             raise UsageError("marginals", "and preset cannot both be given.", "Drop one of them.")
         if self.together.strip() and self._has_list:
@@ -130,13 +113,13 @@ class NistMst:
     def _has_list(self) -> bool:
         return bool(self.marginals.strip()) or self.preset != "none"
 
-    def informed(self, facts: PublicFacts) -> "NistMst":
+    def informed(self, facts: PublicFacts) -> Self:
         """The same with the list of marginals that the public table suggests; itself if there is none."""
         if facts.public is not None and self._has_list:
             raise UsageError("public", "is of no use beside a list of marginals.", "Drop the list or the public table.")
         return self._listing(facts)
 
-    def _listing(self, facts: PublicFacts) -> "NistMst":
+    def _listing(self, facts: PublicFacts) -> Self:
         if facts.public is None or self._has_list:
             return self
         together = [name for names, _ in parse_tables(self.together) for name in names] if self.together.strip() else ()
@@ -159,25 +142,22 @@ class NistMst:
         cells = sum(step.cells for step in steps)
         model = min(self.model_bytes, GraphicalSize.of(domain, queries.limits.cliques).bytes)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
             WORKING_TABLES * model + _CELL_BYTES * cells + (counting_bytes(domain) if facts.public else 0),
             seconds_for(facts, 20 * cells + self.steps * (model // 8) // _STEP_SPEED),
             (*_notes(queries, domain, self.threshold), *(_public_notes(domain) if facts.public else ())),
-            asdict(self),
+            schedule=queries,
             fixed=True,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> ExpandedField:
+    def run(self, curator: Curator, plan: Plan) -> ExpandedField:
         """Measures columns, merges rare values, measures the listed tables and returns the fitted model."""
-        facts = facts_of(curator)
-        if facts.public is not None and not self._has_list:
-            return self._listing(facts).run(curator, cost)
-        self.plan(facts, cost)
         domain = curator.domain
-        queries = self._queries(domain, curator.structural_zeros, cost)
+        queries: _ListedQueries = plan.schedule
         ones = dict(zip(queries.columns, at_costs(curator, alone(queries.columns), queries.column_costs), strict=True))
         rare = {name: ones[name] for name in queries.columns if name not in queries.kept}
         compression = Compression.of(domain, rare, self.threshold).within(queries.limits)

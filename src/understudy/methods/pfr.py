@@ -22,7 +22,7 @@ number, and the threshold is applied in sparse form, exactly equal in distributi
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -42,19 +42,11 @@ from understudy.methods.fieldgroups import (
     written_cells,
 )
 from understudy.methods.laplace import smallest_threshold
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    Step,
-    check_share,
-    check_whole,
-    facts_of,
-    noisy_step,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for
 from understudy.methods.rounds import RemainingBudget
 from understudy.models.product import Block, BlockModel
 from understudy.models.tables import check_linked
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency, check_sparse, distribution_for
 from understudy.privacy.curator import Curator
 
@@ -62,7 +54,7 @@ _BLOCK_BYTES = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Pfr:
+class Pfr(Method):
     """Method: one denoised table per group of columns, ε by the number of columns."""
 
     name: ClassVar[str] = "pfr"
@@ -72,26 +64,15 @@ class Pfr:
     limits: ClassVar[str] = "Pure ε only. Nothing between groups. Columns in no group are uniform. 2⁶² cells a group."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
 
-    groups: str = field(
-        default="", metadata={"help": "groups such as place+station,day+hour >= 1000; empty: every column on its own"}
+    groups: str = option(
+        "", help="groups such as place+station,day+hour >= 1000; empty: every column on its own", check=check_groups
     )
-    kept_empty: int = field(
-        default=1, metadata={"help": "expected number of empty cells of a table that survive denoising"}
+    kept_empty: int = option(
+        1, help="expected number of empty cells of a table that survive denoising", least=1, most=10**7
     )
-    total_share: float = field(default=0.01, metadata={"help": "share of ε for the number of rows"})
-    rows: int | None = field(default=None, metadata={"help": "public number of rows, instead of a noisy one"})
-    dense_cells: int = field(default=2**20, metadata={"help": "largest table written out (about 80 bytes a cell)"})
-
-    def __post_init__(self) -> None:
-        check_groups(self.groups, "groups")
-        check_share("total_share", self.total_share)
-        for name, value, most in (
-            ("kept_empty", self.kept_empty, 10**7),
-            ("rows", self.rows, 2**40),
-            ("dense_cells", self.dense_cells, 2**28),
-        ):
-            if value is not None:
-                check_whole(name, value, 1, most)
+    total_share: float = option(0.01, help="share of ε for the number of rows", share=True)
+    rows: int | None = option(None, help="public number of rows, instead of a noisy one", least=1, most=2**40)
+    dense_cells: int = option(2**20, help="largest table written out (about 80 bytes a cell)", least=1, most=2**28)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Total (unless public) and tables; refuses groups beyond 2⁶² cells."""
@@ -121,25 +102,24 @@ class Pfr:
         if alone:
             notes.append(f"In no group, so uniform: {', '.join(alone)}.")
         return Plan(
-            self.name,
+            self,
+            cost,
             for_total + left,
             _with_rest(steps, for_total + left),
             cells,
             _BLOCK_BYTES * cells + 64 * (facts.rows_hint or 0),
             seconds_for(facts, cells),
             tuple(notes),
-            asdict(self),
+            schedule=(for_total, groups),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> BlockModel:
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
         """Measures the total and the groups that are asked, denoises them; the rest is uniform."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining = curator.domain, RemainingBudget(curator, cost)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        for_total, groups = plan.schedule
         total = float(self.rows or 0)
         if self.rows is None:
-            share = Cost(epsilon=cost.epsilon).share(self.total_share)
-            total = max(0.0, float(curator.measure([Clique()], share)[0].values[0]))
-        groups = self._groups(domain, curator.structural_zeros)
+            total = max(0.0, float(curator.measure([Clique()], for_total)[0].values[0]))
         # A group that wants more rows is left out; if all do, the one that wants least is asked after all.
         queries = [group for group in groups if group.least_rows <= total] or [min(groups, key=lambda g: g.least_rows)]
         parts = remaining.left.split(budget_weights(queries))

@@ -42,7 +42,7 @@ Where it is weak. The scores of P pairs share one cost, so their noise grows wit
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -52,22 +52,20 @@ from understudy.arrays import Floats
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import COUNTED_CELLS, alone, at_costs, within
 from understudy.methods.method import (
+    Method,
     Plan,
     PublicFacts,
     Step,
-    check_number,
-    check_share,
-    check_whole,
-    facts_of,
     noisy_step,
     rows_of,
     seconds_for,
     tables_bytes,
 )
-from understudy.methods.record_synthesis import Coarsening, Rare, RecordSynthesis, Update
+from understudy.methods.record_synthesis import MOST_STEPS, Coarsening, Rare, RecordSynthesis, Update
 from understudy.methods.rounds import RemainingBudget, live_columns
 from understudy.models.records import RecordModel
 from understudy.models.tables import check_linked
+from understudy.options import check_share, option
 from understudy.privacy.cost import UNIT, Cost, Currency, score_distribution
 from understudy.privacy.curator import Curator
 from understudy.privacy.dependence import IndependenceGap
@@ -205,7 +203,7 @@ _WORTH = 0.13
 
 
 @dataclass(frozen=True, slots=True)
-class PrivSyn:
+class PrivSyn(Method):
     """Method: one-way tables, noisy scores of all pairs, the pairs worth their noise, records moved towards them."""
 
     name: ClassVar[str] = "privsyn"
@@ -215,35 +213,29 @@ class PrivSyn:
     limits: ClassVar[str] = "Keeps the pairs it chose. The model is a set of records, at most most_records of them."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    one_way_share: float = field(default=0.3, metadata={"help": "share of the cost for the one-way tables"})
-    selection_share: float = field(default=0.1, metadata={"help": "share of the cost for the scores of the pairs"})
-    threshold: float = field(default=3.0, metadata={"help": "values with fewer noisy rows than this many σ are pooled"})
-    penalty: float = field(default=1.0, metadata={"help": "weight of noise error against the error of omitting a pair"})
-    clique_cells: int = field(
-        default=0, metadata={"help": "largest table (in cells) that a dense group of pairs is merged into"}
+    one_way_share: float = option(0.3, help="share of the cost for the one-way tables", share=True)
+    selection_share: float = option(0.1, help="share of the cost for the scores of the pairs", share=True)
+    threshold: float = option(3.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
+    penalty: float = option(1.0, help="weight of noise error against the error of omitting a pair", least=0, most=1e9)
+    clique_cells: int = option(
+        0, help="largest table (in cells) that a dense group of pairs is merged into", least=0, most=2**27
     )
-    table_cells: int = field(default=2**18, metadata={"help": "largest table (in cells) considered for a pair"})
-    update: Update = field(default="sweeps", metadata={"help": "how records are updated: sweeps, gradual or both"})
-    rounds: int = field(default=50, metadata={"help": "rounds of the gradual update"})
-    sweeps: int = field(default=10, metadata={"help": "maximum number of sweeps over all rows and columns"})
-    most_records: int = field(default=2**20, metadata={"help": "maximum number of records in the model"})
-    structure_seed: int = field(default=0, metadata={"help": "seed for initialising and updating the records"})
+    table_cells: int = option(2**18, help="largest table (in cells) considered for a pair", least=0, most=2**27)
+    update: Update = option("sweeps", help="how records are updated: sweeps, gradual or both")
+    rounds: int = option(50, help="rounds of the gradual update", least=0, most=MOST_STEPS)
+    sweeps: int = option(10, help="maximum number of sweeps over all rows and columns", least=0, most=MOST_STEPS)
+    most_records: int = option(2**20, help="maximum number of records in the model", least=1, most=MOST_STEPS)
+    structure_seed: int = option(0, help="seed for initialising and updating the records", least=0, most=MOST_STEPS)
 
-    def __post_init__(self) -> None:
-        check_share("one_way_share", self.one_way_share)
-        check_share("selection_share", self.selection_share)
+    def _check_together(self) -> None:
         check_share("one_way_share + selection_share", self.one_way_share + self.selection_share)
-        for name, number in (("threshold", self.threshold), ("penalty", self.penalty)):
-            check_number(name, number, 0.0, 1e9)
-        for name, cells in (("clique_cells", self.clique_cells), ("table_cells", self.table_cells)):
-            check_whole(name, cells, 0, 2**27)
-        self._synthesis()
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Columns, scores, tables; refuses rules that tie too much together and records that cannot fit."""
         domain, unit_rows = facts.domain, facts.unit_rows
         check_linked(domain, alone(domain.columns), facts.structural_zeros, f"method {self.name}")
-        columns, pairs, costs = live_columns(domain), self._pairs(domain), self._costs(domain, cost)
+        columns, pairs = live_columns(domain), self._pairs(domain)
+        costs = self._costs(domain, pairs, cost)
         steps = [
             noisy_step(f"measure {name}", part, domain.sizes[name], unit_rows)
             for name, part in zip(columns, costs.columns, strict=True)
@@ -265,7 +257,8 @@ class PrivSyn:
         work = self._synthesis().cell_steps(tables, rows)
         synthesis = self._synthesis().bytes(domain, sum(sizes[:tables]), rows)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
@@ -276,15 +269,14 @@ class PrivSyn:
                 "the one shown, and their cells the most that three pairs per column can have.",
                 f"The model is a set of records: as many as there are by noisy counts, at most {self.most_records:,}.",
             ),
-            asdict(self),
+            schedule=(pairs, costs),
             after_counting=synthesis,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> RecordModel:
+    def run(self, curator: Curator, plan: Plan) -> RecordModel:
         """Measures columns, scores pairs, measures the chosen ones and returns the records made from them."""
-        self.plan(facts_of(curator), cost)
-        domain, remaining, costs = curator.domain, RemainingBudget(curator, cost), self._costs(curator.domain, cost)
-        columns, pairs = live_columns(domain), self._pairs(domain)
+        domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
+        columns, (pairs, costs) = live_columns(domain), plan.schedule
         answers = at_costs(curator, alone(columns), costs.columns)
         ones: dict[str, list[Measurement]] = {name: [answer] for name, answer in zip(columns, answers, strict=True)}
         tied = {name for rule in curator.structural_zeros for name in rule.clique}
@@ -323,9 +315,8 @@ class PrivSyn:
         pairs = (Clique(pair) for pair in itertools.combinations(columns, 2))
         return within(domain, (pair for pair in pairs if domain.cells(pair) <= self.table_cells), COUNTED_CELLS)
 
-    def _costs(self, domain: Domain, cost: Cost) -> "_PrivSynCosts":
-        whole = Cost(cost.epsilon, cost.rho)
-        columns, pairs = live_columns(domain), self._pairs(domain)
+    def _costs(self, domain: Domain, pairs: Sequence[Clique], cost: Cost) -> "_PrivSynCosts":
+        whole, columns = Cost(cost.epsilon, cost.rho), live_columns(domain)
         first = whole.share(self.one_way_share)
         parts = first.split([SplitNoise(whole).weight(domain.sizes[name]) for name in columns])
         scores = whole.share(self.selection_share) if pairs else Cost()

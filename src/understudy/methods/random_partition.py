@@ -17,23 +17,14 @@ L + 1 parts (the source divides by L and so spends more than it says). Splitting
 there is: the full table is the last layer then. Copies made by `remeasure` share the seed and so the tree.
 """
 
-from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Literal, get_args
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    check_choice,
-    check_share,
-    check_whole,
-    facts_of,
-    raked_cells,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, raked_cells, seconds_for
 from understudy.methods.tree_layers import (
     LEAF_BYTES,
     Allocation,
@@ -47,6 +38,7 @@ from understudy.methods.tree_layers import (
 )
 from understudy.models.histogram_tree import LEAF_LIMIT, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -56,7 +48,7 @@ DrawnBy = Literal["layer", "node"]
 
 
 @dataclass(frozen=True, slots=True)
-class RandomPartition:
+class RandomPartition(Method):
     """Method: a public random tree, every layer measured, all fitted together."""
 
     name: ClassVar[str] = "random_partition"
@@ -66,42 +58,32 @@ class RandomPartition:
     limits: ClassVar[str] = "At most 2²³ cells (option most_cells). Columns in the first layers come out best."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    layers: int = field(default=2, metadata={"help": "layers above the full table (all columns but one at most)"})
-    drawn_by: DrawnBy = field(default="layer", metadata={"help": "one column per layer, or one per node"})
-    structure_seed: int = field(default=0, metadata={"help": "public seed with which the columns are drawn"})
-    allocation: Allocation = field(
-        default="equal", metadata={"help": "budget per layer: equal, half_leaf (half for the full table) or custom"}
+    layers: int = option(
+        2, help="layers above the full table (all columns but one at most)", least=0, most=_MOST_LAYERS
     )
-    shares: str = field(
-        default="", metadata={"help": "with custom: shares of the layers and the full table, e.g. 0.2,0.3,0.5"}
+    drawn_by: DrawnBy = option("layer", help="one column per layer, or one per node")
+    structure_seed: int = option(0, help="public seed with which the columns are drawn", least=0, most=_LARGEST_SEED)
+    allocation: Allocation = option(
+        "equal", help="budget per layer: equal, half_leaf (half for the full table) or custom"
     )
-    n_policy: TotalPolicy = field(
-        default="noisy",
-        metadata={"help": "number of rows: measured with total_share (noisy) or from the sums (estimated)"},
+    shares: str = option("", help="with custom: shares of the layers and the full table, e.g. 0.2,0.3,0.5")
+    n_policy: TotalPolicy = option(
+        "noisy", help="number of rows: measured with total_share (noisy) or from the sums (estimated)"
     )
-    total_share: float = field(default=0.01, metadata={"help": "share of the budget for the number of rows"})
-    negatives: TreeNegatives = field(
-        default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale or norm_sub"}
+    total_share: float = option(0.01, help="share of the budget for the number of rows", share=True)
+    negatives: TreeNegatives = option("clip_rescale", help="how negative counts are removed: clip_rescale or norm_sub")
+    margins: Margins = option(
+        "summed", help="one-way tables: summed as in the papers, or raked towards their signed sums"
     )
-    margins: Margins = field(
-        default="summed",
-        metadata={"help": "one-way tables: summed as in the papers, or raked towards their signed sums"},
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
     )
-    rounding: Rounding = field(
-        default="multinomial",
-        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
+    most_cells: int = option(
+        2**23, help=f"largest full table (about {LEAF_BYTES} bytes a cell)", least=1, most=LEAF_LIMIT
     )
-    most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
 
-    def __post_init__(self) -> None:
-        check_whole("layers", self.layers, 0, _MOST_LAYERS)
-        check_choice("drawn_by", self.drawn_by, get_args(DrawnBy))
-        check_whole("structure_seed", self.structure_seed, 0, _LARGEST_SEED)
+    def _check_together(self) -> None:
         allocation_weights(self.layers, self.allocation, self.shares)
-        check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
-        check_share("total_share", self.total_share)
-        check_whole("most_cells", self.most_cells, 1, LEAF_LIMIT)
-        TreeFit(self.negatives, self.rounding, margins=self.margins)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One step per layer and one for the full table; refuses a full table that is too large."""
@@ -109,21 +91,21 @@ class RandomPartition:
         structure, costs = self._structure(facts.domain, cost)
         sizes = [structure.size(layer) for layer in range(1, structure.layers + 1)]
         return Plan(
-            self.name,
+            self,
+            cost,
             costs.spent,
             costs.steps(sizes, cells, facts.unit_rows),
             cells + sum(sizes),
             cells * LEAF_BYTES,
             seconds_for(facts, raked_cells(facts, cells, self.margins)),
             self._notes(structure),
-            asdict(self),
+            schedule=(structure, costs),
             fixed=True,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> TreeModel:
+    def run(self, curator: Curator, plan: Plan) -> TreeModel:
         """Measures every layer of the tree and fits the model."""
-        self.plan(facts_of(curator), cost)
-        structure, costs = self._structure(curator.domain, cost)
+        structure, costs = plan.schedule
         return fit_tree(curator, structure, costs, TreeFit(self.negatives, self.rounding, margins=self.margins))
 
     def _structure(self, domain: Domain, cost: Cost) -> tuple[TreeStructure, TreeCosts]:

@@ -76,9 +76,9 @@ by its own.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -89,20 +89,7 @@ from understudy.domain import Clique, Domain, Partition
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.methods.leaf_size import Relation
 from understudy.methods.marginals import at_costs
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    Step,
-    check_choice,
-    check_flag,
-    check_number,
-    check_whole,
-    facts_of,
-    listed_names,
-    named_numbers,
-    noisy_step,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for
 from understudy.models.label_trees import (
     MOST_COMBINATIONS,
     Attributes,
@@ -113,6 +100,7 @@ from understudy.models.label_trees import (
     pick,
 )
 from understudy.models.tables import allowed, check_linked, sub_indices
+from understudy.options import listed_names, named_numbers, option
 from understudy.privacy.cost import Cost, Currency, distribution_for
 from understudy.privacy.curator import Curator
 
@@ -601,7 +589,7 @@ _ROWS_UNKNOWN = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rdt:
+class Rdt(Method):
     """Method: ensembles of random trees, grown in public, with noisy label counts in their leaves."""
 
     name: ClassVar[str] = "rdt"
@@ -612,53 +600,31 @@ class Rdt:
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
     uses_public: ClassVar[bool] = True
 
-    private: str = field(
-        default="", metadata={"help": "private columns in order, e.g. sex,race; none: the last column"}
+    private: str = option("", help="private columns in order, e.g. sex,race; none: the last column", check=listed_names)
+    weights: str = option(
+        "", help="weight of a column when nodes pick a split, e.g. occupation:60; 1 for all others", check=named_numbers
     )
-    weights: str = field(
-        default="",
-        metadata={"help": "weight of a column when nodes pick a split, e.g. occupation:60; 1 for all others"},
+    leaf_size: int = option(1000, help="least number of public records of a node that is split", least=0, most=2**40)
+    trees: int = option(5, help="number of trees for each private column", least=1, most=100)
+    collapse: str = option(
+        "", help="pool codes with fewer public records than this, e.g. occupation:200", check=named_numbers
     )
-    leaf_size: int = field(default=1000, metadata={"help": "least number of public records of a node that is split"})
-    trees: int = field(default=5, metadata={"help": "number of trees for each private column"})
-    collapse: str = field(
-        default="", metadata={"help": "pool codes with fewer public records than this, e.g. occupation:200"}
+    per_level: bool = option(False, help="whether all nodes of a layer split on the same column")
+    max_depth: int | None = option(
+        None, help="maximum depth of a tree; none: every column once", least=0, most=_MOST_DEPTH
     )
-    per_level: bool = field(default=False, metadata={"help": "whether all nodes of a layer split on the same column"})
-    max_depth: int | None = field(default=None, metadata={"help": "maximum depth of a tree; none: every column once"})
-    structure_seed: int = field(default=0, metadata={"help": "public seed of the columns that trees split on"})
-    route: Route = field(
-        default="true", metadata={"help": "condition later labels on the true or on the synthetic first label"}
+    structure_seed: int = option(0, help="public seed of the columns that trees split on", least=0, most=2**63 - 1)
+    route: Route = option("true", help="condition later labels on the true or on the synthetic first label")
+    relation: Relation = option(
+        "add_remove", help="neighbour relation that the budget refers to: add_remove or label_change"
     )
-    relation: Relation = field(
-        default="add_remove",
-        metadata={"help": "neighbour relation that the budget refers to: add_remove or label_change"},
+    total_share: float = option(
+        0.01, help="share of the budget for the number of records; 0: from the leaf tables", least=0, most=0.5
     )
-    total_share: float = field(
-        default=0.01, metadata={"help": "share of the budget for the number of records; 0: from the leaf tables"}
+    growth_share: float = option(
+        0.25, help="share of the budget for growing trees without a public table", above=0, most=0.5
     )
-    growth_share: float = field(
-        default=0.25, metadata={"help": "share of the budget for growing trees without a public table"}
-    )
-    most_leaves: int = field(default=50_000, metadata={"help": "maximum number of leaves of a tree"})
-
-    def __post_init__(self) -> None:
-        listed_names("private", self.private)
-        named_numbers("weights", self.weights)
-        named_numbers("collapse", self.collapse)
-        for name, least, most in (
-            ("leaf_size", 0, 2**40), ("trees", 1, 100), ("structure_seed", 0, 2**63 - 1), ("most_leaves", 1, 2**24),
-        ):  # fmt: skip
-            check_whole(name, getattr(self, name), least, most)
-        if self.max_depth is not None:
-            check_whole("max_depth", self.max_depth, 0, _MOST_DEPTH)
-        check_choice("route", self.route, get_args(Route))
-        check_choice("relation", self.relation, get_args(Relation))
-        check_flag("per_level", self.per_level)
-        check_number("total_share", self.total_share, 0.0, 0.5)
-        check_number("growth_share", self.growth_share, 0.0, 0.5)
-        if not self.growth_share:
-            raise UsageError("growth_share", "must be above 0: it pays for trees where no public table is given.")
+    most_leaves: int = option(50_000, help="maximum number of leaves of a tree", least=1, most=2**24)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """All questions of a run; with a public table growing is free and tables get its share."""
@@ -676,14 +642,15 @@ class Rdt:
         held = min(facts.domain.cells(settings.public), max(rows, DENSE_CELLS))
         line = 24 + 16 * min(facts.domain.cells(settings.private), 2**24 // max(held, 1) + 1)
         return Plan(
-            self.name,
+            self,
+            cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
             24 * cells + held * line + 2**26,
             seconds_for(facts, cells) + 1e-6 * held * self.trees * len(settings.private),
             self._notes(settings, cost, facts),
-            asdict(self),
+            schedule=(settings, costs),
             fixed=True,
             labels=settings.private,
         )
@@ -698,11 +665,9 @@ class Rdt:
         """Columns that a public table need not have: the private ones."""
         return self._settings(facts).private
 
-    def run(self, curator: Curator, cost: Cost) -> LabelModel:
+    def run(self, curator: Curator, plan: Plan) -> LabelModel:
         """Grows trees, measures their leaves, column by column; the public cells and the chain are the model."""
-        facts = facts_of(curator)
-        settings = self._settings(facts)
-        costs = self._costs(settings, cost, public=curator.has_public)
+        settings, costs = plan.schedule
         synthetic = self.route == "synthetic"
         return LabelRun(curator, settings, costs, self.trees, self.structure_seed, synthetic).model()
 

@@ -15,7 +15,7 @@ Everything that is drawn here comes from `structure_seed`, which is an option an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ import numpy.typing as npt
 from understudy.answers import Measurement
 from understudy.arrays import Ints
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.methods.method import check_choice, check_whole
 from understudy.methods.rounds import CoarseTable
 from understudy.models.consistency import OverlapTable, consistent
 from understudy.models.estimation import NoisyTable, estimate_total, towards_independence
@@ -145,6 +144,10 @@ _CELL_BYTES = 88
 """Per cell of all tables: the answer, its float, a cleaned one, its variance, sums while tables agree, gaps."""
 
 
+MOST_STEPS = 2**31
+"""Limit of the options of `RecordSynthesis`: rounds, sweeps, records and the seed."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordSynthesis:
     """How records are made: options that several methods share, checked at construction."""
@@ -155,16 +158,6 @@ class RecordSynthesis:
     most_records: int = 2**20
     structure_seed: int = 0
     shrink: bool = True
-
-    def __post_init__(self) -> None:
-        check_choice("update", self.update, get_args(Update))
-        for name, number, least in (
-            ("rounds", self.rounds, 0),
-            ("sweeps", self.sweeps, 0),
-            ("most_records", self.most_records, 1),
-            ("structure_seed", self.structure_seed, 0),
-        ):
-            check_whole(name, number, least, 2**31)
 
     def bytes(self, domain: Domain, cells: int, rows: int) -> int:
         """Most memory of making records for a table of so many rows, the tables having so many cells in all."""

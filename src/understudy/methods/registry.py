@@ -1,60 +1,41 @@
-"""Names → mechanisms: the built-in ones and those that other packages offer as entry points.
+"""Names → methods, the guarantee of each in words, and the currency a run is paid in.
 
-Another package adds a method by an entry point in the group `understudy.methods` that points to a class with the
-shape of `Method`. A built-in name cannot be taken over: what a steward was told about `laplace` stays true.
+Another package adds a method by an entry point in the group `understudy.methods` that points to a subclass of `Method`.
 """
 
 import dataclasses
 from collections.abc import Mapping
-from fractions import Fraction
-from importlib.metadata import EntryPoint, entry_points
-from typing import cast
 
-from understudy.errors import UsageError, nearest
-from understudy.methods.aim import Aim
-from understudy.methods.auto import Auto
-from understudy.methods.dpsyn import DpSyn
-from understudy.methods.dpwgan import DpWgan
-from understudy.methods.fieldgroups import FieldGroups
-from understudy.methods.independent import Independent
-from understudy.methods.laplace import Laplace
-from understudy.methods.method import Method, Option, PublicFacts, described, hints_of, read_options
-from understudy.methods.mst import Mst
-from understudy.methods.mwem import Mwem
-from understudy.methods.nist_mst import NistMst
-from understudy.methods.pfr import Pfr
-from understudy.methods.privbayes import PrivBayes
-from understudy.methods.privsyn import PrivSyn
-from understudy.methods.random_partition import RandomPartition
-from understudy.methods.rdt import Rdt
-from understudy.methods.steps import Steps
-from understudy.methods.universal_histogram import UniversalHistogram
-from understudy.privacy.cost import Budget, Cost, Currency
+from understudy.errors import UsageError
+from understudy.methods.method import Method
+from understudy.options import Option, described
+from understudy.privacy.cost import Budget, Currency
+from understudy.registry import Catalogue, Registry
 from understudy.schema import OpenCategory, Schema
 
-GROUP = "understudy.methods"
-_BUILT_IN: dict[str, type[Method]] = {
-    kind.name: kind
-    for kind in (
-        Aim,
-        Auto,
-        DpSyn,
-        DpWgan,
-        Independent,
-        Laplace,
-        Mst,
-        Mwem,
-        NistMst,
-        FieldGroups,
-        Pfr,
-        PrivBayes,
-        PrivSyn,
-        RandomPartition,
-        Rdt,
-        Steps,
-        UniversalHistogram,
-    )
-}
+METHODS: Registry[Method] = Registry(
+    "method",
+    {
+        "aim": "understudy.methods.aim:Aim",
+        "auto": "understudy.methods.auto:Auto",
+        "dpsyn": "understudy.methods.dpsyn:DpSyn",
+        "dpwgan": "understudy.methods.dpwgan:DpWgan",
+        "fieldgroups": "understudy.methods.fieldgroups:FieldGroups",
+        "independent": "understudy.methods.independent:Independent",
+        "laplace": "understudy.methods.laplace:Laplace",
+        "mst": "understudy.methods.mst:Mst",
+        "mwem": "understudy.methods.mwem:Mwem",
+        "nist_mst": "understudy.methods.nist_mst:NistMst",
+        "pfr": "understudy.methods.pfr:Pfr",
+        "privbayes": "understudy.methods.privbayes:PrivBayes",
+        "privsyn": "understudy.methods.privsyn:PrivSyn",
+        "random_partition": "understudy.methods.random_partition:RandomPartition",
+        "rdt": "understudy.methods.rdt:Rdt",
+        "steps": "understudy.methods.steps:Steps",
+        "universal_histogram": "understudy.methods.universal_histogram:UniversalHistogram",
+    },
+    Method,
+)
 _GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "zcdp": "(ε, δ) through ρ-zCDP"}
 
 
@@ -74,7 +55,12 @@ class Description:
 
 def names() -> tuple[str, ...]:
     """All method names, in alphabetical order."""
-    return tuple(sorted({*_BUILT_IN, *_offered()}))
+    return tuple(sorted(METHODS.names()))
+
+
+def methods() -> Catalogue[Description]:
+    """All methods with what each does and guarantees; `methods()["aim"]` has needs, limits, source and options too."""
+    return Catalogue(("name", "guarantee", "summary"), {name: describe(name) for name in names()})
 
 
 def method_named(name: str, options: Mapping[str, object] | None = None) -> Method:
@@ -83,45 +69,16 @@ def method_named(name: str, options: Mapping[str, object] | None = None) -> Meth
     Raises:
         UsageError: for an unknown method or option, with the closest known one, or a value that does not fit.
     """
-    kind = _kind(name)
-    return kind(**read_options(f"method {name}", _hints(kind), options or {}))
-
-
-def resolve(method: Method, facts: PublicFacts, cost: Cost) -> Method:
-    """The method itself, or the one that `auto` picks for these facts: what a plan shows is then what runs."""
-    return method.pick(facts, cost) if isinstance(method, Auto) else method
-
-
-def uses_public(method: Method) -> bool:
-    """Whether the method can use a public table: its class says so with `uses_public = True`."""
-    return bool(getattr(method, "uses_public", False))
-
-
-def spends_delta(method: Method | type[Method]) -> bool:
-    """Whether the method pays in ε and δ by itself (training does): its class says so with `spends_delta = True`."""
-    return bool(getattr(method, "spends_delta", False))
-
-
-def keeps_checkpoints(method: Method) -> bool:
-    """Whether an interrupted run of the method can be continued: its class says so with `keeps_checkpoints = True`.
-
-    Only for methods whose one question is a training: answers to other questions are not kept.
-    """
-    return bool(getattr(method, "keeps_checkpoints", False))
-
-
-def pure_share(method: Method) -> Fraction:
-    """The share of ε that a run with δ keeps for steps paid in pure ε: the method says so with `pure_share`."""
-    return Fraction(getattr(method, "pure_share", 0))
+    return METHODS.make(name, options)
 
 
 def describe(name: str) -> Description:
     """Guarantee, needs, limits, source and options of a method."""
-    kind = _kind(name)
-    options = described(kind, _fields(kind))
+    kind = METHODS.find(name)
     guarantee = " or ".join(_GUARANTEES[currency] for currency in kind.currencies)
-    guarantee = "(ε, δ) through Rényi divergences" if spends_delta(kind) else guarantee
-    return Description(name, kind.summary, guarantee, kind.currencies, kind.needs, kind.limits, kind.source, options)
+    guarantee = "(ε, δ) through Rényi divergences" if kind.spends_delta else guarantee
+    facts = (kind.currencies, kind.needs, kind.limits, kind.source)
+    return Description(name, kind.summary, guarantee, *facts, described(kind))
 
 
 def currency_for(method: Method, budget: Budget, schema: Schema | None = None) -> Currency:
@@ -134,38 +91,15 @@ def currency_for(method: Method, budget: Budget, schema: Schema | None = None) -
         UsageError: if the method cannot use the δ it is given, or needs one and has none.
     """
     if budget.delta_units == 0:
-        if "pure" not in method.currencies or spends_delta(method):
+        if "pure" not in method.currencies or method.spends_delta:
             raise UsageError(f"method {method.name}", "needs δ above 0.", "Give delta=, for example 1e-9.")
         return "pure"
     if "zcdp" in method.currencies:
         return "zcdp"
-    if spends_delta(method):
+    if method.spends_delta:
         return "pure"
     if schema is None or not any(isinstance(column, OpenCategory) for column in schema.modelled):
         raise UsageError(
             f"method {method.name}", f"gives pure ε, so delta ({budget.delta!r}) would buy nothing.", "Drop delta=."
         )
     return "pure"
-
-
-def _kind(name: str) -> type[Method]:
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]
-    offered = _offered()
-    if name not in offered:
-        raise UsageError(f"method {name!r}", "is not known.", nearest(name, names()))
-    return cast(type[Method], offered[name].load())
-
-
-def _offered() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in _BUILT_IN}
-
-
-def _fields(kind: type[Method]) -> tuple[dataclasses.Field[object], ...]:
-    if not hasattr(kind, "__dataclass_fields__"):
-        raise UsageError(f"method {kind.__name__}", "must be a dataclass whose fields are its options.")
-    return dataclasses.fields(cast(type[Auto], kind))
-
-
-def _hints(kind: type[Method]) -> dict[str, object]:
-    return hints_of(kind, _fields(kind))

@@ -49,11 +49,11 @@ from understudy.arrays import Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import ListedTable
-from understudy.methods.method import check_whole, expected_absolute
+from understudy.methods.method import expected_absolute
 from understudy.models.estimation import NoisyTable, estimate_total, is_forest, towards_independence
 from understudy.models.junction_tree import GraphicalSize, JunctionTree, ModelGrowth, eliminate
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField, fit, fit_forest
-from understudy.models.propagation import MESSAGE_CELLS
+from understudy.models.propagation import CACHED_CELLS, MESSAGE_CELLS
 from understudy.models.tables import norm_sub
 from understudy.privacy.cost import Cost, distribution_for
 from understudy.privacy.curator import Curator
@@ -234,7 +234,7 @@ MOST_COSTS = 16
 """times as much."""
 _LEAST_VARIANCE = 1e-9
 """Noise that is surely 0 still needs a weight; only ratios of variances matter."""
-_MOST_MODEL_BYTES = 2**36
+LEAST_MODEL_BYTES, MOST_MODEL_BYTES = 2**10, 2**36
 
 
 @dataclass(slots=True)
@@ -598,8 +598,22 @@ def fitting_bytes(domain: Domain, model_bytes: int) -> tuple[int, int]:
 
 
 def answering_bytes(domain: Domain, model_bytes: int) -> int:
-    """The most that expecting many tables at once takes: for all cells of separators the chances of all other codes."""
-    return 8 * min(MESSAGE_CELLS, 2 * (model_bytes // 8) * sum(domain.sizes.values()))
+    """The most that expecting many tables at once takes, as long as no column alone needs more than all are given.
+
+    For all cells of separators the chances of all other codes, and sums of the model's tables that are kept. A column
+    that is no separator's has two codes at least, so separators have half as many cells as the model.
+    """
+    messages = min(MESSAGE_CELLS, model_bytes // 16 * sum(domain.sizes.values()))
+    return 8 * (messages + min(CACHED_CELLS, messages))
+
+
+def likely_bytes(domain: Domain, cells: int) -> int:
+    """What fitting and asking a model of so many cells is expected to take.
+
+    Each column lies beyond an edge in one direction only: messages have half the cells that are set aside for them.
+    """
+    held, most = fitting_bytes(domain, 8 * cells)
+    return most - 4 * min(MESSAGE_CELLS, held // 16 * sum(domain.sizes.values()))
 
 
 def check_start(domain: Domain, structural_zeros: Sequence[StructuralZeros], model_bytes: int, method: str) -> None:
@@ -608,11 +622,6 @@ def check_start(domain: Domain, structural_zeros: Sequence[StructuralZeros], mod
     if needed > model_bytes:
         fix = "Raise model_bytes, use coarser bins for the columns that rules name, or drop a rule."
         raise ResourceError(f"method {method}: columns and rules alone", needed, model_bytes, fix)
-
-
-def check_model_bytes(model_bytes: object) -> None:
-    """Raises UsageError unless this is a sensible number of bytes."""
-    check_whole("model_bytes", model_bytes, 2**10, _MOST_MODEL_BYTES)
 
 
 @dataclass(slots=True)

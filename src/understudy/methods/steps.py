@@ -57,9 +57,9 @@ Children are the real codes, not padded to a common number, and weights follow f
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -67,16 +67,7 @@ import numpy.typing as npt
 from understudy.arrays import Floats
 from understudy.domain import Clique, Domain, Partition
 from understudy.errors import UsageError
-from understudy.methods.method import (
-    Plan,
-    PublicFacts,
-    check_choice,
-    check_share,
-    check_whole,
-    facts_of,
-    raked_cells,
-    seconds_for,
-)
+from understudy.methods.method import Method, Plan, PublicFacts, facts_of, raked_cells, seconds_for
 from understudy.methods.steps_tree import (
     Choice,
     ChoiceCosts,
@@ -102,6 +93,7 @@ from understudy.methods.tree_layers import (
 )
 from understudy.models.histogram_tree import LEAF_LIMIT, HistogramTree, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding, allowed, clip_rescale
+from understudy.options import option
 from understudy.privacy.cost import UNIT, Cost, Currency
 from understudy.privacy.curator import Curator
 from understudy.privacy.trees import MOST_ROWS, information_sensitivity
@@ -224,7 +216,7 @@ _THOUSAND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Method):
     """Method: a tree of important columns, chosen or given, every layer measured, all fitted together."""
 
     name: ClassVar[str] = "steps"
@@ -236,107 +228,92 @@ class Steps:
     limits: ClassVar[str] = "At most 2²³ cells (option most_cells). Columns in the first layers come out best."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    layers: int | None = field(
-        default=None, metadata={"help": "layers above the full table; none: the sequence's length, or 2"}
+    layers: int | None = option(
+        None, help="layers above the full table; none: the sequence's length, or 2", least=1, most=_MOST_LAYERS
     )
-    sequence: str = field(
-        default="",
-        metadata={
-            "help": "public order of columns, separated by commas; *: the schema's order; empty: chosen privately"
-        },
+    sequence: str = option(
+        "", help="public order of columns, separated by commas; *: the schema's order; empty: chosen privately"
     )
-    choice: Choice = field(
-        default="node", metadata={"help": "choose one column per node, or (grouped) the columns of all layers at once"}
+    choice: Choice = option("node", help="choose one column per node, or (grouped) the columns of all layers at once")
+    utility: Utility = option("aic", help="score of a column: aic or information_gain")
+    choice_share: float = option(0.1, help="share of the budget for choosing columns", share=True)
+    choice_form: Form = option("tight", help="rate of the exponential mechanism: tight, or the published half of it")
+    rows_bound: int | None = option(None, help="public upper bound of the number of rows (for information_gain)")
+    allocation: Allocation = option(
+        "half_leaf", help="budget per layer: equal, half_leaf (half for the full table) or custom"
     )
-    utility: Utility = field(default="aic", metadata={"help": "score of a column: aic or information_gain"})
-    choice_share: float = field(default=0.1, metadata={"help": "share of the budget for choosing columns"})
-    choice_form: Form = field(
-        default="tight", metadata={"help": "rate of the exponential mechanism: tight, or the published half of it"}
+    shares: str = option("", help="with custom: shares of the layers and the full table, e.g. 0.2,0.3,0.5")
+    stopping: Stopping = option(
+        "none", help="rule that stops splitting: none, range (of AIC) or privtree (noisy counts)"
     )
-    rows_bound: int | None = field(
-        default=None, metadata={"help": "public upper bound of the number of rows (for information_gain)"}
+    stopping_share: float = option(0.05, help="share of the budget for stopping", share=True)
+    tolerance: float = option(
+        0.1, help="with range: stop where AIC differs by less than this share", share=True, also=(0,)
     )
-    allocation: Allocation = field(
-        default="half_leaf", metadata={"help": "budget per layer: equal, half_leaf (half for the full table) or custom"}
+    theta: int = option(0, help="with privtree: least number of rows of a node that is split", least=0, most=MOST_ROWS)
+    shared_structure: bool = option(True, help="whether all remeasured copies share one tree")
+    n_policy: RowsPolicy = option(
+        "noisy", help="number of rows: measured (noisy), summed up (estimated), or known_rows (public)"
     )
-    shares: str = field(
-        default="", metadata={"help": "with custom: shares of the layers and the full table, e.g. 0.2,0.3,0.5"}
+    known_rows: int | None = option(None, help="publicly known number of rows, with n_policy=public", least=0)
+    total_share: float = option(0.01, help="share of the counts' budget for the number of rows", share=True)
+    negatives: TreeNegatives = option("clip_rescale", help="how negative counts are removed: clip_rescale or norm_sub")
+    margins: Margins = option(
+        "raked", help="one-way tables: summed as in the papers, or raked towards their signed sums"
     )
-    stopping: Stopping = field(
-        default="none", metadata={"help": "rule that stops splitting: none, range (of AIC) or privtree (noisy counts)"}
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
     )
-    stopping_share: float = field(default=0.05, metadata={"help": "share of the budget for stopping"})
-    tolerance: float = field(
-        default=0.1, metadata={"help": "with range: stop where AIC differs by less than this share"}
+    most_cells: int = option(
+        2**23, help=f"largest full table (about {LEAF_BYTES} bytes a cell)", least=1, most=LEAF_LIMIT
     )
-    theta: int = field(default=0, metadata={"help": "with privtree: least number of rows of a node that is split"})
-    shared_structure: bool = field(default=True, metadata={"help": "whether all remeasured copies share one tree"})
-    n_policy: RowsPolicy = field(
-        default="noisy",
-        metadata={"help": "number of rows: measured (noisy), summed up (estimated), or known_rows (public)"},
-    )
-    known_rows: int | None = field(
-        default=None, metadata={"help": "publicly known number of rows, with n_policy=public"}
-    )
-    total_share: float = field(default=0.01, metadata={"help": "share of the counts' budget for the number of rows"})
-    negatives: TreeNegatives = field(
-        default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale or norm_sub"}
-    )
-    margins: Margins = field(
-        default="raked",
-        metadata={"help": "one-way tables: summed as in the papers, or raked towards their signed sums"},
-    )
-    rounding: Rounding = field(
-        default="multinomial",
-        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
-    )
-    most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
-    as_published: Printed = field(
-        default="no", metadata={"help": "reproduce a paper's budget split (give its year); no privacy claim is made"}
+    as_published: Printed = option(
+        "no", help="reproduce a paper's budget split (give its year); no privacy claim is made"
     )
 
-    def __post_init__(self) -> None:
-        if self.layers is not None:
-            check_whole("layers", self.layers, 1, _MOST_LAYERS)
-        if self.tolerance != 0:
-            check_share("tolerance", self.tolerance)
-        for name in ("choice_share", "stopping_share", "total_share"):
-            check_share(name, getattr(self, name))
-        check_whole("theta", self.theta, 0, MOST_ROWS)
-        check_whole("most_cells", self.most_cells, 1, LEAF_LIMIT)
-        for name, known in (
-            ("choice", Choice),
-            ("utility", Utility),
-            ("choice_form", Form),
-            ("allocation", Allocation),
-            ("stopping", Stopping),
-            ("n_policy", RowsPolicy),
-            ("as_published", Printed),
-        ):
-            check_choice(name, getattr(self, name), get_args(known))
-        if type(self.sequence) is not str or type(self.shares) is not str:
-            raise UsageError("sequence and shares", "must be text.")
-        TreeFit(self.negatives, self.rounding, self.known_rows, self.margins)
-        _ = self._wanted
-        _check_together(self)
+    def _check_together(self) -> None:
+        _ = self._wanted  # checks what shapes the tree
+        if self.utility == "information_gain":
+            if self.rows_bound is None:
+                rule = "has no bound on how far a row moves it unless the number of rows is bounded."
+                raise UsageError("utility information_gain", rule, "Set rows_bound to a publicly known bound.")
+            information_sensitivity([2], self.rows_bound)
+            if self.choice == "grouped":
+                raise UsageError("choice=grouped", "is scored by AIC.", "Drop utility.")
+        if (self.n_policy == "public") != (self.known_rows is not None):
+            raise UsageError("known_rows", "goes with n_policy=public, and n_policy=public needs it.")
+        if self.allocation != "custom":
+            allocation_weights(1, self.allocation, self.shares)
+        if self.as_published == "no":
+            return
+        if self.stopping != "none" or self.allocation == "custom" or self.utility != "aic":
+            raise UsageError("as_published", "goes with AIC, an equal or half_leaf allocation and no stopping rule.")
+        if self.as_published == "2019" and not self.sequence:
+            rule = "chose its columns on the private rows at no cost, which is not private, so it is not offered here."
+            raise UsageError("as_published 2019", rule, "Give a sequence.")
+        if self.choice == "grouped" and self.layers not in (None, 2):
+            raise UsageError("as_published", "has groups in two layers only.")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Choices, then counts; refuses a full table that is too large and a choice among too many."""
-        chosen = self.plan_structure(facts, cost.share(self.structure_share(facts)))
+        structure = self.structure_cost(facts, cost)
+        chosen = self.plan_structure(facts, structure)
         counted = self.plan_with(facts, Cost(cost.epsilon, cost.rho) - chosen.cost)
         return replace(
             counted,
+            granted=cost,
             cost=chosen.cost + counted.cost,
             steps=(*chosen.steps, *counted.steps),
+            schedule=structure,
             bytes=max(chosen.bytes, counted.bytes),
             seconds=chosen.seconds + counted.seconds,
             notes=(*chosen.notes, *counted.notes),
         )
 
-    def run(self, curator: Curator, cost: Cost) -> TreeModel:
-        """Chooses the tree, measures its layers and fits the model."""
-        before = curator.left
-        structure = self.choose_structure(curator, cost.share(self.structure_share(facts_of(curator))))
+    def run(self, curator: Curator, plan: Plan) -> TreeModel:
+        """Chooses the tree, measures its layers with all that is left and fits the model."""
+        cost, before = plan.granted, curator.left
+        structure = self.choose_structure(curator, plan.schedule)
         return self.run_with(curator, Cost(cost.epsilon, cost.rho) - (before - curator.left), structure)
 
     @property
@@ -344,8 +321,11 @@ class Steps:
         """Whether copies made anew have one tree in common."""
         return self.shared_structure and self.as_published == "no"
 
-    def structure_share(self, facts: PublicFacts) -> Fraction:
-        """The share of the cost that choosing takes."""
+    def structure_cost(self, facts: PublicFacts, cost: Cost) -> Cost:
+        """What choosing takes of this cost."""
+        return cost.share(self._structure_share(facts))
+
+    def _structure_share(self, facts: PublicFacts) -> Fraction:
         shape = self._shape(facts.domain)
         if self.as_published != "no":
             draw, counts = self._printed(shape)
@@ -363,7 +343,7 @@ class Steps:
         steps = shape.choice_steps(facts, self._choice_costs(shape, cost))
         spent = sum((step.cost for step in steps), Cost())
         seconds = _SECONDS_PER_SPLIT * shape.splits + _SECONDS_PER_CODE * shape.codes_at_nodes
-        return Plan(self.name, spent, steps, 0, held, seconds, self._notes(shape), asdict(self))
+        return Plan(self, cost, spent, steps, 0, held, seconds, self._notes(shape))
 
     def plan_with(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The counts of a tree that was chosen before, at `cost` in all."""
@@ -375,14 +355,13 @@ class Steps:
             raise UsageError("as_published", "has Laplace noise and is paid in ε alone.", "Drop delta=.")
         costs, sizes = self._tree_costs(shape, cost), shape.layer_sizes
         return Plan(
-            self.name,
+            self,
+            cost,
             costs.spent,
             costs.steps(sizes, cells, facts.unit_rows),
             cells + sum(sizes),
             cells * (LEAF_BYTES + _REPEATED_BYTES * shape.stops),
             seconds_for(facts, raked_cells(facts, cells, self.margins)),
-            (),
-            asdict(self),
             fixed=not shape.draws and not shape.stops,
             refused=self._refused(facts, cost),
         )
@@ -458,7 +437,7 @@ class Steps:
         layers, columns = self._printed_size(shape)
         share = Fraction(self.choice_share) if shape.draws else Fraction(0)
         factor = printed_factor(self.as_published, layers, columns, share=share, allocation=self.allocation)
-        spent = Fraction(cost.epsilon, UNIT) / (1 - self.structure_share(facts))
+        spent = Fraction(cost.epsilon, UNIT) / (1 - self._structure_share(facts))
         return (
             f"NO CLAIM: steps as published in {self.as_published}. Each measured copy spends ε = {float(spent):.6g}, "
             f"the printed budget says ε = {float(spent / factor):.6g}; children do not add up to their parents"
@@ -471,27 +450,3 @@ class Steps:
         if self._wanted.depth > shape.upper + 1:
             notes.append(f"{self._wanted.depth} layers were asked for; the columns allow no more.")
         return tuple(notes)
-
-
-def _check_together(method: Steps) -> None:
-    """Raises where two options do not go together."""
-    if method.utility == "information_gain":
-        if method.rows_bound is None:
-            rule = "has no bound on how far a row moves it unless the number of rows is bounded."
-            raise UsageError("utility information_gain", rule, "Set rows_bound to a publicly known bound.")
-        information_sensitivity([2], method.rows_bound)
-        if method.choice == "grouped":
-            raise UsageError("choice=grouped", "is scored by AIC.", "Drop utility.")
-    if (method.n_policy == "public") != (method.known_rows is not None):
-        raise UsageError("known_rows", "goes with n_policy=public, and n_policy=public needs it.")
-    if method.allocation != "custom":
-        allocation_weights(1, method.allocation, method.shares)
-    if method.as_published == "no":
-        return
-    if method.stopping != "none" or method.allocation == "custom" or method.utility != "aic":
-        raise UsageError("as_published", "goes with AIC, an equal or half_leaf allocation and no stopping rule.")
-    if method.as_published == "2019" and not method.sequence:
-        rule = "chose its columns on the private rows at no cost, which is not private, so it is not offered here."
-        raise UsageError("as_published 2019", rule, "Give a sequence.")
-    if method.choice == "grouped" and method.layers not in (None, 2):
-        raise UsageError("as_published", "has groups in two layers only.")

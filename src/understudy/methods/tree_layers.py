@@ -35,7 +35,7 @@ import numpy.typing as npt
 from understudy.answers import Measurement
 from understudy.domain import Clique, Partition
 from understudy.errors import ResourceError, UsageError
-from understudy.methods.method import PublicFacts, Step, check_choice, noisy_step
+from understudy.methods.method import PublicFacts, Step, noisy_step
 from understudy.models.histogram_tree import (
     HistogramTree,
     TreeModel,
@@ -46,6 +46,7 @@ from understudy.models.histogram_tree import (
     rake,
 )
 from understudy.models.tables import Rounding, allowed, check_possible
+from understudy.options import check_choice
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
 
@@ -105,13 +106,6 @@ class TreeFit:
     rounding: Rounding = "multinomial"
     known_rows: int | None = None
     margins: Margins = "summed"
-
-    def __post_init__(self) -> None:
-        check_choice("negatives", self.negatives, get_args(TreeNegatives))
-        check_choice("rounding", self.rounding, get_args(Rounding))
-        check_choice("margins", self.margins, get_args(Margins))
-        if self.known_rows is not None and (type(self.known_rows) is not int or self.known_rows < 0):
-            raise UsageError("known rows", f"must be a whole number of 0 or more, got {self.known_rows!r}.")
 
 
 def fit_tree(curator: Curator, structure: TreeStructure, costs: TreeCosts, fit: TreeFit) -> TreeModel:

@@ -28,12 +28,12 @@ noise and one row per unit the exact distributions are summed. All else is post-
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Literal, NamedTuple, get_args
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
 
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.method import Plan, PublicFacts, check_choice, check_share, check_whole, facts_of, seconds_for
+from understudy.methods.method import Method, Plan, PublicFacts, seconds_for
 from understudy.methods.tree_layers import (
     LEAF_BYTES,
     TotalPolicy,
@@ -49,6 +49,7 @@ from understudy.methods.tree_layers import (
 )
 from understudy.models.histogram_tree import LEAF_LIMIT, TreeModel, TreeNegatives, TreeStructure
 from understudy.models.tables import Rounding
+from understudy.options import option
 from understudy.privacy.cost import Cost, Currency
 from understudy.privacy.curator import Curator
 
@@ -65,7 +66,7 @@ class RangeCut(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class UniversalHistogram:
+class UniversalHistogram(Method):
     """Method: a hierarchy of ranges (boxes, with several columns), every level measured, all fitted together."""
 
     name: ClassVar[str] = "universal_histogram"
@@ -75,35 +76,22 @@ class UniversalHistogram:
     limits: ClassVar[str] = "At most 2²³ cells (option most_cells). With many columns those that come first gain."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    branching: int | None = field(default=None, metadata={"help": "maximum number of children of a node; none: chosen"})
-    first: str = field(default="", metadata={"help": "columns to split by first, separated by commas"})
-    allocation: LevelBudget = field(
-        default="equal", metadata={"help": "budget per level: equal, or optimal for range queries"}
+    branching: int | None = option(
+        None, help="maximum number of children of a node; none: chosen", least=2, most=LEAF_LIMIT
     )
-    n_policy: TotalPolicy = field(
-        default="noisy",
-        metadata={"help": "number of rows: measured with total_share (noisy) or from the sums (estimated)"},
+    first: str = option("", help="columns to split by first, separated by commas")
+    allocation: LevelBudget = option("equal", help="budget per level: equal, or optimal for range queries")
+    n_policy: TotalPolicy = option(
+        "noisy", help="number of rows: measured with total_share (noisy) or from the sums (estimated)"
     )
-    total_share: float = field(default=0.01, metadata={"help": "share of the budget for the number of rows"})
-    negatives: TreeNegatives = field(
-        default="clip_rescale", metadata={"help": "how negative counts are removed: clip_rescale or norm_sub"}
+    total_share: float = option(0.01, help="share of the budget for the number of rows", share=True)
+    negatives: TreeNegatives = option("clip_rescale", help="how negative counts are removed: clip_rescale or norm_sub")
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
     )
-    rounding: Rounding = field(
-        default="multinomial",
-        metadata={"help": "how rows are sampled: independent draws, or controlled rounding of the counts"},
+    most_cells: int = option(
+        2**23, help=f"largest full table (about {LEAF_BYTES} bytes a cell)", least=1, most=LEAF_LIMIT
     )
-    most_cells: int = field(default=2**23, metadata={"help": f"largest full table (about {LEAF_BYTES} bytes a cell)"})
-
-    def __post_init__(self) -> None:
-        if self.branching is not None:
-            check_whole("branching", self.branching, 2, LEAF_LIMIT)
-        if not isinstance(self.first, str):
-            raise UsageError("first", f"must be text, columns separated by commas, got {self.first!r}.")
-        check_choice("allocation", self.allocation, get_args(LevelBudget))
-        check_choice("n_policy", self.n_policy, get_args(TotalPolicy))
-        check_share("total_share", self.total_share)
-        check_whole("most_cells", self.most_cells, 1, LEAF_LIMIT)
-        TreeFit(self.negatives, self.rounding)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One step per level; refuses a full table that is too large."""
@@ -112,25 +100,25 @@ class UniversalHistogram:
         costs = self._costs(levels, cost)
         sizes = _sizes(facts.domain, levels)
         return Plan(
-            self.name,
+            self,
+            cost,
             costs.spent,
             costs.steps(sizes, cells, facts.unit_rows),
             cells + sum(sizes),
             cells * LEAF_BYTES + sum(sizes[-1:]) * len(facts.domain.columns) * 16,
             seconds_for(facts, cells + sum(sizes)),
             _notes(levels),
-            asdict(self),
+            schedule=(levels, costs),
             fixed=True,
         )
 
-    def run(self, curator: Curator, cost: Cost) -> TreeModel:
+    def run(self, curator: Curator, plan: Plan) -> TreeModel:
         """Measures every level and fits the model."""
-        self.plan(facts_of(curator), cost)
-        levels = self._levels(curator.domain, cost)
+        levels, costs = plan.schedule
         structure = TreeStructure.root(curator.domain)
         for cut in (cut for level in levels[:-1] for cut in level):
             structure = structure.refine([cut.column] * structure.size(), parts=cut.parts)
-        return fit_tree(curator, structure, self._costs(levels, cost), TreeFit(self.negatives, self.rounding))
+        return fit_tree(curator, structure, costs, TreeFit(self.negatives, self.rounding))
 
     def _levels(self, domain: Domain, cost: Cost) -> list[list[RangeCut]]:
         wanted = [name.strip() for name in self.first.split(",") if name.strip()]

@@ -36,7 +36,6 @@ from understudy.models.junction_tree import GraphicalSize, JunctionTree
 from understudy.models.markov_field import MarkovField, Sampler
 from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
 from understudy.models.propagation import spread
-from understudy.models.registry import register
 
 _SUM_TOLERANCE = 1e-9
 
@@ -432,6 +431,3 @@ def _evidence(files: ModelFiles, whole: Domain) -> dict[str, Bools]:
 
 def _refusal(key: str, rule: str) -> ReleaseError:
     return ReleaseError([Problem(f"model.json: {key}", rule)])
-
-
-register(BayesianNetwork)

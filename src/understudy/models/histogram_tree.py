@@ -63,7 +63,6 @@ from understudy.compiled import compiled
 from understudy.domain import Clique, Domain
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
-from understudy.models.registry import register
 from understudy.models.tables import Rounding, code_dtype, draw_places, norm_sub, sub_indices
 
 Shorts = npt.NDArray[np.int32]
@@ -817,6 +816,3 @@ def _faults(model: TreeModel) -> list[str]:
     if not np.all(np.isfinite(model.signed)):
         found.append("signed estimates must be finite.")
     return found
-
-
-register(TreeModel)

@@ -48,7 +48,6 @@ from understudy.arrays import Bools, Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import Problem, ReleaseError, UsageError
 from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
-from understudy.models.registry import register
 from understudy.models.tables import allowed, code_dtype, cumulative, draw_cells, sub_indices
 
 Groups = npt.NDArray[np.int32]
@@ -542,8 +541,6 @@ def _picked(distribution: Floats, places: Ints, uniform: Floats) -> Ints:
     ]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
-
-register(LabelModel)
 
 Parts = tuple[LabelChain, Ints, Floats, float, npt.NDArray[np.bool_]]
 

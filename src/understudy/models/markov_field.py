@@ -56,7 +56,6 @@ from understudy.models.estimation import (
 from understudy.models.junction_tree import GraphicalSize, JunctionTree
 from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
 from understudy.models.propagation import Answers, Program, calibrate, from_bag_order, joints, spread, table_faults
-from understudy.models.registry import register
 from understudy.models.tables import code_dtype, cumulative, norm_sub
 
 _BLOCK = 1 << 14
@@ -484,8 +483,6 @@ def _layout(document: Mapping[str, object], domain: Domain) -> tuple[tuple[Cliqu
     return tuple(bags), tuple(parents)
 
 
-register(MarkovField)
-
 MODEL_BYTES = 2**30
 """Most bytes of a model's tables, unless the caller sets another limit."""
 
@@ -796,6 +793,3 @@ def _stated(document: Mapping[str, object], sizes: Mapping[str, int]) -> dict[st
             raise ReleaseError([Problem("model.json: expanded", "a column has fewer merged codes than codes.")])
         found[name] = size
     return found
-
-
-register(ExpandedField)

@@ -24,7 +24,6 @@ from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import Problem, ReleaseError, UsageError
 from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
-from understudy.models.registry import register
 from understudy.models.tables import allowed, code_dtype, linked
 
 _DTYPES: Mapping[str, np.dtype[np.generic]] = {
@@ -298,6 +297,3 @@ def _stored_rules(domain: Domain, names: object, masks: npt.NDArray[np.uint8]) -
     if start != masks.size:
         raise UsageError("mixture", "there are masks without a rule.")
     return tuple(rules)
-
-
-register(MixtureModel)

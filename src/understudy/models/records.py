@@ -64,7 +64,6 @@ from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import Problem, ReleaseError, UsageError
 from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
-from understudy.models.registry import register
 from understudy.models.tables import code_dtype
 
 Stacked = npt.NDArray[np.unsignedinteger]
@@ -336,8 +335,6 @@ def _columns(domain: Domain, width: np.dtype[np.unsignedinteger]) -> list[str]:
     """The columns whose codes have that width, in order."""
     return [name for name, size in domain.sizes.items() if np.dtype(code_dtype(size)).itemsize == width.itemsize]
 
-
-register(RecordModel)
 
 _COPIES = 4
 """Small tables are counted in this many places at once: neighbours that fall in one cell would wait for each other."""

@@ -1,37 +1,38 @@
 """Saving and loading any kind of model: the document names its kind, the kind names the class.
 
-Never pickle. Other packages add a kind with `register`; an unknown kind is refused with the known ones.
+Never pickle. Another package adds a kind by an entry point of that name in the group `understudy.models`; an unknown
+kind is refused with the known ones. Some classes bring a compiler, so that only their own models pay for it.
 """
 
-import importlib
 from pathlib import Path
 
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import DOCUMENT, Model, read_document
-from understudy.models.product import BlockModel
+from understudy.registry import Registry
 
-_KINDS: dict[str, type[Model]] = {BlockModel.kind: BlockModel}
-_ON_DEMAND = {
-    "markov_field": "understudy.models.markov_field",
-    "expanded_field": "understudy.models.markov_field",
-    "records": "understudy.models.records",
-    "bayesian_network": "understudy.models.bayes_net",
-    "labels": "understudy.models.label_trees",
-    "tree": "understudy.models.histogram_tree",
-    "mixture": "understudy.models.mixture",
-}
-"""Modules that register a kind when imported; they bring a compiler, so only their own models pay for it."""
+MODELS: Registry[Model] = Registry(
+    "model",
+    {
+        "bayesian_network": "understudy.models.bayes_net:BayesianNetwork",
+        "blocks": "understudy.models.product:BlockModel",
+        "expanded_field": "understudy.models.markov_field:ExpandedField",
+        "labels": "understudy.models.label_trees:LabelModel",
+        "markov_field": "understudy.models.markov_field:MarkovField",
+        "mixture": "understudy.models.mixture:MixtureModel",
+        "records": "understudy.models.records:RecordModel",
+        "tree": "understudy.models.histogram_tree:TreeModel",
+    },
+)
 
 
 def register(model: type[Model]) -> None:
-    """Makes a class known under its `kind`, so that `load_model` can find it; a taken kind raises."""
-    if _KINDS.setdefault(model.kind, model) is not model:
-        raise UsageError(f"model kind {model.kind!r}", "is taken by another class.", "Choose another name.")
+    """Makes a class known under its `kind` in this process, so that `load_model` can find it; a taken kind raises."""
+    MODELS.register(model.kind, model)
 
 
 def save_model(model: Model, folder: Path) -> None:
     """Writes the model into `folder`, which is created if missing and must otherwise be empty."""
-    if _KINDS.get(model.kind) is not type(model):
+    if model.kind not in MODELS.names() or MODELS.find(model.kind) is not type(model):
         raise UsageError(f"model kind {model.kind!r}", "is not registered, so it could not be loaded again.")
     folder.mkdir(exist_ok=True)
     model.save(folder)
@@ -44,9 +45,7 @@ def load_model(folder: Path) -> Model:
         ReleaseError: if the folder is incomplete, altered or of an unknown kind.
     """
     kind = read_document(folder).get("kind")
-    if isinstance(kind, str) and kind in _ON_DEMAND:
-        importlib.import_module(_ON_DEMAND[kind])
-    if not isinstance(kind, str) or kind not in _KINDS:
-        hint = nearest(kind if isinstance(kind, str) else "", {*_KINDS, *_ON_DEMAND})
+    if not isinstance(kind, str) or kind not in MODELS.names():
+        hint = nearest(kind if isinstance(kind, str) else "", MODELS.names())
         raise ReleaseError([Problem(f"{DOCUMENT}: kind", "is not a kind of model known here.", hint)])
-    return _KINDS[kind].load(folder)
+    return MODELS.find(kind).load(folder)

@@ -437,7 +437,7 @@ class Curator:
 
     def _fixed(self) -> TableCodec:
         if self._codec is None:
-            raise UsageError("curator", "the codes are not settled yet.", "Call settle first.")
+            raise UsageError("curator", "the codec is not fixed yet.", "Call fix_codec first.")
         return self._codec
 
     def _bound(self) -> CountSource:

@@ -15,6 +15,9 @@ Release: everything that may be shared about a run, in memory or as a folder.
 A release holds public facts and noisy answers only. Drawing rows from it is free; it has no way back to the private
 table. Synthetic rows follow from the fitted model, the number of rows and the seed, so they are drawn when asked for
 and streamed to disk when saved.
+
+Spreadsheets run cells that start with =, +, -, @, a tab or a line break. Labels and column names come from people, so
+a released CSV could carry such a cell; an apostrophe in front makes it text. Numbers and dates are left as they are.
 """
 
 import os
@@ -30,6 +33,7 @@ from typing import TYPE_CHECKING, Self, Union
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import yaml
@@ -41,7 +45,7 @@ from understudy.models.model import Chunk, Model, draw_chunks, read_plain
 from understudy.progress import Progress, silent
 from understudy.release.files import batch_rows, check_bytes, check_frame, check_free, check_room, open_parquet
 from understudy.release.statement import Statement
-from understudy.release.wording import given_readable, readable_codes
+from understudy.release.wording import NO_ROWS, given_readable, readable_codes
 from understudy.schema import Schema, code_names
 from understudy.schema.yaml_text import Entries, Tree, YamlList, parse_yaml
 
@@ -62,6 +66,7 @@ def present_mode(mode: str) -> str:
 
 MOST_BYTES = 2**18
 MOST_COPIES = 1_000
+NOISY_TOTAL = "noisy total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,11 @@ class RunConfig:
     def copies(self) -> int:
         """Number of synthetic tables."""
         return len(self.rows)
+
+    @property
+    def remark(self) -> str:
+        """That a table is empty because of noise on its number of rows, in words; empty otherwise."""
+        return NO_ROWS if self.rows_from == NOISY_TOTAL and 0 in self.rows else ""
 
 
 def installed_versions() -> dict[str, str]:
@@ -549,3 +559,47 @@ def data_name(copy: int, copies: int) -> str:
 
 def _seed(seed: int | None) -> int:
     return secrets.randbits(63) if seed is None else seed
+
+
+_FORMULA_STARTS = r"^([=+\-@\t\r\n＝＋－＠])"
+
+
+def check_safe(path: Path, *, excel_safe: bool) -> None:
+    """Raises UsageError where `excel_safe` is asked of a file that no spreadsheet takes for text."""
+    if excel_safe and path.suffix.lower() not in (".csv", ".tsv"):
+        raise UsageError("excel_safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
+
+
+def safe_rows(
+    schema: pa.Schema, pieces: Iterable[pa.Table], *, excel_safe: bool
+) -> tuple[pa.Schema, Iterable[pa.Table]]:
+    """Schema and tables to write: as they are, or with safe names and text if `excel_safe` is given."""
+    return (safe_schema(schema), map(safe_table, pieces)) if excel_safe else (schema, pieces)
+
+
+def safe_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with safe column names."""
+    return pa.schema([field.with_name(_safe_name(field.name)) for field in schema])
+
+
+def safe_table(table: pa.Table) -> pa.Table:
+    """The table with safe column names and text."""
+    columns = [_safe_column(table.column(place)) for place in range(table.num_columns)]
+    return pa.table(columns, schema=safe_schema(table.schema))
+
+
+def _safe_column(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        if not pa.types.is_string(kind.value_type) and not pa.types.is_large_string(kind.value_type):
+            return values
+        return _safe_text(values.cast(kind.value_type)).cast(kind)
+    return _safe_text(values) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else values
+
+
+def _safe_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.replace_substring_regex(values, pattern=_FORMULA_STARTS, replacement=r"'\1")
+
+
+def _safe_name(name: str) -> str:
+    return _safe_text(pa.chunked_array([[name]]))[0].as_py()  # type: ignore[no-any-return]

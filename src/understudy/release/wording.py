@@ -203,6 +203,12 @@ def odd_text(column: str, meaning: str, share: float, *, labelled: bool) -> str:
     return f"{column}: about {100 * share:.0f} % of its values {what}; {question}"
 
 
+NO_ROWS = (
+    "A synthetic table of this release has no rows: their number was measured with noise and came out as 0 or less, as "
+    "may happen to a small table. The model is there all the same: sampling from the release with rows= draws any "
+    "number of rows from it, free of charge."
+)
+"""Said where the noisy number of rows left nothing to draw."""
 DROPPED = (
     "Rows with a value that cannot be read, in a column with neither missing nor other, are left out of every count. "
     "Whether a row is left out depends on that row alone, so the promise holds for it as for any other."

@@ -33,7 +33,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from understudy.errors import LedgerError, UnderstudyError, UsageError
-from understudy.methods.registry import keeps_checkpoints
 from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import Ledger, Outcome, Receipt
 from understudy.privacy.training import FolderKeeper, write_durably
@@ -72,7 +71,7 @@ def working_place(target: Path) -> Path:
 
 def is_continuable(design: Design) -> bool:
     """Whether a run of this design keeps checkpoints: one training, and nothing that is asked besides it."""
-    return keeps_checkpoints(design.method) and not design.preparation and design.runs == 1
+    return design.method.keeps_checkpoints and not design.preparation and design.runs == 1
 
 
 def check_continuable(design: Design) -> None:
@@ -80,7 +79,7 @@ def check_continuable(design: Design) -> None:
     if is_continuable(design):
         return
     fix = "Run it without resume=True; it is charged as a run of its own."
-    if not keeps_checkpoints(design.method):
+    if not design.method.keeps_checkpoints:
         raise UsageError("resume", f"method {design.method.name} keeps no checkpoints.", fix)
     rule = "a run that first fixes labels or bins, or measures every copy anew, keeps no checkpoints."
     raise UsageError("resume", rule, fix)

@@ -14,7 +14,7 @@ Method, options, currency, the cost of every step and the memory it needs follow
 What a public table must hold: every column of the private one, or all but those that a method calls private.
 
 A method that labels public records names its private columns (`not_public`), and what cannot do without a public table
-says so (`check_without_public`); both are optional parts of a mechanism.
+says so (`check_without_public`).
 """
 
 import math
@@ -28,20 +28,17 @@ from fractions import Fraction
 from pathlib import Path
 
 from understudy.counts.files import open_table
-from understudy.counts.source import PrivateTable
 from understudy.errors import ResourceError, UsageError, nearest, size_text
 from understudy.methods.method import (
     KEPT_ROWS_BYTES,
-    Informed,
     Method,
     Plan,
     PublicFacts,
-    SharesStructure,
     Step,
     with_rows,
 )
 from understudy.methods.preparation import granted_cost, preparation_cost, preparation_steps, public_facts
-from understudy.methods.registry import currency_for, method_named, pure_share, resolve, spends_delta, uses_public
+from understudy.methods.registry import currency_for, method_named
 from understudy.privacy.composition import tight_epsilon, tight_factor
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, distribution_for
 from understudy.release.release import COPIES_MODES, MOST_COPIES, present_mode
@@ -63,13 +60,12 @@ class OneStructure:
 
 def one_structure(method: Method, schema: Schema, facts: PublicFacts, granted: Cost, runs: int) -> OneStructure | None:
     """How the cost is shared if the method fixes one structure for several runs; None if it does not."""
-    if runs < 2 or not isinstance(method, SharesStructure) or not method.shares_structure:
-        return None
-    share = method.structure_share(facts)
-    if not share:
+    if runs < 2 or not method.shares_structure:
         return None
     preparation, rest = preparation_cost(schema, granted)
-    structure = rest.share(share)
+    structure = method.structure_cost(facts, rest)
+    if structure == Cost():
+        return None
     left = rest - structure
     each = Cost(left.epsilon // runs, left.rho // runs)
     chosen, counted = method.plan_structure(facts, structure), method.plan_with(facts, each)
@@ -87,6 +83,8 @@ def one_structure(method: Method, schema: Schema, facts: PublicFacts, granted: C
 
 
 MEMORY_SHARE = 0.8
+LARGE_DELTA = 1e-4
+"""From here on a δ is remarked upon where nobody says how many rows there are."""
 LEAST_DISK_BYTES = 2**24
 CONTAINER_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -128,6 +126,7 @@ class Design:
     """Method, budget and costs: `granted` for the whole release, `share` for each time the table is measured."""
 
     schema: Schema
+    facts: PublicFacts
     method: Method
     currency: Currency
     budget: Budget
@@ -164,25 +163,24 @@ class Design:
         schema_to_text(schema)  # what cannot be written down could not be released either
         chosen = method_named(method, options)
         currency = currency_for(chosen, budget, schema)
-        facts = public_facts(schema, rows_hint, _public_table(public, chosen, schema))
-        facts = replace(facts, has_public=public is not None)
-        if isinstance(chosen, Informed):
-            chosen = chosen.informed(facts)
+        facts = _facts(schema, chosen, rows_hint, public)
+        chosen = chosen.informed(facts)
 
         def granting(granted: Cost) -> "Design":
             shared = one_structure(chosen, schema, facts, granted, runs)
             if shared is not None:
                 whole = with_rows(shared.plan, facts)
                 parts = (granted, shared.share, shared.preparation, shared.share, whole, runs)
-                return cls(schema, chosen, currency, budget, *parts, structure=shared.structure, once=shared.once)
+                return cls(
+                    schema, facts, chosen, currency, budget, *parts, structure=shared.structure, once=shared.once
+                )
             share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
-            preparation, rest = preparation_cost(schema, share, spends_delta=spends_delta(chosen))
+            preparation, rest = preparation_cost(schema, share, spends_delta=chosen.spends_delta)
             whole = _whole_plan(with_rows(chosen.plan(facts, rest), facts), preparation_steps(schema, preparation))
-            picked = resolve(chosen, facts, rest)
-            return cls(schema, picked, currency, budget, granted, share, preparation, rest, whole, runs)
+            return cls(schema, facts, whole.by, currency, budget, granted, share, preparation, rest, whole, runs)
 
-        kept = pure_share(chosen) if currency == "zcdp" else Fraction(0)
-        design = granting(granted_cost(schema, budget, currency, spends_delta=spends_delta(chosen), pure_share=kept))
+        kept = chosen.pure_share if currency == "zcdp" else Fraction(0)
+        design = granting(granted_cost(schema, budget, currency, spends_delta=chosen.spends_delta, pure_share=kept))
         return _tightened(design, granting) if design.variances else design
 
     @property
@@ -267,24 +265,46 @@ def plan(
     design = Design.of(schema, method, budget, options=options, rows_hint=rows_hint, public=public)
     if public is not None:
         check_uses_public(design.method)
-    if not design.preparation:
-        return design.plan
-    fixed = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
-    return replace(design.plan, notes=(*design.plan.notes, f"{fixed}; this plan counts as many as there can be."))
+    notes = list(design.plan.notes)
+    if design.preparation:
+        fixed = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
+        notes.append(f"{fixed}; this plan counts as many as there can be.")
+    remark = delta_remark(budget, schema.unit, rows_hint)
+    return replace(design.plan, notes=(*notes, *([remark] if remark else [])))
+
+
+def delta_remark(budget: Budget, unit: Unit, rows_hint: int | None = None) -> str:
+    """What a large δ permits; empty for a δ of usual size. Public numbers alone: the table's rows are not counted.
+
+    To publish each unit as it is with probability δ, and nothing of the others, satisfies (0, δ)-differential privacy:
+    one unit more or less changes the output only if it is picked.
+    """
+    least = LARGE_DELTA if not rows_hint or rows_hint < 1 else 1 / rows_hint
+    if budget.delta <= least:
+        return ""
+    whom = "rows" if unit.column is None else "protected units with all their rows"
+    return (
+        f"δ = {budget.delta:.6g} is large: a promise with this δ still holds for a program that picks about"
+        f" {100 * budget.delta:.3g} % of the {whom} at random and publishes them as they are. Usual is a δ well below"
+        " 1 / number of rows, such as 1e-6 for 100,000 rows."
+    )
 
 
 def check_uses_public(method: Method) -> None:
     """Raises UsageError unless the method can use a public table."""
-    if not uses_public(method):
+    if not method.uses_public:
         rule = f"method {method.name} does not use a public table."
         raise UsageError("public", rule, "Drop it or choose a method that uses one; see `understudy methods`.")
 
 
-def _public_table(public: object | None, method: Method, schema: Schema) -> PrivateTable | None:
-    """The public table that a plan may look at, if it has all columns (methods for private labels need only some)."""
-    if public is None or hasattr(method, "not_public"):
-        return None
-    return open_table(public, replace(schema, unit=Unit()))
+def _facts(schema: Schema, method: Method, rows_hint: int | None, public: object | None) -> PublicFacts:
+    """What a plan may know; a public table that lacks columns, because they are private, is not looked at."""
+    facts = public_facts(schema, rows_hint)
+    if public is None:
+        return facts
+    if not method.not_public(facts):
+        facts = public_facts(schema, rows_hint, open_table(public, replace(schema, unit=Unit())))
+    return replace(facts, has_public=True)
 
 
 def check_memory(plan: Plan, memory_bytes: int | None) -> None:
@@ -298,9 +318,9 @@ def check_memory(plan: Plan, memory_bytes: int | None) -> None:
     if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
         raise UsageError("memory_bytes", f"must be a whole number of bytes above 0, got {memory_bytes!r}.")
     limit = memory_limit(memory_bytes)
-    if plan.bytes > limit:
+    if plan.limit_bytes > limit:
         fix = "Declare fewer or coarser codes, choose another method, or allow more memory."
-        raise ResourceError(f"method {plan.method}", plan.bytes, limit, fix)
+        raise ResourceError(f"method {plan.method}", plan.limit_bytes, limit, fix)
 
 
 def memory_limit(memory_bytes: int | None) -> int:
@@ -315,7 +335,7 @@ def check_disk(plan: Plan, place: Path, rows_bytes: int = 0) -> None:
         ResourceError: with both numbers; nothing was charged.
     """
     free = shutil.disk_usage(place).free
-    needed = plan.bytes + rows_bytes + LEAST_DISK_BYTES
+    needed = plan.limit_bytes + rows_bytes + LEAST_DISK_BYTES
     if needed > free:
         fix = "Ask for fewer rows or copies, free some space or choose another disk."
         raise ResourceError(f"disk of output folder for method {plan.method}", needed, free, fix)
@@ -328,7 +348,7 @@ def check_file_size(plan: Plan) -> None:
         UsageError: with both sizes; nothing was charged.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    needed = plan.bytes + LEAST_DISK_BYTES
+    needed = plan.limit_bytes + LEAST_DISK_BYTES
     if limit != resource.RLIM_INFINITY and needed > limit:
         rule = f"ulimit -f allows {size_text(limit)} a file, and this run may need {size_text(needed)}."
         raise UsageError("file size limit", rule, "Raise that limit, and run again.")
@@ -355,10 +375,9 @@ def _container_limits(files: Sequence[str]) -> Iterator[int]:
 def public_schema(design: Design) -> Schema:
     """The schema under which a public table is read; its rows are nobody's units."""
     schema = design.schema
-    named = getattr(design.method, "not_public", None)
-    if named is None:
+    private = set(design.method.not_public(design.facts))
+    if not private:
         return replace(schema, unit=Unit())
-    private = set(named(public_facts(schema)))
     if all(private & set(code_names(column)) for column in schema.modelled):
         raise UsageError("public", "every column is private, so a public table has nothing to add.", "Drop it.")
     return without_columns(schema, private)
@@ -366,6 +385,4 @@ def public_schema(design: Design) -> Schema:
 
 def check_without_public(design: Design) -> None:
     """Raises if the method cannot do without a public table under these options and on this domain."""
-    check = getattr(design.method, "check_without_public", None)
-    if check is not None:
-        check(public_facts(design.schema))
+    design.method.check_without_public(design.facts)

@@ -16,10 +16,12 @@ settings: step 2 then finds its charge and charges nothing, and step 3 goes on f
 notes that the release is complete before it can be seen, so a charge yields one release.
 """
 
+import functools
 import secrets
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,8 +29,7 @@ from pathlib import Path
 from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, PrivateTable
-from understudy.errors import UsageError
-from understudy.methods.method import SharesStructure
+from understudy.errors import UnderstudyWarning, UsageError
 from understudy.methods.preparation import prepare
 from understudy.privacy.cost import Budget
 from understudy.privacy.curator import Curator
@@ -36,7 +37,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.randomizer import Randomizer, SecureRandomizer
 from understudy.progress import Progress, recorded, silent
 from understudy.release.files import check_free, file_bytes, reserved, rows_that_fit
-from understudy.release.release import Fitted, Release, RunConfig, installed_versions
+from understudy.release.release import NOISY_TOTAL, Fitted, Release, RunConfig, installed_versions
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
 from understudy.release.store import save_release
 from understudy.release.wording import TEST_DOUBLE, odd_values
@@ -62,6 +63,7 @@ from understudy.synthesizer.design import (
     check_memory,
     check_uses_public,
     check_without_public,
+    delta_remark,
     public_schema,
 )
 
@@ -137,10 +139,14 @@ def synthesize(
     tables = _tables(data, public, design, memory_bytes)
     with nullcontext() if target is None else reserved(target):
         places = _Places(Account.of(ledger, dataset, target), target)
-        real = _environment or Environment.real()
-        return _placed_or_paid(
-            tables, design, wanted, places, seed=seed, resume=resume, environment=real, progress=progress
-        )
+        run = functools.partial(_placed_or_paid, seed=seed, resume=resume, progress=progress)
+        return run(tables, design, wanted, places, environment=_environment or Environment.real())
+
+
+def _warn(*remarks: str) -> None:
+    """Warns of what public facts and released answers tell; before the charge it costs nothing to think again."""
+    for remark in filter(None, remarks):
+        warnings.warn(remark, UnderstudyWarning, stacklevel=5)  # whoever called `synthesize`
 
 
 def _placed_or_paid(
@@ -159,8 +165,13 @@ def _placed_or_paid(
     if resume and target is not None and place_waiting(target, design, wanted, places.account, seed=seed):
         return Release.load(target, frame_kind=tables.private.frame_kind)
     places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=resume)
+    unit = design.schema.unit
+    _warn(delta_remark(design.budget, unit), design.schema.unit_remark(tables.private.undeclared))
     progress.stage("check", 1.0)
-    return _paid(tables, design, wanted, places, environment=environment, progress=progress)
+    release = _paid(tables, design, wanted, places, environment=environment, progress=progress)
+    with suppress(UnderstudyWarning):  # where warnings are made errors, what was paid for must not be lost
+        _warn(release.config.remark)
+    return release
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +231,7 @@ def _checked_target(
 
 def _tables(data: object, public: object | None, design: Design, memory_bytes: int | None) -> "_Tables":
     """Both tables, with room to count whatever the plan, which was checked, may ask."""
-    counting = max(design.plan.bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
+    counting = max(design.plan.limit_bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
     return _Tables(_opened(data, design.schema, counting), _opened_public(public, design, counting))
 
 
@@ -388,12 +399,11 @@ class _FixedRun:
 
 def _fix_codec(curator: Curator, design: Design, fixed: _FixedRun | None) -> _FixedRun:
     """What is fixed before a run counts: anew, or taken over from the first run where all share one structure."""
-    method = design.method
-    if design.structure is None or not isinstance(method, SharesStructure):
+    if design.structure is None:
         return _FixedRun(prepare(curator, design.schema, design.preparation), None)
     if fixed is None:
         codec = prepare(curator, design.schema, design.preparation)
-        return _FixedRun(codec, method.choose_structure(curator, design.structure))
+        return _FixedRun(codec, design.method.choose_structure(curator, design.structure))
     curator.fix_codec(fixed.codec)
     return fixed
 
@@ -401,10 +411,13 @@ def _fix_codec(curator: Curator, design: Design, fixed: _FixedRun | None) -> _Fi
 def _fit(curator: Curator, design: Design, fixed: _FixedRun) -> Fitted:
     """Asks the questions and fits the model."""
     method = design.method
-    if design.structure is not None and isinstance(method, SharesStructure):
+    if design.structure is not None:
         model = method.run_with(curator, design.rest, fixed.structure)
+    elif design.preparation:  # the codes are known only now, so the plan is made once more, for them
+        model = method.fit(curator, design.rest)
     else:
-        model = method.run(curator, design.rest)
+        assert curator.domain == design.facts.domain, "the plan is for other codes"
+        model = method.run(curator, design.plan)
     return Fitted(fixed.codec, curator.transcript, model)
 
 
@@ -414,5 +427,5 @@ def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:
         return (copies.rows,) * copies.count, "given"
     totals = [round(fitted.model.total) for fitted in fits]
     rows = [min(total, copies.most_rows) for total in totals]
-    source = "noisy total" if rows == totals else f"noisy total, at most {copies.most_rows}"
+    source = NOISY_TOTAL if rows == totals else f"{NOISY_TOTAL}, at most {copies.most_rows}"
     return tuple(rows if len(rows) == copies.count else rows * copies.count), source

@@ -3,7 +3,7 @@
 import warnings
 from typing import Self
 
-from understudy.errors import UsageError, nearest
+from understudy.errors import UnderstudyWarning, UsageError, nearest
 from understudy.privacy.ledger import Ledger
 from understudy.release.release import Frame, Where
 from understudy.schema import Schema
@@ -51,7 +51,9 @@ class Synthesizer:
         """
         if hasattr(self, "release_"):
             warnings.warn(
-                "fit was called again: the budget was charged again, and the costs of all fits add up.", stacklevel=2
+                "fit was called again: the budget was charged again, and the costs of all fits add up.",
+                UnderstudyWarning,
+                stacklevel=2,
             )
         self.release_ = synthesize(
             data,

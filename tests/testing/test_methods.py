@@ -120,7 +120,7 @@ def test_every_method_is_held_against_the_contract() -> None:
         "honours_rules_and_schema",
         "agrees_through_every_source",
         "model_survives_its_files",
-        "noise_follows_its_law",
+        "noise_follows_its_distribution",
     ],
 )
 @pytest.mark.parametrize("method", METHODS)

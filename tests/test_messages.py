@@ -1,4 +1,4 @@
-from understudy.schema.checks import below, place, shown, suggest
+from understudy.errors import below, place, shown, suggest
 
 
 def test_odd_parts_stand_in_brackets() -> None:

@@ -1,0 +1,303 @@
+"""Options of methods and metrics: what a value must be, the value that a text stands for, and both in words.
+
+Methods and metrics are frozen dataclasses whose fields are their options. A field says what its values may be, by its
+type (a choice of words, a whole number, a number, true or false, text) and by `option` (limits, a share, a check of its
+own); `Options` holds every new instance against that. Each message names the option, the rule and what was given, and
+is raised before anything is charged.
+
+As text, names are separated by commas; a name that holds a comma or a quote stands in double quotes, as in a CSV line.
+A number follows the last colon: `occupation:60,"pay, monthly":1`.
+"""
+
+import csv
+import dataclasses
+import functools
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from understudy.errors import UsageError, nearest
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OptionRule:
+    """What an option's value must be, beyond its type. `least` and `most` are allowed, `above` and `below` are not."""
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    share: bool = False
+    """Between 0 and 1, both excluded."""
+    also: tuple[object, ...] = ()
+    """Values that are taken although they break the rule, as 0 for a share that may be left out."""
+    check: Callable[[str, Any], object] | None = None
+    """Takes the option's name and a value, and raises UsageError."""
+
+
+def option(
+    default: object,
+    *,
+    help: str,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    share: bool = False,
+    also: tuple[object, ...] = (),
+    check: Callable[[str, Any], object] | None = None,
+) -> Any:
+    """A field of a method or metric: its default, what it is for, and its rule (see `OptionRule`).
+
+    Which words it may be, and whether none is allowed, is said by the type of the field alone.
+    """
+    rule = OptionRule(least, most, above, below, share, also, check)
+    return dataclasses.field(default=default, metadata={"help": help, "rule": rule})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WithOptions:
+    """Base of methods and metrics: frozen options, checked when an instance is made."""
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for field, hint in _typed_fields(kind):
+            rule = field.metadata.get("rule", OptionRule())
+            _check_value(self._where(field.name), getattr(self, field.name), hint, rule)
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Raises UsageError where options do not go together, in a class that has such options."""
+
+    def _where(self, option: str) -> str:
+        """What a message calls an option."""
+        return option
+
+
+@functools.cache
+def _typed_fields(kind: type[Any]) -> tuple[tuple["dataclasses.Field[Any]", object], ...]:
+    hints = typing.get_type_hints(kind)
+    return tuple((field, hints[field.name]) for field in dataclasses.fields(kind))
+
+
+def _check_value(name: str, value: object, hint: object, rule: OptionRule) -> None:
+    """Raises UsageError unless a value fits the type and the rule of its option."""
+    kinds = _alternatives(hint)
+    words = tuple(word for kind in kinds if typing.get_origin(kind) is typing.Literal for word in typing.get_args(kind))
+    listed = type(value) is not bool and value in (*words, *rule.also)
+    if listed or (value is None and type(None) in kinds):
+        return
+    if rule.share:
+        check_share(name, value)
+    elif float in kinds:
+        _check_range(name, value, rule)
+    elif int in kinds:
+        _check_whole_range(name, value, rule)
+    elif bool in kinds:
+        check_flag(name, value)
+    elif words:
+        check_choice(name, value, words)
+    elif kinds == (str,) and not isinstance(value, str):
+        raise UsageError(name, f"must be text, got {value!r}.")
+    if rule.check is not None:
+        rule.check(name, value)
+
+
+def _check_whole_range(name: str, value: object, rule: OptionRule) -> None:
+    least, most = rule.least, rule.most
+    if least is not None and most is not None:
+        check_whole(name, value, int(least), int(most))
+    elif type(value) is not int or (least is not None and value < least):
+        wanted = "" if least is None else f", at least {int(least):,}"
+        raise UsageError(name, f"must be a whole number{wanted}, got {value!r}.")
+
+
+def _check_range(name: str, value: object, rule: OptionRule) -> None:
+    """Raises UsageError unless the value is a number within the rule's limits."""
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    least, most, above, below = rule.least, rule.most, rule.above, rule.below
+    lower = (least is None or number >= least) and (above is None or number > above)
+    upper = (most is None or number <= most) and (below is None or number < below)
+    if math.isnan(number) or not lower or not upper:
+        raise UsageError(name, f"must be a number{_range_words(rule)}, got {value!r}.")
+
+
+def _range_words(rule: OptionRule) -> str:
+    """The limits in words, as " from 0 to 0.5" or " above 0 and at most 1"."""
+    words, joint = "", " "
+    if rule.least is not None:
+        words, joint = f" from {_spelled(rule.least)}", " to "
+    if rule.above is not None:
+        words, joint = f" above {_spelled(rule.above)}", " and "
+    if rule.most is not None:
+        words += f"{joint}{'' if rule.least is not None else 'at most '}{_spelled(rule.most)}"
+    if rule.below not in (None, math.inf):
+        words += f"{joint}below {_spelled(rule.below)}"
+    return words
+
+
+def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    """Raises UsageError unless the value is one of the known words; the message names the nearest."""
+    if value not in known:
+        raise UsageError(f"{name} {value!r}", "is not a known choice.", nearest(str(value), known))
+
+
+def check_whole(name: str, value: object, least: int, most: int) -> None:
+    """Raises UsageError unless the value is a whole number in that range, both ends included."""
+    if type(value) is not int or not least <= value <= most:
+        raise UsageError(name, f"must be a whole number from {least:,} to {most:,}, got {value!r}.")
+
+
+def check_share(name: str, value: object) -> None:
+    """Raises UsageError unless the value is a number between 0 and 1, both excluded."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1.0:
+        raise UsageError(name, f"must lie between 0 and 1, both excluded, got {value!r}.")
+
+
+def check_number(name: str, value: object, least: float, most: float) -> None:
+    """Raises UsageError unless the value is a number in that range, both ends included."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise UsageError(name, f"must be a number from {_spelled(least)} to {_spelled(most)}, got {value!r}.")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raises UsageError unless the value is true or false."""
+    if type(value) is not bool:
+        raise UsageError(name, f"must be true or false, got {value!r}.")
+
+
+def _spelled(number: float) -> str:
+    return f"{number:,.12f}".rstrip("0").rstrip(".")
+
+
+_WORDS: Mapping[object, str] = {
+    int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a method or metric, as a user may set it."""
+
+    name: str
+    kind: str
+    default: object
+    help: str
+
+
+def described(kind: Any) -> tuple[Option, ...]:
+    """The options of a method or metric: name, type in words, default and help."""
+    hints = hints_of(kind)
+    return tuple(
+        Option(field.name, spelled(hints[field.name]), field.default, str(field.metadata.get("help", "")))
+        for field in dataclasses.fields(kind)
+    )
+
+
+def hints_of(kind: Any) -> dict[str, object]:
+    """The types of the options of a method or metric, by name.
+
+    Raises:
+        UsageError: if the class is not a dataclass of its own, so that its fields would be no options.
+    """
+    if "__dataclass_fields__" not in vars(kind):
+        raise UsageError(f"class {kind.__name__}", "must be a dataclass whose fields are its options.")
+    return {field.name: hint for field, hint in _typed_fields(kind)}
+
+
+def read_options(whose: str, hints: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
+    """The options that were given, text read by the type of the option, everything else as it is.
+
+    Args:
+        whose: what has these options, for messages, as "method laplace".
+        hints: name → type of every option there is.
+        given: name → value or text.
+
+    Raises:
+        UsageError: for an unknown option, with the closest known one, or text that the type does not take.
+    """
+    read: dict[str, object] = {}
+    for name, value in given.items():
+        if name not in hints:
+            fix = nearest(name, hints) if hints else "It has no options."
+            raise UsageError(f"option {name!r}", f"is not an option of {whose}.", fix)
+        read[name] = _read(value, hints[name], name, whose) if isinstance(value, str) else value
+    return read
+
+
+def spelled(hint: object) -> str:
+    """The type of an option in words, as "a whole number or none"; kinds that no text stands for are left out."""
+    parts = []
+    for kind in _alternatives(hint):
+        if typing.get_origin(kind) is typing.Literal:
+            parts += [str(choice) for choice in typing.get_args(kind)]
+        elif typing.get_origin(kind) is tuple:
+            parts.append("words with commas between them")
+        elif kind in _WORDS:
+            parts.append(_WORDS[kind])
+    return " or ".join(parts)
+
+
+def _alternatives(hint: object) -> tuple[object, ...]:
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if union else (hint,)
+
+
+def _read(text: str, hint: object, name: str, whose: str) -> object:
+    """The value a text stands for: the first alternative of the type that accepts it."""
+    for kind in _alternatives(hint):
+        if kind is type(None) and text.lower() in ("", "none"):
+            return None
+        if typing.get_origin(kind) is typing.Literal and text in typing.get_args(kind):
+            return text
+        if typing.get_origin(kind) is tuple:
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        if kind is bool and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if kind is str:
+            return text
+        if kind in (int, float):
+            try:
+                return int(text) if kind is int else float(text)
+            except ValueError:
+                continue
+    raise UsageError(f"option {name!r} of {whose}", f"must be {spelled(hint)}, got {text!r}.")
+
+
+def listed_names(option: str, text: str) -> tuple[str, ...]:
+    """The names in a text, in order.
+
+    >>> listed_names("private", 'sex, "race, self-reported"')
+    ('sex', 'race, self-reported')
+    """
+    if not isinstance(text, str) or "\n" in text or "\r" in text:
+        raise UsageError(option, f"must be column names separated by commas, got {text!r}.")
+    if not text.strip():
+        return ()
+    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
+    if not all(names) or len(set(names)) != len(names):
+        raise UsageError(option, f"must name every column once, got {text!r}.")
+    return names
+
+
+def named_numbers(option: str, text: str) -> dict[str, float]:
+    """Numbers by name, each 0 or more.
+
+    >>> named_numbers("weights", "occupation:60, age:1")
+    {'occupation': 60.0, 'age': 1.0}
+    """
+    found: dict[str, float] = {}
+    for entry in listed_names(option, text):
+        name, colon, number = entry.rpartition(":")
+        name = name.strip()
+        try:
+            value = float(number) if colon and name else math.nan
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or value < 0.0 or name in found:
+            rule = f"must be COLUMN:NUMBER, separated by commas, numbers of 0 or more, got {entry!r}."
+            raise UsageError(option, rule, 'For example "occupation:60,age:1".')
+        found[name] = value
+    return found
