@@ -59,7 +59,7 @@ def _histogram(table: pa.Table) -> np.ndarray:
 
 
 def _measure(table: pa.Table, randomizer: Randomizer, **changes: object) -> np.ndarray:
-    settings = {"kind": "measure", "name": "x", "cells": 5, "law": LAPLACE, "sensitivity": Fraction(1), **changes}
+    settings = {"kind": "measure", "name": "x", "cells": 5, "distribution": LAPLACE, "sensitivity": Fraction(1), **changes}
     return randomizer.add_noise(Request(**settings), _histogram(table))  # type: ignore[arg-type]
 
 
@@ -150,7 +150,7 @@ def test_the_recorder_passes_answers_on_and_the_replayer_gives_them_back() -> No
 
 
 def _each(table: pa.Table, randomizer: Randomizer, scores: np.ndarray, **changes: object) -> bytes:
-    settings = {"law": None, "sensitivity": Fraction(2), "rate": Fraction(1, 4), **changes}
+    settings = {"distribution": None, "sensitivity": Fraction(2), "rate": Fraction(1, 4), **changes}
     request = Request("select within", "x", 2, **settings)  # type: ignore[arg-type]
     return bytes(randomizer.choose_each(request, scores, np.ones(scores.shape, np.bool_)))
 
