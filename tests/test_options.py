@@ -81,6 +81,7 @@ class Example(WithOptions):
     policy: Literal["noisy", "estimated"] = option("noisy", help="a choice")
     layers: int = option(2, help="a whole number", least=1, most=5)
     draws: int = option(2, help="a whole number without end", least=2)
+    few: int = option(0, help="a whole number without beginning", most=3)
     rows: int | None = option(None, help="a whole number or none", least=1, most=10)
     share: float = option(0.5, help="a share", share=True)
     spare: float = option(0, help="a share, or nothing", share=True, also=(0,))
@@ -99,7 +100,8 @@ class Example(WithOptions):
 @pytest.mark.parametrize(
     "good",
     [
-        {}, {"policy": "estimated"}, {"layers": 1}, {"layers": 5}, {"draws": 10**30}, {"rows": 10}, {"spare": 0.3},
+        {}, {"policy": "estimated"}, {"layers": 1}, {"layers": 5}, {"draws": 10**30}, {"few": -7}, {"rows": 10},
+        {"spare": 0.3},
         {"spare": 0.0}, {"growth": 0.5}, {"theta": 1}, {"start": 0}, {"flag": True, "rows": 1}, {"either": 9},
         {"word": ""},
     ],
@@ -119,6 +121,7 @@ def test_options_that_fit_their_fields(good):
         ("layers", None, "must be a whole number from 1 to 5, got None"),
         ("draws", 1, "must be a whole number, at least 2, got 1"),
         ("draws", 2.0, "must be a whole number, at least 2, got 2.0"),
+        ("few", 4, "must be a whole number, at most 3, got 4"),
         ("rows", 0, "must be a whole number from 1 to 10, got 0"),
         ("share", 1, "must lie between 0 and 1, both excluded, got 1"),
         ("spare", False, "must lie between 0 and 1, both excluded, got False"),

@@ -23,8 +23,8 @@ from understudy.evaluate.registry import METRICS
 from understudy.evaluate.suite import chosen_metrics
 from understudy.methods.independent import Independent
 from understudy.methods.registry import METHODS
+from understudy.models.model import MODELS, load_model, save_model
 from understudy.models.product import BlockModel
-from understudy.models.registry import MODELS, load_model, save_model
 from understudy.registry import Registry
 from understudy.schema import Schema
 from understudy.testing import cases as tables
@@ -183,7 +183,7 @@ def test_asking_for_one_metric_or_model_loads_no_other() -> None:
     loaded = _loaded("from understudy.evaluate.registry import metric; metric('rules')")
     kinds = {place.partition(":")[0] for place in METRICS.built_in.values() if isinstance(place, str)}
     assert loaded & kinds == {"understudy.evaluate.rules"}
-    loaded = _loaded("from understudy.models.registry import MODELS; MODELS.find('blocks')")
+    loaded = _loaded("from understudy.models.model import MODELS; MODELS.find('blocks')")
     assert "understudy.models.product" in loaded
     assert not {"understudy.models.markov_field", "understudy.models.histogram_tree"} & loaded
 

@@ -55,7 +55,7 @@ REGISTRIES = """
 from understudy.counts.files import SOURCES
 from understudy.evaluate.registry import METRICS
 from understudy.methods.registry import METHODS
-from understudy.models.registry import MODELS
+from understudy.models.model import MODELS
 
 for registry in (METHODS, METRICS, SOURCES, MODELS):
     for name, entry in registry.offered().items():

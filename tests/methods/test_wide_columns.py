@@ -18,7 +18,7 @@ from understudy.methods.method import facts_of
 from understudy.methods.mst import Mst
 from understudy.methods.mwem import Mwem
 from understudy.methods.rounds import MOST_CODES, Measured, Merging, merged_bound, noise_cut
-from understudy.models.registry import load_model
+from understudy.models.model import load_model
 from understudy.privacy.cost import UNIT, Budget, Cost, distribution_for
 from understudy.privacy.curator import Curator
 from understudy.privacy.randomizer import Request

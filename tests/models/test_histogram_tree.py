@@ -20,7 +20,7 @@ from understudy.models.histogram_tree import (
     project_children,
     rake,
 )
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import load_model, save_model
 from understudy.models.tables import clip_rescale, nonnegative
 
 DOMAIN = Domain.of({"a": 2, "one": 1, "b": 3, "c": 4})

@@ -14,8 +14,7 @@ from understudy.errors import ReleaseError, ResourceError, UsageError
 from understudy.models.estimation import NoisyTable
 from understudy.models.junction_tree import GraphicalSize, JunctionTree
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField, Sampler, fit, model_cliques
-from understudy.models.model import draw_chunks
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import draw_chunks, load_model, save_model
 from understudy.models.tables import sub_indices
 from understudy.testing import check_model
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.models.moving import DOMAIN, NO_SUCH_CELL, RULE, counts, distance, pairs, shuffled, truth
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ReleaseError, UsageError
+from understudy.models.model import load_model, save_model
 from understudy.models.records import (
     RecordModel,
     Rules,
@@ -26,7 +27,6 @@ from understudy.models.records import (
     unstacked,
     working_bytes,
 )
-from understudy.models.registry import load_model, save_model
 from understudy.testing import check_model
 
 ABC = Domain.of({"a": 3, "b": 2, "c": 4})

@@ -59,7 +59,14 @@ def _histogram(table: pa.Table) -> np.ndarray:
 
 
 def _measure(table: pa.Table, randomizer: Randomizer, **changes: object) -> np.ndarray:
-    settings = {"kind": "measure", "name": "x", "cells": 5, "distribution": LAPLACE, "sensitivity": Fraction(1), **changes}
+    settings = {
+        "kind": "measure",
+        "name": "x",
+        "cells": 5,
+        "distribution": LAPLACE,
+        "sensitivity": Fraction(1),
+        **changes,
+    }
     return randomizer.add_noise(Request(**settings), _histogram(table))  # type: ignore[arg-type]
 
 

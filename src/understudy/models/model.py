@@ -29,6 +29,8 @@ Model files: one JSON document and raw arrays, with fixed names and no pickle.
 
 A model folder may come from a stranger. Everything is checked before it is used: which files are there (no links, no
 extras), how large they are, that each array is one-dimensional, of the expected type and exactly as long as its file.
+The document names the kind of the model, the kind names the class. Another package adds a kind by an entry point of
+that name in the group `understudy.models`; an unknown kind is refused with the known ones.
 """
 
 import json
@@ -48,7 +50,8 @@ import numpy.typing as npt
 
 from understudy.answers import Distribution
 from understudy.domain import Clique, Domain
-from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
+from understudy.errors import Problem, ReleaseError, ResourceError, UsageError, nearest
+from understudy.registry import Registry
 
 Codes = Mapping[str, npt.NDArray[np.integer]]
 """Column name → code of each record (arrays of equal length), every column of the domain."""
@@ -387,3 +390,45 @@ def _check_memory(name: str, size: int) -> None:
 
 def _refusal(key: str, rule: str) -> ReleaseError:
     return ReleaseError([Problem(f"{DOCUMENT}: {key}", rule)])
+
+
+MODELS: Registry[Model] = Registry(
+    "model",
+    {
+        "bayesian_network": "understudy.models.bayes_net:BayesianNetwork",
+        "blocks": "understudy.models.product:BlockModel",
+        "expanded_field": "understudy.models.markov_field:ExpandedField",
+        "labels": "understudy.models.label_trees:LabelModel",
+        "markov_field": "understudy.models.markov_field:MarkovField",
+        "mixture": "understudy.models.mixture:MixtureModel",
+        "records": "understudy.models.records:RecordModel",
+        "tree": "understudy.models.histogram_tree:TreeModel",
+    },
+)
+"""Kinds of models. Some classes bring a compiler, so each is loaded for its own models only."""
+
+
+def register(model: type[Model]) -> None:
+    """Makes a class known under its `kind` in this process, so that `load_model` can find it; a taken kind raises."""
+    MODELS.register(model.kind, model)
+
+
+def save_model(model: Model, folder: Path) -> None:
+    """Writes the model into `folder`, which is created if missing and must otherwise be empty."""
+    if model.kind not in MODELS.names() or MODELS.find(model.kind) is not type(model):
+        raise UsageError(f"model kind {model.kind!r}", "is not registered, so it could not be loaded again.")
+    folder.mkdir(exist_ok=True)
+    model.save(folder)
+
+
+def load_model(folder: Path) -> Model:
+    """The model saved in `folder`, every file checked before use.
+
+    Raises:
+        ReleaseError: if the folder is incomplete, altered or of an unknown kind.
+    """
+    kind = read_document(folder).get("kind")
+    if not isinstance(kind, str) or kind not in MODELS.names():
+        hint = nearest(kind if isinstance(kind, str) else "", MODELS.names())
+        raise ReleaseError([Problem(f"{DOCUMENT}: kind", "is not a kind of model known here.", hint)])
+    return MODELS.find(kind).load(folder)

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from understudy.codec.table import TableCodec
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import load_model, save_model
 from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.randomizer import Randomizer, SecureRandomizer
 from understudy.release import Release

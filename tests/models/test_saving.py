@@ -1,4 +1,4 @@
-"""Tests of `understudy.models.registry`."""
+"""Saving and loading any kind of model, and what is refused of a folder that was altered."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 
 from understudy.domain import Clique, Domain
 from understudy.errors import ReleaseError, UsageError
+from understudy.models.model import load_model, register, save_model
 from understudy.models.product import Block, BlockModel
-from understudy.models.registry import load_model, register, save_model
 
 ABC = Domain.of({"a": 2, "größe \n": 3})
 
