@@ -1,6 +1,6 @@
 """How close is the stand-in to the real table, and for what? Confidential: everything here reads the real rows.
 
-The room bears the name of its one verb. Once any file of it is loaded, `understudy.evaluate` is this module rather
+The package bears the name of its one verb. Once any file of it is loaded, `understudy.evaluate` is this module rather
 than the function, so the module can be called as well.
 """
 
