@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.report.charts import CHARTS_WIDTH as WIDTH
+from understudy.report.charts import BAR_CHART_WIDTH as WIDTH
 from understudy.report.charts import LABEL_WIDTH, VALUE_WIDTH, draw_bars
 from understudy.report.page import Bars
 

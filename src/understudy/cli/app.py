@@ -2,7 +2,7 @@
 
 0 done · 1 a fault of ours · 2 usage, schema or input · 3 budget or ledger refused · 4 not enough memory or disk ·
 130, 143, 129 stopped by Ctrl-C, by a request to terminate, by a closed terminal (128 plus the signal).
-Rooms that do the work are imported inside the commands, so that `--help` answers at once.
+Packages that do the work are imported inside the commands, so that `--help` answers at once.
 """
 
 import errno

@@ -5,7 +5,7 @@ exception where the command is at work: folders that are not finished are remove
 and the status is 128 plus the number of the signal. A few libraries turn that exception into one of their own, so the
 signal is remembered, and whatever exception arrives after it counts as the signal.
 
-An exception that nobody raised on purpose is told by its type alone, for its text may quote private values.
+An exception that nobody raised on purpose is reported by its type alone, for its text may quote private values.
 """
 
 import contextlib
@@ -89,7 +89,7 @@ def ending_of(error: BaseException) -> CommandEnding:
 
 
 def _stopped(number: int) -> CommandEnding:
-    said = {signal.SIGTERM: "The command was told to end.", signal.SIGHUP: "The terminal was closed."}
+    said = {signal.SIGTERM: "The command was asked to end.", signal.SIGHUP: "The terminal was closed."}
     return CommandEnding(128 + number, "Stopped", (said.get(signal.Signals(number), "You stopped the command."),))
 
 
@@ -125,7 +125,7 @@ class _Received:
 
 
 def stopped_by() -> int | None:
-    """The signal that told this command to end, if one did."""
+    """The signal that asked this command to end, if one did."""
     return _Received.number
 
 

@@ -1,4 +1,4 @@
-"""`understudy methods`: every synthesizer with its guarantee, needs, limits and source.
+"""`understudy methods`: every method with its guarantee, needs, limits and source.
 
 `understudy metrics`: every comparison with its question, scores and options.
 """
@@ -24,22 +24,22 @@ def methods(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Lists the synthesizers, or shows one: guarantee, needs, limits, source, options."""
+    """Lists the methods, or shows one: guarantee, needs, limits, source, options."""
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.methods.registry import describe, names
 
         found = [describe(each) for each in (names() if name is None else [name])]
         if as_json:
-            place.json({"methods": [_document(each) for each in found]})
+            place.json({"methods": [_method_document(each) for each in found]})
         elif name is None:
             rows = [[each.name, each.guarantee, each.summary] for each in found]
             place.table(["method", "guarantee", "what it does"], rows)
             place.note('"understudy methods NAME" shows needs, limits, source and options.')
         else:
-            _show(place, found[0])
+            _show_method(place, found[0])
 
 
-def _show(place: Shell, method: "Description") -> None:
+def _show_method(place: Shell, method: "Description") -> None:
     facts = [
         ("method", method.name),
         ("does", method.summary),
@@ -53,7 +53,7 @@ def _show(place: Shell, method: "Description") -> None:
         place.table(OPTION_COLUMNS, option_rows(method.options))
 
 
-def _document(method: "Description") -> dict[str, object]:
+def _method_document(method: "Description") -> dict[str, object]:
     return {
         "name": method.name,
         "summary": method.summary,
@@ -84,15 +84,15 @@ def metrics(
 
         found = [describe(each) for each in (names() if name is None else [name])]
         if as_json:
-            place.json({"metrics": [_metrics_document(each) for each in found]})
+            place.json({"metrics": [_metric_document(each) for each in found]})
         elif name is None:
             place.table(["metric", "question"], [[each.name, each.question] for each in found])
             place.note('"understudy metrics NAME" shows scores and options.')
         else:
-            _metrics_show(place, found[0])
+            _show_metric(place, found[0])
 
 
-def _metrics_show(place: Shell, metric: "MetricDescription") -> None:
+def _show_metric(place: Shell, metric: "MetricDescription") -> None:
     place.table(["", ""], [("metric", metric.name), ("question", metric.question)])
     scores = [[scale.name, scale.meaning, BETTER[scale.direction]] for scale in metric.scales]
     place.table(["score", "meaning", "better"], scores)
@@ -100,7 +100,7 @@ def _metrics_show(place: Shell, metric: "MetricDescription") -> None:
         place.table(OPTION_COLUMNS, option_rows(metric.options, f"{metric.name}."))
 
 
-def _metrics_document(metric: "MetricDescription") -> dict[str, object]:
+def _metric_document(metric: "MetricDescription") -> dict[str, object]:
     return {
         "name": metric.name,
         "question": metric.question,

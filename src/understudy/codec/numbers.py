@@ -754,13 +754,13 @@ class Residues:
         stretches, kinds = wanted
         indices = np.zeros(len(stretches), dtype=np.int64)
         skipped = self._inside(firsts, stops, avoid)
-        room = self.counts(firsts, stops, avoid)
+        numbers_left = self.counts(firsts, stops, avoid)
         for kind in range(len(self.members)):
             rows = np.flatnonzero(kinds == kind)
             if not rows.size:
                 continue
             where = stretches[rows]
-            ranks = self.below(kind, firsts)[where] + rng.integers(0, room[where, kind])
+            ranks = self.below(kind, firsts)[where] + rng.integers(0, numbers_left[where, kind])
             # Each skipped value at or below the drawn one moves it up by one rank, lowest first.
             for stretch, other, rank in skipped:
                 if other == kind:

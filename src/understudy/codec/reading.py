@@ -381,7 +381,7 @@ def read_clock(array: pa.Array, form: str | None) -> Reading:
     kind = array.type
     if pa.types.is_time(kind):
         ticks = _ticks(array.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64()))
-        return Reading(ticks // _PER_SECOND[kind.unit], _moment_valid(array), _moment_valid(array))
+        return Reading(ticks // _PER_SECOND[kind.unit], _not_null(array), _not_null(array))
     if pa.types.is_temporal(kind) or not has_text(kind):
         return nothing(len(array))
     moments = _read_text(canonical_text(array), form, _ISO_CLOCK)
@@ -393,10 +393,10 @@ def _moments(array: pa.Array, form: str | None) -> _Moments:
     none = np.zeros(len(array), dtype=bool)
     if pa.types.is_date32(kind):
         days = np.clip(_ticks(array.cast(pa.int32())), -_FARTHEST // _SECONDS_A_DAY, _FARTHEST // _SECONDS_A_DAY)
-        return _Moments(days * _SECONDS_A_DAY, days * 0, none, _moment_valid(array))
+        return _Moments(days * _SECONDS_A_DAY, days * 0, none, _not_null(array))
     if pa.types.is_date64(kind):
         days = _ticks(array.cast(pa.int64())) // 86_400_000
-        return _Moments(_cut(days * _SECONDS_A_DAY), days * 0, none, _moment_valid(array))
+        return _Moments(_cut(days * _SECONDS_A_DAY), days * 0, none, _not_null(array))
     if pa.types.is_timestamp(kind):
         return _of_stamps(array)
     if pa.types.is_temporal(kind) or not has_text(kind):
@@ -409,9 +409,9 @@ def _of_stamps(array: pa.Array) -> _Moments:
     kind = array.type
     seconds = _cut(_ticks(array.cast(pa.int64())) // _PER_SECOND[kind.unit])
     if kind.tz is None:
-        return _Moments(seconds, seconds * 0, np.zeros(len(array), dtype=bool), _moment_valid(array))
+        return _Moments(seconds, seconds * 0, np.zeros(len(array), dtype=bool), _not_null(array))
     wall = _to_wall(seconds, kind.tz)
-    return _Moments(wall, wall - seconds, np.ones(len(array), dtype=bool), _moment_valid(array))
+    return _Moments(wall, wall - seconds, np.ones(len(array), dtype=bool), _not_null(array))
 
 
 def _ticks(array: pa.Array) -> Ints:
@@ -420,7 +420,7 @@ def _ticks(array: pa.Array) -> Ints:
     return ticks
 
 
-def _moment_valid(array: pa.Array) -> Bools:
+def _not_null(array: pa.Array) -> Bools:
     known: Bools = array.is_valid().to_numpy(zero_copy_only=False)
     return known
 

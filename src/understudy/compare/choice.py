@@ -156,7 +156,7 @@ def claimed(epsilon_units: int, delta_units: int) -> Budget:
 
 FORMAT = "understudy unfinished choice, format 1"
 RESULT = "choice.json"
-ROOM = 2**16
+DRAFT_BYTES = 2**16
 """Bytes set aside for the result before the draw is charged."""
 WORDS = {"schema": "another schema", "ledger": "another ledger", "dataset": "another dataset"}
 
@@ -261,10 +261,10 @@ class ChoiceFolder:
             InputError: if it cannot.
         """
         try:
-            self._draft.write_bytes(bytes(ROOM))
+            self._draft.write_bytes(bytes(DRAFT_BYTES))
             sync(self._draft)
         except OSError as error:
-            raise InputError(self.where, "cannot be written.", "Make room in it, then give the same again.") from error
+            raise InputError(self.where, "cannot be written.", "Free some space, then give the same again.") from error
 
     def finish(self, write: Callable[[Path], None]) -> None:
         """Puts the result, written by `write`, in place in one step; what may not be published goes."""

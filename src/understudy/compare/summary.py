@@ -573,7 +573,7 @@ def _without_number(study: Study) -> tuple[Section, ...]:
 def _how(study: Study) -> Section:
     settings = study.settings
     items = [
-        _page_delta(settings),
+        _delta_sentence(settings),
         f"{_counted(settings.repeats, 'repeat', 'repeats')}, each with fresh noise; "
         f"{_counted(settings.copies, 'copy', 'copies')} a run ({settings.copies_mode}).",
         "Each run in a process of its own, under a limit of time and memory.",
@@ -591,7 +591,7 @@ def _how(study: Study) -> Section:
     return Section("How it was done", "What was run?", (BulletList(tuple(items)),))
 
 
-def _page_delta(settings: StudySettings) -> str:
+def _delta_sentence(settings: StudySettings) -> str:
     """Which δ the methods had."""
     least = min(settings.epsilons)
     pure = [one.name for one in settings.candidates if not settings.budget(one, least).delta]

@@ -1,1 +1,1 @@
-"""Exact counting: no other room touches rows for a release. What it returns is private and goes to the curator only."""
+"""Exact counting: no other package touches rows for a release. What it returns is private, for the curator only."""

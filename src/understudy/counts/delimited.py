@@ -247,8 +247,8 @@ def _record_batches(
         data = np.frombuffer(bytearray(stream.read(READ_BYTES).removeprefix(BYTE_ORDER_MARK)), np.uint8)
         start, final, skipping, heading = 0, False, False, True
         while True:
-            room = spans[:1] if heading else spans
-            records, start, skipping = _scan(data, start, final, skipping, delimiter, across, slots, room)
+            places = spans[:1] if heading else spans
+            records, start, skipping = _scan(data, start, final, skipping, delimiter, across, slots, places)
             if records and not heading:
                 yield data, records
             heading = heading and not records

@@ -489,12 +489,12 @@ def _count(clique: Ints, table: Bools, short: int, counts: Ints, sign: int) -> N
 
 
 @compiled()  # pragma: no cover
-def _best(table: Bools, logs: Floats, room: float, counts: Ints) -> int:
+def _best(table: Bools, logs: Floats, limit: float, counts: Ints) -> int:
     """The column to add, or −1 if none fits and helps."""
     best, most = -1, 0.0
     nearly, later = counts
     for column in range(logs.size):
-        if not table[column] and logs[column] <= room:
+        if not table[column] and logs[column] <= limit:
             gain = (nearly[column] + 0.01 * later[column]) / max(logs[column], 0.1)
             if gain > most:
                 best, most = column, gain

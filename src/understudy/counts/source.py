@@ -3,7 +3,7 @@
 The seams of counting: a private table before and after its codes are fixed.
 
 Nothing here is noisy. Exact counts may be handed to `privacy` and to `evaluate`, to nobody else. No message raised
-in this room may depend on the content of a row; content never raises at all (see `codec`).
+in this package may depend on the content of a row; content never raises at all (see `codec`).
 
 Labels and ids as text: one rule for all sources, so that a file and a frame name the same things.
 
@@ -385,7 +385,7 @@ def label_keys(labels: pa.Array) -> Words:
 
 
 Column = npt.NDArray[Any]  # codes are unsigned, numbers of units are not
-ContributionRecords = npt.NDArray[np.void]
+KeyedRows = npt.NDArray[np.void]
 
 HASH_KEY = 0x756E646572737479  # the letters "understy"; public, so that every source and every run ranks alike
 ORDER_KEY: HashKey = (0x756E646572737479, 0x6F72646572206B31)
@@ -452,7 +452,7 @@ class UnitRows:
         self._key: HashKey = (secrets.randbits(64), secrets.randbits(64))
         self._bound = bound
         self._room = memory_bytes // 4  # beside it: a joined copy, what is kept of it, and the sorting
-        self._waiting: list[ContributionRecords] = []
+        self._waiting: list[KeyedRows] = []
         self._bytes = 0
         self._buckets: list[list[tuple[int, int]]] = []
         self._file: _NamelessFile | None = None
@@ -484,12 +484,12 @@ class UnitRows:
             yield from self._in_blocks(rows, numbers + units)
             units += int(numbers.max(initial=-1)) + 1
 
-    def _in_blocks(self, rows: ContributionRecords, units: Ints) -> Iterator[tuple[Ints, list[Unsigned]]]:
+    def _in_blocks(self, rows: KeyedRows, units: Ints) -> Iterator[tuple[Ints, list[Unsigned]]]:
         for low in range(0, len(rows), BLOCK_ROWS):
             here = rows[low : low + BLOCK_ROWS]
             yield units[low : low + BLOCK_ROWS], [np.ascontiguousarray(here[place]) for place in self._places]
 
-    def _cut(self) -> tuple[ContributionRecords, Ints]:
+    def _cut(self) -> tuple[KeyedRows, Ints]:
         """What waits, without the rows beyond the bound, and numbers of their units; nothing waits after it."""
         whole = np.concatenate([np.empty((0, self._record.itemsize), np.uint8), *map(_as_bytes, self._waiting)])
         self._waiting, self._bytes = [], 0
@@ -505,7 +505,7 @@ class UnitRows:
         else:
             self._spill(rows)
 
-    def _spill(self, rows: ContributionRecords) -> None:
+    def _spill(self, rows: KeyedRows) -> None:
         if self._file is None:
             self._file = _NamelessFile()
             self._buckets = [[] for _ in range(1 << BUCKET_BITS)]
@@ -517,7 +517,7 @@ class UnitRows:
                 held.append((start + low, high - low))
 
 
-def _as_bytes(rows: ContributionRecords) -> Bytes:
+def _as_bytes(rows: KeyedRows) -> Bytes:
     """One line of bytes per row: NumPy copies these as they are, and fields one by one."""
     return rows.view(np.uint8).reshape(len(rows), rows.itemsize)
 

@@ -169,7 +169,7 @@ def _split_sides(number, order, used, where, ordered, sides):  # type: ignore[no
 
 
 @compiled()  # pragma: no cover
-def _partition(column, rows, low, high, sides, room):  # type: ignore[no-untyped-def]
+def _partition(column, rows, low, high, sides, scratch):  # type: ignore[no-untyped-def]
     """Moves rows that go left to the front, keeping their order; returns where the right part begins."""
     middle, waiting = low, 0
     for i in range(low, high):
@@ -177,10 +177,10 @@ def _partition(column, rows, low, high, sides, room):  # type: ignore[no-untyped
             rows[middle] = rows[i]
             middle += 1
         else:
-            room[waiting] = rows[i]
+            scratch[waiting] = rows[i]
             waiting += 1
     for i in range(waiting):
-        rows[middle + i] = room[i]
+        rows[middle + i] = scratch[i]
     return middle
 
 
@@ -224,7 +224,7 @@ def grow(codes, sizes, ordered, target, rows, limits):  # type: ignore[no-untype
         np.zeros(widest, np.int64), np.zeros(widest, np.int64), np.zeros(widest, np.int64),
         np.zeros(widest, np.int64), np.zeros(widest, np.int64),
     )  # fmt: skip
-    room = np.zeros(rows.size, np.int64)
+    scratch = np.zeros(rows.size, np.int64)
     stack = [(0, 0, rows.size, 0)]
     nodes = 1
     while len(stack) > 0:
@@ -243,7 +243,7 @@ def grow(codes, sizes, ordered, target, rows, limits):  # type: ignore[no-untype
             sides = _enlarged(sides, used_sides + size)
         here = sides[used_sides : used_sides + size]
         _split_sides(work[3][:size], work[4], used, where, ordered[chosen], here)
-        middle = _partition(codes[chosen], rows, low, high, here, room)
+        middle = _partition(codes[chosen], rows, low, high, here, scratch)
         column[node], left[node], start[node] = chosen, nodes, used_sides
         used_sides += size
         stack.append((nodes + 1, middle, high, depth + 1))

@@ -472,8 +472,8 @@ def _loss(probabilities: Floats, outcomes: Floats, coefficients: Floats, penalty
     return _deviance(probabilities, outcomes) + float(penalty @ coefficients**2)
 
 
-FIRTH_MOST_STEPS = 200
-FIRTH_MOST_HALVINGS = 20
+MOST_FIRTH_STEPS = 200
+MOST_FIRTH_HALVINGS = 20
 LONGEST_STEP = 5.0
 FIRTH_CLOSE = 1e-8
 FURTHEST = 200.0  # widest profile interval looked at, in standard errors
@@ -556,7 +556,7 @@ def _climb(
     if point is None:
         point = _at(design, outcomes, columns, np.zeros(design.width))
     assert point is not None  # at zero the information is a quarter of X'X, which has full rank on these columns
-    for _ in range(FIRTH_MOST_STEPS):
+    for _ in range(MOST_FIRTH_STEPS):
         weights = point.probabilities * (1 - point.probabilities)
         full = np.zeros((design.width, design.width))
         full[np.ix_(columns, columns)] = point.inverse
@@ -588,7 +588,7 @@ def _step(design: ModelMatrix, point: _Point, columns: npt.NDArray[np.intp], fre
 def _halved(
     design: ModelMatrix, outcomes: Floats, columns: npt.NDArray[np.intp], point: _Point, step: Floats
 ) -> _Point | None:
-    for halving in range(FIRTH_MOST_HALVINGS):
+    for halving in range(MOST_FIRTH_HALVINGS):
         tried = _at(design, outcomes, columns, point.coefficients + step / 2**halving)
         if tried is not None and tried.likelihood > point.likelihood - 1e-12 * abs(point.likelihood):
             return tried if tried.likelihood > point.likelihood or halving == 0 else None

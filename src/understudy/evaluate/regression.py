@@ -253,7 +253,7 @@ def model_data(formula: Formula, rows: Rows, reference: dict[str, int]) -> Model
     """The model matrix of the complete rows."""
     kept = _complete(formula, rows)
     index = np.flatnonzero(kept)
-    elementary: dict[TermPart, Term] = {part: _matrix_term(part, rows, index, reference) for part in _parts(formula)}
+    elementary: dict[TermPart, Term] = {part: _term_of_part(part, rows, index, reference) for part in _parts(formula)}
     terms = []
     for parts in formula.terms:
         term = elementary[parts[0]]
@@ -294,7 +294,7 @@ def _complete(formula: Formula, rows: Rows) -> Bools:
     return kept
 
 
-def _matrix_term(part: TermPart, rows: Rows, index: npt.NDArray[np.int64], reference: dict[str, int]) -> Term:
+def _term_of_part(part: TermPart, rows: Rows, index: npt.NDArray[np.int64], reference: dict[str, int]) -> Term:
     if not _by_level(part, rows):
         return slope(part.column, rows.numbers[part.column][index])
     name = _code_column(part.column, rows)
@@ -628,7 +628,7 @@ class Regression(Metric):
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """Differences, signs and coverage of the coefficients."""
-        compared = scored_models(self, pair, context, _regression_outcomes)
+        compared = scored_models(self, pair, context, _gap_scores)
         if isinstance(compared, Unavailable):
             return refused(self, compared.reason)
         found, scores = compared
@@ -639,7 +639,7 @@ class Regression(Metric):
         return Result(self.name, self.question, scores, (coefficient_detail(found),), tuple(notes))
 
 
-def _regression_outcomes(comparison: ModelComparison) -> list[Outcome]:
+def _gap_scores(comparison: ModelComparison) -> list[Outcome]:
     coefficients = comparison.coefficients
     gaps = [one.standardised for one in coefficients]
     known = [gap for gap in gaps if gap is not None]
@@ -694,7 +694,7 @@ class IntervalOverlap(Metric):
         """Mean and smallest overlap."""
         if self.interval == "profile" and len(pair.copies) > 1:
             return refused(self, NO_PROFILE)
-        compared = scored_models(self, pair, context, _ci_overlap_outcomes, profile=self.interval == "profile")
+        compared = scored_models(self, pair, context, _overlap_scores, profile=self.interval == "profile")
         if isinstance(compared, Unavailable):
             return refused(self, compared.reason)
         found, scores = compared
@@ -702,7 +702,7 @@ class IntervalOverlap(Metric):
         return Result(self.name, self.question, scores, (coefficient_detail(found),), notes + found.notes)
 
 
-def _ci_overlap_outcomes(comparison: ModelComparison) -> list[Outcome]:
+def _overlap_scores(comparison: ModelComparison) -> list[Outcome]:
     raw = [one.overlap for one in comparison.coefficients]
     cut = [max(0.0, one) for one in raw]
     return [math.fsum(cut) / len(cut), min(cut), math.fsum(raw) / len(raw)]

@@ -119,8 +119,8 @@ def _mixture(share: float, rate: float, records: int) -> tuple[Floats, Floats, t
     """Shares inside (0, 1) with their weights, and the noise's mass at 0 and at 1."""
     scale = 1.0 / (records * rate)
     points, weights = [np.zeros(0)], [np.zeros(0)]
-    for side, room in ((-1.0, share), (1.0, 1.0 - share)):
-        edges = _edges(share, side, min(room, _REACH * scale), scale=scale, records=records)
+    for side, reach in ((-1.0, share), (1.0, 1.0 - share)):
+        edges = _edges(share, side, min(reach, _REACH * scale), scale=scale, records=records)
         if len(edges) > 1:
             away, width = _gauss(np.array(edges))
             points.append(share + side * away)
@@ -131,13 +131,13 @@ def _mixture(share: float, rate: float, records: int) -> tuple[Floats, Floats, t
     return inside, np.concatenate(weights), atoms
 
 
-def _edges(share: float, side: float, room: float, *, scale: float, records: int) -> list[float]:
+def _edges(share: float, side: float, reach: float, *, scale: float, records: int) -> list[float]:
     """Distances from the share between which the integrand is smooth: no wider than the noise or the binomial."""
     edges = [0.0]
-    while edges[-1] < room:
+    while edges[-1] < reach:
         point = min(max(share + side * edges[-1], 0.0), 1.0)
         spread = math.sqrt(point * (1.0 - point) / records) / 2.0
-        edges.append(min(room, edges[-1] + min(scale, max(spread, 1.0 / records))))
+        edges.append(min(reach, edges[-1] + min(scale, max(spread, 1.0 / records))))
     return edges
 
 

@@ -202,12 +202,12 @@ def at_costs(curator: Curator, questions: Sequence[Clique | Partition], costs: S
 
 def _batches(cells: Sequence[int], costs: Sequence[Cost]) -> Iterator[tuple[int, int]]:
     """Questions that follow each other, fit together and are paid in the same currency."""
-    start, room = 0, BATCH_CELLS
+    start, cells_left = 0, BATCH_CELLS
     for place, size in enumerate(cells):
-        if place > start and (size > room or bool(costs[place].rho) != bool(costs[start].rho)):
+        if place > start and (size > cells_left or bool(costs[place].rho) != bool(costs[start].rho)):
             yield start, place
-            start, room = place, BATCH_CELLS
-        room -= size
+            start, cells_left = place, BATCH_CELLS
+        cells_left -= size
     if start < len(cells):
         yield start, len(cells)
 
@@ -384,13 +384,13 @@ def _neighbours(domain: Domain, tree: Sequence[Clique], centre: str) -> list[str
 
 def _tables(counts: PublicCounts, domain: Domain, cliques: Sequence[Clique]) -> Iterator[tuple[Clique, Ints]]:
     """Each clique with its counts, no more of them in memory at a time than a batch holds."""
-    start, room = 0, PUBLIC_BATCH_CELLS
+    start, cells_left = 0, PUBLIC_BATCH_CELLS
     for place, clique in enumerate(cliques):
         cells = domain.cells(clique)
-        if cells > room and place > start:
+        if cells > cells_left and place > start:
             yield from counts(cliques[start:place]).items()
-            start, room = place, PUBLIC_BATCH_CELLS
-        room -= cells
+            start, cells_left = place, PUBLIC_BATCH_CELLS
+        cells_left -= cells
     if start < len(cliques):
         yield from counts(cliques[start:]).items()
 

@@ -157,7 +157,7 @@ class BlockPreset:
 
 def match3_blocks(cost: Cost) -> BlockPreset:
     """The team's tables at that cost; where it decides by ε, ε is what the cost is worth at the challenge's δ."""
-    facts = _match_three_blocks_facts()
+    facts = _published_blocks()
     epsilon = _epsilon(cost, cast(int, facts["records"]))
     little = _level(epsilon)
     listed = cast(Mapping[str, Mapping[str, object]], facts["blocks"])
@@ -184,7 +184,7 @@ def reserved_shares() -> dict[tuple[str, ...], float]:
     """The tables that the team paid for with Laplace noise, and their shares of ε."""
     return {
         tuple(cast(list[str], entry["columns"])): 1.0 / cast(int, entry["parts"])
-        for entry in cast(list[Mapping[str, object]], _match_three_blocks_facts()["reserved"])
+        for entry in cast(list[Mapping[str, object]], _published_blocks()["reserved"])
     }
 
 
@@ -194,7 +194,7 @@ def programmed_noise(epsilon: float) -> float:
     >>> round(programmed_noise(1.0), 1)
     157.5
     """
-    facts = _match_three_blocks_facts()
+    facts = _published_blocks()
     tables = cast(Mapping[str, int], facts["programmed_tables"])[_level(epsilon)]
     log_delta = 2.0 * math.log(cast(int, facts["records"]))
     root = math.sqrt(2.0 * epsilon / 3.0 + log_delta) - math.sqrt(log_delta)
@@ -228,7 +228,7 @@ def _products(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> list[tupl
 
 
 @functools.cache
-def _match_three_blocks_facts() -> Mapping[str, object]:
+def _published_blocks() -> Mapping[str, object]:
     text = resources.files(__package__).joinpath("match_three_blocks.json").read_text(encoding="utf-8")
     return cast(Mapping[str, object], json.loads(text))
 

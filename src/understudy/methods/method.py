@@ -1,8 +1,8 @@
 """Method: a frozen set of options, a plan made without data, a run through the curator.
 
-The seam of a synthesizer: a frozen method, a plan made without data, a run through the curator.
+What a method is: a frozen dataclass of options, a plan made without data, a run through the curator.
 
-What a question will cost in noise, memory and time, told before any private row is read.
+What a query will cost in noise, memory and time, known before any private row is read.
 
 Everything is computed from public numbers. Times are CPU seconds of a run whose kernels are compiled already, rough:
 constants measured on one core of a small machine (`benchmarks/forecasts.py` holds them against runs). Bytes are the
@@ -108,7 +108,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Method(WithOptions, abc.ABC):
-    """A synthesizer: a frozen dataclass whose fields are its options, checked when it is made.
+    """A method: a frozen dataclass whose fields are its options, checked when it is made.
 
     All that the rest of the package may know about a method is stated here, with what holds unless a method says more.
     """

@@ -453,10 +453,10 @@ def from_pairs(search: Search, scores: Mapping[Clique, float]) -> NetworkStructu
     start: Clique = max(per_cell, key=lambda pair: per_cell[pair])
     table = list(start)
     while True:
-        room = [name for name in live if name not in table and domain.cells((*table, name)) <= search.limit]
-        if not room:
+        widening = [name for name in live if name not in table and domain.cells((*table, name)) <= search.limit]
+        if not widening:
             break
-        table.append(max(room, key=lambda name: sum(score(name, other) for other in table)))
+        table.append(max(widening, key=lambda name: sum(score(name, other) for other in table)))
     families = [Family(name, tuple(table[:place])) for place, name in enumerate(table)]
     left = [name for name in live if name not in table]
     while left:

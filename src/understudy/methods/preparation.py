@@ -341,7 +341,7 @@ def granted_cost(
 
 
 def preparation_cost(schema: Schema, cost: Cost, *, spends_delta: bool = False) -> tuple[dict[str, Cost], Cost]:
-    """The cost of settling each column that the schema leaves open, and what is left for the method."""
+    """The cost of fixing each column that the schema leaves open, and what is left for the method."""
     opened, others = _open(schema), [*binned_columns(schema), *rare_columns(schema)]
     count = len(opened) + len(others)
     if not count:

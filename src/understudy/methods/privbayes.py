@@ -89,7 +89,7 @@ from understudy.privacy.curator import KEPT_BYTES, Curator
 from understudy.privacy.dependence import BinaryFit, Dependence, Family, Information
 from understudy.privacy.scores import Quality
 
-MOST_TABLE = 2e5
+LARGEST_TABLE_CELLS = 2e5
 """Most cells of a table that is measured, unless rules force more."""
 _LEVELS = 3
 
@@ -152,8 +152,8 @@ class PrivBayesSettings:
     def most_cells(self, left: Cost, columns: int, unit_rows: int, total: float) -> float:
         """Most cells of the table of a column and its parents, if tables of so many columns share that cost."""
         if self.refined:
-            return min(MOST_TABLE, 2.0 * total / max(self.noise(left, columns, unit_rows), 1e-9))
-        return min(MOST_TABLE, largest_table(total, self.theta, paper_noise(left, columns, unit_rows)))
+            return min(LARGEST_TABLE_CELLS, 2.0 * total / max(self.noise(left, columns, unit_rows), 1e-9))
+        return min(LARGEST_TABLE_CELLS, largest_table(total, self.theta, paper_noise(left, columns, unit_rows)))
 
     def noise(self, left: Cost, columns: int, unit_rows: int) -> float:
         """Expected absolute noise of a cell, by which refined tables are judged."""
@@ -545,7 +545,7 @@ class PrivBayes(Method):
 def _table_cells(facts: PublicFacts) -> int:
     """Most cells of the table of a column and its parents."""
     forced = max((facts.domain.cells(rule.clique) for rule in facts.structural_zeros), default=0)
-    return min(facts.domain.cells(facts.domain.columns), max(int(MOST_TABLE), min(forced, COUNTED)))
+    return min(facts.domain.cells(facts.domain.columns), max(int(LARGEST_TABLE_CELLS), min(forced, COUNTED)))
 
 
 def _check_rules(facts: PublicFacts) -> None:

@@ -232,7 +232,7 @@ LARGE_CELLS = 1_000
 """A table of more cells may cost more than others in rounds of equal cost, if"""
 DEAR_NOISE = 0.05
 """its noise would add up to more than this share of the records, up to"""
-MOST_COSTS = 16
+MOST_ROUND_COSTS = 16
 """times as much."""
 _LEAST_VARIANCE = 1e-9
 """Noise that is surely 0 still needs a weight; only ratios of variances matter."""
@@ -550,7 +550,7 @@ class Round:
         if self.most is None or cells <= LARGE_CELLS or noise <= DEAR_NOISE:
             return self.measure
         affordable = self.most.rho // max(self.measure.rho, 1)
-        return times(self.measure, max(1, min(int((noise / DEAR_NOISE) ** (2.0 / 3.0)), MOST_COSTS, affordable)))
+        return times(self.measure, max(1, min(int((noise / DEAR_NOISE) ** (2.0 / 3.0)), MOST_ROUND_COSTS, affordable)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -584,8 +584,8 @@ def spend_in_rounds(
     paid for its draw only leaves the cost of its table to the rounds after it. The last round takes all that is left.
 
     Args:
-        remaining budget: what may be spent.
-        pace: costs of the first round.
+        remaining: what may be spent.
+        round_costs: costs of the first round.
         model_bytes: most bytes of the model when all is spent.
         next_table: does a round, given its costs and whether it is the last; None if no table was measured in it,
             which must not happen in the last one.

@@ -14,7 +14,7 @@ Impossible cells are dropped after noise (the same distribution as never asking 
 zeros. Rows that break a public rule all the same are counted in the layers, whose nodes hold them, but in no cell: the
 fit spreads them over the possible cells of their node.
 
-How well a hierarchy answers ranges, told from public numbers: fan-outs and noise variances alone.
+How well a hierarchy answers ranges, by public numbers: fan-outs and noise variances alone.
 
 A range is a run of neighbouring leaves. `average_variance` is the variance of its least squares estimate, averaged over
 all ranges, exactly: after least squares the errors of a tree are those of a Gaussian tree. Given a node's error e, its

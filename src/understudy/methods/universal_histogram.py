@@ -153,7 +153,7 @@ def cut_levels(domain: Domain, order: Sequence[str], branching: int) -> list[lis
     [[('sex', 2), ('member', 2)], [('age', 10)], [('age', 10)]]
     """
     levels: list[list[RangeCut]] = []
-    room = 0
+    parts_left = 0
     for name in order:
         size = domain.sizes[name]
         depth = 1
@@ -165,11 +165,11 @@ def cut_levels(domain: Domain, order: Sequence[str], branching: int) -> list[lis
             left = -(-left // parts)
             if parts == 1:
                 continue
-            if parts > room:
+            if parts > parts_left:
                 levels.append([])
-                room = max(branching, parts)
+                parts_left = max(branching, parts)
             levels[-1].append(RangeCut(name, parts))
-            room //= parts
+            parts_left //= parts
     return levels or [[]]
 
 

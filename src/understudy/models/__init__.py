@@ -1,1 +1,1 @@
-"""Distributions fitted to noisy answers. Post-processing only: this room never sees an exact count."""
+"""Distributions fitted to noisy answers. Post-processing only: this package never sees an exact count."""

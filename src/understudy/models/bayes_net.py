@@ -13,7 +13,7 @@ Drawing goes column by column and needs no more memory than the tables. Marginal
 columns asked about and their ancestors; where that would not fit, they are refused, never estimated. Conditions are
 exact as well: the whole network as a junction tree, refused where it would not fit.
 
-Rules were applied when the tables were made: forbidden codes have no chance given their parents. Where that leaves
+Rules were applied when the tables were made: structural zeros have probability 0 given their parents. Where that leaves
 some combination of parents without any code for a child (a dead end), the combination is impossible, and the
 distribution is the product above, normalised: drawn through the junction tree, or by starting a record anew.
 """

@@ -226,7 +226,7 @@ class Ensemble:
         return found
 
 
-ChainCodes = Mapping[str, npt.NDArray[np.integer]]
+CodesByColumn = Mapping[str, npt.NDArray[np.integer]]
 
 MOST_COMBINATIONS = 2**14
 """Most combinations of private codes: a line of the table must stay short."""
@@ -262,7 +262,7 @@ class LabelChain:
         places = np.unravel_index(np.arange(self.combinations), self.domain.shape(self.private) or (1,))
         return {name: place.astype(np.int64) for name, place in zip(self.private, places, strict=False)}
 
-    def distribution(self, codes: ChainCodes, rows: int) -> Floats:
+    def distribution(self, codes: CodesByColumn, rows: int) -> Floats:
         """Probabilities of every combination for each record, given the codes of its public columns."""
         free = self._free(codes, rows)
         possible = self.possible(codes, rows)
@@ -275,14 +275,14 @@ class LabelChain:
         distribution[left_out & ~some] = free[left_out & ~some]
         return np.asarray(distribution / distribution.sum(axis=1, keepdims=True))
 
-    def blocks(self, codes: ChainCodes, rows: int) -> Iterator[tuple[slice, Floats]]:
+    def blocks(self, codes: CodesByColumn, rows: int) -> Iterator[tuple[slice, Floats]]:
         """`distribution` for a few records at a time, so that the table never grows large."""
         step = max(1, _BLOCK_ENTRIES // self.combinations)
         for low in range(0, rows, step):
             part = slice(low, min(low + step, rows))
             yield part, self.distribution({name: codes[name][part] for name in self.public}, part.stop - part.start)
 
-    def possible(self, codes: ChainCodes, rows: int) -> Bools | None:
+    def possible(self, codes: CodesByColumn, rows: int) -> Bools | None:
         """Which combinations the rules allow each record; None if no rule is about private columns."""
         rules = [rule for rule in self.structural_zeros if set(rule.clique) & set(self.private)]
         if not rules:
@@ -296,7 +296,7 @@ class LabelChain:
             allowed &= ~rule.mask[cells]
         return allowed
 
-    def _free(self, codes: ChainCodes, rows: int) -> Floats:
+    def _free(self, codes: CodesByColumn, rows: int) -> Floats:
         """The distribution by the ensembles alone."""
         joint = np.ones((rows, 1))
         for place, ensemble in enumerate(self.ensembles):

@@ -470,7 +470,7 @@ def fit_forest(
     Args:
         domain: The codes.
         tables: What was measured, without groups.
-        forbidden: Cells that rules exclude, each rule inside a measured pair.
+        structural_zeros: Cells that rules exclude, each rule inside a measured pair.
         total: Number of records, estimated from the tables if not given.
         shrunk: Draw noisy pairs towards independence as far as the noise warrants.
 
@@ -503,7 +503,7 @@ def fit(
     Args:
         domain: The codes.
         tables: What was measured; cliques may overlap, nest and repeat.
-        forbidden: Cells that rules exclude; they get exactly no mass.
+        structural_zeros: Cells that rules exclude; they get exactly no mass.
         start: An earlier fit to start from; what it was fitted to must be among the tables. Without it the descent
             starts from a closed-form fit to the strongest forest among what was measured.
         total: Number of records, estimated from the tables if not given.

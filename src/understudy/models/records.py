@@ -389,7 +389,7 @@ def gradual_update(
         targets: The wanted tables. They should agree with each other and with the rules.
         seed: Of the choices between equally good rows.
         schedule: Rounds and step sizes.
-        forbidden: Cells that rules exclude; no step puts a row there.
+        structural_zeros: Cells that rules exclude; no step puts a row there.
     """
     plan = schedule or Schedule()
     columns = stacked(domain, codes)
@@ -566,16 +566,16 @@ def _changes(counts, wanted, alpha, offset, raw, whole):  # type: ignore[no-unty
 def _pick(cells, counts, whole, start, lists):  # type: ignore[no-untyped-def]
     """Fills in the rows that leave, a row of the cell each of them comes to (−1 if that is empty), and that cell.
 
-    Both kinds of rows are found on one way through the rows, without branches. The lists have room for one place more
+    Both kinds of rows are found on one way through the rows, without branches. The lists have space for one place more
     than there are moves, which is written and never read.
     """
     victims, sources, wants = lists
-    room, moves, found = np.zeros(counts.size, np.int64), 0, 0
+    kept, moves, found = np.zeros(counts.size, np.int64), 0, 0
     for cell in range(counts.size):
-        room[cell] = min(whole[cell], counts[cell])
+        kept[cell] = min(whole[cell], counts[cell])
         if whole[cell] > 0:
             moves += whole[cell]
-            found += room[cell]
+            found += kept[cell]
     gone, place = 0, 0
     for step in range(cells.size):
         if gone == moves and place == found:
@@ -584,12 +584,12 @@ def _pick(cells, counts, whole, start, lists):  # type: ignore[no-untyped-def]
         if row >= cells.size:
             row -= cells.size
         cell = cells[row]
-        left = room[cell]
+        left = kept[cell]
         leaves, stays = int(left < 0), int(left > 0)
         victims[gone], sources[place], wants[place] = row, row, cell
         gone += leaves
         place += stays
-        room[cell] = left + leaves - stays
+        kept[cell] = left + leaves - stays
     for cell in range(counts.size):  # what a cell needs beyond the rows it has can only be made by replacing
         for _ in range(whole[cell] - counts[cell]):
             sources[place], wants[place] = -1, cell
@@ -642,7 +642,7 @@ def column_sweeps(
         targets: The wanted tables. They should agree with each other and with the rules.
         seed: Of the order of columns and where among the rows a sweep begins.
         sweeps: Most passes over all rows and columns.
-        forbidden: Cells that rules exclude; no change puts a row there.
+        structural_zeros: Cells that rules exclude; no change puts a row there.
     """
     rng = np.random.default_rng(seed)
     columns = stacked(domain, codes)

@@ -1,4 +1,4 @@
-"""Curator: the one door. Mechanisms ask it; it counts, adds noise, keeps the account, and writes the transcript.
+"""Curator: the one door. Methods ask it; it counts, adds noise, keeps the account, and writes the transcript.
 
 Neighbours: tables that differ by all rows of one unit, at most k = `unit.rows` of them after truncation. The door cuts
 each unit to its k rows itself, for every kind of table (`counts/source.py`): a source only hands over rows, and

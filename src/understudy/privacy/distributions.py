@@ -149,7 +149,7 @@ class _GeometricTail(ABC):
         """Bounds of c."""
         return 1 << bits, 1 << bits
 
-    @lru_cache(maxsize=4096)  # noqa: B019 (laws are small values; the cache holds public numbers only)
+    @lru_cache(maxsize=4096)  # noqa: B019 (distributions are small values; the cache holds public numbers only)
     def bounds(self, k: int, bits: int) -> Interval:
         """Bounds of P(X ≤ k)."""
         if self.end is not None and k >= self.end:
@@ -300,7 +300,7 @@ class FoldedGaussian:
 
     variance: Fraction
 
-    @lru_cache(maxsize=4096)  # noqa: B019 (laws are small values; the cache holds public numbers only)
+    @lru_cache(maxsize=4096)  # noqa: B019 (distributions are small values; the cache holds public numbers only)
     def bounds(self, k: int, bits: int) -> Interval:
         """Bounds of P(|X| ≤ k), by plain summation."""
         reach = max(k, self._reach(bits))

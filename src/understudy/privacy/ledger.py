@@ -163,8 +163,8 @@ class Balance:
             epsilon = math.isqrt(2 * UNIT * left.rho)
         else:
             pure = Fraction(cost.epsilon, budget.epsilon_units)
-            room = math.floor(left.rho * min(Fraction(1), Fraction(_rho_alone(cost, budget), cost.rho)))
-            epsilon = _largest_epsilon(room, budget.delta_units - failure, budget.epsilon_units, pure)
+            rho = math.floor(left.rho * min(Fraction(1), Fraction(_rho_alone(cost, budget), cost.rho)))
+            epsilon = _largest_epsilon(rho, budget.delta_units - failure, budget.epsilon_units, pure)
         return Cost(epsilon=min(epsilon, budget.epsilon_units), delta=budget.delta_units) if epsilon else None
 
     def largest_in_words(self, cost: Cost, budget: Budget) -> str | None:
@@ -334,7 +334,7 @@ RESTORE = "Restore the file from a trusted copy."
 
 @dataclass(slots=True)
 class _Dataset:
-    """A dataset as far as the lines have told."""
+    """A dataset, as the lines read so far describe it."""
 
     balance: Balance
     latest: str
@@ -355,7 +355,7 @@ class _Reader:
     """The words of the newest checkpoint of a run."""
 
     def faults(self, entry: Entry) -> Iterator[str]:
-        """What is wrong with the next line; the state moves on, so that one fault is told once."""
+        """What is wrong with the next line; the state moves on, so that one fault is reported once."""
         if not entry.is_intact():
             yield "does not match its hash: its content or its hash was changed."
         yield from self._order_faults(entry)

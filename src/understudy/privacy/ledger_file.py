@@ -146,7 +146,7 @@ _DEFINED = ",\n  ".join(
 )
 ONCE = "('charge', 'finish')"
 """Kinds of which a run has one line at most."""
-PRICED = "('dataset', 'charge')"
+WITH_COST = "('dataset', 'charge')"
 """Kinds that carry the totals of a dataset."""
 
 
@@ -170,7 +170,7 @@ def _tables(kinds: str, once: str, paid_for: str) -> dict[str, str]:
 
 
 TABLES = {
-    **_tables("'dataset', 'charge', 'finish', 'checkpoint', 'continue'", f"kind IN {ONCE}", f"kind IN {PRICED}"),
+    **_tables("'dataset', 'charge', 'finish', 'checkpoint', 'continue'", f"kind IN {ONCE}", f"kind IN {WITH_COST}"),
     "entry_held": "CREATE INDEX entry_held ON entry (run, sequence) WHERE kind IN ('checkpoint', 'continue')",
 }
 LAYOUTS = {1: _tables("'dataset', 'charge', 'finish'", "kind <> 'dataset'", "kind <> 'finish'"), FORMAT: TABLES}
@@ -209,7 +209,7 @@ class Store:
 
     def latest(self, dataset: str) -> Entry:
         """The last opening or charge of an opened dataset."""
-        return self._first(f"kind IN {PRICED} AND dataset = ? ORDER BY sequence DESC LIMIT 1", dataset)
+        return self._first(f"kind IN {WITH_COST} AND dataset = ? ORDER BY sequence DESC LIMIT 1", dataset)
 
     def of_run(self, kind: Kind, run: str) -> Entry | None:
         """The charge or finish line of a run."""
@@ -221,7 +221,7 @@ class Store:
 
     def of_dataset(self, dataset: str, up_to: int) -> list[Entry]:
         """Opening and charges of a dataset up to a sequence number."""
-        return self._found(f"kind IN {PRICED} AND dataset = ? AND sequence <= ? ORDER BY sequence", dataset, up_to)
+        return self._found(f"kind IN {WITH_COST} AND dataset = ? AND sequence <= ? ORDER BY sequence", dataset, up_to)
 
     def all(self) -> list[Entry]:
         """Every line in order."""
@@ -248,7 +248,7 @@ class Store:
         tables = LAYOUTS.get(self._form(), TABLES)
         faults = [f"{name!r} was changed or removed." for name in sorted(tables) if stored.get(name) != tables[name]]
         faults += [f"{name!r} does not belong in a ledger." for name in sorted(set(stored) - set(tables))]
-        return faults + [f"the file is damaged: {told}." for told in self._page_faults()]
+        return faults + [f"the file is damaged: {fault}." for fault in self._page_faults()]
 
     def check_format(self, *, guards: bool) -> None:
         """Refuses a file that is no ledger or of a newer format, and one with altered guards where asked."""
@@ -295,8 +295,8 @@ class Store:
             self._insert(line)
 
     def _page_faults(self) -> list[str]:
-        pages = [str(told) for (told,) in self._connection.execute("PRAGMA integrity_check(5)")]
-        return [told for told in pages if told != "ok"]
+        pages = [str(fault) for (fault,) in self._connection.execute("PRAGMA integrity_check(5)")]
+        return [fault for fault in pages if fault != "ok"]
 
     def _found(self, condition: str, *parameters: str | int) -> list[Entry]:
         lines = self._connection.execute(f"SELECT {COLUMNS} FROM entry WHERE {condition}", parameters).fetchall()

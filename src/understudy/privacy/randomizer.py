@@ -173,7 +173,7 @@ def _noisy(distribution: Distribution, exact: Ints) -> Ints:
 
 def _distribution(request: Request) -> Distribution:
     if request.distribution is None:
-        raise UsageError(_where(request), "was asked without a noise law.")
+        raise UsageError(_where(request), "was asked without a distribution of noise.")
     return request.distribution
 
 

@@ -108,14 +108,14 @@ def _resolve(scores: Ints, allowed: Bools, rate: Fraction, prefix: int) -> int:
     number, bits = prefix, 64
     while True:
         bounds = [exp_minus(rate * gap, bits + 16) for gap in gaps]
-        found = _choices_decide(bounds, number, bits)
+        found = _decided_option(bounds, number, bits)
         if found is not None:
             return int(options[found])
         number = number << bits | int.from_bytes(os.urandom(bits // 8), "little")
         bits *= 2
 
 
-def _choices_decide(bounds: list[Interval], number: int, bits: int) -> int | None:
+def _decided_option(bounds: list[Interval], number: int, bits: int) -> int | None:
     """The option that [number, number + 1) / 2^bits of the total surely falls in, if that is certain."""
     lower, upper = list(accumulate(low for low, _ in bounds)), list(accumulate(high for _, high in bounds))
     start, end = number * lower[-1], (number + 1) * upper[-1]

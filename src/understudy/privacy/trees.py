@@ -367,8 +367,8 @@ class Halving:
 
         Where all leaves would be more than `most_leaves`, the first ranges of the layer are halved, as many as fit.
         """
-        room = self.most_leaves - len(self.leaves) - len(self.nodes)
-        wanted = set(np.flatnonzero(split)[: max(room, 0)].tolist())
+        free = self.most_leaves - len(self.leaves) - len(self.nodes)
+        wanted = set(np.flatnonzero(split)[: max(free, 0)].tolist())
         halves = [half for place in sorted(wanted) for half in _halved(self.nodes[place])]
         kept = [node for place, node in enumerate(self.nodes) if place not in wanted]
         deeper = self.depth + 1 < self.most_depth
@@ -383,7 +383,7 @@ def _halved(node: Range) -> tuple[Range, Range]:
     return (node[0], middle), (middle, node[1])
 
 
-_EVEN_SPLIT_LARGEST_COUNT = 2**40
+_LARGEST_COUNT_OF_SPLIT = 2**40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -436,8 +436,8 @@ class EvenSplit:
         counts = exact[self.column][:, : self.codes]
         left = np.concatenate([np.zeros((len(counts), 1), np.int64), np.cumsum(counts, axis=1)], axis=1)
         total = left[:, -1:]
-        before = np.minimum(left[:, :-1], _EVEN_SPLIT_LARGEST_COUNT)
-        after = np.minimum(total - left[:, :-1], _EVEN_SPLIT_LARGEST_COUNT)
+        before = np.minimum(left[:, :-1], _LARGEST_COUNT_OF_SPLIT)
+        after = np.minimum(total - left[:, :-1], _LARGEST_COUNT_OF_SPLIT)
         found = np.zeros((len(counts), self.codes), dtype=np.int64)
         for cell, wanted in enumerate(self.bins):
             low, high = wanted // 2, wanted - wanted // 2

@@ -1,4 +1,4 @@
-"""How much room synthetic rows will take, from public facts alone, so that what cannot fit is refused beforehand.
+"""How much space synthetic rows will take, from public facts alone, so that what cannot fit is refused beforehand.
 
 A column of labels or of few numbers is written as bit-packed indices, so a row takes about the sum of log₂(values) bits
 in Parquet; in text it takes as many bytes as its values have characters, and in memory the width of their types. That
@@ -627,7 +627,7 @@ def _check_name(target: Path) -> None:
 
 
 RESTORE = "Restore the folder from where it was published."
-FILES_MOST_FILE_BYTES = 2**50
+MOST_LISTED_FILE_BYTES = 2**50
 MOST_ENTRIES = 50_000
 DEEPEST = 2
 _PICKLES = {".pkl", ".pickle", ".joblib"}
@@ -655,7 +655,7 @@ def check_files(folder: Path, effort: Effort | None = None) -> list[Problem]:
 
 def _content(path: Path, name: str, listed: tuple[int, str], effort: Effort) -> list[Problem]:
     """Findings about the bytes of one file."""
-    with open_plain(path, FILES_MOST_FILE_BYTES) as source:
+    with open_plain(path, MOST_LISTED_FILE_BYTES) as source:
         start = source.read(2)
         found = []
         if path.suffix in _PICKLES or (len(start) == 2 and start[0] == 0x80 and start[1] <= 5):

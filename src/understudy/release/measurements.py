@@ -226,7 +226,7 @@ def _numbered(text: str, numbers: Ints) -> pa.Array:
 def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Array, Ints]) -> pa.RecordBatch:
     cells, labels, values = columns
     rows = values.size
-    distribution = None if isinstance(answer, Selection | Selections) else _distribution_of_rows(answer)
+    distribution = None if isinstance(answer, Selection | Selections) else _shown_distribution(answer)
     threshold = answer.threshold if isinstance(answer, SparseMeasurement | Discovery) else None
     return pa.RecordBatch.from_arrays(
         [
@@ -245,7 +245,7 @@ def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Arra
     )
 
 
-def _distribution_of_rows(
+def _shown_distribution(
     answer: Measurement | SparseMeasurement | Discovery | NoisyScores | Grown | Trained,
 ) -> Distribution:
     """The noise in the values shown; of a training these are the values of its first look."""
@@ -305,7 +305,7 @@ class _Expected:
     def __init__(self, headers: Sequence[Header]) -> None:
         self._ends = np.cumsum([0, *(_whole(header["rows"]) for header in headers)])[1:]
         self.rows = int(self._ends[-1]) if headers else 0
-        distributions = [_distribution_of_header(header) for header in headers]
+        distributions = [_stated_distribution(header) for header in headers]
         self._wholes = {name: np.array([_whole(header[name]) for header in headers]) for name in ("run", "answer")}
         self._kinds = np.array([KINDS.index(str(header["kind"])) for header in headers])
         self._noises = np.array(
@@ -328,7 +328,7 @@ class _Expected:
             raise ValueError("columns")
 
 
-def _distribution_of_header(header: Header) -> Distribution | None:
+def _stated_distribution(header: Header) -> Distribution | None:
     """The noise in the values of an answer, if noise is what they have."""
     if header["kind"] in ("selection", "selections"):
         return None
@@ -427,7 +427,7 @@ def _training(header: Header, name: str, cells: Ints, values: Ints) -> Trained:
         raise ValueError("cells")
     gap, share = fraction_of(header["gap"]), fraction_of(header["first_share"])
     course = Course(_whole(header["clip"]), _whole(header["steps"]), gap, share)
-    return Trained(name, course, values, _distribution_of_header(header), _distribution(header["law"]))
+    return Trained(name, course, values, _stated_distribution(header), _distribution(header["law"]))
 
 
 def _distribution(stored: object) -> Distribution:

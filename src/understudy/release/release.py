@@ -297,7 +297,7 @@ def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) ->
 
 
 def _write_text(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], delimiter: str) -> None:
-    plain = pa.schema([_rows_plain(field) for field in schema])
+    plain = pa.schema([_plain_field(field) for field in schema])
     options = pacsv.WriteOptions(delimiter=delimiter)
     with pacsv.CSVWriter(path, plain, write_options=options) as writer:
         for piece in pieces:
@@ -307,7 +307,7 @@ def _write_text(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], delim
             del piece
 
 
-def _rows_plain(field: pa.Field) -> pa.Field:
+def _plain_field(field: pa.Field) -> pa.Field:
     """CSV writes neither dictionaries nor large text; both become plain text."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     return pa.field(field.name, pa.string() if pa.types.is_large_string(kind) else kind)

@@ -1,1 +1,1 @@
-"""Numbers made readable. This room lays out plain data as one self-contained page; it computes nothing private."""
+"""Numbers made readable. This package lays out plain data as one self-contained page; it computes nothing private."""

@@ -52,7 +52,7 @@ class ChartAxis:
 
     @classmethod
     def around(cls, numbers: Sequence[float], start: float, end: float, *, logarithmic: bool = False) -> "ChartAxis":
-        """An axis that holds all of these (finite) numbers, with some room if they are (nearly) equal."""
+        """An axis that holds all of these (finite) numbers, with some margin if they are (nearly) equal."""
         kept = [number for number in numbers if math.isfinite(number) and (number > 0 or not logarithmic)]
         low, high = min(kept, default=1.0), max(kept, default=1.0)
         if high - low <= _APART * max(abs(low), abs(high), _LEAST):
@@ -96,7 +96,7 @@ def _short(number: float) -> str:
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 70, 150, 12, 46
 INSET = 12
-"""Room between the frame and the first and last marks, so that marks and whiskers touch neither axis nor names."""
+"""Margin between the frame and the first and last marks, so that marks and whiskers touch neither axis nor names."""
 SIDE = 360
 STYLES = 8
 _DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 3", "10 4", "4 2 1 2", "12 3 4 3")
@@ -238,7 +238,7 @@ def _spread(curves: tuple[Curve, ...]) -> tuple[Curve, ...]:
     )  # fmt: skip
 
 
-CHARTS_WIDTH = 640
+BAR_CHART_WIDTH = 640
 ROW_HEIGHT = 22
 LABEL_WIDTH = 220
 VALUE_WIDTH = 90
@@ -276,16 +276,16 @@ def draw_bars(chart: Bars) -> Drawing:
     half_widths = chart.half_widths or (0.0,) * len(chart.values)
     ends = [value + half for value, half in zip(chart.values, half_widths, strict=True)]
     longest = max([end for end in ends if math.isfinite(end)], default=0.0)
-    room = CHARTS_WIDTH - LABEL_WIDTH - VALUE_WIDTH
-    scale = room / longest if longest > 0 else 0.0
+    width = BAR_CHART_WIDTH - LABEL_WIDTH - VALUE_WIDTH
+    scale = width / longest if longest > 0 else 0.0
     marks = []
     for row, (label, value, half) in enumerate(zip(chart.labels, chart.values, half_widths, strict=True)):
-        place = (_within(value - half, scale, room), _within(value + half, scale, room)) if half > 0 else None
+        place = (_within(value - half, scale, width), _within(value + half, scale, width)) if half > 0 else None
         text = f"{value:,.0f} ± {half:,.0f}" if half > 0 else f"{value:,.0f}"
-        marks.append(BarMark(label, text, row * ROW_HEIGHT, _within(value, scale, room), place))
+        marks.append(BarMark(label, text, row * ROW_HEIGHT, _within(value, scale, width), place))
     return Drawing(
         caption=chart.caption,
-        width=CHARTS_WIDTH,
+        width=BAR_CHART_WIDTH,
         height=ROW_HEIGHT * max(len(marks), 1),
         left=LABEL_WIDTH,
         row_height=ROW_HEIGHT,
@@ -293,8 +293,8 @@ def draw_bars(chart: Bars) -> Drawing:
     )
 
 
-def _within(value: float, scale: float, room: float) -> float:
-    return round(min(max(value * scale, 0.0), room), 2)
+def _within(value: float, scale: float, width: float) -> float:
+    return round(min(max(value * scale, 0.0), width), 2)
 
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

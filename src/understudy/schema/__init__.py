@@ -1,4 +1,4 @@
-"""What the table may contain: public knowledge only. Nothing in this room ever reads a private value."""
+"""What the table may contain: public knowledge only. Nothing in this package ever reads a private value."""
 
 from understudy.schema.columns import (
     Boolean,

@@ -424,7 +424,7 @@ def place_waiting(target: Path, design: Design, wanted: Copies, account: Account
         record = _Record.of(target, account, release.statement.run)
         if is_continuable(design) and record.outcome != "released":
             continue
-        _waiting_check_same(folder, release, design, wanted, seed=seed)
+        _check_same_settings(folder, release, design, wanted, seed=seed)
         record.require_charge(folder)
         seal(folder)
         record.complete()
@@ -491,7 +491,7 @@ def _own_ledger(target: Path, run: str) -> tuple[Ledger | None, Path | None]:
     return None, None
 
 
-def _waiting_check_same(folder: Path, release: Release, design: Design, wanted: Copies, *, seed: int | None) -> None:
+def _check_same_settings(folder: Path, release: Release, design: Design, wanted: Copies, *, seed: int | None) -> None:
     """Raises unless these settings are those of the release."""
     config, statement = release.config, release.statement
     pairs = {

@@ -3,7 +3,7 @@
 One structure for all copies: fixed once with its whole share of the budget, then measured anew for every copy.
 
 Copies that are measured anew share the budget in equal parts. A method that chooses a structure first (a tree, say) may
-choose it once for all of them: its share of the whole budget is spent in the first run, together with settling open
+choose it once for all of them: its share of the whole budget is spent in the first run, together with fixing open
 labels and bins, and the rest is shared by the runs. The parts add up to what was granted, and each run is granted no
 more than its part. The structure is made of answers that were paid for, so using it again costs nothing.
 
@@ -267,7 +267,7 @@ def plan(
         check_uses_public(design.method)
     notes = list(design.plan.notes)
     if design.preparation:
-        fixed = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
+        fixed = f"Codes of {', '.join(design.preparation)} are fixed by noisy answers first"
         notes.append(f"{fixed}; this plan counts as many as there can be.")
     remark = delta_remark(budget, schema.unit, rows_hint)
     return replace(design.plan, notes=(*notes, *([remark] if remark else [])))

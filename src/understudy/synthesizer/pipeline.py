@@ -251,12 +251,12 @@ def _checked_target(
     place = target.absolute().parent
     check_disk(design.plan, place, file_bytes(design.schema, (wanted.rows or 0) * wanted.count))
     check_file_size(design.plan)
-    room = rows_that_fit(design.schema, place, wanted.count)
-    return target, replace(wanted, most_rows=min(wanted.most_rows, room))
+    fitting = rows_that_fit(design.schema, place, wanted.count)
+    return target, replace(wanted, most_rows=min(wanted.most_rows, fitting))
 
 
 def _tables(data: object, public: object | None, design: Design, memory_bytes: int | None) -> "_Tables":
-    """Both tables, with room to count whatever the plan, which was checked, may ask."""
+    """Both tables, with memory to count whatever the plan, which was checked, may ask."""
     counting = max(design.plan.limit_bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
     return _Tables(_opened(data, design.schema, counting), _opened_public(public, design, counting))
 

@@ -81,7 +81,7 @@ class SeededRandomizer:
 
 @dataclass(frozen=True, slots=True)
 class NoNoise:
-    """Answers exactly: what a mechanism would do if privacy were off. Not private."""
+    """Answers exactly: what a method would see if privacy were off. Not private."""
 
     private: bool = False
 

@@ -544,8 +544,8 @@ def check_noise(runs: Sequence[Sequence[Exchange]], *, fewest: int, seed: int = 
     if pooled.size < fewest:
         raise Leak(f"the audit of the noise has no power: {pooled.size} draws, it needs {fewest}")
     earlier = [_apart(parts) for parts in found]
-    _check_uniform(pooled, "does not follow its law")
-    _check_uniform(np.abs(2 * pooled - 1), "is too small or too large for its law")
+    _check_uniform(pooled, "does not follow its distribution")
+    _check_uniform(np.abs(2 * pooled - 1), "is too small or too large for its distribution")
     _check_uniform(np.concatenate([np.zeros(0), *earlier]), "is that of the question before")
     _check_uniform(_apart(whole), "is that of the run before")
 
