@@ -1,4 +1,4 @@
-"""Every exception of the house.
+"""Every exception and the one warning of the house.
 
 An error is an output: it says where, which rule, what was given and what to do next, and it never carries a value,
 count or position taken from private rows. Each class also derives from the built-in a caller would expect, and
@@ -6,6 +6,7 @@ carries fields for programs. The command line turns `exit_code` into the exit st
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -28,6 +29,10 @@ class UnderstudyError(Exception):
     """Base of all errors raised on purpose."""
 
     exit_code: ClassVar[int] = 1
+
+
+class UnderstudyWarning(UserWarning):
+    """A hazard in what was asked for, told by public facts alone; the run goes on. A note on the command line."""
 
 
 class UsageError(UnderstudyError, ValueError):
@@ -127,3 +132,58 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     hint = f'Did you mean "{close[0]}"? ' if close else ""
     return f"{hint}Known: {', '.join(names)}."
+
+
+_LONGEST = 60
+_MOST_LISTED = 12
+_MOST_COMPARED = 2000
+_PLAIN = re.compile(r"[^\W\d][\w-]*")
+
+
+def place(*parts: str | int) -> str:
+    """The path of a key as a person would say it.
+
+    >>> place("columns", "age", "upper"), place("rules", 0), place("columns", "first name")
+    ('columns.age.upper', 'rules[0]', "columns['first name']")
+    """
+    text = ""
+    for part in parts:
+        text = below(text, part)
+    return text
+
+
+def below(here: str, part: str | int) -> str:
+    """The place of a part of what lies at `here`.
+
+    >>> below("rules[0]", "age")
+    'rules[0].age'
+    """
+    if isinstance(part, str) and len(part) <= _LONGEST and _PLAIN.fullmatch(part):
+        return f"{here}.{part}" if here else part
+    return f"{here}[{shown(part)}]"
+
+
+def shown(value: object) -> str:
+    """The value as Python would write it, cut after 60 characters, with unprintable characters escaped.
+
+    >>> shown("a\\nb"), len(shown("x" * 10_000))
+    ("'a\\\\nb'", 60)
+    """
+    if isinstance(value, str):
+        value = str(value[:_LONGEST])
+    elif isinstance(value, int) and abs(value) >= 10**_LONGEST:
+        return "a number of more than 60 digits"
+    try:
+        text = repr(value)
+    except ValueError:  # a huge integer somewhere inside
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The closest known name, with the whole list where it is short enough to read."""
+    names = [text for text in known if len(text) <= _LONGEST and text.isprintable()]
+    if not names or len(names) > _MOST_COMPARED:
+        return ""
+    sentence = nearest(name[:_LONGEST], names)
+    return sentence if len(names) <= _MOST_LISTED else sentence.partition("Known: ")[0].strip()

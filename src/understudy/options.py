@@ -179,7 +179,7 @@ _WORDS: Mapping[object, str] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a method or metric, as `--set` takes it."""
+    """One option of a method or metric, as a user may set it."""
 
     name: str
     kind: str

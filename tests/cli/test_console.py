@@ -23,6 +23,7 @@ from understudy.errors import (
     ResourceError,
     SchemaError,
     UnderstudyError,
+    UnderstudyWarning,
     UsageError,
 )
 
@@ -171,3 +172,14 @@ def test_progress_on_a_terminal_shows_stage_share_and_time_left(monkeypatch: pyt
     shown = stream.getvalue()
     assert re.search(r"about \d+ s left", shown)
     assert "%" in shown
+
+
+def test_warnings_of_our_own_are_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    with shell(quiet=False, debug=False):
+        for _ in range(2):
+            warnings.warn("odd \x1b[31m", UnderstudyWarning, stacklevel=1)
+        warnings.warn(SECRET, stacklevel=1)
+    with shell(quiet=True, debug=False):
+        warnings.warn("quiet", UnderstudyWarning, stacklevel=1)
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "Warning: odd \\x1b[31m\n")

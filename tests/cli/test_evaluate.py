@@ -12,7 +12,7 @@ from tests.cli.workspace import Workspace
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     made = Workspace.make(tmp_path_factory.mktemp("evaluate"))
-    assert made.synthesize("--seed", 3).status == 0
+    assert made.synthesize("--seed", 3, "--rows", 200).status == 0
     return made
 
 

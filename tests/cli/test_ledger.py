@@ -27,7 +27,7 @@ def test_init_show_verify(tmp_path: Path) -> None:
     assert "ε = 2" in shown.words
     checked = run("ledger", "verify", path)
     assert checked.status == 0
-    assert "holds together: 2 entries" in checked.out
+    assert "is consistent: 2 entries" in checked.out
 
 
 def test_charges_are_listed_and_lower_what_is_left(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.cli.terminal import run
+from understudy.cli.console import in_flags
 from understudy.methods.registry import describe, names
 
 
@@ -19,7 +20,7 @@ def test_one_method_shows_all_that_is_known_of_it(name: str) -> None:
     shown = run("methods", name)
     assert shown.status == 0
     method = describe(name)
-    for text in (method.summary, method.guarantee, method.needs, method.limits, method.source):
+    for text in (method.summary, method.guarantee, in_flags(method.needs), in_flags(method.limits), method.source):
         assert text in shown.words
     assert all(option.name in shown.words for option in method.options)
 

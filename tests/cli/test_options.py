@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.cli.options import memory_bytes, pairs, require_absent
+from understudy.cli.options import conditions, memory_bytes, pairs, require_absent
 from understudy.errors import UsageError
 
 
@@ -31,6 +31,33 @@ def test_pairs_keep_the_value_as_typed() -> None:
 def test_pairs_that_are_none(texts: list[str]) -> None:
     with pytest.raises(UsageError, match="--set"):
         pairs("--set", texts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (None, {}),
+        (["sex=F", "age=20..29"], {"sex": "F", "age": "20..29"}),
+        (["sex=F, age=20..29"], {"sex": "F", "age": "20..29"}),
+        (["city=Paris, France,sex=F"], {"city": "Paris, France", "sex": "F"}),
+        (["amount=1,234"], {"amount": "1,234"}),
+        (['city="Paris, x=1",sex=F'], {"city": "Paris, x=1", "sex": "F"}),
+        (['city="say ""hi"", sex=F"'], {"city": 'say "hi", sex=F'}),
+        (["city=6'2\",sex=F"], {"city": "6'2\"", "sex": "F"}),
+        (['city="open,sex=F'], {"city": '"open', "sex": "F"}),
+        (["income, total=5"], {"income, total": "5"}),
+        (["region==north"], {"region": "=north"}),
+        (["sex=F,"], {"sex": "F,"}),
+    ],
+)
+def test_conditions_are_joined_by_commas_or_repeated(texts: list[str] | None, found: dict[str, str]) -> None:
+    assert conditions("--where", texts) == found
+
+
+@pytest.mark.parametrize("texts", [["sex"], ["=F"], [""], ["sex,age"], ["sex=F,=M"], ["sex=F", "age=3,sex=M"]])
+def test_conditions_that_are_none(texts: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"COLUMN=VALUE|names 'sex' twice"):
+        conditions("--where", texts)
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Plans: numbers without data, memory limits, output for programs."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.csv as pacsv
@@ -34,6 +35,27 @@ def test_plan_for_programs_adds_up(schema: Path) -> None:
     assert plan["cost"]["rho"] > 0
     assert plan["cells"] == sum(step["cells"] for step in plan["steps"])
     assert plan["bytes"] > 0
+
+
+def test_a_plan_does_not_contradict_itself_on_time(schema: Path) -> None:
+    """The time lies between the ends that are printed beside it; it was above both, which left out reading rows."""
+    words = ("plan", "--schema", schema, "--method", "aim", "--epsilon", 1, "--delta", "1e-9", "--rows-hint", 50_000)
+    shown = run(*words)
+    about, *ends = (float(found) for found in re.findall(r"([\d.]+)(?: to|(?: CPU)? s\b)", shown.words))
+    assert len(ends) == 2
+    assert min(ends) <= about <= max(ends)
+    found = json.loads(run(*words, "--json").out)
+    assert found["span"][0] <= found["seconds"] <= found["span"][1]
+
+
+def test_a_limit_is_held_against_the_most_memory(schema: Path) -> None:
+    words = ("plan", "--schema", schema, "--method", "aim", "--epsilon", 1, "--delta", "1e-9")
+    found = json.loads(run(*words, "--json").out)
+    assert found["bytes"] < found["most_bytes"]
+    assert run(*words, "--memory", f"{found['most_bytes']}B").status == 0
+    shown = run(*words, "--memory", f"{found['most_bytes'] - 1}B")
+    assert shown.status == 4
+    assert "at most" in shown.words
 
 
 def test_plan_takes_options_of_the_method(schema: Path) -> None:
@@ -87,3 +109,13 @@ def test_plan_says_which_codes_are_counted_at_their_most(schema: Path) -> None:
     assert [note for note in notes if "settled" in note] == [
         "Codes of region are settled by noisy answers first; this plan counts as many as there can be."
     ]
+
+
+@pytest.mark.parametrize(
+    ("delta", "hint", "said"), [(0.01, None, True), (1e-4, None, False), (1e-4, 20_000, True), (1e-3, 500, False)]
+)
+def test_plan_remarks_on_a_large_delta(schema: Path, delta: float, hint: int | None, said: bool) -> None:
+    words = ("plan", "--schema", schema, "--epsilon", 1, "--delta", delta)
+    shown = run(*words, *(() if hint is None else ("--rows-hint", hint)))
+    assert shown.status == 0
+    assert (f"Note: δ = {delta:g} is large" in shown.words) is said

@@ -41,7 +41,8 @@ def test_model(place: Workspace) -> None:
     [
         ((), "needs --formula or --share"),
         (("--share", "sex=F,age=20"), "no released table holds these columns"),
-        (("--share", "sex"), "must be KEY=VALUE"),
+        (("--share", "sex"), "must be COLUMN=VALUE"),
+        (("--share", "age=30..20"), 'The range runs backwards: ask for "20..30".'),
         (("--formula", "age ~ sex", "--family", "tobit"), "must be one of"),
         (("--formula", "age ~ height"), "is not a column"),
     ],

@@ -37,13 +37,14 @@ def test_rows_default_to_those_of_the_release(place: Workspace, tmp_path: Path) 
 
 def test_conditions_hold_for_every_row(place: Workspace, tmp_path: Path) -> None:
     out = tmp_path / "some.csv"
-    words = ("--where", "sex=F", "--where", "age=20..29", "--rows", 300, "-o", out)
-    shown = run("sample", place.release, *words)
-    assert shown.status == 0
-    assert "Wrote 300 synthetic rows" in shown.err
-    table = pacsv.read_csv(out)
-    assert set(table["sex"].to_pylist()) == {"F"}
-    assert all(20 <= age <= 29 for age in table["age"].to_pylist())
+    for words in (("--where", "sex=F", "--where", "age=20..29"), ("--where", 'sex="F", age=20..29')):
+        shown = run("sample", place.release, *words, "--rows", 300, "-o", out)
+        assert shown.status == 0
+        assert "Wrote 300 synthetic rows" in shown.err
+        table = pacsv.read_csv(out)
+        assert set(table["sex"].to_pylist()) == {"F"}
+        assert all(20 <= age <= 29 for age in table["age"].to_pylist())
+        out.unlink()
 
 
 def test_excel_safe_text(place: Workspace, tmp_path: Path) -> None:
@@ -59,7 +60,11 @@ def test_excel_safe_text(place: Workspace, tmp_path: Path) -> None:
     [
         (("--where", "sexx=F"), 'Did you mean "sex"?'),
         (("--where", "sex=Q"), "matches"),
-        (("--where", "sex"), "must be KEY=VALUE"),
+        (("--where", "sex"), "must be COLUMN=VALUE"),
+        (("--where", "sex=F,agee=20..29"), 'Did you mean "age"?'),
+        (("--where", "sex=F,sex=M"), "names 'sex' twice"),
+        (("--where", "age=30..20"), 'The range runs backwards: ask for "20..30".'),
+        (("--where", "visited=2020-06-01..2020-03-01"), 'runs backwards: ask for "2020-03-01..2020-06-01".'),
         (("--rows", "-1"), "rows"),
         (("--seed", "-1"), "seed"),
         (("--copy", "2"), "copy"),
@@ -82,7 +87,9 @@ def test_bad_outputs(name: str, place: Workspace, tmp_path: Path) -> None:
 def test_nothing_is_overwritten_and_parquet_needs_no_apostrophes(place: Workspace, tmp_path: Path) -> None:
     taken = tmp_path / "taken.csv"
     taken.write_text("mine", encoding="utf-8")
-    assert run("sample", place.release, "--rows", 5, "-o", taken).status == 2
+    shown = run("sample", place.release, "--rows", 5, "-o", taken)
+    assert shown.status == 2
+    assert "is a file that exists already. Name another or remove it." in shown.words
     assert taken.read_text(encoding="utf-8") == "mine"
     assert run("sample", place.release, "-o", tmp_path / "x.parquet", "--excel-safe").status == 2
 

@@ -73,6 +73,44 @@ def test_check_says_which_columns_are_left_out_and_which_are_missing(place: Work
     assert 'The table has "Sex"' in shown.words
 
 
+def test_check_lists_problems_of_schema_and_header_in_one_run(place: Workspace, tmp_path: Path) -> None:
+    bad, narrow = tmp_path / "bad.yaml", tmp_path / "narrow.csv"
+    narrow.write_text("region,Sex,income,visited\n", encoding="utf-8")
+    text = SCHEMA.replace("upper: 65", "upper: 1").replace("kind: float", "kind: real").replace("row", "DECIDE")
+    derived = "  rich:\n    kind: derived\n    cut: {}\n"
+    bad.write_text(text + derived, encoding="utf-8")
+    shown = run("schema", "check", bad, narrow)
+    assert (shown.status, shown.panels) == (2, 1)
+    for said in (
+        "columns.age",
+        "columns.income",
+        "unit",
+        'The table has "Sex"',
+        "column 'age': is declared in the sch",
+    ):
+        assert said in shown.words
+    assert "'rich'" not in shown.words  # a derived column is in no table
+    for absent in (tmp_path / "absent.csv", tmp_path / "notes.txt"):
+        shown = run("schema", "check", bad, absent)
+        assert (shown.status, shown.panels) == (2, 1)
+        assert "columns.age" in shown.words
+        assert absent.name in shown.words.replace(" ", "")
+    bad.write_text(SCHEMA + "  sex: [", encoding="utf-8")
+    shown = run("schema", "check", bad, narrow)
+    assert (shown.status, shown.words.count("•")) == (2, 1)
+    assert "is not valid YAML" in shown.words
+
+
+def test_check_takes_a_faulty_unit_by_its_column(tmp_path: Path) -> None:
+    bad, table = tmp_path / "bad.yaml", tmp_path / "table.csv"
+    bad.write_text(SCHEMA.replace("unit: row", "unit: {column: person_id}"), encoding="utf-8")
+    table.write_text("region,sex,age,income,visited\n", encoding="utf-8")
+    shown = run("schema", "check", bad, table)
+    assert (shown.status, shown.words.count("•")) == (2, 2)
+    assert "unit.rows" in shown.words
+    assert "column 'person_id': is declared in the schema but not in the table" in shown.words
+
+
 ROW = ("Zaphod", "F", "31", "zaphod@example.org", "2001-02-03")
 
 

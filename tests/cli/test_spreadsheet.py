@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from understudy.cli.console import check_safe, safe_rows, safe_schema, safe_table
 from understudy.errors import UsageError
+from understudy.release.release import check_safe, safe_rows, safe_schema, safe_table
 
 PAYLOADS = [
     *("=1+1", "=cmd|' /C calc'!A0", '=HYPERLINK("http://x")', "+1", "+cmd", "-1+1", "-2", "@SUM(1)", "@x", "\t=1"),

@@ -121,3 +121,68 @@ def test_folder_with_a_strange_name(place: Workspace) -> None:
     assert shown.status == 0
     assert str(out) in shown.out
     assert Path(out / "data.parquet").exists()
+
+
+def test_a_large_delta_is_warned_of_before_the_charge(place: Workspace, tmp_path: Path) -> None:
+    queries = ("--method", "independent", "--delta")
+    before = place.balance()
+    refused = place.synthesize("--out", tmp_path / "refused", *queries, 0.01)  # more δ than the ledger has left
+    assert refused.status == 3
+    assert place.balance() == before
+    assert "Warning: δ = 0.01 is large" in refused.err
+    assert "picks about 1 % of the rows at random and publishes them as they are" in refused.words
+    words = ("synthesize", place.table, "--schema", place.schema, "--epsilon", 1, "--out")
+    shown = run(*words, tmp_path / "large", *queries, 0.01)
+    assert shown.status == 0
+    assert shown.err.index("Warning: δ") < shown.err.index("No lasting ledger")
+    assert "is large" not in (tmp_path / "large" / "statement.md").read_text(encoding="utf-8")
+    assert run("verify", tmp_path / "large").status == 0
+    assert "is large" not in run(*words, tmp_path / "small", *queries, 1e-6).words
+    assert "is large" not in run(*words, tmp_path / "still", *queries, 0.01, "--quiet").words
+
+
+@pytest.mark.parametrize("column", ["patient_id", "Person", "email"])
+def test_rows_are_protected_where_a_column_names_people(column: str, place: Workspace, tmp_path: Path) -> None:
+    table, schema = tmp_path / "visits.csv", tmp_path / "schema.yaml"
+    table.write_text(f"{column},region,sex,age,income,visited\nx,north,F,30,1,2020-01-01\n", encoding="utf-8")
+    for words in (
+        ("schema", "check", place.schema, table),
+        ("synthesize", table, "--schema", place.schema, "--epsilon", 1, "--out", tmp_path / "rows"),
+    ):
+        shown = run(*words)
+        assert shown.status == 0
+        assert f"column '{column}' looks like an identifier of people, but the unit of protection" in shown.words
+    text = place.schema.read_text(encoding="utf-8")
+    schema.write_text(text.replace("unit: row", f"unit: {{column: {column}, rows: 2}}"), encoding="utf-8")
+    assert "identifier" not in run("schema", "check", schema, table).words
+    words = ("synthesize", table, "--schema", schema, "--epsilon", 1, "--out", tmp_path / "people")
+    assert "identifier" not in run(*words).words
+
+
+def test_an_ordinary_header_gives_no_warning(place: Workspace, tmp_path: Path) -> None:
+    assert "Look at this" not in run("schema", "check", place.schema, place.table).words
+    assert "Warning" not in place.synthesize("--out", tmp_path / "plain", "--rows", 5).words
+
+
+def test_a_release_without_rows_says_why_and_what_can_be_done(tmp_path: Path) -> None:
+    table, schema = tmp_path / "none.csv", tmp_path / "schema.yaml"
+    table.write_text("sex\n", encoding="utf-8")
+    text = "understudy: 1\nunit: row\ncolumns:\n  sex: {kind: category, labels: [F, M]}\n"
+    schema.write_text(text, encoding="utf-8")
+    words = ("synthesize", table, "--schema", schema, "--epsilon", 1, "--method", "laplace", "--out")
+    for number in range(60):  # the noisy total of no rows is 0 or less in half of all runs
+        out = tmp_path / str(number)
+        shown = run(*words, out)
+        assert shown.status == 0
+        if "(0 synthetic rows" in shown.out:
+            break
+        assert "has no rows" not in shown.words + (out / "card.html").read_text(encoding="utf-8")
+    assert "Warning: A synthetic table of this release has no rows: their number was measured with noise" in shown.words
+    assert "A synthetic table of this release has no rows" in (out / "card.html").read_text(encoding="utf-8")
+    assert run("verify", out).status == 0
+    drawn = run("sample", out, "-o", tmp_path / "all.csv")
+    assert (drawn.status, "has no rows" in drawn.words) == (0, True)
+    drawn = run("sample", out, "--rows", 5, "-o", tmp_path / "five.csv")
+    assert (drawn.status, "has no rows" in drawn.words) == (0, False)
+    queries = run(*words, tmp_path / "asked", "--rows", 0)
+    assert (queries.status, "has no rows" in queries.words) == (0, False)

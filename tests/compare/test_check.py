@@ -32,7 +32,7 @@ LARGE = replace(
         ({"epsilons": ["1"]}, "must be numbers"),
         ({"epsilons": [1.0, 1e-12]}, "independent at ε = 1e-12"),
         ({"delta": 2.0}, "delta"),
-        ({"copies_mode": "again"}, "copies mode"),
+        ({"copies_mode": "again"}, "copies_mode"),
         ({"copies": 5000}, "copies"),
         ({"rows": -1}, "rows"),
         ({"rows": 0}, "rows"),

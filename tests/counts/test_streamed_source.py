@@ -208,7 +208,7 @@ import numpy as np
 import pyarrow as pa
 from tests.counts.places import people
 from understudy.codec.table import TableCodec
-from understudy.counts import contribution
+from understudy.counts import source as contribution
 from understudy.counts.source import PrivateTable
 from understudy.schema import Unit
 

@@ -22,4 +22,4 @@ def test_what_a_cap_covers() -> None:
     each = Budget(0.5, 1e-9)
     basic = _covered("basic", each.cost("zcdp", 0), each)
     zcdp = _covered("zcdp", each.cost("zcdp", 0), each)
-    assert f"`basic` covers {basic} runs at ε = 0.5 and δ = 1e-9; `concentrated` covers {zcdp} that" in PAGE
+    assert f"`basic` covers {basic} runs at ε = 0.5 and δ = 1e-9; `zcdp` covers {zcdp} that" in PAGE

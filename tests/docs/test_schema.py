@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from understudy.codec.numbers import axis_of
 from understudy.codec.table import TableCodec
 from understudy.schema.columns import BIN_RULES
 from understudy.schema.document import FORMULAS, KINDS, schema_from_text
@@ -23,7 +24,7 @@ def test_blocks_are_schemas(block: str) -> None:
 
 
 def test_every_way_to_choose_bins_is_on_the_page() -> None:
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
     for rule in BIN_RULES:
         assert f"by: {rule}" in PAGE
 
@@ -94,3 +95,26 @@ def test_every_kind_and_key_is_on_the_page() -> None:
         own = [key for key in keys if key not in ("missing", "storage", "note")]
         for key in [*own, *(FORMULAS if name == "derived" else ())]:
             assert f"`{key}`" in rows[name], f"{name}: {key}"
+
+
+FORMATS = re.findall(r"^\| `([^`]+)` \| `(%[^`]+)` \| (\S+) \|$", PAGE, re.MULTILINE)
+
+
+def test_the_table_of_formats_has_the_usual_ones() -> None:
+    assert {"%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%H:%M"} <= {form for _, form, _ in FORMATS}
+
+
+@pytest.mark.parametrize(("text", "form", "iso"), FORMATS)
+def test_the_formats_read_what_the_page_says(text: str, form: str, iso: str) -> None:
+    clock = "" if "%S" in form else ", resolution: 60"
+    declared = {
+        10: "kind: date, lower: 2024-01-01, upper: 2024-12-31",
+        19: f"kind: datetime, lower: 2024-01-01T00:00:00, upper: 2024-12-31T23:59:00{clock}",
+        8: f'kind: time, lower: "00:00:00", upper: "23:59:00"{clock}',
+    }[len(iso)]
+    column = f'  when: {{{declared}, format: "{form}"}}'
+    schema = schema_from_text(f"understudy: 1\nunit: row\ncolumns:\n{column}\n", "the page")
+    axis = axis_of(schema.column("when"))
+    reading = axis.read(pa.array([text, f" {text} ", "noon"]))
+    assert reading.valid.tolist() == [True, True, False]
+    assert [axis.text(int(number)) for number in reading.values[:2]] == [iso, iso]

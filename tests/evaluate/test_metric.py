@@ -61,7 +61,7 @@ def test_a_score_whose_yardstick_is_the_worst_value_cannot_judge() -> None:
     assert not SCALE.score(1.0, 0.5).blind
     agreement = Scale("agreement", "agreement", "higher", -1.0, 1.0, 1.0)
     assert agreement.score(0.4, 0.03).blind
-    assert agreement.score(0.40, 0.86).reading == "0.46 short of the yardstick"
+    assert agreement.score(0.40, 0.86).reading == "0.46 below the yardstick"
     assert not Scale("ratio", "a ratio", highest=None).score(3.0, 1e9).blind
     assert not Scale("count", "a count", "none", best=None).score(1.0, 1.0).blind
 

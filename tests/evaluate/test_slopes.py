@@ -60,7 +60,7 @@ def test_thousands_of_unrelated_levels_do_not_read_as_good() -> None:
     assert "unrelated" in mean.meaning
     assert found.headline.name == "agreement"
     assert found.value < 0.2 < 0.6 < found.yardstick  # type: ignore[operator]
-    assert "short of the yardstick" in found.headline.reading
+    assert "below the yardstick" in found.headline.reading
 
 
 # The metric of correlations.

@@ -90,7 +90,7 @@ def test_mistakes_come_first() -> None:
         us.evaluate(nothing, nothing)
     with pytest.raises(UsageError, match="is not known"):
         us.evaluate(nothing, nothing, mixed(), metrics=["good"])
-    with pytest.raises(UsageError, match="names none"):
+    with pytest.raises(UsageError, match="metrics: is empty"):
         us.evaluate(nothing, nothing, mixed(), metrics=[])
     with pytest.raises(UsageError, match="twice"):
         us.evaluate(nothing, nothing, mixed(), metrics=["rules", "rules"])

@@ -1,4 +1,4 @@
-"""Names say what a file holds; Greek is spelled."""
+"""Names say what a file holds; Greek is spelled; messages name arguments, and only the command line names its flags."""
 
 import ast
 import re
@@ -6,6 +6,7 @@ import re
 from tests.house.tree import relative, source_files, syntax
 
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "base", "core", "manager", "new", "old"}
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
 ABBREVIATIONS = re.compile(r"(^|_)(eps|cl|wgt|df\d*|cfg|tmp|mech|meas|priv|marg)($|_)")
 
 
@@ -21,3 +22,14 @@ def test_names_are_words() -> None:
         names |= {node.arg for node in ast.walk(syntax(path)) if isinstance(node, ast.arg)}
         short = sorted(name for name in names if ABBREVIATIONS.search(name.lower()))
         assert not short, relative(path)
+
+
+def test_no_message_outside_the_command_line_names_a_flag() -> None:
+    named = [
+        f"{relative(path)}:{node.lineno}: {node.value!r}"
+        for path in source_files()
+        if "cli" not in path.parts
+        for node in ast.walk(syntax(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and FLAG.search(node.value)
+    ]
+    assert not named, "name the argument, as in delta=; cli/console.py makes a flag of it"

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.house.tree import ROOT, SOURCE, relative, source_files, syntax
@@ -57,6 +58,15 @@ def test_every_extra_has_code_that_imports_it() -> None:
         for entry in entries:
             package = re.split(r"[>=]", entry)[0]
             assert re.search(rf"\bimport {package}\b|import_module\(\"{package}\"", code), f"{extra}: {package}"
+
+
+@pytest.mark.parametrize(
+    "module", ["understudy", "understudy.counts.kernels", "understudy.models.histogram_tree", "numpy.x"]
+)
+def test_an_invalid_number_in_any_room_fails_the_suite(module: str) -> None:
+    divide = compile("np.array([1.0]) / np.array([0.0])", "planted.py", "eval")
+    with pytest.raises(RuntimeWarning, match="divide by zero"):
+        eval(divide, {"np": np, "__name__": module})  # noqa: S307 - numpy blames the module whose globals these are
 
 
 def test_ci_runs_what_a_contributor_runs() -> None:

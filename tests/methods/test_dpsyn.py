@@ -253,7 +253,7 @@ def test_a_reserved_table_needs_a_share():
 
 
 def test_the_refusal_without_a_list_names_every_way_to_give_one():
-    with pytest.raises(UsageError, match="marginals=pairs, or, for the challenge's table, --set preset=match3"):
+    with pytest.raises(UsageError, match=r"'pairs'}, or, for the challenge's table, options={'preset': 'match3'}"):
         DpSyn().fit(door(rows_of(chain(5)), CHAIN, rho(1.0)), rho(1.0))
 
 

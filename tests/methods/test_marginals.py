@@ -274,7 +274,7 @@ def test_one_column_that_varies_leaves_nothing_to_list():
 def test_batches_change_nothing_and_bound_the_memory(monkeypatch):
     whole = listed(table())
     domain = TableCodec.of(letters(SIZES)).domain
-    monkeypatch.setattr(from_public, "BATCH_CELLS", 10)
+    monkeypatch.setattr(from_public, "PUBLIC_BATCH_CELLS", 10)
     assert listed(table()) == whole
     assert counting_bytes(domain) == 10 * 32
 

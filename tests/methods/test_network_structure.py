@@ -13,6 +13,7 @@ from understudy.methods.network_structure import (
     COUNTED,
     FamilyTable,
     Search,
+    SearchSize,
     best_degree,
     from_pairs,
     halved,
@@ -169,6 +170,47 @@ def test_candidates_stay_within_the_limits_of_a_step() -> None:
     assert len(offers) <= 2000
     assert all(domain.cells(family.columns) <= COUNTED or not family.parents for family in offers)
     assert {family.child for family in offers} == set(columns[30:])
+
+
+SEARCHES = {
+    "all sets": {"limit": 5_000.0},
+    "all sets, few cells": {"limit": 100.0},
+    "maximal sets": {"limit": 800.0, "maximal": True},
+    "two parents": {"limit": 1e9, "degree": 2},
+}
+
+
+@pytest.mark.parametrize("named", SEARCHES.values(), ids=SEARCHES.keys())
+@pytest.mark.parametrize("columns", [8, 14, 40])
+def test_the_expected_size_of_a_search_is_about_what_it_offers(columns: int, named: dict[str, float]) -> None:
+    """Candidates and cells of all steps, with columns chosen in a random order, against what sizes alone tell."""
+    sizes = dict(zip((f"c{place}" for place in range(columns)), itertools.cycle((2, 3, 4, 6, 8, 12, 5, 7))))
+    levels = {
+        name: [np.arange(size) // 2] if size >= 8 and "degree" not in named else [] for name, size in sizes.items()
+    }
+    domain = Domain.of(sizes)
+    search = Search(domain, (), coarser=levels, **named)  # type: ignore[arg-type]
+    order = list(np.random.default_rng(1).permutation(list(sizes)))
+    offered, counted = 0, set[Clique]()
+    for step in range(1, columns):
+        families = search.families(order[:step], order[step:])
+        offered += len(families)
+        counted |= {domain.clique(family.columns) for family in families}
+    cells = sum(map(domain.cells, counted))
+    given = {name: (size, *(int(level.max()) + 1 for level in levels[name])) for name, size in sizes.items()}
+    found = SearchSize.of(search, given, 2**30)
+    assert 0.5 < found.candidates / offered < 2.0
+    assert 0.5 < found.kept_cells / cells < 2.0
+    assert found.kept_cells <= found.peak_cells <= 1.5 * found.kept_cells
+
+
+def test_no_more_is_expected_to_be_kept_than_may_be() -> None:
+    sizes = {f"c{place}": 8 for place in range(12)}
+    search = Search(Domain.of(sizes), (), 1e5)
+    levels = {name: (size,) for name, size in sizes.items()}
+    free, bound = (SearchSize.of(search, levels, room) for room in (2**30, 10_000))
+    assert free.kept_cells > bound.kept_cells == 10_000
+    assert bound.peak_cells < free.peak_cells
 
 
 # Conditionals: rows that add up, rules that hold, sums that agree, and the fallback of empty combinations.

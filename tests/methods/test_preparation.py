@@ -84,7 +84,7 @@ def test_delta_is_set_aside_by_currency():
     assert granted_cost(OPEN, BUDGET, "pure") == Cost(epsilon=50 * UNIT, delta=units)
     assert granted_cost(OPEN, BUDGET, "zcdp").delta == units // 2
     for budget in (Budget(1.0), Budget(1.0, 1 / DELTA_UNIT)):
-        with pytest.raises(UsageError, match=r"job.*--delta"):
+        with pytest.raises(UsageError, match=r"job.*delta="):
             failure_delta(OPEN, budget, "zcdp")
 
 

@@ -1,9 +1,12 @@
 """PrivBayes: recovery of a true network, presets, rules, plans that refuse, and what it asks."""
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.methods.door import door, letters, rho, rows_of
 from understudy import Schema, Unit, synthesize
 from understudy.answers import Selection
 from understudy.domain import Clique, Domain, StructuralZeros
@@ -157,6 +160,37 @@ def test_a_network_too_tangled_for_exact_answers_is_still_released(tmp_path, mon
     assert "rows drawn, scaled" in page
     with pytest.raises(ResourceError):
         release.model.marginal(Clique(("c0",)))
+
+
+def test_memory_of_a_plan_is_what_a_run_takes_and_its_limit_what_it_may() -> None:
+    """Arrays of a run, traced. The plan used to say the limit, 500 MiB for every table."""
+    sizes = {f"c{place}": size for place, size in enumerate((2, 3, 4, 6, 8, 12, 16, 5, 7, 9, 20, 10))}
+    rng = np.random.default_rng(3)
+    hidden = rng.integers(0, 6, 20_000)
+    table = rows_of(
+        {
+            name: np.where(rng.random(hidden.size) < 0.5, hidden * size // 6, rng.integers(0, size, hidden.size))
+            for name, size in sizes.items()
+        }
+    )
+    facts = PublicFacts(Domain.of(sizes), (), 1, rows_hint=hidden.size)
+    planned = PrivBayes().plan(facts, rho(0.1))
+    curator = door(table, letters(sizes), rho(0.1))
+    tracemalloc.start()
+    try:
+        PrivBayes().fit(curator, rho(0.1))
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 1 / 2 < planned.bytes / taken < 2
+    assert taken < planned.limit_bytes
+
+
+def test_the_limit_of_memory_holds_whatever_the_number_of_rows() -> None:
+    """How many rows there are is a hint at best: what is expected follows it, and the limit does not."""
+    domain = Domain.of({f"c{place}": 10 for place in range(30)})
+    few, many = (PrivBayes().plan(PublicFacts(domain, (), 1, rows_hint=rows), rho(0.1)) for rows in (1_000, 10**8))
+    assert few.bytes < many.bytes < many.limit_bytes == few.limit_bytes
 
 
 # Presets of PrivBayes against the parts of the contract that do not depend on how good they are.

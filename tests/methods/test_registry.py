@@ -99,7 +99,7 @@ def test_currency(foreign):
     assert currency_for(Laplace(), pure, VOTERS) == "pure"
     assert currency_for(Laplace(), approximate, OPEN) == "pure"
     for schema in (None, VOTERS):
-        with pytest.raises(UsageError, match=r"pure ε.*Drop --delta"):
+        with pytest.raises(UsageError, match=r"pure ε.*Drop delta="):
             currency_for(Laplace(), approximate, schema)
     with pytest.raises(UsageError, match="needs δ above 0"):
         currency_for(Foreign(), pure)

@@ -93,14 +93,20 @@ def test_marginals_that_do_not_fit_are_refused() -> None:
     [
         {"weights": np.array([0.0] * 5)},
         {"weights": np.array([1.0, -1.0, 1.0, 1.0, 1.0])},
-        {"chances": {"a": np.ones((5, 2))}},
-        {"chances": {name: np.ones((5, size)) for name, size in DOMAIN.sizes.items()}},
+        {"probabilities": {"a": np.ones((5, 2))}},
+        {"probabilities": {name: np.ones((5, size)) for name, size in DOMAIN.sizes.items()}},
         {"total": float("nan")},
     ],
 )
 def test_what_is_no_distribution_is_refused(change) -> None:
     model = _mixture()
-    fields = {"domain": DOMAIN, "weights": model.weights, "chances": model.probabilities, "forbidden": (), "total": 1.0}
+    fields = {
+        "domain": DOMAIN,
+        "weights": model.weights,
+        "probabilities": model.probabilities,
+        "structural_zeros": (),
+        "total": 1.0,
+    }
     with pytest.raises(UsageError):
         MixtureModel(**(fields | change))
 

@@ -222,10 +222,20 @@ def test_batches_in_pieces_give_the_same(monkeypatch):
     cliques = enumeration.all_cliques(field.domain, (2, 3))
     whole = field.marginals(cliques)
     monkeypatch.setattr(answers, "MESSAGE_CELLS", 1)
-    monkeypatch.setattr(answers, "_CACHED_CELLS", 0)
+    monkeypatch.setattr(answers, "CACHED_CELLS", 0)
     pieces = MarkovField(field.tree, field.tables, 1.0).marginals(cliques)
     for clique in cliques:
         np.testing.assert_allclose(pieces[clique], whole[clique], atol=1e-13)
+
+
+@pytest.mark.parametrize("room", [0, 50, 400])
+def test_what_is_kept_for_later_answers_has_a_limit_for_all_of_it(room, monkeypatch):
+    monkeypatch.setattr(answers, "CACHED_CELLS", room)
+    field = random_field(3, count=5)
+    queries = field.answers
+    found = dict(queries.many(enumeration.all_cliques(field.domain, (1, 2, 3))))
+    assert len(found) > 20
+    assert sum(table.size for table in queries._cache.values()) <= room
 
 
 def test_all_pairs_of_a_long_chain():

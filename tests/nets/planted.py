@@ -291,7 +291,7 @@ LEAKS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "times of files as written",
         "replay",
-        lambda: mock.patch("understudy.release.files.settle"),
+        lambda: mock.patch("understudy.release.files.seal"),
     ),
     PlantedBug(
         "time of day in the ledger", "replay", lambda: mock.patch("understudy.privacy.ledger._today", _to_second)
@@ -382,7 +382,7 @@ def _noise_distribution(factor: int) -> Iterator[None]:
         more = Cost(cost.epsilon * factor, cost.rho * factor, cost.delta)
         return calibrate.distribution_for(more, sensitivity, step, laplace=laplace)
 
-    with mock.patch("understudy.privacy.curator.law_for", wrong):
+    with mock.patch("understudy.privacy.curator.distribution_for", wrong):
         yield
 
 
@@ -528,7 +528,9 @@ BLUNDERS: tuple[PlantedBug, ...] = (
     PlantedBug("choices within cells as if a unit held one row", "tree replay", _choices_for_one_row),
     PlantedBug("nodes of a tree not lowered", "growth", patched(curator, "biased_counts", _not_lowered)),
     PlantedBug("tree as if a unit held one row", "tree replay", patched(curator, "growth_rule", _tree_for_one_row)),
-    PlantedBug("scores as if there were one", "tree replay", patched(curator, "score_law", _distribution_of_one_score)),
+    PlantedBug(
+        "scores as if there were one", "tree replay", patched(curator, "score_distribution", _distribution_of_one_score)
+    ),
     PlantedBug("fixed seed", "noise", _fixed_seed),
     PlantedBug("noise reused", "noise", _reused_noise),
     PlantedBug("float noise", "noise", patched(secure, "_noisy", _float_noise)),
@@ -542,7 +544,9 @@ BLUNDERS: tuple[PlantedBug, ...] = (
     ),
     PlantedBug("continuous accounting", "accounting", _continuous_accounting),
     PlantedBug(
-        "exact laws of one row for a unit of several", "claims", patched(Statement, "_by_exact_law", _as_if_of_one_row)
+        "exact distributions of one row for a unit of several",
+        "claims",
+        patched(Statement, "_by_exact_distribution", _as_if_of_one_row),
     ),
     PlantedBug("shares rounded up", "accounting", patched(Cost, "share", _generous_share)),
 )
@@ -706,7 +710,9 @@ TRAINING: tuple[PlantedBug, ...] = (
     PlantedBug("gradients clipped tensor by tensor", "training replay", _clip_per_tensor),
     PlantedBug("observed batch size", "training replay", _observed_batch),
     PlantedBug("gradients centred in their batch", "training replay", _centred_in_the_batch),
-    PlantedBug("half of the steps priced", "training replay", patched(curator, "training_laws", _half_the_steps)),
+    PlantedBug(
+        "half of the steps charged", "training replay", patched(curator, "training_distributions", _half_the_steps)
+    ),
     PlantedBug("amplification without sampling", "training", patched(secure, "sampled_positions", _training_everybody)),
     PlantedBug("fewer rows priced than take part", "training", patched(accountant, "rate_of", _low_rate)),
     PlantedBug("shuffled batches priced as coins", "training", patched(secure, "sampled_positions", _fixed_batches)),

@@ -27,9 +27,9 @@ def test_honest_releases_have_no_findings(full_release: Release, plain_release: 
 
 
 @pytest.mark.parametrize(
-    "change", [{"cost": Cost(rho=1)}, {"law": Distribution("gaussian", Fraction(1, 9))}, {"cost": Cost()}]
+    "change", [{"cost": Cost(rho=1)}, {"distribution": Distribution("gaussian", Fraction(1, 9))}, {"cost": Cost()}]
 )
-def test_noise_that_the_price_does_not_buy_is_found(full_release: Release, change: dict[str, object]) -> None:
+def test_noise_that_does_not_follow_from_the_cost_is_found(full_release: Release, change: dict[str, object]) -> None:
     statement = _recharged(full_release.statement, 3, **change)
     assert check_charges(statement, [full_release.transcript])
 
@@ -40,7 +40,7 @@ def test_noise_lowered_in_charge_and_answer_alike_is_found(full_release: Release
     assert isinstance(answers[3], Measurement)
     answers[3] = replace(answers[3], distribution=distribution)
     problems = check_charges(_recharged(full_release.statement, 3, distribution=distribution), [Transcript(answers)])
-    assert [problem.rule for problem in problems] == ["its noise is smaller or larger than its price buys."]
+    assert [problem.rule for problem in problems] == ["its noise is smaller or larger than its cost allows."]
 
 
 def test_a_lowered_threshold_is_found(full_release: Release) -> None:

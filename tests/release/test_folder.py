@@ -80,7 +80,7 @@ def test_a_target_that_exists_is_never_touched(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for name in ("file", "folder", "link"):
-        with pytest.raises(UsageError, match="exists already"):
+        with pytest.raises(UsageError, match=f"is a {name} that exists already"):
             check_free(tmp_path / name)
     with pytest.raises(InputError, match="does not exist"):
         check_free(tmp_path / "no" / "such")

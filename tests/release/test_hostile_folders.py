@@ -125,7 +125,7 @@ def _footer(entry: bytes, count: int) -> bytes:
 
 def _charge(folder: Path, parameter: str) -> None:
     document = json.loads((folder / "statement.json").read_text())
-    document["charges"][0]["law"]["parameter"] = parameter
+    document["charges"][0]["distribution"]["parameter"] = parameter
     (folder / "statement.json").write_text(json.dumps(document))
 
 

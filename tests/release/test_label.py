@@ -24,7 +24,7 @@ def test_the_label_answers_every_question(full_release: Release) -> None:
     assert wanted <= set(document)
     charges = document["charges"]
     assert isinstance(charges, list)
-    assert all(charge["law"]["scale"] > 0 for charge in charges)
+    assert all(charge["distribution"]["scale"] > 0 for charge in charges)
 
 
 def test_markdown_says_the_same_and_escapes(full_release: Release) -> None:

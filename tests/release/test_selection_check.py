@@ -1,9 +1,10 @@
-"""verify costs choices, scores and trees too: noise that the cost does not buy is found."""
+"""verify checks choices, scores and trees too: noise that does not follow from the cost is found."""
 
 import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import cast
 from unittest import mock
 
 import pytest
@@ -24,9 +25,9 @@ from understudy.methods import registry
 from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.privacy.randomizer import SecureRandomizer
 from understudy.release import Release, verify_release
-from understudy.release.statement import Charge
+from understudy.release.statement import Charge, statement_document
 from understudy.release.verify import check_charges
-from understudy.release.wording import CHOICES
+from understudy.release.wording import NEWEST_FORMAT, SENTENCES
 from understudy.schema import Unit
 from understudy.testing import cases as tables
 from understudy.testing.cases import Case
@@ -55,7 +56,7 @@ def test_a_choice_that_was_not_paid_for_is_found(release: Release, change: dict[
     answers = [replace(a, **change) if isinstance(a, Selection) else a for a in release.transcript]  # type: ignore[arg-type]
     charges = tuple(replace(c, **change) if c.distribution is None else c for c in release.statement.charges)  # type: ignore[arg-type]
     problems = check_charges(replace(release.statement, charges=charges), [Transcript(answers)])
-    assert [problem.rule for problem in problems] == ["its rate is not what its price buys."]
+    assert [problem.rule for problem in problems] == ["its rate does not follow from its cost."]
     (problem,) = check_charges(replace(release.statement, charges=charges), [release.transcript])
     assert problem.rule == "the answer's noise is not the noise that was charged."
 
@@ -63,12 +64,23 @@ def test_a_choice_that_was_not_paid_for_is_found(release: Release, change: dict[
 def test_an_auditor_can_relate_rate_and_cost(release: Release) -> None:
     (charge,) = (charge for charge in release.statement.charges if charge.distribution is None)
     text = release.statement.markdown()
-    rate, moved = (
-        float(found) for found in re.findall(r"(?:rate|sensitivity) = (\S+) (?:per unit|units) of score", text)
-    )
-    assert (2 * rate * moved) ** 2 / 8 == pytest.approx(charge.cost.rho / UNIT, rel=1e-4)
-    assert CHOICES in text
+    (epsilon,) = (float(found) for found in re.findall(r"chose 1 of 3, ε \\?= (\S+)", text))
+    assert epsilon**2 / 8 == pytest.approx(charge.cost.rho / UNIT, rel=1e-4)
+    (written,) = (one for one in _charges(release) if one["rate"] is not None)
+    rate, moved = Fraction(str(written["rate"])), Fraction(str(written["sensitivity"]))
+    assert float(2 * rate * moved) == pytest.approx(epsilon, rel=1e-4)
+    assert SENTENCES[NEWEST_FORMAT].choices in text
     assert "sensitivity" not in tables_only(release)
+
+
+def _charges(release: Release) -> list[dict[str, object]]:
+    return cast("list[dict[str, object]]", statement_document(release.statement)["charges"])
+
+
+def test_the_number_of_options_is_checked(release: Release) -> None:
+    charges = tuple(replace(c, options=4) if c.distribution is None else c for c in release.statement.charges)
+    (problem,) = check_charges(replace(release.statement, charges=charges), [release.transcript])
+    assert problem.rule == "the answer's noise is not the noise that was charged."
 
 
 def tables_only(release: Release) -> str:
@@ -120,13 +132,13 @@ def _changed(release: Release, kind: type[Answer], **changes: object) -> list[st
     answers = [replace(a, **changes) if isinstance(a, kind) else a for a in release.transcript]  # type: ignore[arg-type]
     charges = list(release.statement.charges)
     at = next(place for place, answer in enumerate(answers) if isinstance(answer, kind))
-    stated = {name: value for name, value in changes.items() if name == "law" or kind is Selections}
+    stated = {name: value for name, value in changes.items() if name == "distribution" or kind is Selections}
     charges[at] = replace(charges[at], **stated)  # type: ignore[arg-type]
     problems = check_charges(replace(release.statement, charges=tuple(charges)), [Transcript(answers)])
     return [problem.rule for problem in problems]
 
 
-NOT_BOUGHT = "its noise is smaller or larger than its price buys."
+NOT_BOUGHT = "its noise is smaller or larger than its cost allows."
 
 
 def test_scores_and_trees_that_were_not_paid_for_are_found(grown: Release) -> None:
@@ -136,8 +148,8 @@ def test_scores_and_trees_that_were_not_paid_for_are_found(grown: Release) -> No
     assert _changed(grown, Grown, decay=Fraction(4)) == [NOT_BOUGHT]
     assert _changed(grown, NoisyScores, distribution=less) == [NOT_BOUGHT]
     assert _changed(grown, NoisyScores, sensitivity=Fraction(1)) == [NOT_BOUGHT]
-    assert _changed(grown, Selections, sensitivity=Fraction(1)) == ["its rate is not what its price buys."]
-    assert _changed(grown, Grown, decay=Fraction(1)) == ["its price buys no noise."]
+    assert _changed(grown, Selections, sensitivity=Fraction(1)) == ["its rate does not follow from its cost."]
+    assert _changed(grown, Grown, decay=Fraction(1)) == ["its cost allows no noise that protects."]
 
 
 def test_scores_passed_off_as_counts_are_found(grown: Release) -> None:

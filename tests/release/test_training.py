@@ -39,7 +39,7 @@ def _problems(release, answer):
     return check_charges(statement, [Transcript([answer])])
 
 
-def test_an_honest_training_is_priced_right(release) -> None:
+def test_an_honest_training_has_the_right_cost(release) -> None:
     assert _problems(release, _trained(release)) == []
 
 
@@ -50,7 +50,7 @@ def test_quieter_noise_and_longer_courses_are_found(release) -> None:
     longer = dataclasses.replace(answer.course, steps=answer.course.steps + 1)
     oftener = dataclasses.replace(answer.course, gap=answer.course.gap * Fraction(9, 10))
     larger = dataclasses.replace(answer.course, clip=answer.course.clip + 20)
-    changes = [{"law": distribution}, {"first_law": first}, {"first_law": None}]
+    changes = [{"distribution": distribution}, {"first_distribution": first}, {"first_distribution": None}]
     changes += [{"course": course} for course in (longer, oftener, larger)]
     for change in changes:
         assert _problems(release, dataclasses.replace(answer, **change)), change

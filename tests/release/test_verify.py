@@ -73,7 +73,7 @@ def _cheaper(document: dict) -> None:
 
 
 def _less_noise(document: dict) -> None:
-    document["charges"][-1]["law"]["parameter"] = "1/100"
+    document["charges"][-1]["distribution"]["parameter"] = "1/100"
 
 
 def _ledger(folder: Path, change: Callable[[dict], object]) -> None:
@@ -129,7 +129,7 @@ TAMPERINGS: dict[str, tuple[Tamper, str]] = {
     "softer odds": (lambda f: edited_json(f, "statement.json", odds="nothing to fear"), "does not follow"),
     "a limit struck out": (lambda f: edited_json(f, "statement.json", not_protected=[]), "does not follow"),
     "unknown entry": (lambda f: edited_json(f, "statement.json", approved="yes"), "does not follow"),
-    "cheaper charges": (lambda f: _statement(f, _cheaper), "its price buys"),
+    "cheaper charges": (lambda f: _statement(f, _cheaper), "its cost allows"),
     "less noise stated": (lambda f: _statement(f, _less_noise), "not the noise that was charged"),
     "a charge struck out": (lambda f: _statement(f, lambda d: d["charges"].pop()), "charges for"),
     "test double": (lambda f: edited_json(f, "statement.json", refused="NOT PRIVATE: test double"), "NOT PRIVATE"),

@@ -13,11 +13,11 @@ from understudy.synthesizer.account import unit_words
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_odds_follow_from_epsilon(epsilon: float) -> None:
     text = wording.odds_text(epsilon, 0.0)
-    factor, after = (float(found) for found in re.findall(r"at most (?:1 in )?([\d.]+)", text)[:2])
+    factor, percent = (float(found) for found in re.findall(r"at most ([\d.]+)", text)[:2])
     assert factor == pytest.approx(math.exp(epsilon), rel=1e-3)
     prior = 1 / 100
     odds = prior / (1 - prior) * math.exp(epsilon)
-    assert 1 / after == pytest.approx(odds / (1 + odds), rel=1e-2)
+    assert 0 <= percent - 100 * odds / (1 + odds) < 0.1 + 1e-9
     assert "δ" not in text
 
 
@@ -53,6 +53,12 @@ def test_promise_states_the_claim_or_refuses_it() -> None:
         ),
         (
             wording.odds_text(1.0, 1e-6),
+            "For any conclusion drawn from this release, the odds would change by a factor of at most 2.718 (e^ε) if "
+            "one unit's rows had been left out. Someone 1 % sure that a unit is in the table could become at most "
+            "2.7 % sure. With a probability of at most 1e-06 (δ) this bound may not hold.",
+        ),
+        (
+            wording.odds_text(1.0, 1e-6, wording.SENTENCES[1]),
             "Whatever anybody may conclude from this folder, its odds differ by a factor of at most 2.718 (e^ε) from "
             "the odds if one unit's rows had been left out. A suspicion of 1 in 100 can become at most 1 in 37.4 "
             "because of that unit. With a probability of at most 1e-06 (δ) this bound may not hold.",
@@ -72,7 +78,7 @@ def test_the_sentences_of_the_guarantee_say_this_word_for_word(said: str, expect
 
 def test_variants() -> None:
     assert wording.variant_text("pure", 0.0).startswith("pure")
-    assert "zcdp" in wording.variant_text("zcdp", 1e-6)
+    assert "zCDP" in wording.variant_text("zcdp", 1e-6)
     assert wording.variant_text("pure", 1e-6) == "(ε, δ)-differential privacy"
 
 

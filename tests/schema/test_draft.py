@@ -120,7 +120,7 @@ def test_names_that_look_like_a_row_are_refused_and_not_shown(row: list[str]) ->
     header = [(value, "string") for value in row]
     with pytest.raises(SchemaError) as caught:
         draft_schema(header)
-    assert "--names-are-right" in str(caught.value)
+    assert "names_are_right=True" in str(caught.value)
     assert not any(value in str(caught.value) for value in row if len(value) > 1)
 
 

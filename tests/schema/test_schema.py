@@ -24,6 +24,7 @@ from understudy.schema.schema import (
     bins_inside,
     labels_for_rules,
     looks_like_a_value,
+    looks_like_an_id,
     same_but_for_spelling,
     unlike_names,
     without_columns,
@@ -209,3 +210,19 @@ def test_private_bins_are_not_known() -> None:
 
 def test_lists_become_tuples() -> None:
     assert Impossible({"a": ["x", None]}) == Impossible({"a": ("x", None)})
+
+
+IDS = """id|ID|person_id|person id|PatientID|customerId|uuid|user_key|ssn|email|E-Mail|email_address|Person|patient
+employee number|Customer-No|passport_no|full name|student_nr|social security number"""
+NO_IDS = """age|covid|paid|grid|valid|member|student|idea|ids_seen|email_sent|persons|number_of_persons|phone|keyword
+name|monkey|user_type|voter"""
+
+
+@pytest.mark.parametrize("name", IDS.replace("\n", "|").split("|"))
+def test_names_of_ids(name: str) -> None:
+    assert looks_like_an_id(name)
+
+
+@pytest.mark.parametrize("name", NO_IDS.replace("\n", "|").split("|"))
+def test_names_of_other_columns(name: str) -> None:
+    assert not looks_like_an_id(name)

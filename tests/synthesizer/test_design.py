@@ -51,11 +51,20 @@ def test_copies_measured_anew_get_equal_shares() -> None:
 
 def test_memory_is_checked_in_advance() -> None:
     made = plan(simple(), method="laplace", epsilon=1.0)
-    check_memory(made, made.bytes)
+    check_memory(made, made.limit_bytes)
     check_memory(made, None)
     with pytest.raises(ResourceError) as refused:
-        check_memory(made, made.bytes - 1)
-    assert refused.value.needed_bytes == made.bytes
+        check_memory(made, made.limit_bytes - 1)
+    assert refused.value.needed_bytes == made.limit_bytes
+
+
+def test_a_run_is_refused_by_the_most_it_may_take_not_by_what_is_expected() -> None:
+    made = plan(simple(), method="aim", epsilon=1.0, delta=1e-9)
+    assert made.bytes < made.limit_bytes
+    check_memory(made, made.limit_bytes)
+    with pytest.raises(ResourceError) as refused:
+        check_memory(made, made.limit_bytes - 1)
+    assert refused.value.needed_bytes == made.limit_bytes
 
 
 def test_rows_are_in_the_plan_even_where_their_number_is_unknown() -> None:

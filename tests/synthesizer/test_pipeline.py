@@ -1,5 +1,6 @@
 """synthesize: the order of things, every kind of input, copies, test doubles, and bytes that repeat."""
 
+import warnings
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -20,6 +21,7 @@ from understudy.errors import (
     ResourceError,
     SchemaError,
     UnderstudyError,
+    UnderstudyWarning,
     UsageError,
 )
 from understudy.methods.independent import Independent
@@ -32,7 +34,7 @@ from understudy.release.release import Release
 from understudy.release.verify import verify_release
 from understudy.schema import Category, Schema, Unit
 from understudy.synthesizer import Environment, synthesize
-from understudy.synthesizer.design import Copies
+from understudy.synthesizer.design import Copies, delta_remark
 from understudy.synthesizer.pipeline import _rows
 from understudy.testing.doubles import SeededRandomizer
 
@@ -129,7 +131,7 @@ BAD: dict[str, tuple[dict[str, object], type[UnderstudyError]]] = {
     "negative rows": ({"rows": -1}, UsageError),
     "fractional rows": ({"rows": 1.5}, UsageError),
     "no copies": ({"copies": 0}, UsageError),
-    "unknown copies mode": ({"copies": 2, "copies_mode": "remeasure"}, UsageError),
+    "unknown copies mode": ({"copies": 2, "copies_mode": "redraw"}, UsageError),
     "negative seed": ({"seed": -1}, UsageError),
     "too little memory": ({"memory_bytes": 100}, ResourceError),
     "memory of no size": ({"memory_bytes": 0}, UsageError),
@@ -346,3 +348,37 @@ def test_a_plan_may_refuse_the_claim(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert any(reason in problem.rule for problem in verify_release(tmp_path / "r"))
     doubled = synthesize(people(30), simple(), method="independent", epsilon=1.0, _environment=_environment())
     assert doubled.statement.refused == f"NOT PRIVATE: test double; {reason}"
+
+
+def test_hazards_of_a_setting_are_warnings_that_point_at_the_call() -> None:
+    schema = Schema((Category(name="patient_id", labels=("a", "b")),), Unit())
+    frame = pd.DataFrame({"patient_id": ["a", "b"] * 1000})
+    with pytest.warns(UnderstudyWarning) as seen:
+        synthesize(frame, schema, method="independent", epsilon=1.0, delta=0.25)
+    large, unit = [str(one.message) for one in seen]
+    assert "δ = 0.25 is large" in large
+    assert "about 25 % of the rows" in large
+    assert "column 'patient_id' looks like an identifier of people" in unit
+    assert {one.filename for one in seen} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnderstudyWarning)
+        synthesize(people(20), simple(), method="independent", epsilon=1.0, delta=1e-6, rows=5)
+
+
+def test_a_large_delta_is_said_of_the_unit_that_is_protected() -> None:
+    said = delta_remark(Budget(1.0, 0.01), Unit("person", 3))
+    assert "1 % of the protected units with all their rows" in said
+    assert delta_remark(Budget(1.0), Unit()) == ""
+
+
+def test_a_table_without_rows_is_a_warning_that_never_costs_the_release() -> None:
+    def run(seed: int) -> Release:
+        return synthesize(people(1), simple(), epsilon=1.0, method="laplace", _environment=_environment(seed))
+
+    with warnings.catch_warnings(record=True):
+        empty = next(seed for seed in range(60) if run(seed).config.rows == (0,))
+    with pytest.warns(UnderstudyWarning, match="has no rows: their number was measured with noise"):
+        run(empty)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnderstudyWarning)
+        assert run(empty).config.rows == (0,)

@@ -189,7 +189,7 @@ def test_an_interruption_just_after_the_record_keeps_the_release(run: Interrupte
             run.run()
     (staged,) = run.folder.parent.glob(".release.*.partial")
     charged = ledger.balance("people")
-    with pytest.raises(UsageError, match=r"complete in .*partial.* --resume"):
+    with pytest.raises(UsageError, match=r"complete in .*partial.* resume=True"):
         run.run()
     with pytest.raises(UsageError, match=r"other settings \(budget\)"):
         run.run(resume=True, epsilon=1.5)

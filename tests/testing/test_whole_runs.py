@@ -172,7 +172,7 @@ def _half_the_noise() -> AbstractContextManager[object]:
         distribution = calibrate.distribution_for(cost, sensitivity, step, laplace=laplace)
         return Distribution(distribution.kind, distribution.parameter / (2 if distribution.kind == "laplace" else 4))
 
-    return mock.patch("understudy.privacy.curator.law_for", halved)
+    return mock.patch("understudy.privacy.curator.distribution_for", halved)
 
 
 GAMES = {

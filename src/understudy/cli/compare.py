@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Debug, Quiet, Shell, shell, show_error
+from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell, show_error
 from understudy.cli.evaluate import NAMES, FormulaText, MetricSettings, metric_options
 from understudy.cli.options import (
     Copies,
@@ -32,25 +32,27 @@ SHORT_OF = ("refused", "memory", "time")
 """Ends of a run that wider limits or a larger machine may change."""
 
 Methods = Annotated[
-    list[str], typer.Option("--method", help='A synthesizer, with options as in "steps layers=2"; repeat the option.')
+    list[str], typer.Option("--method", help='Method, with options as in "steps layers=2"; may be repeated.')
 ]
-Epsilons = Annotated[list[float], typer.Option("--epsilon", help="Privacy budget ε; repeat the option.")]
-Repeats = Annotated[int, typer.Option("--repeats", help="Runs of each method at each ε.")]
+Epsilons = Annotated[list[float], typer.Option("--epsilon", help="Privacy budget ε; may be repeated.")]
+Repeats = Annotated[int, typer.Option("--repeats", help="Number of runs of each method at each ε.")]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option("--metric", help=f"What to score (by default marginals and specks); repeat for more: {NAMES}."),
+    typer.Option("--metric", help=f"Metric (marginals and specks by default); may be repeated: {NAMES}."),
 ]
-StudyPlace = Annotated[
-    Path, typer.Option("--out", "-o", help="The study's folder; an unfinished one is taken up again.")
-]
-Minutes = Annotated[float, typer.Option("--minutes", help="Most minutes of one run.")]
-RunMemory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Most memory of one run, as 4GiB.")]
+StudyPlace = Annotated[Path, typer.Option("--out", "-o", help="Folder of the study; an unfinished study is continued.")]
+Minutes = Annotated[float, typer.Option("--minutes", help="Time limit of one run, in minutes.")]
+RunMemory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of one run, e.g. 4GiB.")]
 Proxy = Annotated[bool, typer.Option("--public-proxy", help="The table is public: nothing here is confidential.")]
 ChoiceEpsilon = Annotated[
     float | None,
-    typer.Option("--choose", metavar="EPSILON", help="Pay for a private choice: this ε, and ε for each method."),
+    typer.Option(
+        "--choose", metavar="EPSILON", help="Choose privately: spends this ε, plus --epsilon for each method."
+    ),
 ]
-StudySeed = Annotated[int, typer.Option("--seed", help="Of drawing rows and scoring. Noise has no seed.")]
+StudySeed = Annotated[
+    int, typer.Option("--seed", help="Seed for sampling rows and for scoring. Privacy noise is never seeded.")
+]
 
 
 def compare(
@@ -205,7 +207,7 @@ def _show(place: Shell, found: "Comparison", out: Path) -> None:
     for one in found.recommendations:
         place.line(f"ε = {spelled(one.epsilon)}: {one.candidate or 'none'}. {one.grounds}")
     for failure in found.failures:
-        place.line(f"Without scores: {failure}")
+        place.line(f"Without scores: {in_flags(failure)}")
     place.note(f"Open {out / 'index.html'}; every number is in {out / 'results.parquet'}.")
 
 
@@ -229,7 +231,7 @@ def _refuse_unused(given: Mapping[str, bool]) -> None:
     """A choice makes one release of each method and takes no options of a study."""
     for name, is_given in given.items():
         if is_given:
-            rule = "does not go with --choose, which makes one release of each method."
+            rule = "cannot be combined with --choose, which makes one release of each method."
             raise UsageError(name, rule, "Drop one of the two.")
 
 

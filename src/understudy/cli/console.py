@@ -1,15 +1,11 @@
-"""What a person sees: lines, tables, progress, one error panel; and cells that are safe in spreadsheets.
-
-What a person sees: lines and tables on standard output; progress, notes and one error panel on standard error.
+"""What a person sees: lines and tables on standard output; progress, notes and one error panel on standard error.
 
 Everything printed here counts as released. So text is shown as plain text with control characters spelled out,
-library warnings and log records are silenced, and an exception we did not raise on purpose is reported by its type
-alone. Its traceback may hold private values: it is written only on demand (`--debug`), to a private file.
+log records and warnings are silenced, except warnings of our own, which are made of public facts and shown as notes;
+and an exception we did not raise on purpose is reported by its type alone. Its traceback may hold private values: it is
+written only on demand (`--debug`), to a private file.
 
-Text that a spreadsheet will not take for a formula (`--excel-safe`).
-
-Spreadsheets run cells that start with =, +, -, @, a tab or a line break. Labels and column names come from people, so
-a released CSV could carry such a cell; an apostrophe in front makes it text. Numbers and dates are left as they are.
+Messages of the library name arguments (`delta=`). The panel names the flags of the command line instead (`--delta`).
 """
 
 import contextlib
@@ -23,16 +19,13 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
 from understudy.cli.ending import OutputError, drop_output, ending_of, ignore_signals, require_handles
-from understudy.errors import UsageError
+from understudy.errors import UnderstudyWarning
 from understudy.progress import STAGES, Standing, recorded
 
 if TYPE_CHECKING:
@@ -43,13 +36,48 @@ if TYPE_CHECKING:
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes; results and errors only.")]
 Debug = Annotated[
-    bool, typer.Option("--debug", help="Keep the traceback of an internal error in a private file (may hold data).")
+    bool, typer.Option("--debug", help="Write the traceback of an internal error to a private file (it may hold data).")
 ]
 
 OFF_TERMINAL_WIDTH = 100
 SHARES = dict(zip(STAGES, (0.02, 0.02, 0.11, 0.45, 0.25, 0.15), strict=True))
 """How much of a usual run each stage takes; a public guess that only moves the bar."""
 UNSEEN = re.compile(r"[^\n\x20-\x7e]")
+FLAGS = {
+    "composition": "--composition",
+    "copies": "--copies",
+    "copies_mode": "--copies-mode",
+    "copy": "--copy",
+    "dataset": "--dataset",
+    "delta": "--delta",
+    "epsilon": "--epsilon",
+    "epsilons": "--epsilon",
+    "excel_safe": "--excel-safe",
+    "formula": "--formula",
+    "keep": "--keep",
+    "known": "--known",
+    "ledger": "--ledger",
+    "level": "--level",
+    "memory_bytes": "--memory",
+    "method": "--method",
+    "methods": "--method",
+    "metrics": "--metric",
+    "names_are_right": "--names-are-right",
+    "out": "--out",
+    "public": "--public",
+    "public_proxy": "--public-proxy",
+    "repeats": "--repeats",
+    "resume": "--resume",
+    "rows": "--rows",
+    "rows_hint": "--rows-hint",
+    "schema": "--schema",
+    "seed": "--seed",
+    "where": "--where",
+}
+"""Arguments that Python's messages name, and the flag of each on the command line; `options` is `--set`."""
+_OPTION = re.compile(r"options=\{'(?P<key>\w+)': '(?P<setting>[^']*)'\}")
+_ARGUMENT = re.compile(rf"(?<![\w.-])(?P<name>{'|'.join(FLAGS)})=(?P<value>[\w.-]*\w)?")
+_NAMED = re.compile(rf"{_OPTION.pattern}|(?<!\w)'[^']*'|\"[^\"]*\"|`[^`]*`|{_ARGUMENT.pattern}")
 
 
 def plain(text: str) -> str:
@@ -59,6 +87,31 @@ def plain(text: str) -> str:
     'a\\\\x1b[31mb\\\\u202ec'
     """
     return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+
+
+def in_flags(text: str) -> str:
+    """A message that names arguments, as Python's callers know them, with the flags of the command line instead.
+
+    An argument is a name at the very beginning, or one with an equals sign; what stands in quotes is left as it is.
+
+    >>> in_flags("delta: must be above 0. Give delta=, for example 1e-9.")
+    '--delta: must be above 0. Give --delta, for example 1e-9.'
+    >>> in_flags("Give copies_mode=remeasure or resume=True, not 'rows=3.csv'; or options={'bins': '8'}.")
+    "Give --copies-mode remeasure or --resume, not 'rows=3.csv'; or --set bins=8."
+    """
+    named = _NAMED.sub(_flag, text)
+    where, colon, rest = named.partition(": ")
+    return f"{FLAGS[where]}: {rest}" if colon and where in FLAGS else named
+
+
+def _flag(found: re.Match[str]) -> str:
+    if found["key"] is not None:
+        setting = f"{found['key']}={found['setting']}"
+        return f"--set {setting}" if re.fullmatch(r"[\w=:.×-]+", setting) else f"--set '{setting}'"
+    if found["name"] is None:
+        return found[0]
+    value = found["value"]
+    return FLAGS[found["name"]] + (f" {value}" if value and value != "True" else "")
 
 
 class Shell:
@@ -233,6 +286,7 @@ def shell(*, quiet: bool, debug: bool, charges: bool = False) -> Iterator[Shell]
         try:
             require_handles()
             place = Shell(quiet=quiet)
+            _show_own_warnings(place)
             yield place
             place.flush()
         except (typer.Exit, typer.Abort):
@@ -241,6 +295,17 @@ def shell(*, quiet: bool, debug: bool, charges: bool = False) -> Iterator[Shell]
             end(error, standing if charges else None, debug=debug)
         finally:
             logging.disable(logging.NOTSET)
+
+
+def _show_own_warnings(place: Shell) -> None:
+    """Notes what understudy itself warns of; undone with the filters of the block this is called in."""
+
+    def show(message: Warning | str, category: type[Warning], *_where: object, **_more: object) -> None:
+        if issubclass(category, UnderstudyWarning):
+            place.note(f"Warning: {message}")
+
+    warnings.simplefilter("default", UnderstudyWarning)
+    warnings.showwarning = show
 
 
 def end(error: BaseException, standing: Standing | None = None, *, debug: bool = False) -> NoReturn:
@@ -262,12 +327,12 @@ def end(error: BaseException, standing: Standing | None = None, *, debug: bool =
 
 
 def show_error(title: str, lines: Sequence[str]) -> None:
-    """One panel on standard error."""
+    """One panel on standard error; arguments that its lines name become flags."""
     from rich import box
     from rich.panel import Panel
     from rich.text import Text
 
-    body = Text("\n".join(plain(line) for line in lines))
+    body = Text("\n".join(plain(in_flags(line)) for line in lines))
     panel = Panel(body, title=title, title_align="left", box=box.ROUNDED, border_style="red")
     _console(_Remarks(sys.stderr)).print(panel)
 
@@ -290,47 +355,3 @@ def _console(text: _Stream) -> "Console":
     if stream.isatty():
         return Console(file=stream)
     return Console(file=stream, width=OFF_TERMINAL_WIDTH, no_color=True, force_terminal=False)
-
-
-_STARTS = r"^([=+\-@\t\r\n＝＋－＠])"
-
-
-def check_safe(path: Path, *, excel_safe: bool) -> None:
-    """Raises UsageError where `--excel-safe` is given for a file that no spreadsheet takes for text."""
-    if excel_safe and path.suffix.lower() not in (".csv", ".tsv"):
-        raise UsageError("--excel-safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
-
-
-def safe_rows(
-    schema: pa.Schema, pieces: Iterable[pa.Table], *, excel_safe: bool
-) -> tuple[pa.Schema, Iterable[pa.Table]]:
-    """Schema and tables to write: as they are, or with safe names and text if `--excel-safe` is given."""
-    return (safe_schema(schema), map(safe_table, pieces)) if excel_safe else (schema, pieces)
-
-
-def safe_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with safe column names."""
-    return pa.schema([field.with_name(_safe_name(field.name)) for field in schema])
-
-
-def safe_table(table: pa.Table) -> pa.Table:
-    """The table with safe column names and text."""
-    columns = [_safe_column(table.column(place)) for place in range(table.num_columns)]
-    return pa.table(columns, schema=safe_schema(table.schema))
-
-
-def _safe_column(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = values.type
-    if pa.types.is_dictionary(kind):
-        if not pa.types.is_string(kind.value_type) and not pa.types.is_large_string(kind.value_type):
-            return values
-        return _safe_text(values.cast(kind.value_type)).cast(kind)
-    return _safe_text(values) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else values
-
-
-def _safe_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.replace_substring_regex(values, pattern=_STARTS, replacement=r"'\1")
-
-
-def _safe_name(name: str) -> str:
-    return _safe_text(pa.chunked_array([[name]]))[0].as_py()  # type: ignore[no-any-return]

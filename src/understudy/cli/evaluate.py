@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Json, ReleaseFolder, pairs
+from understudy.cli.options import Json, ReleaseFolder, conditions, pairs
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ Folder = Annotated[
     Path,
     typer.Option("--out", "-o", help="A new NAME.html, with its numbers in NAME-numbers/; or a new folder for both."),
 ]
-SchemaOption = Annotated[Path | None, typer.Option("--schema", help="What both tables may contain; a release has it.")]
+SchemaOption = Annotated[
+    Path | None, typer.Option("--schema", help="What both tables may contain; a release brings its own.")
+]
 NAMES = (
     "marginals, crosstab_l1, specks, pmse, nist, chi2, slopes, correlations, regression, ci_overlap, prediction, "
     "rules, disclosure"
@@ -33,15 +35,19 @@ NAMES = (
 """Written out, so that the help page need not load the metrics."""
 MetricNames = Annotated[
     list[str] | None,
-    typer.Option("--metric", help=f'Only this metric; repeat for more: {NAMES}. See "understudy metrics".'),
+    typer.Option(
+        "--metric", help=f'Metric to run (all by default); may be repeated: {NAMES}. See "understudy metrics".'
+    ),
 ]
 MetricSettings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="Option of a metric.")
+    list[str] | None, typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="Option of a metric; may be repeated.")
 ]
 FormulaText = Annotated[
-    str | None, typer.Option("--formula", help='Model for regression and ci_overlap, as "income ~ age + sex".')
+    str | None, typer.Option("--formula", help='Model for regression and ci_overlap, e.g. "income ~ age + sex".')
 ]
-EvaluationSeed = Annotated[int, typer.Option("--seed", help="Same seed, same numbers.")]
+EvaluationSeed = Annotated[
+    int, typer.Option("--seed", help="Seed of the evaluation: the same seed gives the same numbers.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how long each metric took.")]
 
 
@@ -142,14 +148,16 @@ def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, ver
 
 
 Formula = Annotated[
-    str | None, typer.Option("--formula", help='Model to fit to every copy and pool, as "income ~ age + sex".')
+    str | None, typer.Option("--formula", help='Model to fit to every copy and pool, e.g. "income ~ age + sex".')
 ]
-FamilyOption = Annotated[str, typer.Option("--family", help="auto, linear, logistic or firth.")]
+FamilyOption = Annotated[str, typer.Option("--family", help="Kind of model: auto, linear, logistic or firth.")]
 Shares = Annotated[
     list[str] | None,
-    typer.Option("--share", metavar="COLUMN=VALUE[,…]", help="A share with its privacy noise; repeat for more."),
+    typer.Option(
+        "--share", metavar="COLUMN=VALUE[,…]", help="Share to estimate from noisy answers; repeat for further shares."
+    ),
 ]
-Level = Annotated[float, typer.Option("--level", help="Of the intervals.")]
+Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals, e.g. 0.95.")]
 FAMILIES = ("auto", "linear", "logistic", "firth")
 
 
@@ -176,8 +184,7 @@ def pool(
         loaded = Release.load(release)
         found: dict[str, object] = {}
         if share:
-            conditions = [pairs("--share", text.split(",")) for text in share]
-            shares = [measured_share(loaded, condition, level=level) for condition in conditions]
+            shares = [measured_share(loaded, conditions("--share", [text]), level=level) for text in share]
             found["shares"] = [dataclasses.asdict(one) for one in shares]
         if formula is not None:
             model = pool_model(loaded, formula, family, level=level)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`understudy ledger`: open a ledger with a cap per dataset, look at it, check that it holds together."""
+"""`understudy ledger`: open a ledger with a cap per dataset, look at it, check that it is consistent."""
 
 from collections import Counter
 from pathlib import Path
@@ -32,7 +32,7 @@ def init(
     epsilon: Annotated[float, typer.Option("--epsilon", help="Cap on ε over all releases.")],
     delta: Annotated[float, typer.Option("--delta", help="Cap on δ over all releases.")] = 0.0,
     composition: Annotated[
-        str, typer.Option("--composition", help='How runs add up: "basic" (ε and δ) or "zcdp" (ρ).')
+        str, typer.Option("--composition", help='How runs compose: "basic" (ε and δ) or "zcdp" (ρ).')
     ] = "basic",
     *,
     quiet: Quiet = False,
@@ -85,7 +85,11 @@ def verify(
     path: LedgerFile,
     known: Annotated[
         list[str] | None,
-        typer.Option("--known", metavar="HASH", help="A hash printed in an earlier release that must be in it."),
+        typer.Option(
+            "--known",
+            metavar="HASH",
+            help="Hash printed in an earlier release, which the ledger must hold; may be repeated.",
+        ),
     ] = None,
     *,
     quiet: Quiet = False,
@@ -101,7 +105,7 @@ def verify(
             first, *others = problems
             rest = "".join(f"\n{problem}" for problem in others)
             raise LedgerError(first.where, f"{first.rule} {first.fix}{rest}")
-        place.line(f"The ledger holds together: {len(ledger.entries())} entries, head {ledger.head()}.")
+        place.line(f"The ledger is consistent: {len(ledger.entries())} entries, head {ledger.head()}.")
 
 
 def _composition(text: str) -> "Composition":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
 from understudy.cli.options import OPTION_COLUMNS, Json, option_documents, option_rows
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def _show(place: Shell, method: "Description") -> None:
         ("method", method.name),
         ("does", method.summary),
         ("guarantee", method.guarantee),
-        ("needs", method.needs),
-        ("limits", method.limits),
+        ("needs", in_flags(method.needs)),
+        ("limits", in_flags(method.limits)),
         ("source", method.source),
     ]
     place.table(["", ""], facts)

@@ -1,7 +1,7 @@
 """Options that several commands share, and how their text becomes values."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,22 +23,30 @@ Table = Annotated[
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
 NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema: what the table may contain.")]
-Method = Annotated[str, typer.Option("--method", help='Synthesizer, see "understudy methods".')]
+Method = Annotated[str, typer.Option("--method", help='Method, see "understudy methods".')]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget ε, above 0. No default: you decide.")]
-Delta = Annotated[float, typer.Option("--delta", help="Chance δ that the ε bound does not hold; 0: pure ε.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the method.")]
-Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Most memory to use, as 512MiB or 4GiB.")]
+Delta = Annotated[
+    float, typer.Option("--delta", help="Probability δ that the ε bound fails, well below 1/rows; 0: pure ε.")
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Option of the method; may be repeated.")
+]
+Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit, e.g. 512MiB or 4GiB.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-RowCount = Annotated[int | None, typer.Option("--rows", help="Rows of each copy; the noisy total by default.")]
+RowCount = Annotated[
+    int | None, typer.Option("--rows", help="Number of rows of each copy; the noisy total by default.")
+]
 Copies = Annotated[int, typer.Option("--copies", help="Number of synthetic tables.")]
 CopiesMode = Annotated[
-    str, typer.Option("--copies-mode", help='"resample": all from one model; "remeasure": measure anew for each.')
+    str, typer.Option("--copies-mode", help='"resample": draw all from one model; "remeasure": measure anew for each.')
 ]
-LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before anything is read.")]
+LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before any row is read.")]
 Dataset = Annotated[
     str | None, typer.Option("--dataset", help="Name of the dataset in the ledger; may be left out if it holds one.")
 ]
-PublicTable = Annotated[Path | None, typer.Option("--public", help="A public table of the same form.")]
+PublicTable = Annotated[
+    Path | None, typer.Option("--public", help="Public table with the same columns, for methods that use one.")
+]
 RowsFile = Annotated[Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv or .tsv by suffix.")]
 ExcelSafe = Annotated[
     bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
@@ -46,10 +54,13 @@ ExcelSafe = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue the interrupted run of --out: same settings, nothing is charged.")
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Same seed, same rows from the model. Noise has no seed.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed for sampling rows. Privacy noise is never seeded.")]
 
 _UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _BINARY = {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}
+_QUOTED = re.compile(r'\s*"((?:[^"]|"")*)"\s*')
+_QUOTED_CONDITION = re.compile(rf"[^=,]*={_QUOTED.pattern}(?=,|$)")
+_UP_TO_COMMA = re.compile(r"[^,]*")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?", re.IGNORECASE)
 
 
@@ -92,8 +103,8 @@ def memory_bytes(text: str | None) -> int | None:
     return size
 
 
-def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
-    """The key=value texts as a mapping.
+def pairs(option: str, texts: Sequence[str] | None, form: str = "KEY=VALUE") -> dict[str, str]:
+    """The key=value texts as a mapping; `form` says in messages what they look like.
 
     >>> pairs("--set", ["bins=8", "rule=a=b"])
     {'bins': '8', 'rule': 'a=b'}
@@ -103,11 +114,49 @@ def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:
-            raise UsageError(option, f"must be KEY=VALUE, got {text!r}.")
+            raise UsageError(option, f"must be {form}, got {text!r}.")
         if key in found:
             raise UsageError(option, f"names {key!r} twice.", "Keep one of them.")
         found[key] = value
     return found
+
+
+def conditions(option: str, texts: Sequence[str] | None) -> dict[str, str]:
+    """Conditions on columns, one in each text or several joined by commas.
+
+    A comma joins two conditions only if another COLUMN= follows it, so a label may hold commas. A value in double
+    quotes is taken as it is, without the quotes; two of them stand for one.
+
+    >>> conditions("--where", ["sex=F,age=20..29", "city=Paris, France"])
+    {'sex': 'F', 'age': '20..29', 'city': 'Paris, France'}
+    >>> conditions("--where", ['note="a,b=c",sex=M'])
+    {'note': 'a,b=c', 'sex': 'M'}
+    """
+    found: list[str] = []
+    for text in texts or ():
+        own: list[str] = []
+        for piece in _pieces(text):
+            if own and ("=" not in own[-1] or "=" not in piece):
+                own[-1] += f",{piece}"
+            else:
+                own.append(piece)
+        found += own
+    return {name: _unquoted(value) for name, value in pairs(option, found, "COLUMN=VALUE").items()}
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """What lies between commas that are not in the quotes of a value."""
+    start = 0
+    while start <= len(text):
+        piece = _QUOTED_CONDITION.match(text, start) or _UP_TO_COMMA.match(text, start)
+        assert piece is not None  # the second pattern matches anything
+        yield piece[0]
+        start = piece.end() + 1
+
+
+def _unquoted(value: str) -> str:
+    quoted = _QUOTED.fullmatch(value)
+    return value if quoted is None else quoted[1].replace('""', '"')
 
 
 def require_absent(option: str, path: Path) -> Path:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import ExcelSafe, Json, ReleaseFolder, RowsFile, Seed, pairs, require_absent
+from understudy.cli.options import ExcelSafe, Json, ReleaseFolder, RowsFile, Seed, conditions, require_absent
 from understudy.errors import ReleaseError, UsageError
 
 if TYPE_CHECKING:
@@ -30,12 +30,16 @@ if TYPE_CHECKING:
 def sample(
     release: ReleaseFolder,
     out: RowsFile,
-    rows: Annotated[int | None, typer.Option("--rows", help="How many; by default as many as the release.")] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="Number of rows; as many as the release by default.")
+    ] = None,
     seed: Seed = None,
     *,
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", metavar="COLUMN=VALUE", help='Only such rows; VALUE may be "lo..hi" or "missing".'),
+        typer.Option(
+            "--where", metavar="COLUMN=VALUE[,…]", help='Condition on the rows; VALUE may be "lo..hi" or "missing".'
+        ),
     ] = None,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to draw from.")] = 1,
     excel_safe: ExcelSafe = False,
@@ -44,22 +48,23 @@ def sample(
 ) -> None:
     """Draws rows from the model of a release. Post-processing: costs no budget, reads no private data."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.cli.console import check_safe, safe_rows
         from understudy.release import Release
-        from understudy.release.release import draw_tables, write_rows
+        from understudy.release.release import check_safe, draw_tables, safe_rows, write_rows
 
         check_safe(out, excel_safe=excel_safe)
         loaded = Release.load(release)
         fitted = loaded.fitted(copy)
         wanted = loaded.config.rows[copy - 1] if rows is None else rows
         chosen = secrets.randbits(63) if seed is None else seed
-        pieces = draw_tables(fitted, wanted, seed=chosen, copy=copy, where=pairs("--where", where))
+        pieces = draw_tables(fitted, wanted, seed=chosen, copy=copy, where=conditions("--where", where))
         loaded.check_file(out, wanted)
         schema = fitted.codec.arrow_schema
         with place.running(("draw",)) as progress:
             watched = _watched(pieces, wanted, progress)
             write_rows(out, *safe_rows(schema, watched, excel_safe=excel_safe), loaded.marks())
         place.note(f"Wrote {wanted:,} synthetic rows to {out}.")
+        if rows is None and loaded.config.remark:
+            place.note(loaded.config.remark)
 
 
 def _watched(pieces: "Iterator[pa.Table]", rows: int, progress: "Progress") -> "Iterator[pa.Table]":
@@ -106,7 +111,7 @@ def label(
     *,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to use.")] = 1,
     keep: Annotated[
-        list[str] | None, typer.Option("--keep", help="Pass on this column that the schema does not know; repeat it.")
+        list[str] | None, typer.Option("--keep", help="Column outside the schema to pass on; may be repeated.")
     ] = None,
     excel_safe: ExcelSafe = False,
     quiet: Quiet = False,
@@ -114,10 +119,9 @@ def label(
 ) -> None:
     """Fills in the private columns of public records. Post-processing: costs no budget, reads no private data."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.cli.console import check_safe, safe_rows
         from understudy.release import Release
         from understudy.release.labelling import label_marks, labelled_file, private_columns
-        from understudy.release.release import write_rows
+        from understudy.release.release import check_safe, safe_rows, write_rows
 
         check_safe(out, excel_safe=excel_safe)
         loaded = Release.load(release)
@@ -135,17 +139,23 @@ def label(
 SIZES = (100, 500, 1000, 2000)
 """Numbers of records shown beside the one that was found."""
 
-Width = Annotated[float, typer.Option("--width", help="Most that a label's share may spread, end to end.")]
-Share = Annotated[float, typer.Option("--share", help="The label's true share in the leaf; one half is the worst.")]
-Rate = Annotated[float | None, typer.Option("--rate", help="λ itself: one over the scale of the noise on a count.")]
-LeafEpsilon = Annotated[float | None, typer.Option("--epsilon", help="Budget of all trees together; gives λ.")]
-Trees = Annotated[int, typer.Option("--trees", help="Trees for each private column.")]
+Width = Annotated[float, typer.Option("--width", help="Maximum width of the interval for a label's share.")]
+Share = Annotated[float, typer.Option("--share", help="True share of the label in the leaf; 0.5 is the worst case.")]
+Rate = Annotated[
+    float | None, typer.Option("--rate", help="Rate λ of the noise (one over its scale), instead of --epsilon.")
+]
+LeafEpsilon = Annotated[
+    float | None, typer.Option("--epsilon", help="Privacy budget of all trees together, from which λ follows.")
+]
+Trees = Annotated[int, typer.Option("--trees", help="Number of number of trees for each private column.")]
 Columns = Annotated[int, typer.Option("--columns", help="Number of private columns.")]
-Neighbours = Annotated[str, typer.Option("--relation", help="What ε is for: add_remove or label_change.")]
-Confidence = Annotated[float, typer.Option("--confidence", help="Probability of the interval.")]
+Neighbours = Annotated[
+    str, typer.Option("--relation", help="Neighbour relation that ε refers to: add_remove or label_change.")
+]
+Confidence = Annotated[float, typer.Option("--confidence", help="Confidence level of the interval, e.g. 0.9.")]
 Figure = Annotated[Path | None, typer.Option("--svg", help="Also draw the intervals into this file.")]
-Simulate = Annotated[int, typer.Option("--simulate", help="Check the table by this many draws of each interval.")]
-DrawSeed = Annotated[int, typer.Option("--seed", help="Of the simulated draws.")]
+Simulate = Annotated[int, typer.Option("--simulate", help="Check each interval by this many simulated draws.")]
+DrawSeed = Annotated[int, typer.Option("--seed", help="Seed of the simulated draws.")]
 
 
 def leafsize(

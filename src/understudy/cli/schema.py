@@ -1,13 +1,16 @@
 """`understudy schema`: a first draft from names and types, and a check that lists every problem at once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.cli.console import Debug, Quiet, shell
 from understudy.cli.options import note_lines, require_absent
-from understudy.errors import SchemaError
+from understudy.errors import InputError, Problem, SchemaError
+
+if TYPE_CHECKING:
+    from understudy.schema import Schema
 
 app = typer.Typer(
     help="What the table may contain, stated by people and never read from rows.",
@@ -56,17 +59,39 @@ def check(
 ) -> None:
     """Lists all problems of a schema, and of a table's header under it. Reads no rows."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.counts.files import header_of
-        from understudy.schema import Schema
-
-        known = Schema.from_yaml(schema)
-        names = [] if table is None else [name for name, _ in header_of(table)]
-        problems = known.header_problems(names) if table is not None else []
-        if problems:
-            raise SchemaError(problems)
+        known, names = _checked(schema, table)
         place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
         undeclared = [name for name in names if name not in known.names and name != known.unit.column]
+        remark = known.unit_remark(undeclared)
+        if remark:
+            place.line(f"Look at this: {remark}")
         if undeclared:
             place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")
         if table is not None:
             note_lines(place, table)
+
+
+def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
+    """The schema and the column names of the table; raises with the problems of both, so that one run tells all."""
+    from understudy.counts.files import header_of
+    from understudy.schema import Schema
+    from understudy.schema.document import file_header_problems
+
+    found: list[Problem] = []
+    known: Schema | None = None
+    try:
+        known = Schema.from_yaml(schema)
+    except SchemaError as error:
+        found += error.problems
+    names: list[str] = []
+    try:
+        if table is not None:
+            names = [name for name, _ in header_of(table)]
+            found += known.header_problems(names) if known else file_header_problems(schema, names)
+    except InputError as error:
+        if not found:
+            raise
+        found.append(error.problem)
+    if known is None or found:
+        raise SchemaError(found)
+    return known, names

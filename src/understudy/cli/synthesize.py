@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
 from understudy.cli.options import (
     Copies,
     CopiesMode,
@@ -156,7 +156,7 @@ def show_release(
     if statement.left_out:
         place.note(f"Left out, not in the schema: {', '.join(statement.left_out)}.")
     if statement.ledger.dataset is None:
-        place.note("No lasting ledger was named: keep your own account of what this table has spent.")
+        place.note("No ledger given: track this table's total privacy loss yourself.")
     place.note(f"Read {folder / 'statement.md'}, then check the folder: understudy verify {folder}")
 
 
@@ -171,7 +171,8 @@ def plan(
     settings: Settings = None,
     *,
     rows_hint: Annotated[
-        int | None, typer.Option("--rows-hint", help="A public guess of the rows, for time, memory and notes only.")
+        int | None,
+        typer.Option("--rows-hint", help="Public guess of the number of rows, for time, memory and notes only."),
     ] = None,
     public: PublicTable = None,
     memory: Memory = None,
@@ -198,8 +199,10 @@ def plan(
             place.json(_document(made))
         else:
             _show(place, made, (epsilon, delta), rows_hint)
-        if limit is not None and made.bytes > limit:
-            raise ResourceError("plan", made.bytes, limit, "Raise --memory, choose another method or coarser bins.")
+        if limit is not None and made.limit_bytes > limit:
+            raise ResourceError(
+                "plan", made.limit_bytes, limit, "Raise --memory, choose another method or coarser bins."
+            )
 
 
 def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: int | None) -> None:
@@ -214,8 +217,7 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
         ["promise", str(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))],
         ["spent as", str(plan.cost)],
         ["cells to measure", f"{plan.cells:,}"],
-        ["memory", f"{size_text(plan.bytes)} beyond the program itself, for {rows:,} rows"],
-        ["time", f"about {plan.seconds:,.1f} CPU s for {rows:,} rows"],
+        *_needed(plan, rows),
     ]
     place.table(["", ""], facts, title="Plan (made without private data)")
     lines = [
@@ -226,9 +228,21 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
     if len(plan.steps) > MOST_STEPS:
         place.line(f"… and {len(plan.steps) - MOST_STEPS:,} more steps; --json lists them all.")
     for note in plan.notes:
-        place.line(f"Note: {note}")
+        place.line(f"Note: {in_flags(note)}")
     if plan.refused:
         place.line(f"No privacy claim: {plan.refused}")
+
+
+def _needed(plan: "Plan", rows: int) -> list[list[str]]:
+    """Memory and time, each with its other end where noisy answers decide."""
+    lines = [["memory", f"about {size_text(plan.bytes)} beyond the program itself, for {rows:,} rows"]]
+    if plan.limit_bytes > plan.bytes:
+        lines.append(["", f"at most {size_text(plan.limit_bytes)}; a limit must allow that much"])
+    lines.append(["time", f"about {plan.seconds:,.1f} CPU s for {rows:,} rows"])
+    least, most = (f"{end:,.1f}" for end in plan.span or (plan.seconds, plan.seconds))
+    if least != most:
+        lines.append(["", f"from {least} to {most} CPU s, by how strongly columns depend on each other"])
+    return lines
 
 
 def _document(plan: "Plan") -> dict[str, object]:
@@ -252,7 +266,9 @@ def _document(plan: "Plan") -> dict[str, object]:
         "cost": cost(plan.cost),
         "cells": plan.cells,
         "bytes": plan.bytes,
+        "most_bytes": plan.limit_bytes,
         "seconds": plan.seconds,
+        "span": list(plan.span or (plan.seconds, plan.seconds)),
         "steps": steps,
         "notes": list(plan.notes),
         "refused": plan.refused,

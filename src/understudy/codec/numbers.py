@@ -448,7 +448,7 @@ def fixed_edges(column: NumberColumn, given: Sequence[Number] | None = None) -> 
     starts = bin_starts(column)
     if starts is None:
         if given is None:
-            rule = "has bins chosen privately, which are not settled yet."
+            rule = "has private bins, which are not fixed yet."
             raise UsageError(f"column {column.name!r}", rule, "Pass its edges.")
         starts = (axis.lower, *_inner(axis, given))
     return kept_edges([*starts, _end(axis)], axis.support, special_of(column))
@@ -629,7 +629,7 @@ class NumberCodec:
             code = self.layout.missing_code if text == "missing" else self.layout.unreadable_code
             return np.asarray([] if code is None else [code], dtype=np.int64)
         interval = self._interval(text)
-        if interval is None:
+        if interval is None or interval[0] > interval[1]:
             return np.asarray([], dtype=np.int64)
         low, high = interval
         special = [place for place, value in enumerate(self.special) if low <= value <= high]
@@ -642,8 +642,11 @@ class NumberCodec:
         return np.asarray([*inside, *(self.layout.regular + place for place in counted)], dtype=np.int64)
 
     def nearest_conditions(self, text: str) -> str:
-        """The conditions next to one that cuts a bin, as advice; empty where the text is no condition at all."""
+        """The conditions next to one that cuts a bin or runs backwards, as advice; empty where it is no condition."""
         interval = self._interval(text)
+        if interval is not None and interval[0] > interval[1]:
+            low, _, high = text.partition("..")
+            return f'The range runs backwards: ask for "{high.strip()}..{low.strip()}".'
         touched = [] if interval is None else self._bins_touched(*interval)
         if interval is None or not touched:
             return ""
@@ -659,7 +662,7 @@ class NumberCodec:
             return None if number is None else (number, number)
         start = self.axis.number(low) if low.strip() else -math.inf
         stop = self.axis.number(high) if high.strip() else math.inf
-        return None if start is None or stop is None or start > stop else (start, stop)  # backwards: no condition
+        return None if start is None or stop is None else (start, stop)
 
     def _bins_touched(self, low: Number, high: Number) -> list[int]:
         """Bins with a value in [low, high]; values beyond the bounds are in the end bins."""

@@ -403,7 +403,7 @@ class TableCodec:
             return found
         advice = codec.nearest_conditions(text)
         if advice:
-            raise UsageError(f"{name}={text}", "cuts through a code of this column.", advice)
+            raise UsageError(f"{name}={text}", "matches no codes of this column exactly.", advice)
         shown = [codec.describe(code) for code in range(min(codec.layout.size, 50))]
         raise UsageError(f"{name}={text}", "matches no code of this column.", nearest(text, shown))
 

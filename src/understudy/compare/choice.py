@@ -331,7 +331,7 @@ class ChoiceFolder:
         except (OSError, ValueError):
             document = None
         if not isinstance(document, dict) or document.get("format") != FORMAT or not document.get("choice"):
-            rule = f"has {str(self.work)!r} beside it, which does not tell what was begun."
+            rule = f"has {str(self.work)!r} beside it, which does not say what was begun."
             raise UsageError(self.where, rule, "Go on with the version that began it, or give a new folder.")
         return document
 
@@ -666,7 +666,7 @@ def _check_nothing_open(schema: Schema) -> None:
     if opened or cut:
         parts = [("an open list of labels", opened), ("private bins", cut)]
         named = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
-        rule = f"a private choice needs a schema that leaves nothing to be settled privately, but this one has {named}."
+        rule = f"a private choice needs a schema that fixes all labels and bins, but this one has {named}."
         fix = "List the labels and give edges or a number of even bins in the schema, or choose on a public table."
         raise UsageError("schema", rule, fix)
 

@@ -42,7 +42,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -377,22 +377,12 @@ Status = Literal["done", "refused", "failed", "memory", "time"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run: the table, the method and its budget, and what to score."""
+    """One run: files of the table and the schema, the arguments of `synthesize`, and those of `evaluate`."""
 
     table: str
     schema: str
-    method: str
-    options: Mapping[str, str]
-    epsilon: float
-    delta: float
-    rows: int | None
-    copies: int
-    copies_mode: str
-    metrics: tuple[str, ...]
-    seed: int
-    public: str | None = None
-    metric_options: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
-    formula: str | None = None
+    run: Mapping[str, Any]
+    scoring: Mapping[str, Any]
 
     def write(self, path: Path) -> None:
         """Writes the job for the process that runs it."""
@@ -402,8 +392,8 @@ class Job:
     def read(cls, path: Path) -> "Job":
         """Reads what `write` wrote."""
         document = json.loads(path.read_text(encoding="utf-8"))
-        exact = {"metrics": tuple(document["metrics"]), "metric_options": plain_options(document["metric_options"])}
-        return cls(**(document | exact))
+        document["scoring"]["options"] = plain_options(document["scoring"]["options"])
+        return cls(**document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -681,27 +671,30 @@ def run_study(
     with _files(tables.data, schema, folder.place) as (rows, declared):
         for cell in waiting:
             progress.stage("measure", done / len(settings.cells))
-            budget = settings.budget(cell.candidate, cell.epsilon)
-            job = Job(
-                table=rows,
-                schema=declared,
-                method=cell.candidate.method,
-                options=cell.candidate.options,
-                epsilon=budget.epsilon,
-                delta=budget.delta,
-                rows=settings.rows,
-                copies=settings.copies,
-                copies_mode=settings.copies_mode,
-                metrics=settings.metrics,
-                seed=settings.seed + SEED_STEP * cell.repeat,
-                public=tables.public_for(cell.candidate),
-                metric_options=settings.metric_options,
-                formula=settings.formula,
-            )
+            job = Job(rows, declared, *_arguments(cell, settings, tables.public_for(cell.candidate)))
             _run(job, folder, cell, limits)
             done += 1
     progress.stage("measure", 1.0)
     return len(waiting)
+
+
+def _arguments(cell: Cell, settings: StudySettings, public: str | None) -> tuple[dict[str, object], dict[str, object]]:
+    """What one run of the study tells `synthesize`, and what it tells `evaluate`."""
+    budget = settings.budget(cell.candidate, cell.epsilon)
+    seed = settings.seed + SEED_STEP * cell.repeat
+    run = {
+        "method": cell.candidate.method,
+        "options": dict(cell.candidate.options),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "rows": settings.rows,
+        "copies": settings.copies,
+        "copies_mode": settings.copies_mode,
+        "public": public,
+        "seed": seed,
+    }
+    options = {"options": settings.metric_options, "formula": settings.formula}
+    return run, {"metrics": list(settings.metrics), "seed": seed, **options}
 
 
 def _ended(outcome: Outcome | None) -> bool:
@@ -812,7 +805,7 @@ def _check_table(data: object, schema: Schema) -> None:
 def _check_plans(tables: Tables, schema: Schema, settings: StudySettings) -> None:
     if tables.public is not None and not any(one.uses_public for one in settings.candidates):
         rule = "is given, but none of these methods uses a public table."
-        raise UsageError("public", rule, "Drop it or add a method that uses one; `understudy methods` tells.")
+        raise UsageError("public", rule, "Drop it or add a method that uses one; see `understudy methods`.")
     refused: list[ResourceError] = []
     pairs = [(one, epsilon) for one in settings.candidates for epsilon in settings.epsilons]
     for one, epsilon in pairs:

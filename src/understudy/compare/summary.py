@@ -376,7 +376,7 @@ SIDE_STEP = 0.015
 """How far apart methods are drawn at one ε, as a share of the axis."""
 DECADES = 30
 """Errors that lie further apart than this, largest over smallest, are drawn on a logarithmic axis."""
-_BETTER = {"lower": "lower is better", "higher": "higher is better", "none": "describes, does not judge"}
+_BETTER = {"lower": "lower is better", "higher": "higher is better", "none": "descriptive only"}
 
 
 def build_page(study: Study) -> Page:

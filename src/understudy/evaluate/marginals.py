@@ -60,7 +60,9 @@ class Marginals(Metric):
     scales: ClassVar[tuple[Scale, ...]] = _scales()
 
     ways: int = option(3, help="largest number of columns in a table, 1 to 3", least=1, most=3)
-    most_triples: int = option(20_000, help="beyond this, as many triples are drawn", least=1)
+    most_triples: int = option(
+        20_000, help="maximum number of triples; above it, a random sample of this size", least=1
+    )
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """Mean and worst distance for each number of columns."""

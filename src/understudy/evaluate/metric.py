@@ -98,7 +98,7 @@ class Score:
         if self.value is None:
             return f"not computed: {self.why_not}"
         if self.direction == "none":
-            return "describes, does not judge"
+            return "descriptive only"
         if self.yardstick is None:
             return f"no yardstick: {self.why_no_yardstick}"
         if self.blind:
@@ -110,7 +110,7 @@ class Score:
         if self.direction == "lower" and self.yardstick > 0:
             times = self.value / self.yardstick
             return "about as good as fresh real rows" if times <= NEAR else f"{times:.3g} × the yardstick"
-        return f"{abs(self.value - self.yardstick):.3g} short of the yardstick"
+        return f"{abs(self.value - self.yardstick):.3g} below the yardstick"
 
     def _holds(self, number: float) -> bool:
         above = self.lowest is None or number >= self.lowest - SLACK * max(1.0, abs(self.lowest))

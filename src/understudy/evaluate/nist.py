@@ -537,14 +537,16 @@ class Nist(Metric):
     sex: str = option("SEX", help="column of sex, for the third score")
     city: str = option("CITY", help="column of the city")
     wage: str = option("INCWAGE", help="column of the wage")
-    male: str = option("1", help="label of men")
-    female: str = option("2", help="label of women")
+    male: str = option("1", help="label that stands for men")
+    female: str = option("2", help="label that stands for women")
     chance: float = option(
-        PROBABILITY, help="chance that a column enters a conjunction (match 2: 0.33)", above=0, most=1
+        PROBABILITY, help="probability that a column enters a conjunction (match 2: 0.33)", above=0, most=1
     )
     include_last: bool = option(False, help="also draw the last column, which the scorer forgot")
-    rule: RuleName = option("auto", help="codes of Match 3 or buckets of Matches 1 and 2; auto: by the columns")
-    tests: ChallengeTests | str | None = option(None, help="kept tests, or the file they are in")
+    rule: RuleName = option(
+        "auto", help="rule for buckets: codes of Match 3, buckets of Matches 1 and 2, or auto (by the columns)"
+    )
+    tests: ChallengeTests | str | None = option(None, help="tests drawn earlier, or the file that holds them")
 
     def lacks(self, schema: Schema) -> str:
         """The columns of the third score that the table does not have: who has none of them asks for nist by name."""

@@ -95,7 +95,7 @@ def measured_share(release: Release, where: Mapping[str, str], *, level: float =
         raise UsageError("share: level", f"must lie between 0 and 1, got {level!r}.")
     answers = [_answer(fitted.codec, fitted.transcript, where) for fitted in release.fits]
     if any(answer.total <= 0 for answer in answers):
-        raise UsageError(f"share of {_words(where)}", "cannot be told: the noise exceeds the table.")
+        raise UsageError(f"share of {_words(where)}", "cannot be estimated: the noise is larger than the counts.")
     runs = len(answers)
     estimate = math.fsum(answer.share for answer in answers) / runs
     inside = min(max(estimate, 0.0), 1.0)
@@ -256,7 +256,7 @@ def pool_model(release: Release, text: str, family: FamilyName = "auto", *, leve
     formula = checked_formula(text, family, release.schema)
     if release.config.copies < 2:
         rule = "has a single copy, from which privacy noise cannot be told apart from the estimate."
-        raise UsageError("release", rule, "Synthesize with --copies 5 --copies-mode remeasure.")
+        raise UsageError("release", rule, "Synthesize with copies=5 and copies_mode=remeasure.")
     if release.config.copies_mode == "resample":
         _refuse_resampled()
     copies = [read_rows(open_for_comparison(table, release.schema), release.codec) for table in release.tables]
@@ -287,5 +287,5 @@ def _all_fitted(fits: Sequence[FittedCoefficients | Unavailable], text: str) -> 
 
 def _refuse_resampled() -> None:
     rule = "were drawn from one fitted model, so they share its privacy noise and intervals would be too narrow."
-    fix = "Measure anew for each copy (--copies-mode remeasure), or ask for a measured share."
+    fix = "Measure anew for each copy (copies_mode=remeasure), or ask for a measured share."
     raise UsageError("the copies", rule, fix)

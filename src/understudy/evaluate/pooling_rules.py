@@ -62,7 +62,7 @@ def check_copies(estimates: Sequence[float], variances: Sequence[float], level: 
     if len(estimates) != len(variances):
         raise UsageError("pool", f"got {len(estimates)} estimates and {len(variances)} variances.", "Give one each.")
     if len(estimates) < 2:
-        raise UsageError("pool", f"needs at least two copies, got {len(estimates)}.", "Synthesize with --copies.")
+        raise UsageError("pool", f"needs at least two copies, got {len(estimates)}.", "Synthesize with copies=5.")
     if not all(math.isfinite(one) for one in (*estimates, *variances)) or min(variances) < 0:
         raise UsageError("pool", "needs finite estimates, and variances of 0 or more.")
     if not 0 < level < 1:
@@ -105,7 +105,7 @@ def pool_p_values(p_values: Sequence[float], degrees: float) -> PooledTest:
 
 def _check(statistics: Sequence[float], degrees: float) -> None:
     if len(statistics) < 2:
-        raise UsageError("pool", f"needs at least two copies, got {len(statistics)}.", "Synthesize with --copies.")
+        raise UsageError("pool", f"needs at least two copies, got {len(statistics)}.", "Synthesize with copies=5.")
     if not math.isfinite(degrees) or degrees <= 0:
         raise UsageError("pool: degrees", f"must be above 0, got {degrees!r}.")
     if any(not math.isfinite(value) or value < 0 for value in statistics):

@@ -58,7 +58,7 @@ class Prediction(Metric):
         Scale("worst_loss", "largest loss"),
     )
 
-    targets: tuple[str, ...] = option((), help=f"columns to predict; the first {MOST_TARGETS}")
+    targets: tuple[str, ...] = option((), help=f"columns to predict; the first {MOST_TARGETS} if omitted")
 
     def check(self, schema: Schema) -> None:
         """Raises for a column that is not in the schema."""

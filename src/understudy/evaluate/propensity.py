@@ -282,10 +282,12 @@ class Specks(Metric):
 
     terms: Terms = option("main", help="terms of the regression")
     scheme: Literal["in_sample", "folds"] = option(
-        "in_sample", help="score the rows that were fitted, or others (5 folds, 70/30)"
+        "in_sample", help="rows that are scored: those fitted, or held-out ones (5 folds, or 70/30)"
     )
 
-    complexity: float | None = option(None, help="of the tree; cross-validated when not given", least=0, most=1)
+    complexity: float | None = option(
+        None, help="complexity parameter of the tree; cross-validated if omitted", least=0, most=1
+    )
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """One distance for each classifier."""
@@ -444,10 +446,14 @@ class Pmse(Metric):
     scales: ClassVar[tuple[Scale, ...]] = _scales()
 
     terms: Terms = option("main", help="terms of the regression")
-    scheme: Scheme = option("in_sample", help="score the rows that were fitted, or others (5 folds, 70/30)")
-    null: NullName = option("permutation", help="what the ratio divides by")
-    draws: int = option(10, help="random draws for nulls without a closed form", least=2)
-    complexity: float | None = option(None, help="of the tree; cross-validated when not given", least=0, most=1)
+    scheme: Scheme = option(
+        "in_sample", help="rows that are scored: those fitted, or held-out ones (5 folds, or 70/30)"
+    )
+    null: NullName = option("permutation", help="null distribution that the ratio divides by")
+    draws: int = option(10, help="number of random draws for nulls without a closed form", least=2)
+    complexity: float | None = option(
+        None, help="complexity parameter of the tree; cross-validated if omitted", least=0, most=1
+    )
 
     def _check_together(self) -> None:
         if self.null == "fitted_model" and self.scheme == "folds":

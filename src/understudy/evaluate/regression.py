@@ -615,7 +615,7 @@ class Regression(Metric):
 
     formula: str = option("", help='the model, as "income ~ age + sex"')
     family: FamilyName = option("auto", help="kind of model")
-    level: float = option(0.95, help="of the intervals")
+    level: float = option(0.95, help="confidence level of the intervals")
 
     def lacks(self, schema: Schema) -> str:
         """A formula, if there is none."""
@@ -672,8 +672,10 @@ class IntervalOverlap(Metric):
 
     formula: str = option("", help='the model, as "income ~ age + sex"')
     family: FamilyName = option("auto", help="kind of model")
-    level: float = option(0.95, help="of the intervals")
-    interval: Literal["wald", "profile"] = option("wald", help="profile: for Firth's model and a single copy")
+    level: float = option(0.95, help="confidence level of the intervals")
+    interval: Literal["wald", "profile"] = option(
+        "wald", help="kind of interval; profile: for Firth's model and a single copy"
+    )
 
     def _check_together(self) -> None:
         if self.interval == "profile" and self.family != "firth":

@@ -237,7 +237,7 @@ class Slopes(Metric):
         Scale("joint_shares", "correlation of joint shares of the chosen columns", "higher", -1.0, 1.0, 1.0),
     )
 
-    outcomes: tuple[str, ...] = option((), help="columns whose levels are y; all by default")
+    outcomes: tuple[str, ...] = option((), help="columns whose labels are the outcomes; all by default")
     groups: tuple[str, ...] = option((), help="columns whose joint shares are compared")
 
     def check(self, schema: Schema) -> None:
@@ -325,7 +325,7 @@ class Correlations(Metric):
         Scale("mean_difference", f"mean of |synthetic correlation − real correlation|{NEAR_ZERO}", highest=2.0),
     )
 
-    outcomes: tuple[str, ...] = option((), help="one side of each pair; all columns by default")
+    outcomes: tuple[str, ...] = option((), help="columns on one side of each pair; all by default")
 
     def check(self, schema: Schema) -> None:
         """Raises for a column that is not in the schema."""

@@ -503,7 +503,7 @@ def chosen_metrics(
     """The metrics that are asked for, with their options; all of them when none is named."""
     wanted = tuple(METRICS.built_in) if metrics is None else tuple(metrics)
     if not wanted:
-        raise UsageError("metrics", "names none.", "Leave it out for all of them.")
+        raise UsageError("metrics", "is empty.", "Omit it to run all metrics.")
     called = [name for name in wanted if isinstance(name, str)]
     for name in options:
         if name not in called:

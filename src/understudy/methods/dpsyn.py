@@ -88,23 +88,27 @@ class DpSyn(Method):
     limits: ClassVar[str] = "Keeps the relations that are listed. The model is a set of records."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    marginals: str = option("", help="tables to measure: a×b:2, b×c; blocks apart by semicolons")
+    marginals: str = option("", help="tables to measure: a×b:2, b×c; semicolons separate blocks")
     preset: Preset = option("none", help="match3: the team's tables of Match 3, instead of a list")
-    reserve: str = option("", help="tables with a share of the cost of their own: income:0.05", check=_check_reserve)
+    reserve: str = option("", help="tables with their own share of the cost, e.g. income:0.05", check=_check_reserve)
     reserve_noise: ReserveNoise = option(
         "laplace", help="laplace: reserved shares are shares of ε; gaussian: of ρ (where δ > 0)"
     )
-    one_way_share: float = option(0.0, help="share of the columns; 0: the same noise for all", least=0, below=1)
+    one_way_share: float = option(
+        0.0, help="share of the cost for the one-way tables; 0: the same noise for all tables", least=0, below=1
+    )
     threshold: float = option(4.5, help="values with fewer noisy rows than this many σ are merged", least=0, below=1e9)
-    least_count: float = option(0.0, help="values with fewer noisy rows than this are merged, too", least=0, below=1e15)
-    most_values: int = option(0, help="most values a column keeps; 0: no limit", least=0, most=2**27)
+    least_count: float = option(
+        0.0, help="values with fewer noisy rows than this are merged as well", least=0, below=1e15
+    )
+    most_values: int = option(0, help="maximum number of values that a column keeps; 0: no limit", least=0, most=2**27)
     keep: str = option("", help="columns never merged, separated by commas")
-    table_cells: int = option(2**18, help="most cells of a table after merging", least=1, most=2**27)
-    update: Update = option("sweeps", help="how records are moved: sweeps, gradual or both")
+    table_cells: int = option(2**18, help="largest table (in cells) after merging", least=1, most=2**27)
+    update: Update = option("sweeps", help="how records are updated: sweeps, gradual or both")
     rounds: int = option(100, help="rounds of the gradual update", least=0, most=MOST_STEPS)
-    sweeps: int = option(10, help="most sweeps over all rows and columns", least=0, most=MOST_STEPS)
-    most_records: int = option(2**20, help="most records of the model", least=1, most=MOST_STEPS)
-    structure_seed: int = option(0, help="seed of how records are laid out and moved", least=0, most=MOST_STEPS)
+    sweeps: int = option(10, help="maximum number of sweeps over all rows and columns", least=0, most=MOST_STEPS)
+    most_records: int = option(2**20, help="maximum number of records in the model", least=1, most=MOST_STEPS)
+    structure_seed: int = option(0, help="seed for initialising and updating the records", least=0, most=MOST_STEPS)
 
     def _check_together(self) -> None:
         if self.marginals.strip() and self.preset != "none":
@@ -226,8 +230,8 @@ class DpSyn(Method):
             raise UsageError(
                 f"method {self.name}",
                 "needs a public list of marginals.",
-                "Give --set 'marginals=sex×age:2, age×income; city×rent' with your columns, --set marginals=pairs, or, "
-                "for the challenge's table, --set preset=match3.",
+                "Give options={'marginals': 'sex×age:2, age×income; city×rent'} with your columns, "
+                "options={'marginals': 'pairs'}, or, for the challenge's table, options={'preset': 'match3'}.",
             )
         texts = [text for text in _BLOCKS.findall(self.marginals) if text.strip()]
         lists = [MarginalList.of(text, domain) for text in texts]

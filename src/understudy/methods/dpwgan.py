@@ -227,17 +227,21 @@ class DpWgan(Method):
 
     steps: int = option(500, help="steps of the critic, each on sampled rows", least=1, most=10**6)
     rate: float = option(0.02, help="probability with which a row takes part in a step", least=1e-6, most=0.99)
-    columns_share: float = option(0.5, help="share of ε that the noisy columns would cost alone", least=1e-6, most=0.95)
-    groups: int = option(12, help="most groups of codes per column that the networks tell apart", least=1, most=2**16)
-    hidden: int = option(32, help="hidden numbers of critic and generator", least=1, most=4096)
-    latent: int = option(16, help="random numbers that go into the generator", least=1, most=1024)
+    columns_share: float = option(
+        0.5, help="share of ε that the noisy one-way tables would cost alone", least=1e-6, most=0.95
+    )
+    groups: int = option(
+        12, help="maximum number of groups of codes per column that the networks distinguish", least=1, most=2**16
+    )
+    hidden: int = option(32, help="units in the hidden layer of critic and generator", least=1, most=4096)
+    latent: int = option(16, help="dimension of the generator's random input", least=1, most=1024)
     batch: int = option(256, help="records drawn from the generator in a step", least=1, most=2**20)
-    critic_steps: int = option(2, help="critic steps for each step of the generator", least=1, most=1000)
-    critic_rate: float = option(0.02, help="step size of the critic", least=1e-6, most=1)
-    generator_rate: float = option(0.01, help="step size of the generator", least=1e-6, most=1)
-    components: int = option(2048, help="inputs at which the finished generator is held", least=1, most=2**18)
-    structure_seed: int = option(0, help="public seed of starting weights and drawn records", least=0)
-    device: Device = option("cpu", help="where the networks move: cpu or cuda")
+    critic_steps: int = option(2, help="number of critic steps for each generator step", least=1, most=1000)
+    critic_rate: float = option(0.02, help="learning rate of the critic", least=1e-6, most=1)
+    generator_rate: float = option(0.01, help="learning rate of the generator", least=1e-6, most=1)
+    components: int = option(2048, help="number of latent points kept from the trained generator", least=1, most=2**18)
+    structure_seed: int = option(0, help="public seed of the initial weights and of generated records", least=0)
+    device: Device = option("cpu", help="device that trains the networks: cpu or cuda")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One question for the whole cost; refuses rules that tie too much together, and devices that are missing."""

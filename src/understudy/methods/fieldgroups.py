@@ -221,14 +221,16 @@ class FieldGroups(Method):
 
     groups: str = option(
         _CHOSEN,
-        help="groups such as sex+age,income+city (others single); match_three; empty: found out, paid for",
+        help="groups such as sex+age,income+city (others single); match_three; empty: found privately, at a cost",
         check=check_groups,
     )
     published: bool = option(False, help="threshold and shares of the original program")
-    selection_share: float = option(0.1, help="share of ε for finding groups, if none are given", share=True)
+    selection_share: float = option(0.1, help="share of ε for finding groups if none are given", share=True)
     total_share: float = option(0.01, help="share of ε for the number of rows", share=True)
-    kept_empty: int = option(1, help="empty cells of a wide table expected to pass as noise", least=1, most=10**7)
-    group_cells: int = option(10_000, help="most cells of a group that is found out", least=1, most=2**40)
+    kept_empty: int = option(
+        1, help="expected number of empty cells of a wide table whose noise passes the threshold", least=1, most=10**7
+    )
+    group_cells: int = option(10_000, help="largest group (in cells) that can be found", least=1, most=2**40)
     dense_cells: int = option(2**20, help="largest table written out (about 80 bytes a cell)", least=1, most=2**28)
 
     def _check_together(self) -> None:
@@ -237,7 +239,7 @@ class FieldGroups(Method):
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Total, pairs (if groups are found out), tables; refuses groups beyond 2⁶² cells."""
         if cost.rho or not cost.epsilon:
-            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop --delta.")
+            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop delta=.")
         domain = facts.domain
         for_total, for_pairs, for_tables = self._split(cost)
         steps = list[Step]()
@@ -255,16 +257,19 @@ class FieldGroups(Method):
         steps.append(Step(what, for_tables, cells, distribution.scale, expected_absolute(distribution)))
         counted = sum(map(domain.cells, pairs)) if found_out else 0
         most = max(cells, min(len(fewest) * self.group_cells, domain.cells(domain.columns))) if found_out else cells
+        taken = _BLOCK_BYTES * most + 24 * counted + 64 * (facts.rows_hint or 0)
         return Plan(
             self,
             cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            _BLOCK_BYTES * most + 24 * counted + 64 * (facts.rows_hint or 0),
+            taken,
             seconds_for(facts, most + counted // 4),
             self._notes(domain, fewest, distribution),
             schedule=(for_total, for_pairs, fewest),
+            after_counting=taken,  # blocks are made when all rows were read once and are kept as codes
+            most_bytes=taken,
         )
 
     def run(self, curator: Curator, plan: Plan) -> BlockModel:

@@ -43,7 +43,9 @@ class Independent(Method):
     negatives: Negatives = option(
         "norm_sub", help="how negative counts are removed: clip_rescale, norm_sub or norm_cut"
     )
-    rounding: Rounding = option("multinomial", help="rows: independent draws, or controlled rounding of the counts")
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
+    )
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One step per column, at equal cost; refuses rules that tie too much together or leave nothing possible."""

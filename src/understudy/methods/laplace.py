@@ -61,7 +61,7 @@ class Laplace(Method):
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
 
     n_policy: TotalPolicy = option(
-        "noisy", help="number of rows: bought with total_share (noisy) or summed up (estimated)"
+        "noisy", help="number of rows: measured with total_share (noisy) or summed up (estimated)"
     )
     total_share: float = option(0.01, help="share of ε for the number of rows", share=True)
     negatives: Negatives = option(
@@ -76,14 +76,18 @@ class Laplace(Method):
         least=1,
         most=_CELL_LIMIT,
     )
-    kept_empty: int = option(100, help="empty cells of a huge table expected to pass as noise", least=1, most=10**7)
-    rounding: Rounding = option("multinomial", help="rows: independent draws, or controlled rounding of the counts")
+    kept_empty: int = option(
+        100, help="expected number of empty cells of a huge table whose noise passes the threshold", least=1, most=10**7
+    )
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
+    )
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The total (if bought) and the table; refuses tables beyond 2⁶² cells and a cost that is not pure ε."""
         cells = facts.domain.cells(facts.domain.columns)
         if cost.rho or not cost.epsilon:
-            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop --delta.")
+            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop delta=.")
         if cells >= _CELL_LIMIT:
             fix = "Use method independent, coarser bins or fewer columns."
             raise ResourceError(f"method {self.name}: a table of {cells:,} cells", 8 * cells, 8 * _CELL_LIMIT, fix)
@@ -101,16 +105,19 @@ class Laplace(Method):
             # If no cell passes, all that remains is the uniform model, which must be able to hold the rules.
             cliques = [facts.domain.clique([name]) for name in facts.domain.columns]
             check_linked(facts.domain, cliques, facts.structural_zeros, f"method {self.name}")
+        taken = held * (_DENSE_BYTES if dense else _KEPT_BYTES)
         return Plan(
             self,
             cost,
             for_total + for_table,
             steps,
             cells,
-            held * (_DENSE_BYTES if dense else _KEPT_BYTES),
+            taken,
             seconds_for(facts, held),
             notes,
             schedule=(for_total, for_table),
+            after_counting=taken,
+            most_bytes=taken,
         )
 
     def run(self, curator: Curator, plan: Plan) -> BlockModel:

@@ -308,7 +308,7 @@ def _checked(entry: ListedTable, live: Clique, domain: Domain) -> dict[str, tupl
 
 LEAST_GAP = 0.1
 MOST_CELLS = 10**6
-FROM_PUBLIC_BATCH_CELLS = 2**22
+PUBLIC_BATCH_CELLS = 2**22
 """Cells of public tables counted and held at a time."""
 _CELL_BYTES = 32
 """Per such cell: its count, the table it is summed from, and the shares compared."""
@@ -354,7 +354,7 @@ def counting_bytes(domain: Domain) -> int:
     live = [size for size in domain.sizes.values() if size > 1]
     pairs = (sum(live) ** 2 - sum(size**2 for size in live)) // 2
     # A triple may come alone into a batch, but never with more cells than a pair may have.
-    return _CELL_BYTES * min(FROM_PUBLIC_BATCH_CELLS, max(pairs, MOST_CELLS if len(live) > 2 else 0))
+    return _CELL_BYTES * min(PUBLIC_BATCH_CELLS, max(pairs, MOST_CELLS if len(live) > 2 else 0))
 
 
 def _triples(counts: PublicCounts, domain: Domain, tree: Sequence[Clique]) -> Iterator[tuple[Clique, Clique]]:
@@ -384,12 +384,12 @@ def _neighbours(domain: Domain, tree: Sequence[Clique], centre: str) -> list[str
 
 def _tables(counts: PublicCounts, domain: Domain, cliques: Sequence[Clique]) -> Iterator[tuple[Clique, Ints]]:
     """Each clique with its counts, no more of them in memory at a time than a batch holds."""
-    start, room = 0, FROM_PUBLIC_BATCH_CELLS
+    start, room = 0, PUBLIC_BATCH_CELLS
     for place, clique in enumerate(cliques):
         cells = domain.cells(clique)
         if cells > room and place > start:
             yield from counts(cliques[start:place]).items()
-            start, room = place, FROM_PUBLIC_BATCH_CELLS
+            start, room = place, PUBLIC_BATCH_CELLS
         room -= cells
     if start < len(cliques):
         yield from counts(cliques[start:]).items()

@@ -6,7 +6,8 @@ What a question will cost in noise, memory and time, told before any private row
 
 Everything is computed from public numbers. Times are CPU seconds of a run whose kernels are compiled already, rough:
 constants measured on one core of a small machine (`benchmarks/forecasts.py` holds them against runs). Bytes are the
-most that a run takes beyond the program with its libraries.
+most that a run is expected to take beyond the program with its libraries. Where noisy answers decide how much that is,
+a plan also says the most it can be, and a run is refused by that.
 """
 
 import abc
@@ -81,8 +82,18 @@ class Plan:
     """Why no privacy claim may be made about such a run (a method as it was published, with its mistakes)."""
     after_counting: int = 0
     """How many of the bytes are taken only when all rows were read, and so do not add to what reading takes."""
+    most_bytes: int = 0
+    """Where memory depends on noisy answers, or may be taken while rows are read: the most it may come to, by which a
+    run is refused; else 0."""
+    span: tuple[float, float] | None = None
+    """Where time depends on noisy answers: least and most seconds; `seconds` lie in between."""
     labels: tuple[str, ...] = ()
     """Private columns of a method that labels public records: the statement also says what a change of them costs."""
+
+    @property
+    def limit_bytes(self) -> int:
+        """What a limit of memory or disk must allow: nothing may run out after the charge, whatever the answers."""
+        return max(self.bytes, self.most_bytes)
 
     @property
     def method(self) -> str:
@@ -184,8 +195,9 @@ _COLUMN_STEP_SECONDS = 5e-6  # one step of a fit, for each column
 _MODEL_CELLS_PER_SECOND = 1.2e8  # one step of a fit
 _EXPECTING_STEPS = 10  # what the model expects of all candidates takes as long as that many steps
 _LIKELY_NOISE = 3.0  # what the noise of a table of average size may come to: a third of the rows
-_COLUMNS_TIED = 2.2
-_MEASURED_TABLES = 4  # a model holds at most that many times the cells of its measured tables
+_LIKELY_SHARE = 0.75  # of the rounds that the rows carry: 0.4 to 1 were seen, more for related columns and little noise
+_COLUMNS_TIED = 2.5
+_MEASURED_TABLES = 20  # a model holds at most that many times the cells of its measured tables
 _RUN_BYTES = 16 << 20  # readers, writers and the pages of any run
 _PAGE_BYTES = 1 << 20  # of every column, while a Parquet file is read
 _READ_BYTES = 20  # of one value in a batch of rows
@@ -260,14 +272,19 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
     rows, columns = rows_of(facts), len(facts.domain.columns)
     kept = rows * sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in facts.domain.sizes.values())
     batch = min(rows, _BATCH_ROWS, _BATCH_VALUES // columns)
-    read = columns * (min(8 * rows, _PAGE_BYTES) + _READ_BYTES * batch) + min(kept, KEPT_ROWS_BYTES)
+    coded = min(kept, KEPT_ROWS_BYTES)
+    read = columns * (min(8 * rows, _PAGE_BYTES) + _READ_BYTES * batch) + coded
     drawn = columns * _DRAWN_BYTES * min(rows, CHUNK_ROWS)
     passes = 1 if kept <= KEPT_ROWS_BYTES else 2
     seconds = rows * columns * (passes * _READ_SECONDS + _WRITTEN_SECONDS) + columns * _COLUMN_SECONDS
+    seconds += _RELEASE_SECONDS
+    counting = plan.bytes - plan.after_counting
     return replace(
         plan,
-        bytes=_RUN_BYTES + max(max(read, drawn) + plan.bytes - plan.after_counting, plan.bytes),
-        seconds=plan.seconds + seconds + _RELEASE_SECONDS,
+        bytes=_RUN_BYTES + max(max(read, drawn) + counting, coded + plan.bytes),
+        seconds=plan.seconds + seconds,
+        most_bytes=_RUN_BYTES + max(read, drawn) + plan.most_bytes if plan.most_bytes else 0,
+        span=(plan.span[0] + seconds, plan.span[1] + seconds) if plan.span else None,
     )
 
 
@@ -292,19 +309,16 @@ def raked_cells(facts: PublicFacts, cells: int, margins: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Seconds of a run that depends on noisy answers: from `least` to `most`, and what is `likely`."""
+    """Seconds of a run that depends on noisy answers: from `least` to `most`, and what is `likely`.
+
+    The least are for columns that hardly depend on each other, the most for all rounds that may be needed.
+    """
 
     least: float
     likely: float
     most: float
-
-    @property
-    def note(self) -> str:
-        """What a reader of a plan is told."""
-        return (
-            f"The time depends on noisy answers: about {self.least:,.1f} s if the model stays small, up to about "
-            f"{self.most:,.1f} s if it grows to what its limit and the noise allow."
-        )
+    cells: int
+    """Of the model at its largest that is likely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,19 +342,20 @@ class Rounds:
 def seconds_of_rounds(facts: PublicFacts, rounds: Rounds) -> Span:
     """From few rounds with the first model to all of them with a model that grows evenly to its largest.
 
-    Likely are as many of the planned rounds as the rows carry: a table of average size with noise of a third of the
-    rows in all still moves a model of related columns (measured on tables of 10 to 50 columns); with more noise rounds
-    become fewer and dearer.
+    Likely are three quarters of the planned rounds, as far as the rows carry them: a table of average size with noise
+    of a third of the rows in all still moves a model of related columns (measured on tables of 10 to 50 columns); with
+    more noise rounds become fewer and dearer.
     """
     noise = max(rounds.noise, 1e-9)
     average = rounds.candidate_cells / max(1, rounds.candidates)
     carried = rows_of(facts) / (_LIKELY_NOISE * noise * max(1.0, average))
-    likely = min(rounds.most, max(rounds.fewest, round(rounds.most * carried)))
+    likely = max(rounds.fewest, round(_LIKELY_SHARE * rounds.most * min(1.0, carried)))
     small = replace(rounds, most_cells=rounds.first_cells)
     return Span(
         _seconds_of(facts, small, rounds.fewest),
         _seconds_of(facts, rounds, likely),
         _seconds_of(facts, rounds, rounds.most),
+        int(_largest_model(facts, rounds, likely)),
     )
 
 

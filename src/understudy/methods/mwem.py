@@ -34,7 +34,6 @@ from understudy.methods.method import (
     Rounds,
     Step,
     noisy_step,
-    seconds_of_rounds,
     tables_bytes,
 )
 from understudy.methods.rounds import (
@@ -47,6 +46,7 @@ from understudy.methods.rounds import (
     fitting_bytes,
     live_columns,
     merged_bound,
+    plan_of_rounds,
     shares_of,
     times,
 )
@@ -75,13 +75,13 @@ class Mwem(Method):
     )
     rounds: int | None = option(None, help="number of rounds; none: two per column", least=1, most=10**6)
     one_way_share: float = option(
-        0.4, help="share of the cost for the columns' own tables; 0: only the number of rows", share=True, also=(0,)
+        0.4, help="share of the cost for the one-way tables; 0: only the number of rows", share=True, also=(0,)
     )
-    selection_share: float = option(0.1, help="share of a round's cost for its draw", share=True)
+    selection_share: float = option(0.1, help="share of a round's cost for choosing its table", share=True)
     model_bytes: int = option(
-        2**22, help="most bytes of the model's tables", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+        2**22, help="largest size of the model's tables, in bytes", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
     )
-    table_cells: int = option(250_000, help="most cells of a table that can be chosen", least=1, most=10**6)
+    table_cells: int = option(250_000, help="largest table (in cells) that can be chosen", least=1, most=10**6)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """First tables and rounds at equal cost; refuses rules that tie more together than `model_bytes` holds."""
@@ -104,34 +104,25 @@ class Mwem(Method):
             )
             measure = times(costs.measure, costs.rounds)
             steps.append(replace(table, name=f"measure {costs.rounds} tables", cost=measure))
-        held, fitting = fitting_bytes(domain, self.model_bytes)
+        held, most = fitting_bytes(domain, self.model_bytes)
         noise = (steps[-1].expected_error or 0.0) if costs.rounds else 0.0
-        seconds = seconds_of_rounds(
-            facts,
-            Rounds(
-                costs.rounds,
-                costs.rounds,
-                len(cells),
-                sum(cells),
-                sum(domain.sizes.values()),
-                held // 8,
-                noise,
-                (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
-            ),
+        rounds = Rounds(
+            costs.rounds,
+            costs.rounds,
+            len(cells),
+            sum(cells),
+            sum(domain.sizes.values()),
+            held // 8,
+            noise,
+            (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
         )
-        limit = f"The model's tables stay within {self.model_bytes:,} bytes."
-        return Plan(
-            self,
-            cost,
-            sum((step.cost for step in steps), Cost()),
-            tuple(steps),
-            sum(step.cells for step in steps),
-            fitting + tables_bytes(facts, len(cells), sum(cells)),
-            seconds.likely,
-            (f"{len(cells):,} tables can be chosen.", limit, seconds.note),
-            schedule=(targets, costs),
-            after_counting=fitting,
+        counting = tables_bytes(facts, len(cells), sum(cells))
+        notes = (
+            f"{len(cells):,} tables can be chosen.",
+            f"The model's tables stay within {self.model_bytes:,} bytes.",
         )
+        planned = plan_of_rounds(self, cost, steps, facts, rounds, counting=counting, most=most)
+        return replace(planned, notes=notes, schedule=(targets, costs))
 
     def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures the first tables, then one chosen table a round; returns the fitted model."""

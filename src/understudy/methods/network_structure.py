@@ -11,6 +11,9 @@ largest, until those of a step fit together in `STEP_CELLS`. The candidate witho
 force) always stays. A rule whose last column is the child forces its other columns into the parents, so that the
 conditional table can hold the rule.
 
+What all draws together come to is expected from sizes alone (`SearchSize`): tables of random columns stand for those
+that a step offers, since it is not known beforehand which columns will have been chosen.
+
 The structure of a network: families in order, and which of them get their table from a later one.
 
 `drawn`     one family after the other by the exponential mechanism; each draw costs the same.
@@ -57,6 +60,7 @@ Taken = tuple[tuple[str, int], ...]
 
 COUNTED = 2**20
 STEP_CELLS = 2**23
+_SAMPLES = 1_000
 
 
 def usefulness(rows: float, cells: float, noise: float) -> float:
@@ -289,6 +293,92 @@ class Search:
                 kept.add(family)
                 seen.add(clique)
         return [family for family in found if family in kept]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSize:
+    """What the draws of a network are expected to come to."""
+
+    candidates: float
+    """Of all draws."""
+    kept_cells: float
+    """Of all tables counted for them, each once."""
+    peak_cells: float
+    """Of the tables that are kept and of those that a step counts, at the worst step."""
+
+    @classmethod
+    def of(cls, search: Search, levels: Mapping[str, Sequence[int]], kept_cells: int) -> "SearchSize":
+        """Expected if columns have levels of these sizes (finest first) and at most `kept_cells` are kept."""
+        columns = len(levels)
+        samples = _Samples(search, levels)
+        candidates = kept = peak = 0.0
+        before = 0
+        for chosen in range(1, columns):
+            left = columns - chosen
+            most = samples.most_parents(chosen, left)
+            cells = fresh = 0.0
+            for width in range(1, most + 1):
+                if search.degree is not None and width != min(search.degree, most):
+                    continue
+                sets = float(left * math.comb(chosen, width))
+                offers, counted = samples.means(width, chosen, last=width == most)
+                candidates += sets * offers
+                cells += sets * counted
+                # Sets without the column chosen last were counted before, unless sets of that width are new.
+                fresh += sets * counted * (width / chosen if width <= before else 1.0)
+            scale = min(1.0, STEP_CELLS / max(cells, 1.0))
+            held = min(float(kept_cells), kept + fresh * scale)
+            peak = max(peak, kept + 1.5 * fresh * scale)  # while counting, half as much again
+            kept, before = held, most
+        return cls(candidates + columns, kept, peak)
+
+
+class _Samples:
+    """Tables of random columns: which fit, how many levels of parents they have, and their cells."""
+
+    def __init__(self, search: Search, levels: Mapping[str, Sequence[int]]) -> None:
+        self._search = search
+        widest = max(map(len, levels.values()))
+        self._levels = np.array([[*sizes, *[sizes[-1]] * (widest - len(sizes))] for sizes in levels.values()], float)
+        self._counts = np.array([len(sizes) for sizes in levels.values()])
+        self._rng = np.random.default_rng(0)  # public: sizes of tables, no noise
+        self._drawn: dict[int, tuple[Floats, Floats, Floats]] = {}
+
+    def most_parents(self, chosen: int, left: int) -> int:
+        """The largest number of parents that a step offers; as `Search` has it, for columns of average levels."""
+        average = 1.0 if self._search.degree is not None else float(self._counts.mean())
+        most, running = 0, 0.0
+        for width in range(1, chosen + 1):
+            sets = math.comb(chosen, width) * average**width
+            running = sets if self._search.degree is not None else running + sets
+            if width > 1 and running * left > self._search.most_candidates:
+                break
+            most = width
+        return most
+
+    def means(self, width: int, chosen: int, *, last: bool) -> tuple[float, float]:
+        """Per set of columns: candidates, and cells of the table that is counted for them."""
+        if width not in self._drawn:
+            self._drawn[width] = self._draw(width)
+        offers, cells, extending = self._drawn[width]
+        if self._search.maximal and not last:
+            alone = (1.0 - extending) ** (chosen - width)  # no column that was chosen could be added
+            return float((offers * alone).mean()), float((cells * alone).mean())
+        return float(offers.mean()), float(cells.mean())
+
+    def _draw(self, width: int) -> tuple[Floats, Floats, Floats]:
+        """For random columns, a child and its parents: candidates, cells to count, share of columns that still fit."""
+        limit = self._search.limit if self._search.degree is None else math.inf
+        order = np.argsort(self._rng.random((_SAMPLES, len(self._counts))), axis=1)[:, : width + 1]
+        child, parents = self._levels[order[:, 0], 0], order[:, 1:]
+        level = (self._rng.random(parents.shape) * self._counts[parents]).astype(np.int64)
+        taken = child * self._levels[parents, level].prod(axis=1)
+        full, least = (child * self._levels[parents, at].prod(axis=1) for at in (0, -1))
+        counted = full <= COUNTED
+        offers = np.where(counted & (taken <= limit), self._counts[parents].prod(axis=1), 0)
+        smallest = np.sort(self._levels[:, -1])
+        extending = np.searchsorted(smallest, limit / taken, side="right") / smallest.size
+        return offers.astype(float), np.where(counted & (least <= limit), full, 0.0), extending
 
 
 def _family(child: str, forced: tuple[str, ...], taken: Taken) -> Family:

@@ -90,18 +90,18 @@ class NistMst(Method):
 
     marginals: str = option("", help="tables to measure: a×b:2, b×c; or pairs, or triples")
     preset: Preset = option("none", help="match3: the challenge's 147 tables, instead of a list")
-    together: str = option("", help="columns a, b, c always listed together from a public table")
-    one_way_share: float = option(0.3, help="share of ρ for the columns' own tables", share=True)
+    together: str = option("", help="columns that always stand together when a public table gives the list, e.g. a,b,c")
+    one_way_share: float = option(0.3, help="share of ρ for the one-way tables", share=True)
     threshold: float = option(
         3.0, help="values with fewer noisy rows than this many σ are merged", least=0, below=math.inf
     )
     keep: str = option("", help="columns never merged, separated by commas")
-    expand: Expand = option("counts", help="merged values come back by noisy counts or evenly")
-    table_cells: int = option(2**18, help="most cells of a table after merging", least=1, most=2**27)
+    expand: Expand = option("counts", help="how merged values are expanded: by noisy counts or evenly")
+    table_cells: int = option(2**18, help="largest table (in cells) after merging", least=1, most=2**27)
     model_bytes: int = option(
-        2**26, help="most bytes of the model's tables", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
+        2**26, help="largest size of the model's tables, in bytes", least=LEAST_MODEL_BYTES, most=MOST_MODEL_BYTES
     )
-    steps: int = option(1000, help="most steps of the fit", least=1, most=2**27)
+    steps: int = option(1000, help="maximum number of steps of the fit", least=1, most=2**27)
 
     def _check_together(self) -> None:
         if self.marginals.strip() and self.preset != "none":
@@ -193,8 +193,9 @@ class NistMst(Method):
             raise UsageError(
                 f"method {self.name}",
                 "needs a public list of marginals.",
-                "Give --set 'marginals=sex×age:2, age×income' with your columns, --set marginals=pairs, or, for the "
-                "challenge's table, --set preset=match3; or a public table with --public, which gives the list.",
+                "Give options={'marginals': 'sex×age:2, age×income'} with your columns, options={'marginals': "
+                "'pairs'}, or, for the challenge's table, options={'preset': 'match3'}; or a public table with "
+                "public=, which gives the list.",
             )
         return MarginalList.of(self.marginals, domain)
 

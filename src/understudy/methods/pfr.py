@@ -67,7 +67,9 @@ class Pfr(Method):
     groups: str = option(
         "", help="groups such as place+station,day+hour >= 1000; empty: every column on its own", check=check_groups
     )
-    kept_empty: int = option(1, help="empty cells of a table expected to survive denoising", least=1, most=10**7)
+    kept_empty: int = option(
+        1, help="expected number of empty cells of a table that survive denoising", least=1, most=10**7
+    )
     total_share: float = option(0.01, help="share of ε for the number of rows", share=True)
     rows: int | None = option(None, help="public number of rows, instead of a noisy one", least=1, most=2**40)
     dense_cells: int = option(2**20, help="largest table written out (about 80 bytes a cell)", least=1, most=2**28)
@@ -75,7 +77,7 @@ class Pfr(Method):
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """Total (unless public) and tables; refuses groups beyond 2⁶² cells."""
         if cost.rho or not cost.epsilon:
-            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop --delta.")
+            raise UsageError(f"method {self.name}", "gives pure ε and is paid in ε alone.", "Drop delta=.")
         domain = facts.domain
         groups = self._groups(domain, facts.structural_zeros)
         rest = [Clique((name,)) for name in domain.columns]

@@ -316,7 +316,7 @@ def failure_delta(schema: Schema, budget: Budget, currency: Currency, *, shared:
         raise UsageError(
             f"column {names}",
             f"is an open category, whose labels can only be discovered under δ above 0, got {budget.delta!r}.",
-            "Give --delta, for example 1e-9, or list the labels in the schema.",
+            "Give delta=, for example 1e-9, or list the labels in the schema.",
         )
     return units
 

@@ -57,6 +57,7 @@ from understudy.methods.method import (
     Step,
     expected_absolute,
     noisy_step,
+    rows_of,
     seconds_for,
 )
 from understudy.methods.network_structure import (
@@ -65,6 +66,7 @@ from understudy.methods.network_structure import (
     FamilyTable,
     NetworkStructure,
     Search,
+    SearchSize,
     best_degree,
     drawn,
     from_pairs,
@@ -87,7 +89,8 @@ from understudy.privacy.curator import KEPT_BYTES, Curator
 from understudy.privacy.dependence import BinaryFit, Dependence, Family, Information
 from understudy.privacy.scores import Quality
 
-_MOST_TABLE = 2e5
+MOST_TABLE = 2e5
+"""Most cells of a table that is measured, unless rules force more."""
 _LEVELS = 3
 
 
@@ -118,6 +121,24 @@ class PrivBayesSettings:
     structure_seed: int = 0
     binary: bool = False
 
+    @property
+    def maximal(self) -> bool:
+        """Whether only parent sets that nothing can be added to are offered."""
+        return not self.refined or self.score == "I"
+
+    def level_sizes(self, size: int) -> tuple[int, ...]:
+        """Sizes of a column of so many codes and of its coarser levels, about; declared ones are not known here."""
+        if self.coarsen < 2:
+            return (size,)
+        if not self.refined:
+            return (size, *(int(level.max()) + 1 for level in halved(size, self.coarsen)))
+        return (size, *self.groups(size))
+
+    def groups(self, size: int) -> list[int]:
+        """How many groups the coarser levels of a column have, if refined."""
+        counts = (size // self.coarsen ** (level + 1) for level in range(_LEVELS))
+        return [count for count in counts if count >= 2]
+
     def costs(self, cost: Cost, columns: int) -> NetworkCosts:
         """The costs of a run over that many live columns."""
         draws = columns - 1
@@ -127,6 +148,16 @@ class PrivBayesSettings:
         if not draws:
             return NetworkCosts(opening, Cost(), Cost())
         return NetworkCosts(opening, cost.share(self.structure_share), cost.share(self.structure_share / draws))
+
+    def most_cells(self, left: Cost, columns: int, unit_rows: int, total: float) -> float:
+        """Most cells of the table of a column and its parents, if tables of so many columns share that cost."""
+        if self.refined:
+            return min(MOST_TABLE, 2.0 * total / max(self.noise(left, columns, unit_rows), 1e-9))
+        return min(MOST_TABLE, largest_table(total, self.theta, paper_noise(left, columns, unit_rows)))
+
+    def noise(self, left: Cost, columns: int, unit_rows: int) -> float:
+        """Expected absolute noise of a cell, by which refined tables are judged."""
+        return expected_absolute(distribution_for(left.share(1 / columns), unit_rows, "measure tables"))
 
     def weights(self, cost: Cost, cells: Sequence[int]) -> list[float]:
         """How tables share a cost: equally, or (refined) so that the sum of their errors is smallest."""
@@ -202,8 +233,7 @@ class NetworkFit:
             if factor < 2:
                 self.coarser[name] = []
             elif self.settings.refined:
-                counts = [size // factor ** (level + 1) for level in range(_LEVELS)]
-                self.coarser[name] = of_equal_mass(self._share(name), [count for count in counts if count >= 2])
+                self.coarser[name] = of_equal_mass(self._share(name), self.settings.groups(size))
             else:
                 self.coarser[name] = halved(size, factor)
             declared = self.curator.taxonomies.get(name)
@@ -222,28 +252,19 @@ class NetworkFit:
         domain, settings = self.curator.domain, self.settings
         left = Cost(self.cost.epsilon, self.cost.rho) - costs.opening - costs.structure
 
-        def scale(tables: int) -> float:
-            distribution = distribution_for(left.share(1 / tables), self.curator.unit_rows, "measure tables")
-            return distribution.scale * (2.0 if distribution.kind == "laplace" else 1.0)
-
-        degree = settings.degree
-        if settings.refined:
-            noise = expected_absolute(
-                distribution_for(left.share(1 / len(live)), self.curator.unit_rows, "measure tables")
+        unit_rows, degree = self.curator.unit_rows, settings.degree
+        noise = settings.noise(left, len(live), unit_rows) if settings.refined else 0.0
+        if degree is None and settings.binary and not (settings.refined or settings.pairs):
+            degree = best_degree(
+                self.total, len(live), settings.theta, lambda tables: paper_noise(left, tables, unit_rows)
             )
-            limit = min(_MOST_TABLE, 2.0 * self.total / max(noise, 1e-9))
-        else:
-            noise = 0.0
-            limit = min(_MOST_TABLE, largest_table(self.total, settings.theta, scale(len(live))))
-            if degree is None and settings.binary and not settings.pairs:
-                degree = best_degree(self.total, len(live), settings.theta, scale)
         search = Search(
             domain,
             self.curator.structural_zeros,
-            limit,
+            settings.most_cells(left, len(live), unit_rows, self.total),
             self.coarser,
             degree,
-            maximal=not settings.refined or settings.score == "I",
+            maximal=settings.maximal,
             most_candidates=settings.most_candidates,
         )
         if settings.pairs:
@@ -338,6 +359,12 @@ class NetworkFit:
         return [_turned(table, counts) for table, counts in zip(tables, cleaned, strict=True)]
 
 
+def paper_noise(left: Cost, tables: int, unit_rows: int) -> float:
+    """The scale of the noise if so many tables share that cost; as in the paper, where Laplace noise is twice ours."""
+    distribution = distribution_for(left.share(1 / tables), unit_rows, "measure tables")
+    return distribution.scale * (2.0 if distribution.kind == "laplace" else 1.0)
+
+
 def _target(table: FamilyTable) -> Clique | Partition:
     """What is measured: a clique where every parent is taken as it is."""
     return table if any(table.family.levels) else table.columns
@@ -374,7 +401,8 @@ _PRESETS: dict[str, PrivBayesSettings] = {
     "steps_paper": PrivBayesSettings(0.5, 0.0, 0.01, 4.0, 2),
     "nist": PrivBayesSettings(0.1, 0.0, 0.01, 5.0, None, pairs=True),
 }
-_DRAW_SECONDS = 4e-5
+_CANDIDATE_SECONDS, _CELL_SECONDS = 6e-5, 2e-8
+_TABLE_BYTES = 32  # of one cell of a table that is measured: noisy, as a grid, what is possible, and the conditional
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,16 +419,20 @@ class PrivBayes(Method):
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
     preset: Preset = option("refined", help="refined, or as in the sources: published, steps_paper, nist")
-    score: Score = option("auto", help="R, F (columns of two codes), I, or auto")
+    score: Score = option("auto", help="score function: R, F (columns of two codes), I, or auto")
     structure_share: float | None = option(None, help="share of the cost for choosing parents", share=True)
-    theta: float | None = option(None, help="usefulness: least average count over noise of a cell", above=0, below=1e9)
+    theta: float | None = option(
+        None, help="θ-usefulness: least ratio of a cell's average count to its noise", above=0, below=1e9
+    )
     degree: int | None = option(None, help="number of parents; none: as many as are useful", least=0, most=1000)
     coarsen: int | None = option(
-        None, help="factor of coarser parent levels; 0: none; none: as the preset has it", least=0, most=1000
+        None, help="weight of coarser parent levels; 0: no coarser levels; none: as in the preset", least=0, most=1000
     )
     rows: int | None = option(None, help="public number of rows, instead of a noisy one", least=1, most=2**40)
-    most_candidates: int = option(4000, help="most candidates of one draw", least=1, most=10**6)
-    structure_seed: int = option(0, help="seed of the first column (public, not of any noise)", least=0, most=2**63)
+    most_candidates: int = option(4000, help="maximum number of candidates of one choice", least=1, most=10**6)
+    structure_seed: int = option(
+        0, help="public seed that picks the first column (not a seed of noise)", least=0, most=2**63
+    )
 
     def _check_together(self) -> None:
         if self.structure_share is not None:
@@ -436,7 +468,8 @@ class PrivBayes(Method):
             tables = Cost(cost.epsilon, cost.rho) - spent
             distribution = distribution_for(tables.share(1 / len(columns)), facts.unit_rows, "measure tables")
             steps.append(Step(f"measure {len(columns)} tables", tables, 0, distribution.scale, None))
-        counted = (COUNTED_CELLS if settings.pairs else STEP_CELLS) + sum(domain.sizes.values())
+        size = self._search_size(facts, settings, cost)
+        most = (COUNTED_CELLS if settings.pairs else STEP_CELLS) + sum(domain.sizes.values())
         notes = [
             f"At most {self.most_candidates:,} candidates per draw; tables of up to {COUNTED:,} cells are counted."
         ]
@@ -447,16 +480,42 @@ class PrivBayes(Method):
             cost,
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
-            counted,
-            KEPT_BYTES + 24 * counted + 32 * COUNTED * len(columns) // 8,
-            seconds_for(facts, counted) + draws * self.most_candidates * _DRAW_SECONDS,
+            int(size.kept_cells),
+            int(8 * size.peak_cells),
+            seconds_for(facts, 0) + size.candidates * _CANDIDATE_SECONDS + size.kept_cells * _CELL_SECONDS,
             tuple(notes),
             schedule=settings,
+            after_counting=int(8 * size.peak_cells),  # rows are read for the columns' own tables, and kept as codes
+            most_bytes=KEPT_BYTES + 24 * most + _TABLE_BYTES * _table_cells(facts) * len(columns),
         )
 
     def run(self, curator: Curator, plan: Plan) -> BayesianNetwork:
         """Measures columns or the total, draws the network, measures its tables and returns it."""
         return NetworkFit(curator, plan.granted, plan.schedule).network()
+
+    def _search_size(self, facts: PublicFacts, settings: PrivBayesSettings, cost: Cost) -> SearchSize:
+        """What the draws come to, for as many rows as are hinted at."""
+        domain, columns = facts.domain, live_columns(facts.domain)
+        if settings.pairs:
+            pairs = pairs_of(domain)
+            cells = float(sum(domain.cells(pair.columns) for pair in pairs))
+            return SearchSize(len(pairs), cells, 1.5 * cells)
+        costs = settings.costs(cost, len(columns))
+        left = Cost(cost.epsilon, cost.rho) - costs.opening - costs.structure
+        if len(columns) < 2 or not (left.epsilon or left.rho):
+            return SearchSize(0.0, 0.0, 0.0)
+        rows = float(self.rows or rows_of(facts))
+        limit = settings.most_cells(left, len(columns), facts.unit_rows, rows)
+        search = Search(
+            domain,
+            facts.structural_zeros,
+            limit,
+            degree=settings.degree,
+            maximal=settings.maximal,
+            most_candidates=settings.most_candidates,
+        )
+        levels = {name: settings.level_sizes(domain.sizes[name]) for name in columns}
+        return SearchSize.of(search, levels, KEPT_BYTES // 8)
 
     def _settings(self, domain: Domain) -> PrivBayesSettings:
         settings = _PRESETS[self.preset]
@@ -481,6 +540,12 @@ class PrivBayes(Method):
             structure_seed=self.structure_seed,
             binary=binary,
         )
+
+
+def _table_cells(facts: PublicFacts) -> int:
+    """Most cells of the table of a column and its parents."""
+    forced = max((facts.domain.cells(rule.clique) for rule in facts.structural_zeros), default=0)
+    return min(facts.domain.cells(facts.domain.columns), max(int(MOST_TABLE), min(forced, COUNTED)))
 
 
 def _check_rules(facts: PublicFacts) -> None:

@@ -213,17 +213,19 @@ class PrivSyn(Method):
     limits: ClassVar[str] = "Keeps the pairs it chose. The model is a set of records, at most most_records of them."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    one_way_share: float = option(0.3, help="share of the cost for the columns' own tables", share=True)
+    one_way_share: float = option(0.3, help="share of the cost for the one-way tables", share=True)
     selection_share: float = option(0.1, help="share of the cost for the scores of the pairs", share=True)
     threshold: float = option(3.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
-    penalty: float = option(1.0, help="how much noise counts against what a pair would mend", least=0, most=1e9)
-    clique_cells: int = option(0, help="most cells of tables that dense groups of pairs become", least=0, most=2**27)
-    table_cells: int = option(2**18, help="pairs with more cells are no candidates", least=0, most=2**27)
-    update: Update = option("sweeps", help="how records are moved: sweeps, gradual or both")
+    penalty: float = option(1.0, help="weight of noise error against the error of omitting a pair", least=0, most=1e9)
+    clique_cells: int = option(
+        0, help="largest table (in cells) that a dense group of pairs is merged into", least=0, most=2**27
+    )
+    table_cells: int = option(2**18, help="largest table (in cells) considered for a pair", least=0, most=2**27)
+    update: Update = option("sweeps", help="how records are updated: sweeps, gradual or both")
     rounds: int = option(50, help="rounds of the gradual update", least=0, most=MOST_STEPS)
-    sweeps: int = option(10, help="most sweeps over all rows and columns", least=0, most=MOST_STEPS)
-    most_records: int = option(2**20, help="most records of the model", least=1, most=MOST_STEPS)
-    structure_seed: int = option(0, help="seed of how records are laid out and moved", least=0, most=MOST_STEPS)
+    sweeps: int = option(10, help="maximum number of sweeps over all rows and columns", least=0, most=MOST_STEPS)
+    most_records: int = option(2**20, help="maximum number of records in the model", least=1, most=MOST_STEPS)
+    structure_seed: int = option(0, help="seed for initialising and updating the records", least=0, most=MOST_STEPS)
 
     def _check_together(self) -> None:
         check_share("one_way_share + selection_share", self.one_way_share + self.selection_share)

@@ -62,18 +62,22 @@ class RandomPartition(Method):
         2, help="layers above the full table (all columns but one at most)", least=0, most=_MOST_LAYERS
     )
     drawn_by: DrawnBy = option("layer", help="one column per layer, or one per node")
-    structure_seed: int = option(0, help="seed the columns are drawn with; public", least=0, most=_LARGEST_SEED)
+    structure_seed: int = option(0, help="public seed with which the columns are drawn", least=0, most=_LARGEST_SEED)
     allocation: Allocation = option(
         "equal", help="budget per layer: equal, half_leaf (half for the full table) or custom"
     )
-    shares: str = option("", help="with custom: shares of the layers and the table, 0.2,0.3,0.5")
+    shares: str = option("", help="with custom: shares of the layers and the full table, e.g. 0.2,0.3,0.5")
     n_policy: TotalPolicy = option(
-        "noisy", help="number of rows: bought with total_share (noisy) or from the sums (estimated)"
+        "noisy", help="number of rows: measured with total_share (noisy) or from the sums (estimated)"
     )
     total_share: float = option(0.01, help="share of the budget for the number of rows", share=True)
     negatives: TreeNegatives = option("clip_rescale", help="how negative counts are removed: clip_rescale or norm_sub")
-    margins: Margins = option("summed", help="columns: summed as in the papers, or raked towards their signed sums")
-    rounding: Rounding = option("multinomial", help="rows: independent draws, or controlled rounding of the counts")
+    margins: Margins = option(
+        "summed", help="one-way tables: summed as in the papers, or raked towards their signed sums"
+    )
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
+    )
     most_cells: int = option(
         2**23, help=f"largest full table (about {LEAF_BYTES} bytes a cell)", least=1, most=LEAF_LIMIT
     )

@@ -595,26 +595,36 @@ class Rdt(Method):
     name: ClassVar[str] = "rdt"
     summary: ClassVar[str] = "Labels for public records: random decision trees with noisy leaf tables."
     source: ClassVar[str] = "Duke University Synthetic Data Project (2018); Jagannathan et al. (2012)."
-    needs: ClassVar[str] = "Private columns (private=sex,race) and a public table of the others (--public)."
-    limits: ClassVar[str] = "Private columns of at most 2¹⁴ combinations; without --public, public ones of 2²⁰ cells."
+    needs: ClassVar[str] = "Private columns (private=sex,race) and a public table of the others (public=)."
+    limits: ClassVar[str] = "Private columns of at most 2¹⁴ combinations; without public=, public ones of 2²⁰ cells."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
     uses_public: ClassVar[bool] = True
 
-    private: str = option("", help="private columns in order, as sex,race; none: the last column", check=listed_names)
-    weights: str = option("", help="how often nodes split on a column, as occupation:60; else 1", check=named_numbers)
-    leaf_size: int = option(1000, help="public records below which a node is not split", least=0, most=2**40)
-    trees: int = option(5, help="trees for each private column", least=1, most=100)
-    collapse: str = option("", help="pool codes with fewer public records, as occupation:200", check=named_numbers)
-    per_level: bool = option(False, help="all nodes of a layer split on the same column")
-    max_depth: int | None = option(
-        None, help="most splits above a leaf; none: every column once", least=0, most=_MOST_DEPTH
+    private: str = option("", help="private columns in order, e.g. sex,race; none: the last column", check=listed_names)
+    weights: str = option(
+        "", help="weight of a column when nodes pick a split, e.g. occupation:60; 1 for all others", check=named_numbers
     )
-    structure_seed: int = option(0, help="public seed of the trees' random columns", least=0, most=2**63 - 1)
-    route: Route = option("true", help="training rows go by their true or a synthetic first label")
-    relation: Relation = option("add_remove", help="what the budget pays for: add_remove or label_change")
-    total_share: float = option(0.01, help="share for the number of records; 0: from leaf tables", least=0, most=0.5)
-    growth_share: float = option(0.25, help="share for growing trees without a public table", above=0, most=0.5)
-    most_leaves: int = option(50_000, help="most leaves of a tree", least=1, most=2**24)
+    leaf_size: int = option(1000, help="least number of public records of a node that is split", least=0, most=2**40)
+    trees: int = option(5, help="number of trees for each private column", least=1, most=100)
+    collapse: str = option(
+        "", help="pool codes with fewer public records than this, e.g. occupation:200", check=named_numbers
+    )
+    per_level: bool = option(False, help="whether all nodes of a layer split on the same column")
+    max_depth: int | None = option(
+        None, help="maximum depth of a tree; none: every column once", least=0, most=_MOST_DEPTH
+    )
+    structure_seed: int = option(0, help="public seed of the columns that trees split on", least=0, most=2**63 - 1)
+    route: Route = option("true", help="condition later labels on the true or on the synthetic first label")
+    relation: Relation = option(
+        "add_remove", help="neighbour relation that the budget refers to: add_remove or label_change"
+    )
+    total_share: float = option(
+        0.01, help="share of the budget for the number of records; 0: from the leaf tables", least=0, most=0.5
+    )
+    growth_share: float = option(
+        0.25, help="share of the budget for growing trees without a public table", above=0, most=0.5
+    )
+    most_leaves: int = option(50_000, help="maximum number of leaves of a tree", least=1, most=2**24)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """All questions of a run; with a public table growing is free and tables get its share."""
@@ -648,7 +658,7 @@ class Rdt(Method):
     def check_without_public(self, facts: PublicFacts) -> None:
         """Raises if this method cannot do without a public table on such a domain."""
         if self.collapse:
-            raise UsageError("option collapse", "pools codes by public counts.", "Give a public table with --public.")
+            raise UsageError("option collapse", "pools codes by public counts.", "Give a public table with public=.")
         check_dense(self._settings(facts))
 
     def not_public(self, facts: PublicFacts) -> tuple[str, ...]:

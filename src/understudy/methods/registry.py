@@ -92,7 +92,7 @@ def currency_for(method: Method, budget: Budget, schema: Schema | None = None) -
     """
     if budget.delta_units == 0:
         if "pure" not in method.currencies or method.spends_delta:
-            raise UsageError(f"method {method.name}", "needs δ above 0.", "Give --delta, for example 1e-9.")
+            raise UsageError(f"method {method.name}", "needs δ above 0.", "Give delta=, for example 1e-9.")
         return "pure"
     if "zcdp" in method.currencies:
         return "zcdp"
@@ -100,6 +100,6 @@ def currency_for(method: Method, budget: Budget, schema: Schema | None = None) -
         return "pure"
     if schema is None or not any(isinstance(column, OpenCategory) for column in schema.modelled):
         raise UsageError(
-            f"method {method.name}", f"gives pure ε, so delta ({budget.delta!r}) would buy nothing.", "Drop --delta."
+            f"method {method.name}", f"gives pure ε, so delta ({budget.delta!r}) would buy nothing.", "Drop delta=."
         )
     return "pure"

@@ -118,7 +118,7 @@ def printed_shares(
         weights = allocation_weights(upper, allocation)
         return Fraction(0), [2 * weight for weight in weights[:-1]] + [weights[-1]]
     if share and layers < 2:
-        raise UsageError("as_published", "the printed price of a choice, rε/(L − 1), divides by zero at L = 1.")
+        raise UsageError("as_published", "the printed cost of a choice, rε/(L − 1), divides by zero at L = 1.")
     choice = share / (layers - 1) if share else Fraction(0)
     return choice, [(1 - share) / layers] * (upper + 1)
 
@@ -231,33 +231,45 @@ class Steps(Method):
     layers: int | None = option(
         None, help="layers above the full table; none: the sequence's length, or 2", least=1, most=_MOST_LAYERS
     )
-    sequence: str = option("", help="public order of columns, comma between names; * the schema's order; empty: chosen")
-    choice: Choice = option("node", help="one column per node, or grouped: columns in layers at once")
-    utility: Utility = option("aic", help="score of a column: aic, or information_gain")
+    sequence: str = option(
+        "", help="public order of columns, separated by commas; *: the schema's order; empty: chosen privately"
+    )
+    choice: Choice = option("node", help="choose one column per node, or (grouped) the columns of all layers at once")
+    utility: Utility = option("aic", help="score of a column: aic or information_gain")
     choice_share: float = option(0.1, help="share of the budget for choosing columns", share=True)
-    choice_form: Form = option("tight", help="rate of a draw: tight, or the published half of it")
-    rows_bound: int | None = option(None, help="public bound of the number of rows (information_gain)")
+    choice_form: Form = option("tight", help="rate of the exponential mechanism: tight, or the published half of it")
+    rows_bound: int | None = option(None, help="public upper bound of the number of rows (for information_gain)")
     allocation: Allocation = option(
         "half_leaf", help="budget per layer: equal, half_leaf (half for the full table) or custom"
     )
-    shares: str = option("", help="with custom: shares of the layers and the table, 0.2,0.3,0.5")
-    stopping: Stopping = option("none", help="none, range (of AIC) or privtree (noisy counts)")
+    shares: str = option("", help="with custom: shares of the layers and the full table, e.g. 0.2,0.3,0.5")
+    stopping: Stopping = option(
+        "none", help="rule that stops splitting: none, range (of AIC) or privtree (noisy counts)"
+    )
     stopping_share: float = option(0.05, help="share of the budget for stopping", share=True)
-    tolerance: float = option(0.1, help="range: stop where AIC differs by less than this share", share=True, also=(0,))
-    theta: int = option(0, help="privtree: rows above which a node is worth splitting", least=0, most=MOST_ROWS)
-    shared_structure: bool = option(True, help="one tree for all copies made anew")
+    tolerance: float = option(
+        0.1, help="with range: stop where AIC differs by less than this share", share=True, also=(0,)
+    )
+    theta: int = option(0, help="with privtree: least number of rows of a node that is split", least=0, most=MOST_ROWS)
+    shared_structure: bool = option(True, help="whether all remeasured copies share one tree")
     n_policy: RowsPolicy = option(
-        "noisy", help="number of rows: bought (noisy), summed up (estimated), or known_rows (public)"
+        "noisy", help="number of rows: measured (noisy), summed up (estimated), or known_rows (public)"
     )
     known_rows: int | None = option(None, help="publicly known number of rows, with n_policy=public", least=0)
     total_share: float = option(0.01, help="share of the counts' budget for the number of rows", share=True)
     negatives: TreeNegatives = option("clip_rescale", help="how negative counts are removed: clip_rescale or norm_sub")
-    margins: Margins = option("raked", help="columns: summed as in the papers, or raked towards their signed sums")
-    rounding: Rounding = option("multinomial", help="rows: independent draws, or controlled rounding of the counts")
+    margins: Margins = option(
+        "raked", help="one-way tables: summed as in the papers, or raked towards their signed sums"
+    )
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
+    )
     most_cells: int = option(
         2**23, help=f"largest full table (about {LEAF_BYTES} bytes a cell)", least=1, most=LEAF_LIMIT
     )
-    as_published: Printed = option("no", help="no, or the year of a paper: its budgets; no claim")
+    as_published: Printed = option(
+        "no", help="reproduce a paper's budget split (give its year); no privacy claim is made"
+    )
 
     def _check_together(self) -> None:
         _ = self._wanted  # checks what shapes the tree
@@ -267,7 +279,7 @@ class Steps(Method):
                 raise UsageError("utility information_gain", rule, "Set rows_bound to a publicly known bound.")
             information_sensitivity([2], self.rows_bound)
             if self.choice == "grouped":
-                raise UsageError("choice grouped", "is scored by AIC.", "Drop utility.")
+                raise UsageError("choice=grouped", "is scored by AIC.", "Drop utility.")
         if (self.n_policy == "public") != (self.known_rows is not None):
             raise UsageError("known_rows", "goes with n_policy=public, and n_policy=public needs it.")
         if self.allocation != "custom":
@@ -277,7 +289,7 @@ class Steps(Method):
         if self.stopping != "none" or self.allocation == "custom" or self.utility != "aic":
             raise UsageError("as_published", "goes with AIC, an equal or half_leaf allocation and no stopping rule.")
         if self.as_published == "2019" and not self.sequence:
-            rule = "chose its columns on the private rows without paying, which cannot be had here."
+            rule = "chose its columns on the private rows at no cost, which is not private, so it is not offered here."
             raise UsageError("as_published 2019", rule, "Give a sequence.")
         if self.choice == "grouped" and self.layers not in (None, 2):
             raise UsageError("as_published", "has groups in two layers only.")
@@ -340,7 +352,7 @@ class Steps(Method):
         if self.allocation == "custom":
             allocation_weights(shape.upper, self.allocation, self.shares)
         if self.as_published != "no" and not cost.epsilon:
-            raise UsageError("as_published", "has Laplace noise and is paid in ε alone.", "Drop --delta.")
+            raise UsageError("as_published", "has Laplace noise and is paid in ε alone.", "Drop delta=.")
         costs, sizes = self._tree_costs(shape, cost), shape.layer_sizes
         return Plan(
             self,

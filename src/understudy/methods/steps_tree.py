@@ -316,7 +316,7 @@ class Wanted:
             raise UsageError("sequence", f"names fewer columns than {self.layers} layers.", "Name more or set fewer.")
         if self.choice == "grouped" and (self.sequence or self.stopping != "none"):
             clash = "a sequence" if self.sequence else "a stopping rule"
-            raise UsageError("choice grouped", f"cannot be had together with {clash}.")
+            raise UsageError("choice=grouped", f"cannot be combined with {clash}.")
 
     @property
     def depth(self) -> int:

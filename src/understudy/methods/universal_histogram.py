@@ -76,15 +76,19 @@ class UniversalHistogram(Method):
     limits: ClassVar[str] = "At most 2²³ cells (option most_cells). With many columns those that come first gain."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    branching: int | None = option(None, help="most parts a node is cut into; none: chosen", least=2, most=LEAF_LIMIT)
-    first: str = option("", help="columns to cut by first, separated by commas")
-    allocation: LevelBudget = option("equal", help="budget per level: equal or optimal for ranges")
+    branching: int | None = option(
+        None, help="maximum number of children of a node; none: chosen", least=2, most=LEAF_LIMIT
+    )
+    first: str = option("", help="columns to split by first, separated by commas")
+    allocation: LevelBudget = option("equal", help="budget per level: equal, or optimal for range queries")
     n_policy: TotalPolicy = option(
-        "noisy", help="number of rows: bought with total_share (noisy) or from the sums (estimated)"
+        "noisy", help="number of rows: measured with total_share (noisy) or from the sums (estimated)"
     )
     total_share: float = option(0.01, help="share of the budget for the number of rows", share=True)
     negatives: TreeNegatives = option("clip_rescale", help="how negative counts are removed: clip_rescale or norm_sub")
-    rounding: Rounding = option("multinomial", help="rows: independent draws, or controlled rounding of the counts")
+    rounding: Rounding = option(
+        "multinomial", help="how rows are sampled: independent draws, or controlled rounding of the counts"
+    )
     most_cells: int = option(
         2**23, help=f"largest full table (about {LEAF_BYTES} bytes a cell)", least=1, most=LEAF_LIMIT
     )

@@ -427,9 +427,12 @@ def _walk(axes: Sequence[tuple[int, bool]]) -> tuple[int, int, Ints]:
 
 WORKING_CELLS = 2**27
 """Most cells of a table needed on the way to an answer (1 GiB)."""
-MESSAGE_CELLS = 2**24
-"""Most cells of all messages along the tree at a time, when many pairs or triples are answered (128 MiB)."""
-_CACHED_CELLS = 2**22
+MESSAGE_CELLS = 2**23
+"""Most cells of all messages along the tree at a time, when many pairs or triples are answered (64 MiB).
+
+A column whose messages alone have more is still answered, on its own."""
+CACHED_CELLS = 2**21
+"""Most cells of all sums of bags that are kept for later answers (16 MiB)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -450,6 +453,7 @@ class Answers:
         self._tree, self._tables = tree, tables
         self._axes = [(*tree.separators[bag], *tree.fresh[bag]) for bag in range(len(tree.bags))]
         self._cache: dict[tuple[int, tuple[str, ...]], Floats] = {}
+        self._cached = 0
 
     def one(self, clique: Clique) -> Floats:
         """The clique's probabilities, flat row-major.
@@ -486,9 +490,10 @@ class Answers:
         key = (bag, tuple(names))
         if key not in self._cache:
             table = np.array(sum_to(self._axes[bag], self._tables[bag], names), order="C")
-            if table.size > _CACHED_CELLS:
+            if self._cached + table.size > CACHED_CELLS:
                 return table
             self._cache[key] = table
+            self._cached += table.size
         return self._cache[key]
 
     def _given(self, bag: int, separator: Sequence[str], others: Sequence[str]) -> Floats:

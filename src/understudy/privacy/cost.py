@@ -257,7 +257,7 @@ class Budget:
             return Cost(epsilon=self.epsilon_units, delta=failure_delta)
         left = self.delta_units - failure_delta
         if left < 1:
-            raise UsageError("delta", "must be above 0 for Gaussian noise.", "Give --delta, for example 1e-9.")
+            raise UsageError("delta", "must be above 0 for Gaussian noise.", "Give delta=, for example 1e-9.")
         if not 0 <= pure < self.epsilon_units:
             raise UsageError("epsilon", "is smaller than the part kept for steps paid in pure ε.")
         rho = rho_of_epsilon(Fraction(self.epsilon_units - pure, UNIT), Fraction(left, DELTA_UNIT))

@@ -198,14 +198,14 @@ class Curator:
         """Exact counts of the public table, free of charge: it is not about the protected units."""
         self._fixed()
         if self._public is None:
-            raise UsageError("public table", "none was given.", "Give one with --public.")
+            raise UsageError("public table", "none was given.", "Give one with public=.")
         return self._public.counts(list(cliques))
 
     def public_cells(self, clique: Clique) -> OccupiedCells:
         """Occupied cells of the public table and their counts, free of charge; for tables too large to write out."""
         self._fixed()
         if self._public is None:
-            raise UsageError("public table", "none was given.", "Give one with --public.")
+            raise UsageError("public table", "none was given.", "Give one with public=.")
         return self._public.occupied(clique)
 
     def measure(
@@ -437,7 +437,7 @@ class Curator:
 
     def _fixed(self) -> TableCodec:
         if self._codec is None:
-            raise UsageError("curator", "the codes are not settled yet.", "Call settle first.")
+            raise UsageError("curator", "the codec is not fixed yet.", "Call fix_codec first.")
         return self._codec
 
     def _bound(self) -> CountSource:

@@ -462,7 +462,7 @@ def check_chain(lines: Iterable[Mapping[str, object]], where: str) -> list[Probl
 
 
 def check_extract(lines: Iterable[Mapping[str, object]], where: str) -> list[Problem]:
-    """Everything wrong with an extract: one dataset from its opening on, charges only; empty if it holds together."""
+    """Everything wrong with an extract: one dataset from its opening on, charges only; empty if it is consistent."""
     reader = _Reader(whole=False)
     problems = _check(lines, where, reader)
     if len(reader.datasets) != 1:
@@ -711,7 +711,7 @@ class Ledger:
             return store.head().hash
 
     def verify(self, known: Iterable[str] = ()) -> list[Problem]:
-        """Everything wrong with the ledger; empty if it holds together.
+        """Everything wrong with the ledger; empty if it is consistent.
 
         `known` are hashes printed in earlier releases: each must still be in the chain.
         """
@@ -731,7 +731,7 @@ class Ledger:
 
 
 def verify_extract(lines: Sequence[Mapping[str, object]], where: str = "ledger.jsonl") -> list[Problem]:
-    """Everything wrong with an extract, read without its ledger; empty if it holds together."""
+    """Everything wrong with an extract, read without its ledger; empty if it is consistent."""
     return check_extract(lines, where)
 
 

@@ -188,8 +188,8 @@ _REFUSALS = {
 }
 _WRITE_AHEAD = (
     "is in write-ahead mode, in which recent charges may lie in a second file that a copy leaves behind.",
-    "Run `sqlite3 LEDGER 'PRAGMA journal_mode=DELETE'` where both files lie, then `understudy ledger verify LEDGER` "
-    "with --known and the hashes of your releases.",
+    "Run `sqlite3 LEDGER 'PRAGMA journal_mode=DELETE'` where both files lie, then check the ledger with "
+    "known= and the hashes of your releases (`understudy ledger verify`).",
 )
 
 

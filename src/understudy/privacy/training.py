@@ -171,7 +171,7 @@ def parts_epsilon(
 ) -> float:
     """The smallest ε over the orders, for all parts together, rounded up; never below 0."""
     if not 0 < delta < 1:
-        raise UsageError("training", "needs δ above 0 and below 1.", "Give --delta, for example 1e-9.")
+        raise UsageError("training", "needs δ above 0 and below 1.", "Give delta=, for example 1e-9.")
 
     @functools.cache
     def at(place: int) -> float:
@@ -242,7 +242,7 @@ def _found(distribution: Distribution | None, step: str) -> Distribution:
 
 def _check(cost: Cost, course: Course, step: str) -> None:
     if cost.rho or not cost.epsilon or not 0 < cost.delta < DELTA_UNIT:
-        raise UsageError(step, "is paid in ε and δ, both above 0.", "Give --delta, for example 1e-9.")
+        raise UsageError(step, "is paid in ε and δ, both above 0.", "Give delta=, for example 1e-9.")
     if not 1 <= course.clip <= 2**20:
         raise UsageError(step, f"the bound of a contribution must lie between 1 and 2²⁰, got {course.clip}.")
     if not 1 <= course.steps <= 10**7:

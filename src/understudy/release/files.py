@@ -471,7 +471,8 @@ def check_free(target: Path) -> None:
     """Raises unless `target` is a possible name, new, outside every release, and its parent can be written."""
     _check_name(target)
     if target.is_symlink() or target.exists():
-        raise UsageError(f"output {str(target)!r}", "exists already.", "Name a new folder or remove this one.")
+        kind = "link" if target.is_symlink() else "folder" if target.is_dir() else "file"
+        raise UsageError(f"output {str(target)!r}", f"is a {kind} that exists already.", "Name another or remove it.")
     refuse_release_folder(target)
     parent = target.absolute().parent
     if not parent.is_dir():

@@ -15,13 +15,16 @@ Release: everything that may be shared about a run, in memory or as a folder.
 A release holds public facts and noisy answers only. Drawing rows from it is free; it has no way back to the private
 table. Synthetic rows follow from the fitted model, the number of rows and the seed, so they are drawn when asked for
 and streamed to disk when saved.
+
+Spreadsheets run cells that start with =, +, -, @, a tab or a line break. Labels and column names come from people, so
+a released CSV could carry such a cell; an apostrophe in front makes it text. Numbers and dates are left as they are.
 """
 
 import os
 import platform
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +33,7 @@ from typing import TYPE_CHECKING, Self, Union
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import yaml
@@ -37,11 +41,11 @@ import yaml
 from understudy.answers import Transcript
 from understudy.codec.table import TableCodec
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
-from understudy.models.model import Chunk, Model, draw_chunks, read_plain
+from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
 from understudy.progress import Progress, silent
 from understudy.release.files import batch_rows, check_bytes, check_frame, check_free, check_room, open_parquet
 from understudy.release.statement import Statement
-from understudy.release.wording import given_readable, readable_codes
+from understudy.release.wording import NO_ROWS, given_readable, readable_codes
 from understudy.schema import Schema, code_names
 from understudy.schema.yaml_text import Entries, Tree, YamlList, parse_yaml
 
@@ -62,6 +66,7 @@ def present_mode(mode: str) -> str:
 
 MOST_BYTES = 2**18
 MOST_COPIES = 1_000
+NOISY_TOTAL = "noisy total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,11 @@ class RunConfig:
         """Number of synthetic tables."""
         return len(self.rows)
 
+    @property
+    def remark(self) -> str:
+        """That a table is empty because of noise on its number of rows, in words; empty otherwise."""
+        return NO_ROWS if self.rows_from == NOISY_TOTAL and 0 in self.rows else ""
+
 
 def installed_versions() -> dict[str, str]:
     """Versions of what made the release."""
@@ -92,19 +102,8 @@ def installed_versions() -> dict[str, str]:
 
 def write_config(config: RunConfig, path: Path) -> None:
     """Writes the settings as YAML."""
-    document = {
-        "format": FORMAT,
-        "method": config.method,
-        "options": {name: _plain(value) for name, value in config.options.items()},
-        "epsilon": config.epsilon,
-        "delta": config.delta,
-        "rows": list(config.rows),
-        "rows_from": config.rows_from,
-        "copies": config.copies,
-        "copies_mode": config.copies_mode,
-        "seed": config.seed,
-        "versions": dict(config.versions),
-    }
+    plain = {"options": {name: _plain(value) for name, value in config.options.items()}, "rows": list(config.rows)}
+    document = {"format": FORMAT, **asdict(config), **plain, "copies": config.copies}
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
 
@@ -139,24 +138,16 @@ def _value(tree: Tree) -> object:
 def _read(document: object) -> RunConfig:
     if not isinstance(document, dict) or document["format"] != FORMAT:
         raise ValueError("format")
-    rows, seed = document["rows"], document["seed"]
-    if not isinstance(rows, list) or not rows or any(type(count) is not int or count < 0 for count in rows):
-        raise ValueError("rows")
-    if len(rows) > MOST_COPIES or len(rows) != document["copies"] or type(seed) is not int or seed < 0:
-        raise ValueError("copies or seed")
-    if present_mode(str(document["copies_mode"])) not in COPIES_MODES:
+    config: RunConfig = read_as(RunConfig, document)
+    if (
+        not 0 < config.copies <= MOST_COPIES
+        or config.copies != document["copies"]
+        or min(*config.rows, config.seed) < 0
+    ):
+        raise ValueError("rows, copies or seed")
+    if present_mode(config.copies_mode) not in COPIES_MODES:
         raise ValueError("copies_mode")
-    return RunConfig(
-        method=str(document["method"]),
-        options=dict(document["options"]),
-        epsilon=float(document["epsilon"]),
-        delta=float(document["delta"]),
-        rows=tuple(rows),
-        rows_from=str(document["rows_from"]),
-        copies_mode=str(document["copies_mode"]),
-        seed=seed,
-        versions={str(name): str(text) for name, text in dict(document["versions"]).items()},
-    )
+    return config
 
 
 def _plain(value: object) -> object:
@@ -549,3 +540,47 @@ def data_name(copy: int, copies: int) -> str:
 
 def _seed(seed: int | None) -> int:
     return secrets.randbits(63) if seed is None else seed
+
+
+_FORMULA_STARTS = r"^([=+\-@\t\r\n＝＋－＠])"
+
+
+def check_safe(path: Path, *, excel_safe: bool) -> None:
+    """Raises UsageError where safe text is asked for for a file that no spreadsheet takes for text."""
+    if excel_safe and path.suffix.lower() not in (".csv", ".tsv"):
+        raise UsageError("excel_safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
+
+
+def safe_rows(
+    schema: pa.Schema, pieces: Iterable[pa.Table], *, excel_safe: bool
+) -> tuple[pa.Schema, Iterable[pa.Table]]:
+    """Schema and tables to write: as they are, or with safe names and text if asked for."""
+    return (safe_schema(schema), map(safe_table, pieces)) if excel_safe else (schema, pieces)
+
+
+def safe_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with safe column names."""
+    return pa.schema([field.with_name(_safe_name(field.name)) for field in schema])
+
+
+def safe_table(table: pa.Table) -> pa.Table:
+    """The table with safe column names and text."""
+    columns = [_safe_column(table.column(place)) for place in range(table.num_columns)]
+    return pa.table(columns, schema=safe_schema(table.schema))
+
+
+def _safe_column(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        if not pa.types.is_string(kind.value_type) and not pa.types.is_large_string(kind.value_type):
+            return values
+        return _safe_text(values.cast(kind.value_type)).cast(kind)
+    return _safe_text(values) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else values
+
+
+def _safe_text(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.replace_substring_regex(values, pattern=_FORMULA_STARTS, replacement=r"'\1")
+
+
+def _safe_name(name: str) -> str:
+    return _safe_text(pa.chunked_array([[name]]))[0].as_py()  # type: ignore[no-any-return]

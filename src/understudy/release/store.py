@@ -12,7 +12,7 @@ Nothing is written that was not already in the release, no clock is read, nothin
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def card_facts(release: Release, data: Path) -> CardFacts:
         measured=tuple(_measured(answer, first) for answer in first.transcript),
         together=_together(first),
         one_ways=tuple(_one_way(name, first) for name in first.codec.domain.columns),
-        sample=_sample(data, release.config.rows[0]),
+        sample=replace(_sample(data, release.config.rows[0]), remark=release.config.remark),
         copies=wording.copies_text(statement.copies, statement.copies_mode),
         footer=f"understudy {statement.versions.get('understudy', '')}, {statement.date}, run {statement.run}.",
     )
@@ -113,8 +113,8 @@ def _banner(release: Release) -> str:
 
 def _measured(answer: Answer, fitted: Fitted) -> MeasuredTable:
     if isinstance(answer, Selection | Selections):
-        text = wording.choice_text(answer.rate, answer.sensitivity, monotone=answer.monotone)
-        rate = f"exponential mechanism, {text}"
+        text = wording.choice_text(answer.rate, answer.sensitivity, monotone=answer.monotone, options=answer.options)
+        rate = f"exponential mechanism: {text}"
         if isinstance(answer, Selection):
             return MeasuredTable(answer.name, "choice", answer.options, rate, None)
         kind = f"choice among {answer.options:,} in every cell"

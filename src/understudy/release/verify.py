@@ -9,7 +9,7 @@ The account of a release: charges that add up to the claim, noise that matches e
 verify: whether a release folder is whole, consistent and valid, found out without the private table.
 
 What it can show: the folder is as it was published, the statement follows from the charges, each noise from its
-cost, the ledger's extract holds together, the rows obey the schema. What it cannot show: that the noise was drawn
+cost, the ledger's extract is consistent, the rows obey the schema. What it cannot show: that the noise was drawn
 honestly or that the private table was the one named. Whoever can rewrite every file can forge a folder; compare the
 ledger's head with the publisher's.
 """
@@ -330,7 +330,8 @@ def check_charges(statement: Statement, transcripts: Sequence[Transcript]) -> li
             continue
         for position, (charge, answer) in enumerate(zip(charges, transcript, strict=True)):
             where = f"run {run}, answer {position}"
-            if _noise_of(charge) != _noise_of(answer) or answer.name not in charge.step:
+            charged = _noise_of(charge) == _noise_of(answer) and not _other_options(charge, answer)
+            if not charged or answer.name not in charge.step:
                 found.append(Problem(where, "the answer's noise is not the noise that was charged.", DISTRUST))
             found += _answer_paid(where, charge, answer, statement.unit.sensitivity)
             if isinstance(answer, SparseMeasurement) and answer.values.size and answer.values.min() < answer.threshold:
@@ -347,6 +348,12 @@ def _noise_of(one: Charge | Answer) -> tuple[object, ...]:
     if isinstance(one, Selection | Selections):
         return None, one.rate, one.sensitivity, one.monotone, unit_of(one)
     return one.distribution, None, None, False, unit_of(one)
+
+
+def _other_options(charge: Charge, answer: Answer) -> bool:
+    """Whether the charge of a choice states another number of options; the first format stated none."""
+    stated = charge.options
+    return stated is not None and (not isinstance(answer, Selection | Selections) or answer.options != stated)
 
 
 def _answer_paid(where: str, charge: Charge, answer: Answer, unit_rows: int) -> list[Problem]:
@@ -375,8 +382,8 @@ def _whole_paid(where: str, charge: Charge, answer: NoisyScores | Grown, unit_ro
             distribution, bias = growth_rule(charge.cost, unit_rows, answer.decay, charge.step)
             fits = charge.distribution == distribution and answer.bias == bias
     except UnderstudyError:
-        return [Problem(where, "its price buys no noise.", DISTRUST)]
-    return [] if fits else [Problem(where, "its noise is smaller or larger than its price buys.", DISTRUST)]
+        return [Problem(where, "its cost allows no noise that protects.", DISTRUST)]
+    return [] if fits else [Problem(where, "its noise is smaller or larger than its cost allows.", DISTRUST)]
 
 
 def _training_paid(where: str, charge: Charge, answer: Trained) -> list[Problem]:
@@ -389,10 +396,10 @@ def _training_paid(where: str, charge: Charge, answer: Trained) -> list[Problem]
             course_parts(course, answer.first_distribution, answer.distribution), charge.cost.delta / DELTA_UNIT
         )
     except (UnderstudyError, ValueError, OverflowError, ZeroDivisionError):
-        return [Problem(where, "its price buys no training.", DISTRUST)]
+        return [Problem(where, "its cost allows no such training.", DISTRUST)]
     cost = charge.cost.epsilon / UNIT
     if charge.cost.rho or paid > cost + 2e-9:  # what another machine may round otherwise; the bound holds 1e-9 in hand
-        return [Problem(where, "its noise is smaller than its price buys.", DISTRUST)]
+        return [Problem(where, "its noise is smaller than its cost allows.", DISTRUST)]
     return []
 
 
@@ -404,9 +411,9 @@ def _paid_for(where: str, charge: Charge, unit_rows: int, threshold: int | None)
             None if threshold is None else discovery_threshold(distribution, unit_rows, charge.cost.delta, charge.step)
         )
     except UnderstudyError:
-        return [Problem(where, "its price buys no noise.", DISTRUST)]
+        return [Problem(where, "its cost allows no noise that protects.", DISTRUST)]
     if charge.distribution != distribution or (needed is not None and threshold is not None and threshold < needed):
-        return [Problem(where, "its noise is smaller or larger than its price buys.", DISTRUST)]
+        return [Problem(where, "its noise is smaller or larger than its cost allows.", DISTRUST)]
     return []
 
 
@@ -415,8 +422,8 @@ def _choice_paid(where: str, charge: Charge, answer: Selection | Selections) -> 
     try:
         rate = selection_rate(charge.cost, answer.sensitivity, charge.step, monotone=answer.monotone)
     except UnderstudyError:
-        return [Problem(where, "its price buys no choice.", DISTRUST)]
-    return [] if answer.rate == rate else [Problem(where, "its rate is not what its price buys.", DISTRUST)]
+        return [Problem(where, "its cost allows no choice.", DISTRUST)]
+    return [] if answer.rate == rate else [Problem(where, "its rate does not follow from its cost.", DISTRUST)]
 
 
 def check_settings(statement: Statement, config: RunConfig, schema: Schema) -> list[Problem]:
@@ -454,7 +461,7 @@ def check_odd(statement: Statement, fitted: Fitted) -> list[Problem]:
 
 
 def check_ledger(statement: Statement, lines: Sequence[str]) -> list[Problem]:
-    """Whether the extract holds together and ends with the charge of this run."""
+    """Whether the extract is consistent and ends with the charge of this run."""
     name = "ledger.jsonl"
     try:
         entries = [parse_json(line.encode("utf-8", "replace"), name) for line in lines]

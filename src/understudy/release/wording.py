@@ -41,11 +41,54 @@ from understudy.schema import Boolean, Category, OpenCategory, Unit, code_names
 NEIGHBOURS = "Tables that differ by all rows of one unit, added or removed."
 TRUST = "Central: the data holder sees the rows; noise is added before anything leaves."
 TEST_DOUBLE = "NOT PRIVATE: test double"
-CHOICES = (
-    "A choice draws an option with a probability proportional to exp(rate · its score). It costs ε = 2 · rate · "
-    "sensitivity, half of that where all scores move one way; a cost in ρ is ε²/8. The sensitivity is the most that "
-    "one protected unit can move a score, in the same units of score as the rate."
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """What the formats of a statement word differently: a folder is checked in the words of the format it has."""
+
+    odds: str
+    zcdp: str
+    no_ledger: str
+    schema: str
+    choices: str
+    spent: str
+
+
+SENTENCES = {
+    1: Sentences(
+        odds="Whatever anybody may conclude from this folder, its odds differ by a factor of at most {factor:.4g} "
+        "(e^ε) from the odds if one unit's rows had been left out. A suspicion of 1 in 100 can become at most"
+        " 1 in {one_in:.3g} because of that unit.",
+        zcdp="(ε, δ)-differential privacy, priced in ρ (zero-concentrated differential privacy)",
+        no_ledger="No lasting ledger was named: this run was charged to a ledger of its own. Earlier or later releases "
+        "of the same data are not counted here; their costs add to this one.",
+        schema="The schema: names, types, bounds, labels and rules are public. If they were read off the rows, "
+        "nothing holds.",
+        choices="A choice draws an option with a probability proportional to exp(rate · its score). It costs ε = 2 · "
+        "rate · sensitivity, half of that where all scores move one way; a cost in ρ is ε²/8. The sensitivity"
+        " is the most that one protected unit can move a score, in the same units of score as the rate.",
+        spent="Spent by the questions",
+    ),
+    2: Sentences(
+        odds="For any conclusion drawn from this release, the odds would change by a factor of at most "
+        "{factor:.4g} (e^ε) if one unit's rows had been left out. Someone 1 % sure that a unit is in the "
+        "table could become at most {percent:g} % sure.",
+        zcdp="(ε, δ)-differential privacy, accounted in ρ (zero-concentrated differential privacy, zCDP)",
+        no_ledger="No ledger was given: this run was charged to a ledger of its own. Earlier and later releases of the "
+        "same data are not counted here; their costs add to this one.",
+        schema="The schema: names, types, bounds, labels and rules are public. If they were read off the rows, the "
+        "guarantee is void.",
+        choices="A choice draws an option with a probability proportional to exp(rate · its score). It costs ε = 2 · "
+        "rate · sensitivity, half of that where all scores move in the same direction; a cost in ρ is ε²/8. "
+        "The sensitivity is the most that one protected unit can change a score. statement.json gives both "
+        "for every choice.",
+        spent="Spent by the queries",
+    ),
+}
+"""Format of a statement's file → its sentences. An earlier format never changes: its folders must still verify."""
+NEWEST_FORMAT = max(SENTENCES)
+_NEWEST = SENTENCES[NEWEST_FORMAT]
 MOST_READABLE_EPSILON = 30.0
 _MARKUP = re.compile(r"([\\`*_{}\[\]|~$^@])")
 _LEADING = re.compile(r"^(\s*)([-+](?!\d)|[#=])|^(\s*\d+)([.)])(?=\s|$)")
@@ -53,11 +96,11 @@ _LEADING = re.compile(r"^(\s*)([-+](?!\d)|[#=])|^(\s*\d+)([.)])(?=\s|$)")
 _LINK = re.compile(r"(?i)(https?|ftp|mailto|www)([:.])")
 
 
-def variant_text(currency: str, delta: float | None, *, pure_steps: bool = False) -> str:
+def variant_text(currency: str, delta: float | None, *, pure_steps: bool = False, words: Sentences = _NEWEST) -> str:
     """Which definition of differential privacy the claim is made in."""
     if currency == "zcdp":
         beside = "; some steps in pure ε, which adds up with the rest" if pure_steps else ""
-        return f"(ε, δ)-differential privacy, priced in ρ (zero-concentrated differential privacy){beside}"
+        return f"{words.zcdp}{beside}"
     return "(ε, δ)-differential privacy" if delta else "pure ε-differential privacy"
 
 
@@ -89,11 +132,11 @@ def promise_text(epsilon: float | None, delta: float | None, refused: str) -> st
     )
 
 
-def odds_text(epsilon: float | None, delta: float | None) -> str:
-    """What ε means, as odds: the worst factor, and what a chance of 1 in 100 may become.
+def odds_text(epsilon: float | None, delta: float | None, words: Sentences = _NEWEST) -> str:
+    """What ε means, as odds: the largest factor, and what a probability of 1 % may become (rounded up).
 
     >>> odds_text(1.0, 0.0).split(". ")[1]
-    'A suspicion of 1 in 100 can become at most 1 in 37.4 because of that unit.'
+    'Someone 1 % sure that a unit is in the table could become at most 2.7 % sure.'
     """
     if epsilon is None or delta is None:
         return "There is no bound on what this folder may reveal about a single unit."
@@ -101,17 +144,13 @@ def odds_text(epsilon: float | None, delta: float | None) -> str:
         return f"With ε = {epsilon:.6g} the worst-case bound on the odds is too large to protect anybody."
     factor = math.exp(epsilon)
     after = (99.0 + factor) / factor
-    text = (
-        "Whatever anybody may conclude from this folder, its odds differ by a factor of at most "
-        f"{factor:.4g} (e^ε) from the odds if one unit's rows had been left out. "
-        f"A suspicion of 1 in 100 can become at most 1 in {after:.3g} because of that unit."
-    )
+    text = words.odds.format(factor=factor, one_in=after, percent=math.ceil(1000.0 / after) / 10.0)
     if delta:
         text += f" With a probability of at most {delta:.3g} (δ) this bound may not hold."
     return text
 
 
-def not_protected(unit: Unit, method: str) -> tuple[str, ...]:
+def not_protected(unit: Unit, method: str, words: Sentences = _NEWEST) -> tuple[str, ...]:
     """What the promise does not cover: the list of PRIVACY.md."""
     people = (
         "A person with several rows: the unit is one row."
@@ -119,7 +158,7 @@ def not_protected(unit: Unit, method: str) -> tuple[str, ...]:
         else "Groups of units: the protection of a group of g units is g times weaker in ε."
     )
     return (
-        "The schema: names, types, bounds, labels and rules are public. If they were read off the rows, nothing holds.",
+        words.schema,
         "Settings: the method, its options and the budget are public.",
         people,
         f"Facts about groups and populations: what {method!r} learns about everybody holds with or without one unit.",
@@ -164,6 +203,12 @@ def odd_text(column: str, meaning: str, share: float, *, labelled: bool) -> str:
     return f"{column}: about {100 * share:.0f} % of its values {what}; {question}"
 
 
+NO_ROWS = (
+    "A synthetic table of this release has no rows: their number was measured with noise and came out as 0 or less, as "
+    "may happen to a small table. The model is there all the same: draw any number of rows from it "
+    "with `understudy sample` or `release.sample`, free of charge."
+)
+"""Said where the noisy number of rows left nothing to draw."""
 DROPPED = (
     "Rows with a value that cannot be read, in a column with neither missing nor other, are left out of every count. "
     "Whether a row is left out depends on that row alone, so the promise holds for it as for any other."
@@ -171,25 +216,27 @@ DROPPED = (
 """What `unreadable: drop` in a schema means for the release."""
 
 
-def choice_text(rate: Fraction, sensitivity: Fraction | None, *, monotone: bool) -> str:
-    """The rate of a choice and what an auditor needs to relate it to its cost.
+def choice_text(rate: Fraction, sensitivity: Fraction | None, *, monotone: bool, options: int | None = None) -> str:
+    """Among how many options a choice was made, and its ε; where that was not written down, its rate and sensitivity.
 
+    >>> choice_text(Fraction(1, 4), Fraction(2), monotone=True, options=105)
+    'chose 1 of 105, ε = 0.5'
     >>> choice_text(Fraction(1, 4), Fraction(2), monotone=True)
     'rate = 0.25 per unit of score, sensitivity = 2 units of score, all one way'
     """
+    if options is not None and sensitivity is not None:
+        epsilon = float((1 if monotone else 2) * rate * sensitivity)
+        return f"chose 1 of {options:,}, ε = {epsilon:.6g}"
     text = f"rate = {float(rate):.6g} per unit of score"
     if sensitivity is None:
         return text
     return f"{text}, sensitivity = {float(sensitivity):.6g} units of score{', all one way' if monotone else ''}"
 
 
-def ledger_text(dataset: str | None) -> str:
+def ledger_text(dataset: str | None, words: Sentences = _NEWEST) -> str:
     """What the ledger says about other releases."""
     if dataset is None:
-        return (
-            "No lasting ledger was named: this run was charged to a ledger of its own. "
-            "Earlier or later releases of the same data are not counted here; their costs add to this one."
-        )
+        return words.no_ledger
     return f"Charged to the ledger of dataset {dataset!r}; its total covers every release that ledger lists."
 
 

@@ -61,6 +61,8 @@ class SampleRows:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     total: int
+    remark: str = ""
+    """Why there are none, if the noise decided so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def _relative(measured: tuple[MeasuredTable, ...]) -> Section:
         for one in measured[:MOST_SECTION_TABLES]
         if one.half_width is not None
     )
-    header = ("TextTable", *(f"count {size:,}" for size in sizes))
+    header = ("Table", *(f"count {size:,}" for size in sizes))
     return Section(
         "Noise against the size of a count",
         "From which size on is a count worth reading?",
@@ -188,6 +190,7 @@ def _rows(sample: SampleRows) -> Section:
         "What do the rows look like?",
         (
             Paragraph(f"The first {len(sample.rows):,} of {sample.total:,} synthetic rows, drawn from a model."),
+            *([Paragraph(sample.remark)] if sample.remark else []),
             TextTable(sample.header, sample.rows),
         ),
     )

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from understudy.errors import Problem, SchemaError
-from understudy.schema.checks import below, column_problems, place, shown, suggest, unit_problems
+from understudy.errors import Problem, SchemaError, below, place, shown, suggest
+from understudy.schema.checks import column_problems, unit_problems
 from understudy.schema.columns import (
     Bins,
     Boolean,
@@ -41,7 +41,7 @@ from understudy.schema.columns import (
     Time,
     UniformBins,
 )
-from understudy.schema.schema import Impossible, Range, Schema, Unit
+from understudy.schema.schema import Impossible, Range, Schema, Unit, header_problems
 from understudy.schema.yaml_text import MOST_BYTES, TOO_LARGE, Entries, Leaf, Tree, YamlList, parse_yaml, schema_to_text
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -383,6 +383,33 @@ _KEYS = ("understudy", "title", "note", "unit", "unreadable", "columns", "rules"
 
 def read_schema(path: Path) -> Schema:
     """The schema in that file; raises SchemaError with all problems at once."""
+    return schema_from_text(_text_of(path), str(path))
+
+
+def file_header_problems(path: Path, names: Sequence[str]) -> list[Problem]:
+    """What keeps a table with these column names from being read under a schema file that may itself be faulty.
+
+    It goes by the names that the file declares, as far as it can be parsed at all; otherwise nothing is found.
+    """
+    try:
+        top = _entries(parse_yaml(_text_of(path), str(path)))
+    except SchemaError:
+        return []
+    columns, unit = _entries(top.get("columns")), _entries(top.get("unit")).get("column")
+    derived = [name for name, tree in columns.items() if _said(_entries(tree).get("kind")) == "derived"]
+    modelled = [name for name in columns if name not in derived]
+    return header_problems(names, modelled, derived, _said(unit)) if modelled else []
+
+
+def _entries(tree: Tree | None) -> dict[str, Tree]:
+    return {key.text: value for key, value in tree.pairs} if isinstance(tree, Entries) else {}
+
+
+def _said(tree: Tree | None) -> str | None:
+    return tree.text if isinstance(tree, Leaf) and not tree.null and not tree.undecided else None
+
+
+def _text_of(path: Path) -> str:
     where = str(path)
     try:
         with path.open("rb") as file:
@@ -393,11 +420,10 @@ def read_schema(path: Path) -> Schema:
     if len(content) > MOST_BYTES:
         raise SchemaError([Problem(where, f"is {TOO_LARGE}.", "A schema lists public facts, not data.")])
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise SchemaError([Problem(f"{where}:{line}", "is not UTF-8.", "Save the file as UTF-8.")]) from error
-    return schema_from_text(text, where)
 
 
 def write_schema(schema: Schema, path: Path) -> None:

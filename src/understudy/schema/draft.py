@@ -8,10 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from understudy.errors import Problem, SchemaError
-from understudy.schema.checks import place
+from understudy.errors import Problem, SchemaError, place
 from understudy.schema.columns import STORAGE
-from understudy.schema.schema import unlike_names
+from understudy.schema.schema import looks_like_an_id, unlike_names
 from understudy.schema.yaml_text import DECIDE, key_lines, text_token
 
 _HEAD = """\
@@ -33,7 +32,6 @@ _KINDS = (
     (r"time(32|64).*", "time"),
     (r"(large_)?string(_view)?|(large_)?utf8|dictionary<.*", "category"),
 )
-_LIKE_AN_ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|ssn|key)$)|[a-z]I[dD]$")
 _LIKE_A_DATE = re.compile(r"date|datum|birth|dob|(^|_)day$|_(at|on)$", re.IGNORECASE)
 _LIKE_A_NUMBER = re.compile(
     r"(^|[_\W])(age|year|count|amount|income|salary|price|weight|height|number|score|total)s?([_\W]|$)", re.IGNORECASE
@@ -50,14 +48,14 @@ def draft_schema(header: Sequence[tuple[str, str]], *, names_are_right: bool = F
     odd = 0 if names_are_right else unlike_names([name for name, _ in header])
     if odd:
         rule = f"{odd} of its {len(header)} columns have a name that looks like a value, appears twice or is absent."
-        fix = "If its first line is a row, put a line of names above it. If these are names, say --names-are-right."
+        fix = "If its first line is a row, put a line of names above it. If these are names, give names_are_right=True."
         raise SchemaError([Problem("table", rule, fix)])
     repeated = [name for name, times in Counter(name for name, _ in header).items() if times > 1 and name]
     if repeated:
         rule = "appears twice in the table, so a schema cannot tell them apart."
         raise SchemaError([Problem(place("columns", name), rule, "Rename one.") for name in repeated])
     lines = [_HEAD, _UNIT]
-    likely = [text_token(name) for name, _ in header if _LIKE_AN_ID.search(name)]
+    likely = [text_token(name) for name, _ in header if looks_like_an_id(name)]
     if likely:
         lines.append(f"# By name this may be an id: {', '.join(likely)}.\n")
     lines.append(f"unit: {DECIDE}\ncolumns:\n")
@@ -99,7 +97,7 @@ def _column(name: str, storage: str) -> Iterator[str]:
 
 def _hints(name: str, kind: str) -> Iterator[str]:
     """What the name alone suggests."""
-    if _LIKE_AN_ID.search(name):
+    if looks_like_an_id(name):
         yield "By name this may be an id. It belongs under unit, or nowhere: delete it here, ids must not be released."
     if kind == "category" and _LIKE_A_DATE.search(name):
         yield "By name this may be a date: `kind: date` with lower, upper and, if not ISO, format."

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from understudy.errors import Problem, SchemaError, UsageError, nearest
+from understudy.errors import Problem, SchemaError, UsageError, nearest, shown
 from understudy.schema.columns import (
     Boolean,
     Category,
@@ -71,6 +71,29 @@ def looks_like_a_value(name: str) -> bool:
     return bool((_WITH_LETTERS if letters else _DIGITS_ALONE).fullmatch(text))
 
 
+_PEOPLE = (
+    "person|people|patient|customer|client|employee|student|pupil|respondent|participant|member|user|citizen|voter"
+)
+_LIKE_AN_ID = re.compile(
+    rf"""(?i:(^|[_\W])(id|uuid|guid|ssn|key|e[_\W]?mail([_\W]?address)?)$)
+    | (?i:(^|[_\W])({_PEOPLE}|passport|social[_\W]?security)[_\W]?(id|no|nr|num|number|code|key)$)
+    | (?i:^(person|patient|customer|client|employee|respondent|participant|username|full[_\W]?name)$)
+    | [a-z]I[dD]$""",
+    re.VERBOSE,
+)
+
+
+def looks_like_an_id(name: str) -> bool:
+    """Whether the name reads as that of a column which tells people, or other units, apart.
+
+    >>> [looks_like_an_id(name) for name in ("id", "patient_id", "personId", "Person", "SSN", "e-mail", "Patient No")]
+    [True, True, True, True, True, True, True]
+    >>> [looks_like_an_id(name) for name in ("covid", "paid", "age", "number_of_persons", "member", "email_sent", "")]
+    [False, False, False, False, False, False, False]
+    """
+    return bool(_LIKE_AN_ID.search(name.strip()))
+
+
 def unlike_names(names: Sequence[str]) -> int:
     """How many of these columns have a name that looks like a value, appears twice, or is absent.
 
@@ -87,7 +110,30 @@ def unlike_names(names: Sequence[str]) -> int:
     )
 
 
-def undeclared_problems(names: Sequence[str]) -> list[Problem]:
+def header_problems(
+    present: Sequence[str], modelled: Sequence[str], derived: Sequence[str], unit: str | None
+) -> list[Problem]:
+    """What keeps a table with the names `present` from being read under a schema that declares the others."""
+    wanted = [*modelled, *([] if unit is None else [unit])]
+    if not set(wanted) & set(present):
+        # Most likely the first line is a row, not a header: then none of its values may be quoted.
+        fix = f"Its first line must name them as the schema does: {', '.join(wanted)}."
+        return [Problem("table", "holds none of the columns that the schema declares.", fix)]
+    others = [name for name in present if name not in {*wanted, *derived}]
+    found = [_absent(name, others) for name in wanted if name not in present]
+    repeated = [name for name in dict.fromkeys([*wanted, *derived]) if present.count(name) > 1]
+    found += [Problem(f"column {name!r}", "appears twice in the table.", "Rename one.") for name in repeated]
+    return found + _undeclared_problems(others)
+
+
+def _absent(name: str, others: Sequence[str]) -> Problem:
+    """A declared column that the table lacks. Other names in the table are not listed: they may be a row's values."""
+    spelled = same_but_for_spelling(name, others)
+    fix = f'The table has "{spelled}": names must be equal.' if spelled else "Names must be as in its header."
+    return Problem(f"column {name!r}", "is declared in the schema but not in the table.", fix)
+
+
+def _undeclared_problems(names: Sequence[str]) -> list[Problem]:
     """What is wrong with the names of columns that the schema does not declare; they would be shown as left out."""
     found = []
     odd = sum(map(looks_like_a_value, names))
@@ -256,19 +302,27 @@ class Schema:
 
     def header_problems(self, names: Iterable[str]) -> list[Problem]:
         """What keeps a table with these column names from being read under this schema."""
-        present = list(names)
-        wanted = [column.name for column in self.modelled]
-        if self.unit.column is not None:
-            wanted.append(self.unit.column)
-        if not set(wanted) & set(present):
-            # Most likely the first line is a row, not a header: then none of its values may be quoted.
-            fix = f"Its first line must name them as the schema does: {', '.join(wanted)}."
-            return [Problem("table", "holds none of the columns that the schema declares.", fix)]
-        others = [name for name in present if name not in self.names and name != self.unit.column]
-        found = [_absent(name, others) for name in wanted if name not in present]
-        repeated = [name for name in dict.fromkeys([*self.names, *wanted]) if present.count(name) > 1]
-        found += [Problem(f"column {name!r}", "appears twice in the table.", "Rename one.") for name in repeated]
-        return found + undeclared_problems(others)
+        derived = [column.name for column in self.columns if isinstance(column, Derived)]
+        modelled = [column.name for column in self.modelled]
+        return header_problems(list(names), modelled, derived, self.unit.column)
+
+    def unit_remark(self, header: Iterable[str] = ()) -> str:
+        """That rows may be protected where people are meant, judged by names alone; empty if nothing hints at it.
+
+        Args:
+            header: the column names of the table, of which the schema may declare only some.
+        """
+        likely = [name for name in dict.fromkeys([*self.names, *header]) if looks_like_an_id(name)]
+        if self.unit.column is not None or not likely:
+            return ""
+        one = len(likely) == 1
+        names = ", ".join(map(shown, likely))
+        return (
+            f"{'column' if one else 'columns'} {names} {'looks like an identifier' if one else 'look like identifiers'}"
+            " of people, but the unit of protection is one row: a person with several rows is protected less (3 rows: 3"
+            " times the ε). If people can have several rows, name the column under unit and not under columns:"
+            f" `unit: {{column: {likely[0]}, rows: the most rows of one person}}`."
+        )
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> "Schema":
@@ -282,13 +336,6 @@ class Schema:
         from understudy.schema.document import write_schema
 
         write_schema(self, Path(target))
-
-
-def _absent(name: str, others: Sequence[str]) -> Problem:
-    """A declared column that the table lacks. Other names in the table are not listed: they may be a row's values."""
-    spelled = same_but_for_spelling(name, others)
-    fix = f'The table has "{spelled}": names must be equal.' if spelled else "Names must be as in its header."
-    return Problem(f"column {name!r}", "is declared in the schema but not in the table.", fix)
 
 
 def without_columns(schema: Schema, names: Collection[str]) -> Schema:

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from understudy.errors import Problem, SchemaError
-from understudy.schema.checks import shown
+from understudy.errors import Problem, SchemaError, shown
 from understudy.schema.columns import Column, Cut, Derived, GivenBins, LinearSum, PrivateBins, UniformBins
 from understudy.schema.schema import Impossible, Range, Schema, Unit
 

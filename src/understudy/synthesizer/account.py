@@ -78,10 +78,10 @@ def check_continuable(design: Design) -> None:
     """Raises UsageError unless runs of this design keep checkpoints."""
     if is_continuable(design):
         return
-    fix = "Run it without --resume; it is charged as a run of its own."
+    fix = "Run it without resume=True; it is charged as a run of its own."
     if not design.method.keeps_checkpoints:
         raise UsageError("resume", f"method {design.method.name} keeps no checkpoints.", fix)
-    rule = "a run that settles labels or bins first, or measures every copy anew, keeps no checkpoints."
+    rule = "a run that first fixes labels or bins, or measures every copy anew, keeps no checkpoints."
     raise UsageError("resume", rule, fix)
 
 
@@ -117,8 +117,8 @@ class Working:
         path = working_place(target)
         if path.exists() or path.is_symlink():
             record = "this folder is their only record" if (path / _LEDGER).exists() else "the ledger keeps them"
-            fix = "Continue it with --resume, free of charge. If you delete the folder instead, its ε and δ are spent "
-            fix += f"all the same: {record}."
+            spent = f"If you delete the folder instead, its ε and δ are spent all the same: {record}."
+            fix = f"Continue it with resume=True, free of charge. {spent}"
             raise UsageError(f"output {str(target)!r}", f"an interrupted run is waiting in {str(path)!r}.", fix)
         return cls(path)
 
@@ -131,7 +131,7 @@ class Working:
         """
         path = working_place(target)
         if path.is_symlink() or not (path / _NOTES).is_file():
-            fix = "Run without --resume, or name the output of the run that was interrupted."
+            fix = "Run without resume=True, or name the output of the run that was interrupted."
             raise UsageError(f"output {str(target)!r}", "has no interrupted run beside it.", fix)
         _check_own(path)
         found = cls(path, None, _locked(path))
@@ -163,7 +163,7 @@ class Working:
         try:
             self.path.mkdir(mode=0o700)
         except FileExistsError as error:
-            fix = "Wait for it, or continue it with --resume."
+            fix = "Wait for it, or continue it with resume=True."
             raise UsageError(f"folder {str(self.path)!r}", "belongs to another run.", fix) from error
         try:
             self._lock, self.begun = _locked(self.path), begun
@@ -213,7 +213,7 @@ def _read(path: Path) -> Begun:
         if type(seed) is not int or not isinstance(dataset, str | None):
             raise ValueError("form")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(f"file {str(path)!r}", "does not tell which run was interrupted.", "Restore it.") from error
+        raise UsageError(f"file {str(path)!r}", "does not say which run was interrupted.", "Restore it.") from error
     return Begun(run, configuration, dataset, seed)
 
 
@@ -223,7 +223,7 @@ def _check_same(begun: Begun, wanted: Begun, seed: int | None) -> None:
         raise UsageError("resume", rule, "Name the same ledger and dataset as before.")
     if begun.configuration != wanted.configuration:
         rule = "the interrupted run had other settings (method, options, schema, budget, rows, copies or version)."
-        raise UsageError("resume", rule, "Give the same command as before; nothing was continued or charged.")
+        raise UsageError("resume", rule, "Give the same settings as before; nothing was continued or charged.")
     if seed not in (None, begun.seed):
         raise UsageError("seed", f"the interrupted run has seed {begun.seed}, got {seed}.", "Leave it out.")
 
@@ -234,7 +234,7 @@ def _named(dataset: str | None) -> str:
 
 Place = str | os.PathLike[str]
 ONLY_RECORD = "That file is the only record of it: keep it, and count it among what this table has spent."
-CONTINUABLE = "The same command with --resume continues the run, free of charge."
+CONTINUABLE = "The same call with resume=True continues the run, free of charge."
 OWN_PREFIX = ".understudy-"
 """How the name begins of a folder that holds the ledger made for one run alone."""
 
@@ -307,7 +307,7 @@ class Account:
                 is not at hand.
         """
         if self.ledger is None and not working.ledger_path.is_file():
-            fix = f"Delete {str(working.path)!r} and run without --resume."
+            fix = f"Delete {str(working.path)!r} and run without resume=True."
             raise UsageError("resume", "the run was interrupted before it was charged.", fix)
         ledger = self.ledger or Ledger.open(working.ledger_path)
         _check_charged_for(ledger, self.dataset or ledger.datasets()[0], design, begun.run)
@@ -391,15 +391,15 @@ def _check_charged_for(ledger: Ledger, dataset: str, design: Design, run: str) -
     """Raises unless the run was charged just as this design would be: the files beside it may have been altered."""
     charge = next((entry for entry in ledger.entries() if (entry.kind, entry.run) == ("charge", run)), None)
     if charge is None:
-        fix = "Give the ledger that was charged, or delete the working folder and run without --resume."
+        fix = "Give the ledger that was charged, or delete the working folder and run without resume=True."
         raise UsageError(f"run {run!r}", "was not charged to this ledger.", fix)
     budget, schema = design.budget, design.schema
     wanted = (dataset, design.method.name, design.granted, budget.epsilon_units, budget.delta_units)
     paid = (charge.dataset, charge.method, charge.cost, charge.budget_epsilon, charge.budget_delta)
     words = (unit_words(schema.unit), charge_note(digest_of(schema)))
     if paid != wanted or (charge.unit, charge.note) != words:
-        fix = "Give the same command as before; nothing was continued or charged."
-        raise LedgerError(f"run {run!r}", "was charged for something else than this command asks.", fix)
+        fix = "Give the same settings as before; nothing was continued or charged."
+        raise LedgerError(f"run {run!r}", "was charged for something else than this run.", fix)
 
 
 def _check_unreleased(ledger: Ledger, run: str, working: Working) -> None:
@@ -426,7 +426,7 @@ def check_none_waiting(target: Path) -> None:
     for folder in waiting_folders(target):
         if _loaded(folder) is not None:
             rule = f"the release of an earlier run is complete in {str(folder)!r} and waits to be put in place."
-            fix = f"Give the same command with --resume; nothing is charged. If you delete it instead, {SPENT}."
+            fix = f"Run the same with resume=True; nothing is charged. If you delete it instead, {SPENT}."
             raise UsageError(f"output {str(target)!r}", rule, fix)
 
 
@@ -525,7 +525,7 @@ def _waiting_check_same(folder: Path, release: Release, design: Design, wanted: 
     differs = [name for name, (made, given) in pairs.items() if made != given]
     if differs:
         rule = f"the release in {str(folder)!r} was made with other settings ({', '.join(differs)})."
-        raise UsageError("resume", rule, "Give the same command as before; nothing was charged.")
+        raise UsageError("resume", rule, "Give the same settings as before; nothing was charged.")
 
 
 def _plain(options: object) -> str:

@@ -83,6 +83,8 @@ def one_structure(method: Method, schema: Schema, facts: PublicFacts, granted: C
 
 
 MEMORY_SHARE = 0.8
+LARGE_DELTA = 1e-4
+"""From here on a δ is remarked upon where nobody says how many rows there are."""
 LEAST_DISK_BYTES = 2**24
 CONTAINER_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -107,7 +109,7 @@ class Copies:
             warnings.warn(f"copies mode {self.mode!r} is now called {present_mode(self.mode)!r}", stacklevel=3)
             object.__setattr__(self, "mode", present_mode(self.mode))
         if self.mode not in COPIES_MODES:
-            raise UsageError("copies mode", f"{self.mode!r} is not known.", nearest(str(self.mode), COPIES_MODES))
+            raise UsageError("copies_mode", f"{self.mode!r} is not known.", nearest(str(self.mode), COPIES_MODES))
         if self.rows is not None and (type(self.rows) is not int or self.rows < 0):
             raise UsageError("rows", f"must be a whole number, 0 or more, got {self.rows!r}.")
         if type(self.seed) is not int or self.seed < 0:
@@ -263,17 +265,36 @@ def plan(
     design = Design.of(schema, method, budget, options=options, rows_hint=rows_hint, public=public)
     if public is not None:
         check_uses_public(design.method)
-    if not design.preparation:
-        return design.plan
-    fixed = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
-    return replace(design.plan, notes=(*design.plan.notes, f"{fixed}; this plan counts as many as there can be."))
+    notes = list(design.plan.notes)
+    if design.preparation:
+        fixed = f"Codes of {', '.join(design.preparation)} are settled by noisy answers first"
+        notes.append(f"{fixed}; this plan counts as many as there can be.")
+    remark = delta_remark(budget, schema.unit, rows_hint)
+    return replace(design.plan, notes=(*notes, *([remark] if remark else [])))
+
+
+def delta_remark(budget: Budget, unit: Unit, rows_hint: int | None = None) -> str:
+    """What a large δ permits; empty for a δ of usual size. Public numbers alone: the table's rows are not counted.
+
+    To publish each unit as it is with probability δ, and nothing of the others, satisfies (0, δ)-differential privacy:
+    one unit more or less changes the output only if it is picked.
+    """
+    least = LARGE_DELTA if not rows_hint or rows_hint < 1 else 1 / rows_hint
+    if budget.delta <= least:
+        return ""
+    whom = "rows" if unit.column is None else "protected units with all their rows"
+    return (
+        f"δ = {budget.delta:.6g} is large: a promise with this δ still holds for a program that picks about"
+        f" {100 * budget.delta:.3g} % of the {whom} at random and publishes them as they are. Usual is a δ well below"
+        " 1 / number of rows, such as 1e-6 for 100,000 rows."
+    )
 
 
 def check_uses_public(method: Method) -> None:
     """Raises UsageError unless the method can use a public table."""
     if not method.uses_public:
         rule = f"method {method.name} does not use a public table."
-        raise UsageError("public", rule, "Drop it or choose a method that uses one; `understudy methods` tells.")
+        raise UsageError("public", rule, "Drop it or choose a method that uses one; see `understudy methods`.")
 
 
 def _facts(schema: Schema, method: Method, rows_hint: int | None, public: object | None) -> PublicFacts:
@@ -295,11 +316,11 @@ def check_memory(plan: Plan, memory_bytes: int | None) -> None:
         ResourceError: with both numbers; nothing was charged.
     """
     if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
-        raise UsageError("memory", f"must be a whole number of bytes above 0, got {memory_bytes!r}.")
+        raise UsageError("memory_bytes", f"must be a whole number of bytes above 0, got {memory_bytes!r}.")
     limit = memory_limit(memory_bytes)
-    if plan.bytes > limit:
+    if plan.limit_bytes > limit:
         fix = "Declare fewer or coarser codes, choose another method, or allow more memory."
-        raise ResourceError(f"method {plan.method}", plan.bytes, limit, fix)
+        raise ResourceError(f"method {plan.method}", plan.limit_bytes, limit, fix)
 
 
 def memory_limit(memory_bytes: int | None) -> int:
@@ -314,7 +335,7 @@ def check_disk(plan: Plan, place: Path, rows_bytes: int = 0) -> None:
         ResourceError: with both numbers; nothing was charged.
     """
     free = shutil.disk_usage(place).free
-    needed = plan.bytes + rows_bytes + LEAST_DISK_BYTES
+    needed = plan.limit_bytes + rows_bytes + LEAST_DISK_BYTES
     if needed > free:
         fix = "Ask for fewer rows or copies, free some space or choose another disk."
         raise ResourceError(f"disk of output folder for method {plan.method}", needed, free, fix)
@@ -327,10 +348,10 @@ def check_file_size(plan: Plan) -> None:
         UsageError: with both sizes; nothing was charged.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    needed = plan.bytes + LEAST_DISK_BYTES
+    needed = plan.limit_bytes + LEAST_DISK_BYTES
     if limit != resource.RLIM_INFINITY and needed > limit:
         rule = f"ulimit -f allows {size_text(limit)} a file, and this run may need {size_text(needed)}."
-        raise UsageError("file size limit", rule, "Raise that limit, and run the command again.")
+        raise UsageError("file size limit", rule, "Raise that limit, and run again.")
 
 
 def _machine_bytes() -> int:
@@ -358,7 +379,7 @@ def public_schema(design: Design) -> Schema:
     if not private:
         return replace(schema, unit=Unit())
     if all(private & set(code_names(column)) for column in schema.modelled):
-        raise UsageError("public", "every column is private, so a public table has nothing to tell.", "Drop it.")
+        raise UsageError("public", "every column is private, so a public table has nothing to add.", "Drop it.")
     return without_columns(schema, private)
 
 

@@ -428,7 +428,7 @@ def _tree_cost(request: Request) -> Fraction:
     """The first layer carries the cost of the whole tree."""
     epsilon = tree_epsilon(request)
     if epsilon is None:
-        raise Leak(f"{request.name}: nodes are lowered by less than one row per level, so no price is proved")
+        raise Leak(f"{request.name}: nodes are lowered by less than one row per level, so no cost is proved")
     return epsilon if request.layer == 0 else Fraction(0)
 
 
