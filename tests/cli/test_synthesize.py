@@ -48,7 +48,7 @@ def test_without_ledger_says_so(place: Workspace) -> None:
     out = place.folder / "alone"
     shown = run("synthesize", place.table, "--schema", place.schema, "--epsilon", 1, "--out", out)
     assert shown.status == 0
-    assert "No lasting ledger was named" in shown.err
+    assert "No ledger given" in shown.err
 
 
 def test_the_dataset_that_was_charged_is_named(place: Workspace, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_large_delta_is_warned_of_before_the_charge(place: Workspace, tmp_path
     words = ("synthesize", place.table, "--schema", place.schema, "--epsilon", 1, "--out")
     shown = run(*words, tmp_path / "large", *queries, 0.01)
     assert shown.status == 0
-    assert shown.err.index("Warning: δ") < shown.err.index("No lasting ledger")
+    assert shown.err.index("Warning: δ") < shown.err.index("No ledger given")
     assert "is large" not in (tmp_path / "large" / "statement.md").read_text(encoding="utf-8")
     assert run("verify", tmp_path / "large").status == 0
     assert "is large" not in run(*words, tmp_path / "small", *queries, 1e-6).words

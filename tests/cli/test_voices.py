@@ -17,6 +17,7 @@ from understudy.errors import UnderstudyError
 from understudy.evaluate import evaluate
 from understudy.privacy.ledger import Ledger
 from understudy.release import Release
+from understudy.release.release import check_safe
 from understudy.schema import Schema
 from understudy.schema.draft import draft_schema
 
@@ -112,6 +113,6 @@ def test_every_flag_in_the_table_exists() -> None:
 
 def test_every_argument_in_the_table_exists() -> None:
     callers: list[Callable[..., object]] = [understudy.synthesize, understudy.plan, compare, evaluate, understudy.pool]
-    callers += [Release.sample, Release.label, Ledger.create, Ledger.verify, draft_schema]
+    callers += [Release.sample, Release.label, Ledger.create, Ledger.verify, draft_schema, check_safe]
     known = set().union(*(inspect.signature(caller).parameters for caller in callers))
     assert set(FLAGS) <= known

@@ -181,7 +181,7 @@ def test_estimates_of_layers_are_unbiased_before_negatives_are_removed():
         ({"sequence": "a,a"}, "sequence"),
         ({"sequence": None}, "text"),
         ({"choice": "grouped", "sequence": "a"}, "grouped"),
-        ({"as_published": "2019"}, "without paying"),
+        ({"as_published": "2019"}, "at no cost"),
         ({"as_published": "2020", "stopping": "range"}, "as_published"),
         ({"as_published": "2020", "choice": "grouped", "layers": 3}, "two layers"),
         ({"negatives": "norm_cut"}, "negatives"),

@@ -21,6 +21,7 @@ from understudy.counts.frames import FrameTable
 from understudy.counts.streaming import ChunkedSource
 from understudy.domain import Clique
 from understudy.errors import BudgetError, LedgerError, UsageError
+from understudy.folders import write_durably
 from understudy.methods.dpwgan import DpWgan, WganTrainer
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
 from understudy.privacy.curator import Curator
@@ -42,7 +43,6 @@ from understudy.privacy.training import (
     renyi,
     to_bytes,
     training_distributions,
-    write_durably,
 )
 from understudy.schema import Unit
 from understudy.testing import NoNoise, SeededRandomizer

@@ -78,7 +78,7 @@ def test_the_sentences_of_the_guarantee_say_this_word_for_word(said: str, expect
 
 def test_variants() -> None:
     assert wording.variant_text("pure", 0.0).startswith("pure")
-    assert "zCDP" in wording.variant_text("zcdp", 1e-6)
+    assert "zero-concentrated" in wording.variant_text("zcdp", 1e-6)
     assert wording.variant_text("pure", 1e-6) == "(ε, δ)-differential privacy"
 
 

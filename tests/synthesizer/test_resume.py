@@ -287,7 +287,7 @@ def test_two_processes_that_do_not_see_each_others_lock_release_once(run: Interr
             run.folder.rename(run.folder.with_name("theirs"))
         step(trainer, noisy)
 
-    monkeypatch.setattr(working, "_locked", lambda path: os.open(path, os.O_RDONLY))
+    monkeypatch.setattr("understudy.folders.locked", lambda path: os.open(path.parent, os.O_RDONLY))
     monkeypatch.setattr(folder_room, "_reserving", lambda *_: None)
     monkeypatch.setattr(WganTrainer, "step", overtaken)
     with pytest.raises((LedgerError, OSError)):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
 from understudy.cli.options import ExcelSafe, Json, ReleaseFolder, RowsFile, Seed, conditions, require_absent
 from understudy.errors import ReleaseError, UsageError
 
@@ -64,7 +64,7 @@ def sample(
             write_rows(out, *safe_rows(schema, watched, excel_safe=excel_safe), loaded.marks())
         place.note(f"Wrote {wanted:,} synthetic rows to {out}.")
         if rows is None and loaded.config.remark:
-            place.note(loaded.config.remark)
+            place.note(in_flags(loaded.config.remark))
 
 
 def _watched(pieces: "Iterator[pa.Table]", rows: int, progress: "Progress") -> "Iterator[pa.Table]":

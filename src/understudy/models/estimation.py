@@ -29,10 +29,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.answers import Measurement
-from understudy.arrays import Bools, Floats, Ints
+from understudy.arrays import Bools, Floats, Ints, Shorts
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import UsageError
@@ -83,7 +82,7 @@ class Folded(NamedTuple):
     precision: Floats
     target: Floats
     sums: Ints
-    maps: npt.NDArray[np.int32]
+    maps: Shorts
     group_precision: Floats
     group_target: Floats
     constant: float
@@ -146,7 +145,7 @@ def fold(program: Program, tables: Sequence[NoisyTable], structural_zeros: Seque
             nested.setdefault((table.clique, -1 if table.groups is None else number), []).append(table)
     target = np.divide(pulled, precision, out=np.zeros_like(pulled), where=precision > 0.0)
     rows: list[tuple[int, int, int, int, int]] = []
-    maps: list[npt.NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)]
+    maps: list[Shorts] = [np.zeros(0, dtype=np.int32)]
     weights, targets = [np.zeros(0)], [np.zeros(0)]
     used, groups = 0, 0
     for (clique, _), alike in nested.items():
@@ -181,7 +180,7 @@ def _host(program: Program, clique: Clique) -> int:
     return min(holders, key=lambda number: program.tree.domain.cells(program.parameters[number]))
 
 
-def _map(program: Program, clique: Clique, host: Clique, groups: Ints | None) -> npt.NDArray[np.int32]:
+def _map(program: Program, clique: Clique, host: Clique, groups: Ints | None) -> Shorts:
     """For each cell of the host parameter, in the program's order, the group it counts towards."""
     domain = program.tree.domain
     cells = sub_indices(domain, host, np.arange(domain.cells(host), dtype=np.int64), clique)

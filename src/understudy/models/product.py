@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Floats, Integers, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import UsageError
 from understudy.models.model import (
@@ -131,18 +130,18 @@ class BlockModel(StoredModel):
 
     def draw(self, rows: int, rng: np.random.Generator) -> Codes:
         """`rows` records, as the smallest unsigned integers that hold the codes."""
-        drawn: dict[str, npt.NDArray[np.integer]] = {}
+        drawn: dict[str, Integers] = {}
         for block in self.blocks:
             places = draw_places(block.probabilities, rows, rng, self.rounding)
             few = block.indices.size <= rows  # then it is cheaper to take the cells apart first and look codes up
             cells = block.indices if few else block.indices[places]
             for name in block.clique:
                 dtype = code_dtype(self.domain.sizes[name])
-                codes: npt.NDArray[np.integer] = sub_indices(self.domain, block.clique, cells, (name,)).astype(dtype)
+                codes: Integers = sub_indices(self.domain, block.clique, cells, (name,)).astype(dtype)
                 drawn[name] = codes[places] if few else codes
         return {name: drawn[name] for name in self.domain.columns}
 
-    def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
+    def condition(self, where: Mapping[str, Integers]) -> Self:
         """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
 
         Raises:

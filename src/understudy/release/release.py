@@ -546,7 +546,7 @@ _FORMULA_STARTS = r"^([=+\-@\t\r\n＝＋－＠])"
 
 
 def check_safe(path: Path, *, excel_safe: bool) -> None:
-    """Raises UsageError where safe text is asked for for a file that no spreadsheet takes for text."""
+    """Raises UsageError where `excel_safe` is asked of a file that no spreadsheet takes for text."""
     if excel_safe and path.suffix.lower() not in (".csv", ".tsv"):
         raise UsageError("excel_safe", "is for .csv and .tsv files.", "Drop it or change the suffix.")
 
@@ -554,7 +554,7 @@ def check_safe(path: Path, *, excel_safe: bool) -> None:
 def safe_rows(
     schema: pa.Schema, pieces: Iterable[pa.Table], *, excel_safe: bool
 ) -> tuple[pa.Schema, Iterable[pa.Table]]:
-    """Schema and tables to write: as they are, or with safe names and text if asked for."""
+    """Schema and tables to write: as they are, or with safe names and text if `excel_safe` is given."""
     return (safe_schema(schema), map(safe_table, pieces)) if excel_safe else (schema, pieces)
 
 
