@@ -4,8 +4,7 @@ Public names load on first use, so that `import understudy` costs next to nothin
 """
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from understudy import errors, schema
@@ -91,13 +90,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _VerbPackage(ModuleType):
-    """A package that bears the name of its one verb, as `understudy.evaluate`, and can be called like it.
-
-    Once any file of such a package is loaded, its name here means the package rather than the function.
-    """
-
-    def __call__(self, *arguments: Any, **settings: Any) -> Any:
-        return vars(self)[self.__name__.rpartition(".")[2]](*arguments, **settings)

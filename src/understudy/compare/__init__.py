@@ -2,10 +2,10 @@
 
 import sys
 
-from understudy import _VerbPackage
 from understudy.compare.choice import Choice, choose
 from understudy.compare.compare import Comparison, compare
+from understudy.registry import VerbPackage
 
 __all__ = ["Choice", "Comparison", "choose", "compare"]
 
-sys.modules[__name__].__class__ = _VerbPackage
+sys.modules[__name__].__class__ = VerbPackage

@@ -2,9 +2,9 @@
 
 import sys
 
-from understudy import _VerbPackage
 from understudy.evaluate.suite import Evaluation, evaluate
+from understudy.registry import VerbPackage
 
 __all__ = ["Evaluation", "evaluate"]
 
-sys.modules[__name__].__class__ = _VerbPackage
+sys.modules[__name__].__class__ = VerbPackage
