@@ -4,11 +4,13 @@ Public names load on first use, so that `import understudy` costs next to nothin
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from understudy import errors, schema
-    from understudy.compare import choose, compare
+    from understudy.compare.choice import choose
+    from understudy.compare.compare import compare
     from understudy.counts.files import open_table
     from understudy.evaluate import Evaluation, evaluate
     from understudy.evaluate.pooling import pool
@@ -89,3 +91,13 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _VerbPackage(ModuleType):
+    """A package that bears the name of its one verb, as `understudy.evaluate`, and can be called like it.
+
+    Once any file of such a package is loaded, its name here means the package rather than the function.
+    """
+
+    def __call__(self, *arguments: Any, **settings: Any) -> Any:
+        return vars(self)[self.__name__.rpartition(".")[2]](*arguments, **settings)

@@ -1,4 +1,4 @@
-"""Tests of `understudy.models.model`."""
+"""Saving and loading any kind of model, and what is refused of a folder that was altered."""
 
 import json
 from pathlib import Path
