@@ -6,11 +6,12 @@ STAMP := $(VENV)/.ready
 JOBS ?= 2
 STUDIES := rdt_panels steps_simulation nist_field youth_voters
 KEEP ?= .studies-cache
+SMOKE := .studies-smoke
 
 LOWEST := .venv-lowest
 LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema tests/test_public_names.py
 
-.PHONY: help setup demo test test-slow test-explore test-lowest studies lint types layers clean
+.PHONY: help setup demo test test-slow test-explore test-lowest studies studies-smoke lint types layers clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
@@ -19,6 +20,7 @@ help:
 	@echo "make test-explore  the suite with fresh random examples of its properties"
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
+	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
 	@echo "make setup      only create .venv with everything the other targets need"
 
 $(STAMP): pyproject.toml
@@ -69,5 +71,11 @@ studies: $(STAMP)
 	$(BIN)/python -m studies.choosing --data $(DATA) --jobs $(JOBS) --keep $(KEEP) --out docs || exit 1; \
 	echo "All studies: $$(( ($$(date +%s) - began) / 60 )) minutes in this sitting; finished runs are in $(KEEP)"
 
+# That every study still runs from its command line; a few repeats on simulated tables, so the pages say nothing.
+studies-smoke: $(STAMP)
+	@for study in $(STUDIES) choosing; do \
+	  $(BIN)/python -m studies.$$study --smoke --out $(SMOKE) || exit 1; \
+	done
+
 clean:
-	rm -rf $(VENV) $(LOWEST) demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) $(SMOKE) demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

@@ -13,7 +13,12 @@ from understudy.options import (
     check_number,
     check_share,
     check_whole,
+    hints_of,
+    listed_names,
+    named_numbers,
     option,
+    read_options,
+    spelled,
 )
 
 
@@ -76,6 +81,7 @@ class Example(WithOptions):
     policy: Literal["noisy", "estimated"] = option("noisy", help="a choice")
     layers: int = option(2, help="a whole number", least=1, most=5)
     draws: int = option(2, help="a whole number without end", least=2)
+    few: int = option(0, help="a whole number without beginning", most=3)
     rows: int | None = option(None, help="a whole number or none", least=1, most=10)
     share: float = option(0.5, help="a share", share=True)
     spare: float = option(0, help="a share, or nothing", share=True, also=(0,))
@@ -94,7 +100,8 @@ class Example(WithOptions):
 @pytest.mark.parametrize(
     "good",
     [
-        {}, {"policy": "estimated"}, {"layers": 1}, {"layers": 5}, {"draws": 10**30}, {"rows": 10}, {"spare": 0.3},
+        {}, {"policy": "estimated"}, {"layers": 1}, {"layers": 5}, {"draws": 10**30}, {"few": -7}, {"rows": 10},
+        {"spare": 0.3},
         {"spare": 0.0}, {"growth": 0.5}, {"theta": 1}, {"start": 0}, {"flag": True, "rows": 1}, {"either": 9},
         {"word": ""},
     ],
@@ -114,6 +121,7 @@ def test_options_that_fit_their_fields(good):
         ("layers", None, "must be a whole number from 1 to 5, got None"),
         ("draws", 1, "must be a whole number, at least 2, got 1"),
         ("draws", 2.0, "must be a whole number, at least 2, got 2.0"),
+        ("few", 4, "must be a whole number, at most 3, got 4"),
         ("rows", 0, "must be a whole number from 1 to 10, got 0"),
         ("share", 1, "must lie between 0 and 1, both excluded, got 1"),
         ("spare", False, "must lie between 0 and 1, both excluded, got False"),
@@ -138,3 +146,103 @@ def test_options_that_do_not_fit_their_fields(name, value, rule):
 def test_options_are_checked_together_last():
     with pytest.raises(UsageError, match="needs rows"):
         Example(flag=True)
+
+
+# Options in text: names in order, numbers by name, hostile names in quotes.
+
+
+def test_names_and_numbers():
+    assert listed_names("private", "sex, race") == ("sex", "race")
+    assert listed_names("private", "") == ()
+    assert listed_names("private", '"a,b",c') == ("a,b", "c")
+    assert named_numbers("weights", 'occupation:60,"pay, month":0.5,a:b:2') == {
+        "occupation": 60.0,
+        "pay, month": 0.5,
+        "a:b": 2.0,
+    }
+
+
+@pytest.mark.parametrize("text", ["a,,b", "a,a", "a\nb", 3, ",", " , "])
+def test_bad_names_are_refused(text):
+    with pytest.raises(UsageError):
+        listed_names("private", text)
+
+
+@pytest.mark.parametrize("text", ["a", "a:", ":3", "a:x", "a:-1", "a:nan", "a:inf", "a:1,a :2"])
+def test_bad_numbers_are_refused(text):
+    with pytest.raises(UsageError):
+        named_numbers("weights", text)
+
+
+# Options as text: each type by itself and in unions, unknown names, and what does not fit.
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    number: int = 1
+    share: float = 0.5
+    flag: bool = False
+    word: str = ""
+    words: tuple[str, ...] = ()
+    policy: Literal["noisy", "estimated"] = "noisy"
+    limit: int | None = None
+    either: int | Literal["all"] = "all"
+
+
+HINTS = hints_of(Options)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("number", "12", 12),
+        ("share", "1e-3", 0.001),
+        ("flag", "True", True),
+        ("flag", "false", False),
+        ("word", "none", "none"),
+        ("words", "a, b ,,c", ("a", "b", "c")),
+        ("words", "", ()),
+        ("policy", "estimated", "estimated"),
+        ("limit", "none", None),
+        ("limit", "", None),
+        ("limit", "7", 7),
+        ("either", "all", "all"),
+        ("either", "3", 3),
+    ],
+)
+def test_text_is_read_by_type(name, text, value):
+    read = read_options("method x", HINTS, {name: text})[name]
+    assert read == value
+    assert type(read) is type(value)
+
+
+def test_values_that_are_no_text_are_left_alone():
+    assert read_options("method x", HINTS, {"number": 2.5, "limit": None}) == {"number": 2.5, "limit": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rule"),
+    [
+        ("number", "1.5", "a whole number"),
+        ("share", "much", "a number"),
+        ("flag", "1", "true or false"),
+        ("policy", "Noisy", "noisy or estimated"),
+        ("limit", "many", "a whole number or none"),
+        ("either", "some", "a whole number or all"),
+    ],
+)
+def test_text_that_does_not_fit(name, text, rule):
+    with pytest.raises(UsageError, match=f"option '{name}' of method x: must be {rule}, got '{text}'"):
+        read_options("method x", HINTS, {name: text})
+    assert spelled(HINTS[name]) == rule
+
+
+def test_unknown_names():
+    with pytest.raises(UsageError, match=r"'numbr': is not an option of metric y.*Did you mean \"number\""):
+        read_options("metric y", HINTS, {"numbr": "1"})
+    with pytest.raises(UsageError, match="It has no options"):
+        read_options("metric y", {}, {"number": "1"})
+
+
+def test_words_are_spelled():
+    assert spelled(HINTS["words"]) == "words with commas between them"

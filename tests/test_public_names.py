@@ -37,6 +37,7 @@ def test_the_wheel_holds_everything_the_package_needs(tmp_path: Path) -> None:
     (built,) = wheels.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     with zipfile.ZipFile(built) as wheel:
         held = set(wheel.namelist())
+    assert Path(built).name.startswith(f"understudy-{understudy.__version__}-")
     package = ROOT / "src" / "understudy"
     wanted = {path.relative_to(ROOT / "src").as_posix() for path in package.rglob("*") if path.is_file()}
     wanted = {name for name in wanted if "__pycache__" not in name}
@@ -44,9 +45,12 @@ def test_the_wheel_holds_everything_the_package_needs(tmp_path: Path) -> None:
     assert wanted <= held, wanted - held
 
 
-def test_version_is_the_projects() -> None:
+def test_the_version_stands_in_the_package_alone() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert understudy.__version__ == project["project"]["version"]
+    assert "version" not in project["project"]
+    assert project["project"]["dynamic"] == ["version"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {understudy.__version__}\n" in citation
 
 
 def test_importing_loads_no_room() -> None:

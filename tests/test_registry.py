@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -23,8 +23,8 @@ from understudy.evaluate.registry import METRICS
 from understudy.evaluate.suite import chosen_metrics
 from understudy.methods.independent import Independent
 from understudy.methods.registry import METHODS
+from understudy.models.model import MODELS, load_model, save_model
 from understudy.models.product import BlockModel
-from understudy.models.registry import MODELS, load_model, save_model
 from understudy.registry import Registry
 from understudy.schema import Schema
 from understudy.testing import cases as tables
@@ -84,9 +84,9 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.what)
-def test_every_built_in_name_leads_to_its_class(registry: Registry[object]) -> None:
+def test_every_built_in_name_leads_to_its_class(registry: Registry[Any]) -> None:
     for name in registry.built_in:
-        kind = registry.find(name)
+        kind: Any = registry.find(name)
         assert issubclass(kind, registry.base)
         if registry is METHODS or registry is METRICS:
             assert kind.name == name
@@ -183,7 +183,7 @@ def test_asking_for_one_metric_or_model_loads_no_other() -> None:
     loaded = _loaded("from understudy.evaluate.registry import metric; metric('rules')")
     kinds = {place.partition(":")[0] for place in METRICS.built_in.values() if isinstance(place, str)}
     assert loaded & kinds == {"understudy.evaluate.rules"}
-    loaded = _loaded("from understudy.models.registry import MODELS; MODELS.find('blocks')")
+    loaded = _loaded("from understudy.models.model import MODELS; MODELS.find('blocks')")
     assert "understudy.models.product" in loaded
     assert not {"understudy.models.markov_field", "understudy.models.histogram_tree"} & loaded
 

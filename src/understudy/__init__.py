@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from understudy.schema import Schema, Unit
     from understudy.synthesizer import Synthesizer, plan, synthesize
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Budget",

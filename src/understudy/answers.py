@@ -11,9 +11,8 @@ from fractions import Fraction
 from typing import Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Bools, Ints
+from understudy.arrays import Bools, Floats, Ints
 
 SCORE_UNIT = 2**20
 """Scores are integers in units of 2⁻²⁰, so that their sensitivity holds exactly and not up to rounding."""
@@ -137,7 +136,7 @@ class NoisyScores:
     sensitivity: Fraction
 
     @property
-    def scores(self) -> npt.NDArray[np.float64]:
+    def scores(self) -> Floats:
         """The noisy scores as plain numbers."""
         return self.values / SCORE_UNIT
 

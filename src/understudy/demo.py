@@ -20,8 +20,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from understudy.arrays import Floats, Ints
 
 ROWS = 44_821
 SEED = 20_121_106
@@ -130,10 +131,10 @@ EFFECTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
 """Column → how one level more of an earlier column moves its score. The order is the order of making."""
 
 
-def voter_codes(rows: int = ROWS) -> dict[str, npt.NDArray[np.int64]]:
+def voter_codes(rows: int = ROWS) -> dict[str, Ints]:
     """Level number of every row, column by column, always the same for the same number of rows."""
     rng = np.random.Generator(np.random.PCG64(SEED))
-    made: dict[str, npt.NDArray[np.int64]] = {}
+    made: dict[str, Ints] = {}
     for column, effects in EFFECTS.items():
         uniform = np.maximum(rng.random(rows), 2.0**-54)  # never 0, so that the logit is finite
         score = np.log(uniform) - np.log1p(-uniform)
@@ -160,7 +161,7 @@ def schema_text() -> str:
     return files("understudy").joinpath("voters.yaml").read_text(encoding="utf-8")
 
 
-def _cut(score: npt.NDArray[np.float64], shares: list[float]) -> npt.NDArray[np.int64]:
+def _cut(score: Floats, shares: list[float]) -> Ints:
     bounds = np.rint(np.cumsum(shares) / sum(shares) * score.size)[:-1]
     levels = np.empty(score.size, dtype=np.int64)
     levels[np.argsort(score, kind="stable")] = np.searchsorted(bounds, np.arange(score.size), side="right")

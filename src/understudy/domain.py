@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, Self, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
+from understudy.arrays import Bools, Integers, Ints
 from understudy.errors import UsageError, nearest
 
 
@@ -95,7 +93,7 @@ class StructuralZeros:
     """Cells of a small table in which no record can be: `mask[cell]` is True there (flat row-major)."""
 
     clique: Clique
-    mask: npt.NDArray[np.bool_]
+    mask: Bools
 
 
 @runtime_checkable
@@ -121,6 +119,6 @@ class Partition(Protocol):
         """Number of cells."""
         ...
 
-    def assign(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
+    def assign(self, codes: Mapping[str, Integers]) -> Ints:
         """The cell of each record, in [0, cells), given the codes of `columns` (arrays of equal length)."""
         ...

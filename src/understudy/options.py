@@ -2,8 +2,8 @@
 
 Methods and metrics are frozen dataclasses whose fields are their options. A field says what its values may be, by its
 type (a choice of words, a whole number, a number, true or false, text) and by `option` (limits, a share, a check of its
-own); `Options` holds every new instance against that. Each message names the option, the rule and what was given, and
-is raised before anything is charged.
+own); `WithOptions` holds every new instance against that. Each message names the option, the rule and what was given,
+and is raised before anything is charged.
 
 As text, names are separated by commas; a name that holds a comma or a quote stands in double quotes, as in a CSV line.
 A number follows the last colon: `occupation:60,"pay, monthly":1`.
@@ -109,9 +109,10 @@ def _check_whole_range(name: str, value: object, rule: OptionRule) -> None:
     least, most = rule.least, rule.most
     if least is not None and most is not None:
         check_whole(name, value, int(least), int(most))
-    elif type(value) is not int or (least is not None and value < least):
-        wanted = "" if least is None else f", at least {int(least):,}"
-        raise UsageError(name, f"must be a whole number{wanted}, got {value!r}.")
+    elif type(value) is not int or (least is not None and value < least) or (most is not None and value > most):
+        limit = "" if least is None else f", at least {int(least):,}"
+        limit = limit if most is None else f", at most {int(most):,}"
+        raise UsageError(name, f"must be a whole number{limit}, got {value!r}.")
 
 
 def _check_range(name: str, value: object, rule: OptionRule) -> None:
@@ -158,8 +159,7 @@ def check_share(name: str, value: object) -> None:
 
 def check_number(name: str, value: object, least: float, most: float) -> None:
     """Raises UsageError unless the value is a number in that range, both ends included."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise UsageError(name, f"must be a number from {_spelled(least)} to {_spelled(most)}, got {value!r}.")
+    _check_range(name, value, OptionRule(least, most))
 
 
 def check_flag(name: str, value: object) -> None:

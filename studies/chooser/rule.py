@@ -37,7 +37,7 @@ class Listed:
     @property
     def picked(self) -> str:
         """What `auto` picks for these facts."""
-        return Auto().pick(self.facts, self.cost).name
+        return Auto().plan(self.facts, self.cost).method
 
     @property
     def row(self) -> tuple[str, ...]:

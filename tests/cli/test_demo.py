@@ -48,7 +48,9 @@ def test_the_demo_runs_twice_and_its_release_verifies(folder: Path) -> None:
     assert "SIMULATED" in (folder / "release" / "statement.md").read_text(encoding="utf-8")
     with duckdb.connect(str(folder / "private" / "voters.duckdb"), read_only=True) as connection:
         assert connection.execute("SELECT count(*) FROM voters").fetchone() == (44_821,)
-        (comment,) = connection.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'voters'").fetchone()
+        found = connection.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'voters'").fetchone()
+    assert found is not None
+    (comment,) = found
     assert "SIMULATED" in comment
     assert "NOT FOR RELEASE" in (folder / "private" / "report.html").read_text(encoding="utf-8")
     assert "report" not in {path.stem for path in (folder / "release").iterdir()}

@@ -162,7 +162,7 @@ def test_a_ledger_that_breaks_after_saving_does_not_deny_the_release(
 ) -> None:
     from understudy.synthesizer import pipeline
 
-    real = pipeline.save_release
+    real = pipeline.save_release  # type: ignore[attr-defined]
 
     def save(*arguments: object) -> None:
         real(*arguments)  # type: ignore[arg-type]

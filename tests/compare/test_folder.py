@@ -201,12 +201,13 @@ def test_the_table_is_not_read_before_the_first_charge(tmp_path: Path, monkeypat
 
 def test_a_folder_is_worked_on_by_one_process(tmp_path: Path, monkeypatch) -> None:
     again = _interrupted(tmp_path, 2, monkeypatch)
-    handle = ChoiceFolder(tmp_path / "out")._locked()
+    folder = ChoiceFolder(tmp_path / "out")
+    folder._hold()
     before = listing(tmp_path)
     with pytest.raises(UsageError, match="is being worked on by another process"):
         again()
     assert listing(tmp_path) == before
-    os.close(handle)
+    folder._kept.let_go()
     again()
 
 
@@ -257,17 +258,17 @@ def test_a_draw_is_not_charged_where_its_result_cannot_be_written(tmp_path: Path
 
 
 def test_a_lock_that_was_removed_by_its_holder_holds_nothing(tmp_path: Path, monkeypatch) -> None:
-    flock = "understudy.compare.study.fcntl.flock"
+    flock = "understudy.folders.fcntl.flock"
     monkeypatch.setattr(flock, lambda *_: shutil.rmtree(tmp_path / ".out.choosing"))
     with pytest.raises(UsageError, match="is being worked on by another process"):
-        ChoiceFolder(tmp_path / "out")._locked()
+        ChoiceFolder(tmp_path / "out")._hold()
 
 
 def test_a_folder_beside_that_others_may_write_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".out.choosing").mkdir()
     (tmp_path / ".out.choosing").chmod(0o777)
     with pytest.raises(UsageError, match="belongs to somebody else or is open to others"):
-        ChoiceFolder(tmp_path / "out")._locked()
+        ChoiceFolder(tmp_path / "out")._hold()
 
 
 def test_a_finished_release_must_be_whole_and_charged(tmp_path: Path, monkeypatch) -> None:

@@ -1,5 +1,4 @@
 import os
-from dataclasses import replace
 from pathlib import Path
 
 from understudy.compare.study import Found, Job, Outcome, read_outcome
@@ -24,10 +23,9 @@ def test_a_torn_or_absent_outcome_is_none(tmp_path: Path) -> None:
 
 
 def test_a_job_reads_back_as_it_was(tmp_path: Path) -> None:
-    job = Job("t.csv", "s.yaml", "aim", {"rounds": "3"}, 1.0, 1e-9, None, 2, "remeasure", ("specks",), 7)
-    job = replace(
-        job, metric_options={"specks": {"terms": "main"}, "slopes": {"outcomes": ("a", "b")}}, formula="a ~ b"
-    )
+    options = {"specks": {"terms": "main"}, "slopes": {"outcomes": ("a", "b")}}
+    run = {"method": "aim", "options": {"rounds": "3"}, "epsilon": 1.0, "delta": 1e-9, "rows": None, "copies": 2}
+    job = Job("t.csv", "s.yaml", run, {"metrics": ["specks"], "options": options, "formula": "a ~ b", "seed": 7})
     job.write(tmp_path / "job.json")
     assert Job.read(tmp_path / "job.json") == job
 

@@ -14,15 +14,15 @@ def job(place: Path, method: str, options: dict[str, str] | None = None, epsilon
     return Job(
         table=str(place / "people.parquet"),
         schema=str(place / "schema.yaml"),
-        method=method,
-        options=options or {},
-        epsilon=epsilon,
-        delta=0.0,
-        rows=None,
-        copies=2,
-        copies_mode="remeasure",
-        metrics=("marginals",),
-        seed=1,
+        run={
+            "method": method,
+            "options": options or {},
+            "epsilon": epsilon,
+            "copies": 2,
+            "copies_mode": "remeasure",
+            "seed": 1,
+        },
+        scoring={"metrics": ["marginals"], "seed": 1},
     )
 
 
@@ -44,7 +44,8 @@ def test_our_own_refusals_become_outcomes_with_their_reason(tmp_path: Path) -> N
 
 
 def test_options_of_metrics_reach_the_scores(tmp_path: Path) -> None:
-    queries = replace(job(tmp_path, "independent"), metric_options={"marginals": {"ways": 1}})
+    queries = job(tmp_path, "independent")
+    queries = replace(queries, scoring=dict(queries.scoring) | {"options": {"marginals": {"ways": 1}}})
     values = {score.score: score.value for score in run_job(queries).scores}
     assert values["one_way_mean"] is not None
     assert values["two_way_mean"] is None

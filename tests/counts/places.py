@@ -102,7 +102,7 @@ def people(*, unit: Unit | None = None) -> Schema:
 def by_hand(codec: TableCodec, table: pa.Table, clique: Clique) -> list[int]:
     """Counts of a clique, row by row in Python."""
     codes = [codec.encode(name, table.column(name)).tolist() for name in clique]
-    counted = Counter(zip(*codes, strict=True)) if clique else Counter({(): table.num_rows})
+    counted: Counter[tuple[int, ...]] = Counter(zip(*codes, strict=True)) if clique else Counter({(): table.num_rows})
     return [counted[cell] for cell in itertools.product(*(range(size) for size in codec.domain.shape(clique)))]
 
 

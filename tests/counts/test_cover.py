@@ -22,9 +22,9 @@ def test_every_clique_lies_in_its_table(sizes: list[int], data: st.DataObject) -
     assert set(cover.source) == {clique for clique in cliques if clique}
     for clique, table in cover.source.items():
         assert cover.tables[table].contains(clique)
-    for table in cover.tables:
+    for table in cover.tables:  # type: ignore[assignment]
         assert domain.cells(table) <= max(1 << 15, max(domain.cells(clique) for clique in cliques))
-        assert list(table) == sorted(table, key=domain.columns.index)
+        assert list(table) == sorted(table, key=domain.columns.index)  # type: ignore[call-overload]
 
 
 def test_pairs_share_tables() -> None:

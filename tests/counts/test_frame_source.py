@@ -132,7 +132,7 @@ def test_a_failing_query_is_told_without_its_rows() -> None:
 
 def test_each_column_is_encoded_once_and_only_when_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[str] = []
-    original = frame_source.encode_column
+    original = frame_source.encode_column  # type: ignore[attr-defined]
     monkeypatch.setattr(
         frame_source,
         "encode_column",

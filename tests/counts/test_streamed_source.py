@@ -286,7 +286,7 @@ def test_memory_that_runs_out_is_called_that(tmp_path: Path, monkeypatch: pytest
 
     def full(*_: object) -> Iterator[Batch]:
         raise pa.ArrowMemoryError(SECRET)
-        yield
+        yield  # type: ignore[unreachable]
 
     monkeypatch.setattr(files, "_parquet_batches", full)
     with pytest.raises(MemoryError, match="memory ran out while it was read") as caught:

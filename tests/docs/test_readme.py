@@ -50,6 +50,17 @@ def test_the_commands_run(folder: Path) -> None:
         assert shown.status == 0, f"{command}\n{shown.words}"
 
 
+def test_every_link_also_works_on_a_package_index() -> None:
+    targets = re.findall(r"\]\(([^)]*)\)|^\[[^\]]+\]:\s*(\S+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [target for pair in targets for target in pair if target and not target.startswith("https://")] == []
+
+
+def test_every_page_it_names_is_there() -> None:
+    named = re.findall(r"`((?:docs|benchmarks)/[\w./-]+|[A-Z]+\.md)`", PAGE.read_text(encoding="utf-8"))
+    assert len(named) >= 10
+    assert [name for name in named if not (PAGE.parent / name).exists()] == []
+
+
 def test_the_two_commands_exist() -> None:
     makefile = (PAGE.parent / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^    make (\w+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE):

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from tests.evaluate.examples import codes_schema, context, mixed_frame, pair_of, shuffled
-from understudy.evaluate.marginals import Marginals
+from tests.evaluate.examples import codes_schema, context, mixed_frame, pair_of, rows_of, shuffled
+from understudy.evaluate.marginals import CrosstabDistance, Marginals, joint_counts
 
 SCHEMA = codes_schema({"a": 2, "b": 2})
 REAL = pd.DataFrame({"a": list("0011"), "b": list("0011")})
@@ -51,3 +51,32 @@ def test_yardstick_is_the_distance_of_halves() -> None:
     assert found.yardstick == halves.yardstick
     assert 0 < found.yardstick < found.value  # type: ignore[operator]
     assert "up to 2 columns" in found.score("three_way_mean").why_not
+
+
+# The full cross-tabulation, by hand.
+
+
+CROSSTAB_SCHEMA = codes_schema({"a": 2, "b": 3})
+CROSSTAB_REAL = pd.DataFrame({"a": list("00011"), "b": list("01122")})
+CROSSTAB_SYNTHETIC = pd.DataFrame({"a": list("0011"), "b": list("0012")})
+
+
+def test_crosstab_by_hand() -> None:
+    found = CrosstabDistance().compare(pair_of(CROSSTAB_REAL, CROSSTAB_SYNTHETIC, schema=CROSSTAB_SCHEMA), context())
+    # real: 00→1, 01→2, 12→2; synthetic: 00→2, 11→1, 12→1
+    assert found.score("l1").value == 1 + 2 + 1 + 1
+    assert found.score("half_l1").value == 2.5
+    assert found.value == pytest.approx((abs(0.2 - 0.5) + 0.4 + 0.25 + abs(0.4 - 0.25)) / 2)
+
+
+def test_joint_counts_add_up() -> None:
+    ours, theirs = joint_counts(rows_of(CROSSTAB_REAL, CROSSTAB_SCHEMA), rows_of(CROSSTAB_SYNTHETIC, CROSSTAB_SCHEMA))
+    assert (ours.sum(), theirs.sum()) == (5, 4)
+    assert len(ours) == 4
+
+
+def test_yardstick_of_counts_is_for_tables_of_the_real_size() -> None:
+    frame = pd.concat([CROSSTAB_REAL] * 20)
+    found = CrosstabDistance().compare(pair_of(frame, frame, schema=CROSSTAB_SCHEMA), context())
+    assert found.score("l1").yardstick == pytest.approx(2 * found.score("half_l1").yardstick)  # type: ignore[operator]
+    assert found.score("l1").yardstick == pytest.approx(2 * 100 * found.yardstick)  # type: ignore[operator]

@@ -10,7 +10,8 @@ import pytest
 from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from understudy.errors import UsageError
 from understudy.evaluate import Evaluation, evaluate
-from understudy.evaluate.suite import MARKER, write_closed
+from understudy.evaluate.suite import MARKER
+from understudy.folders import write_durably
 from understudy.release.files import refuse_release_folder
 
 
@@ -37,8 +38,8 @@ def test_no_file_is_open_to_others(found: Evaluation, tmp_path: Path) -> None:
     try:
         found.save(tmp_path / "folder")
         found.save(tmp_path / "report.html")
-        write_closed(tmp_path / "one", b"first")
-        write_closed(tmp_path / "one", b"second")
+        write_durably(tmp_path / "one", b"first")
+        write_durably(tmp_path / "one", b"second")
     finally:
         os.umask(before)
     assert (tmp_path / "one").read_bytes() == b"second"

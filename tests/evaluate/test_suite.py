@@ -1,5 +1,6 @@
 """evaluate: releases, folders, frames, files and copies; mistakes found before anything is read."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ import understudy as us
 from tests.evaluate.examples import codes_schema, mixed, mixed_frame, shuffled
 from tests.release.people import everything, people, simple
 from understudy.errors import SchemaError, UsageError
+from understudy.evaluate import Evaluation, evaluate
 from understudy.evaluate.propensity import Specks
 from understudy.evaluate.regression import IntervalOverlap, Regression
-from understudy.evaluate.suite import FITTED, build_report, chosen_metrics
+from understudy.evaluate.suite import FITTED, NOTICE, build_report, chosen_metrics
 from understudy.release.release import Release
 from understudy.report.charts import render_page
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
@@ -176,3 +178,51 @@ def test_columns_too_many_for_the_full_table_are_not_called_good() -> None:
     found = us.evaluate(real, other, schema, metrics=["crosstab_l1"])
     assert found["crosstab_l1"].headline.blind
     assert "as good as fresh" not in render_page(build_report(found))
+
+
+# Evaluations are plain values: equal for equal seeds, complete as JSON and as tables.
+
+
+METRICS = ["marginals", "crosstab_l1", "rules"]
+
+
+@pytest.fixture(scope="module")
+def found() -> Evaluation:
+    frame = mixed_frame()
+    return evaluate(frame, shuffled(frame), mixed(), metrics=METRICS, seed=4)
+
+
+def test_same_seed_same_numbers(found: Evaluation) -> None:
+    frame = mixed_frame()
+    assert evaluate(frame, shuffled(frame), mixed(), metrics=METRICS, seed=4) == found
+    other = evaluate(frame, shuffled(frame), mixed(), metrics=METRICS, seed=5)
+    assert other["marginals"].yardstick != found["marginals"].yardstick
+    assert other["marginals"].value == found["marginals"].value
+
+
+def test_a_metric_does_not_depend_on_the_others(found: Evaluation) -> None:
+    frame = mixed_frame()
+    alone = evaluate(frame, shuffled(frame), mixed(), metrics=["crosstab_l1"], seed=4)
+    assert alone["crosstab_l1"] == found["crosstab_l1"]
+
+
+def test_json_holds_everything_and_says_what_it_is(found: Evaluation) -> None:
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert next(iter(document)) == "notice"
+    assert document["notice"] == NOTICE
+    assert [one["metric"] for one in document["metrics"]] == METRICS
+    detail = document["metrics"][0]["details"][1]
+    assert (detail["name"], detail["rows"], len(detail["first"])) == ("pairs", 15, 15)
+    assert len(found.to_json(rows=2)["metrics"][0]["details"][1]["first"]) == 2  # type: ignore[index]
+
+
+def test_frame_and_tables(found: Evaluation) -> None:
+    scores = found.frame().to_pylist()
+    assert {row["metric"] for row in scores} == set(METRICS)
+    assert set(found.tables()) >= {"scores", "marginals.columns", "marginals.pairs", "marginals.triples", "rules.rules"}
+    assert found.metrics == tuple(METRICS)
+
+
+def test_unknown_metric(found: Evaluation) -> None:
+    with pytest.raises(UsageError, match=r"Did you mean \"marginals\""):
+        found["marginal"]

@@ -1,6 +1,9 @@
 """The shape of the tree in numbers: `python -m tests.house.shape`."""
 
 import ast
+import subprocess
+import sys
+import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -8,6 +11,7 @@ from tests.house.tree import SOURCE, functions, source_files, syntax
 
 __all__ = [
     "duplicated_classes",
+    "files_of_runs",
     "function_lengths",
     "import_share",
     "lines_by_package",
@@ -99,6 +103,63 @@ def function_lengths() -> list[int]:
     )
 
 
+_TRACED = """
+import inspect, sys, threading
+from understudy.__main__ import main
+
+source, found = sys.argv.pop(1), set()
+
+def called(frame, event, _):
+    code = frame.f_code
+    if event != "call" or code.co_filename in found or not code.co_filename.startswith(source):
+        return
+    if not code.co_filename.endswith(".py") or not code.co_flags & inspect.CO_OPTIMIZED:
+        return
+    while (frame := frame.f_back) is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(source):
+            return  # a file that is only being loaded
+    found.add(code.co_filename)
+
+threading.setprofile(called)
+sys.setprofile(called)
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    print(len(found), file=sys.stderr)
+"""
+_SCHEMA = """\
+understudy: 1
+unit: row
+columns:
+  sex: {kind: category, labels: [F, M]}
+  age: {kind: integer, lower: 0, upper: 99, bins: 10}
+  city: {kind: category, labels: [Rome, Oslo, Bern]}
+"""
+_RUNS = {
+    "synthesize --method aim": (
+        "synthesize people.csv --schema schema.yaml --method aim --epsilon 1 --delta 1e-9 --quiet -o release"
+    ),
+    "evaluate": "evaluate people.csv release --quiet -o report.html",
+}
+
+
+def files_of_runs() -> dict[str, int]:
+    """Files of which some function is called by a command, other than while modules are loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        cities = ("Rome", "Oslo", "Bern")
+        rows = [f"{'FM'[row % 2]},{row * 7 % 90},{cities[row * row % 3]}" for row in range(500)]
+        Path(folder, "people.csv").write_text("\n".join(["sex,age,city", *rows]), encoding="utf-8")
+        Path(folder, "schema.yaml").write_text(_SCHEMA, encoding="utf-8")
+        return {name: _files_of(command.split(), folder) for name, command in _RUNS.items()}
+
+
+def _files_of(words: list[str], folder: str) -> int:
+    command = [sys.executable, "-c", _TRACED, str(SOURCE), *words]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return int(run.stderr.splitlines()[-1])
+
+
 def _print() -> None:
     lengths = [len(path.read_text(encoding="utf-8").splitlines()) for path in modules()]
     lines = lines_by_package()
@@ -113,6 +174,7 @@ def _print() -> None:
     print(f"class names used twice: {duplicated_classes() or 0}")
     functions_ = function_lengths()
     print(f"functions: {len(functions_):,}, median {functions_[len(functions_) // 2]} lines, longest {functions_[-1]}")
+    print("files that a run passes through: " + ", ".join(f"{one} {number}" for one, number in files_of_runs().items()))
     print("imported by one other module: " + ", ".join(f"{one} ({by})" for one, by in single_importers().items()))
 
 

@@ -18,7 +18,8 @@ def challenge_schema():
 def challenge_rows(schema, rows, seed=1):
     """Skewed columns, each following a neighbour in the preset's tree three times out of four."""
     rng = np.random.default_rng(seed)
-    codec, codes = TableCodec.of(schema), {}
+    codec = TableCodec.of(schema)
+    codes: dict[str, np.ndarray] = {}
     for name, size in codec.domain.sizes.items():
         own = np.minimum((size * rng.random(rows) ** (1 + 2 * np.log10(size))).astype(np.int64), size - 1)
         near = [other for edge in match3_tables()["tree"] if name in edge for other in edge if other in codes]

@@ -92,7 +92,7 @@ def test_a_hint_of_rows_does_not_change_the_choice():
 
 def test_the_run_follows_the_plan():
     codes = rows_of(voters(200))
-    assert len(Auto().fit(door(codes, VOTERS, epsilon(100)), epsilon(100)).blocks) == 1
+    assert len(Auto().fit(door(codes, VOTERS, epsilon(100)), epsilon(100)).blocks) == 1  # type: ignore[attr-defined]
     assert Auto().fit(door(codes, VOTERS, rho(0.01)), rho(0.01)).kind == "markov_field"
     model = Auto().fit(door(codes, VOTERS, rho(100)), rho(100))
     assert model.kind == "records"

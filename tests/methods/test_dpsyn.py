@@ -82,7 +82,7 @@ def test_a_release_with_reserved_parts_claims_what_was_granted(tmp_path):
     kinds = [charge.distribution.kind for charge in release.statement.charges]
     assert kinds.count("laplace") == 2
     assert kinds.count("gaussian") == 3
-    assert 0.99 < release.statement.claim[0] <= 1.0
+    assert 0.99 < release.statement.claim[0] <= 1.0  # type: ignore[index]
     assert verify_release(tmp_path / "release") == []
 
 
@@ -186,7 +186,7 @@ def test_rules_hold_across_blocks(update):
 def test_the_same_noise_gives_the_same_records():
     method = DpSyn(marginals="pairs")
     first, second = (method.fit(door(rows_of(chain(900)), CHAIN, rho(1.0), NoNoise()), rho(1.0)) for _ in range(2))
-    assert all(np.array_equal(first.codes[name], second.codes[name]) for name in "abcd")
+    assert all(np.array_equal(first.codes[name], second.codes[name]) for name in "abcd")  # type: ignore[attr-defined]
 
 
 def test_plan_lists_every_question_at_its_price():

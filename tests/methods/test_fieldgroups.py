@@ -8,15 +8,21 @@ import pytest
 
 from understudy import Schema, Unit, synthesize
 from understudy.answers import Distribution, NoisyScores, SparseMeasurement
-from understudy.domain import Clique, Domain
+from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.fieldgroups import (
     FieldGroups,
     Group,
     NoisyGroup,
+    block_of,
     chance_gap,
+    check_group,
     joined_groups,
+    parse_groups,
     published_threshold,
+    tied,
+    uniform_blocks,
+    written_cells,
 )
 from understudy.methods.method import PublicFacts, pass_probability
 from understudy.privacy.cost import Cost
@@ -82,7 +88,8 @@ FOUR = schema({"a": 4, "b": 4, "c": 3, "d": 3})
 
 def test_groups_are_found_where_columns_go_together() -> None:
     release = synthesize(pairs(5000), FOUR, method="fieldgroups", epsilon=2.0, options={"group_cells": 16})
-    assert {tuple(block.clique) for block in release.model.blocks} == {("a", "b"), ("c", "d")}
+    blocks = release.model.blocks  # type: ignore[attr-defined]
+    assert {tuple(block.clique) for block in blocks} == {("a", "b"), ("c", "d")}
     assert any(isinstance(answer, NoisyScores) for answer in release.transcript)
     # A noisy total above the cells' sum spreads over all cells: it takes 2,500 rows too many, 50 times its noise.
     assert np.trace(release.model.marginal(Clique(("a", "b"))).reshape(4, 4)) > 0.75
@@ -101,12 +108,13 @@ def test_independent_columns_show_no_more_than_chance_explains() -> None:
 def test_no_pair_is_asked_where_none_could_stand_out() -> None:
     release = synthesize(pairs(30), FOUR, method="fieldgroups", epsilon=0.1)
     assert not any(isinstance(answer, NoisyScores) for answer in release.transcript)
-    assert len(release.model.blocks) == 4
+    assert len(release.model.blocks) == 4  # type: ignore[attr-defined]
 
 
 def test_groups_given_are_kept_and_independent_of_each_other() -> None:
     release = synthesize(pairs(5000), FOUR, method="fieldgroups", epsilon=50.0, options={"groups": "a+c"})
-    assert [tuple(block.clique) for block in release.model.blocks] == [("a", "c"), ("b",), ("d",)]
+    blocks = release.model.blocks  # type: ignore[attr-defined]
+    assert [tuple(block.clique) for block in blocks] == [("a", "c"), ("b",), ("d",)]
     product = np.multiply.outer(release.model.marginal(Clique(("a",))), release.model.marginal(Clique(("b",))))
     assert release.model.marginal(Clique(("a", "b"))) == pytest.approx(product.ravel())
     assert release.transcript.answers[1].distribution.scale == pytest.approx(3 / (50 * 0.99))
@@ -139,3 +147,62 @@ def test_what_does_not_fit_or_cannot_be_paid_is_refused() -> None:
         FieldGroups(published=1)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="kept_empty"):
         FieldGroups(kept_empty=0)
+
+
+# Groups: how they are written, refused, tied by rules, and kept.
+
+
+DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2, "odd, +name": 2, 'q"uote': 2})
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("", []),
+        ("b+a", [(("a", "b"), 0)]),
+        (" a , c + b ", [(("a",), 0), (("b", "c"), 0)]),
+        ('"odd, +name"+a', [(("a", "odd, +name"), 0)]),
+        ('"q""uote"', [(('q"uote',), 0)]),
+        ("a+b >= 100, c", [(("a", "b"), 100), (("c",), 0)]),
+    ],
+)
+def test_groups_are_read(text, groups) -> None:
+    assert [(tuple(group.columns), group.least_rows) for group in parse_groups(text, DOMAIN, "groups")] == groups
+
+
+@pytest.mark.parametrize(
+    "text", ["a+", ",a", "a++b", "a,,b", "a b+", ">= 5", "a >= 5 + b", 'a"b', "a+b >= x", "nope", "a,a"]
+)
+def test_what_is_no_list_of_groups_is_refused(text) -> None:
+    with pytest.raises(UsageError, match="groups"):
+        parse_groups(text, DOMAIN, "groups")
+
+
+def test_only_text_is_read() -> None:
+    with pytest.raises(UsageError, match="must be text"):
+        FieldGroups(groups=3)
+    assert parse_groups("a+zzz", DOMAIN, "groups", ignore_unknown=True) == [Group(Clique(("a",)))]
+
+
+def test_groups_that_a_rule_touches_are_joined() -> None:
+    rule = StructuralZeros(Clique(("a", "c")), np.zeros(4, dtype=bool))
+    found = tied(DOMAIN, parse_groups("a+b, c >= 7", DOMAIN, "groups"), [rule])
+    assert found == [Group(Clique(("a", "b", "c")), 7)]
+
+
+def test_impossible_cells_and_empty_groups() -> None:
+    rule = StructuralZeros(Clique(("a", "c")), np.array([False, True, False, False]))
+    group = Group(Clique(("a", "c")))
+    noisy = NoisyGroup(group, np.arange(4), np.array([3, 9, 1, -2]), Distribution("laplace", Fraction(1)), 4)
+    (block,) = block_of(DOMAIN, noisy, noisy.values.astype(float), [rule])
+    assert dict(zip(block.indices.tolist(), block.probabilities.tolist(), strict=True)) == {0: 0.75, 2: 0.25}
+    (flat,) = block_of(DOMAIN, noisy, np.zeros(4), [rule])
+    assert flat.indices.tolist() == [0, 2, 3]
+    assert [tuple(block.clique) for block in uniform_blocks(DOMAIN, Clique(("a", "c")), [])] == [("a",), ("c",)]
+
+
+def test_sizes() -> None:
+    huge = Domain.of({"x": 2**31, "y": 2**31})
+    with pytest.raises(ResourceError, match="x \\+ y"):
+        check_group(huge, Group(Clique(("x", "y"))), "pfr")
+    assert written_cells(DOMAIN, [Group(Clique(("a", "b"))), Group(Clique(("c",)))], 4) == 6

@@ -86,7 +86,7 @@ def test_dense_and_sparse_agree_in_distribution():
         method = Laplace(dense_cells=dense_cells, threshold=2, n_policy="estimated")
         counts = np.zeros((6, 2), dtype=int)
         for _ in range(1_500):
-            block = method.fit(door(table, SMALL, epsilon(0.5)), epsilon(0.5)).blocks[0]
+            block = method.fit(door(table, SMALL, epsilon(0.5)), epsilon(0.5)).blocks[0]  # type: ignore[attr-defined]
             if len(block.clique) == 2:
                 counts[block.indices, 0] += 1
                 counts[block.indices[block.probabilities > 0.3], 1] += 1
@@ -106,7 +106,8 @@ def test_a_domain_of_ten_to_the_fifteen_cells():
     assert plan.bytes < 10**7
     model = Laplace().fit(curator, epsilon(1))
     ones, twos = (int(str(digit) * 15) for digit in (1, 2))
-    shares = dict(zip(model.blocks[0].indices.tolist(), model.blocks[0].probabilities.tolist(), strict=True))
+    block = model.blocks[0]  # type: ignore[attr-defined]
+    shares = dict(zip(block.indices.tolist(), block.probabilities.tolist(), strict=True))
     assert 10 < len(shares) < 250  # at most 100 empty cells are expected at the chosen threshold
     assert shares[ones] == pytest.approx(500 / (1_000 + 31 * len(shares)), rel=0.3)
     assert shares[twos] > 0

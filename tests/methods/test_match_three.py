@@ -1,12 +1,28 @@
+"""Tests of `understudy.methods.match_three`."""
+
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from tests.methods.generated_rows import SPECIFICATION, challenge_schema
+from tests.real.shared_tables import FOLDER
 from understudy.codec.table import TableCodec
+from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods.match_three import match3_marginals, match3_schema, match3_tables
-from understudy.privacy.cost import UNIT, Cost
+from understudy.methods.dpsyn import DpSyn
+from understudy.methods.fieldgroups import parse_groups
+from understudy.methods.match_three import (
+    MATCH_THREE,
+    match3_blocks,
+    match3_marginals,
+    match3_schema,
+    match3_tables,
+    programmed_noise,
+)
+from understudy.methods.method import PublicFacts
+from understudy.privacy.cost import UNIT, Budget, Cost
 
 needs_specification = pytest.mark.skipif(not SPECIFICATION.exists(), reason="the specification is not at hand")
 
@@ -89,3 +105,68 @@ def test_incomes_are_split_into_hundreds_and_roundness():
     found = [set(drawn.to_pylist()[place::12]) for place in range(12)]
     assert found[:4] == [{0}, {120, 140, 160, 180}, {1_250}, {25, 75}]
     assert found[8:10] == [{5_001}, {999_998}]
+
+
+# The team's tables of Match 3: its noise by formula, how many tables, and a plan for the challenge's schema.
+
+
+DELTA = 1 / 662_000**2
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sigma", "digits"),
+    [(0.06, 2504, 0), (0.2, 752, 0), (0.3, 509.6, 1), (1.0, 157.5, 1), (1.6, 98.8, 1), (8.0, 20.5, 1)],
+)
+def test_noise_of_the_program(epsilon: float, sigma: float, digits: int) -> None:
+    assert round(programmed_noise(epsilon), digits) == sigma
+
+
+def blocks_at(epsilon: float):
+    return match3_blocks(Budget(epsilon, DELTA).cost("zcdp"))
+
+
+def test_tables_by_budget() -> None:
+    numbers = {epsilon: sum(map(len, blocks_at(epsilon).blocks)) for epsilon in (0.2, 0.3, 1.0, 8.0)}
+    assert numbers[0.2] < numbers[0.3] < numbers[1.0] == numbers[8.0]
+    assert numbers[0.3] - numbers[0.2] == 5, "WARD with five others"
+    assert numbers[1.0] - numbers[0.3] == 10, "all pairs of five sample-line columns"
+    assert [len(block) for block in blocks_at(0.2).blocks][:2] == [4, 4]
+
+
+def test_sample_line_tables_carry_the_flag() -> None:
+    assert all("SLREC" in table for table in blocks_at(1.0).blocks[3])
+
+
+def test_rules_for_rare_values_and_incomes_follow_the_budget() -> None:
+    assert [blocks_at(epsilon).most_values for epsilon in (0.06, 1.0, 8.0)] == [14, 19, 54]
+    assert [len(blocks_at(epsilon).starts["INCWAGE.size"]) for epsilon in (0.2, 0.3, 1.0)] == [4, 6, 16]
+    assert sum(blocks_at(1.0).reserved.values()) == pytest.approx(1 / 3)
+    assert match3_blocks(Cost(epsilon=UNIT)).most_values == 19
+
+
+@pytest.mark.skipif(not (FOLDER / "nist2018_match3_specs").is_dir(), reason="the specification is not there")
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_plan_on_the_schema_of_the_challenge(epsilon: float) -> None:
+    text = (FOLDER / "nist2018_match3_specs" / "domain.json").read_text(encoding="utf-8")
+    codec = TableCodec.of(match3_schema(json.loads(text)["columns"]))
+    cost = Budget(epsilon, DELTA).cost("zcdp")
+    plan = DpSyn(preset="match3").plan(PublicFacts(codec.domain, codec.structural_zeros, 1, 662_000), cost)
+    assert plan.cost.fits(cost)
+    assert plan.cost.rho > 0.999 * cost.rho
+    costs = {step.name: step.cost.rho / cost.rho for step in plan.steps}
+    assert costs["measure ENUMDIST"] == pytest.approx(1 / 24, rel=1e-4)
+    triple = next(name for name in costs if {"SEX", "CITY", "INCWAGE.size"} == set(name[8:].split(" × ")))
+    assert costs[triple] == pytest.approx(1 / 4, rel=1e-4)
+
+
+# The challenge's groups: with the single columns, 39 groups of its 98 columns.
+
+
+COLUMNS_OF_THE_CHALLENGE = 98
+
+
+def test_26_groups_and_13_single_columns_make_39() -> None:
+    names = [name for group in MATCH_THREE.split(", ") for name in group.split("+")]
+    groups = parse_groups(MATCH_THREE, Domain.of(dict.fromkeys(names, 2)), "groups")
+    single = COLUMNS_OF_THE_CHALLENGE - sum(len(group.columns) for group in groups)
+    assert (len(groups), single, len(groups) + single) == (26, 13, 39)

@@ -16,6 +16,7 @@ from understudy.methods.privbayes import PrivBayes
 from understudy.models import bayes_net as bayesian
 from understudy.privacy.cost import Budget, Cost
 from understudy.schema import Category
+from understudy.testing.method_contract import MethodChecks
 
 HUGE = 1e5
 
@@ -67,7 +68,8 @@ def test_every_score_finds_the_neighbour_in_a_chain(score: str) -> None:
     release = synthesize(
         table, small, method="privbayes", epsilon=20.0, options={"preset": "published", "degree": 1, "score": score}
     )
-    pairs = {(node.child, *node.parents) for node in release.model.layout.nodes if node.parents}
+    nodes = release.model.layout.nodes  # type: ignore[attr-defined]
+    pairs = {(node.child, *node.parents) for node in nodes if node.parents}
     assert {frozenset(pair) for pair in pairs} == {frozenset({f"c{k}", f"c{k + 1}"}) for k in range(3)}
 
 
@@ -81,14 +83,14 @@ def test_the_published_preset_asks_as_published() -> None:
     assert len(draws) == 4
     assert [len(answer.shape) for answer in tables] == [0, 3, 3, 3]
     assert tables[1].distribution.scale == pytest.approx(3 / 0.69, rel=1e-6)
-    assert all(len(node.parents) <= 2 for node in release.model.layout.nodes)
+    assert all(len(node.parents) <= 2 for node in release.model.layout.nodes)  # type: ignore[attr-defined]
 
 
 def test_without_useful_parents_columns_are_independent() -> None:
     release = synthesize(
         chain(40, 5, seed=4), BINARY, method="privbayes", epsilon=0.05, options={"preset": "published", "rows": 40}
     )
-    assert not any(node.parents for node in release.model.layout.nodes)
+    assert not any(node.parents for node in release.model.layout.nodes)  # type: ignore[attr-defined]
 
 
 def test_wide_parents_are_taken_coarsely() -> None:
@@ -97,7 +99,7 @@ def test_wide_parents_are_taken_coarsely() -> None:
     wide = rng.integers(0, 320, 10_000)
     table = pa.table({"wide": pa.array(wide.astype(str)), "high": pa.array((wide >= 160).astype(int).astype(str))})
     release = synthesize(table, schema({"wide": 320, "high": 2}), method="privbayes", epsilon=1.0)
-    assert release.model.layout.hidden
+    assert release.model.layout.hidden  # type: ignore[attr-defined]
     assert distance(release, table, ["wide", "high"]) < 0.2
 
 
@@ -176,7 +178,7 @@ def test_memory_of_a_plan_is_what_a_run_takes_and_its_limit_what_it_may() -> Non
     curator = door(table, letters(sizes), rho(0.1))
     tracemalloc.start()
     try:
-        PrivBayes().run(curator, rho(0.1))
+        PrivBayes().fit(curator, rho(0.1))
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -189,3 +191,30 @@ def test_the_limit_of_memory_holds_whatever_the_number_of_rows() -> None:
     domain = Domain.of({f"c{place}": 10 for place in range(30)})
     few, many = (PrivBayes().plan(PublicFacts(domain, (), 1, rows_hint=rows), rho(0.1)) for rows in (1_000, 10**8))
     assert few.bytes < many.bytes < many.limit_bytes == few.limit_bytes
+
+
+# Presets of PrivBayes against the parts of the contract that do not depend on how good they are.
+
+
+PURE, CONCENTRATED = Budget(1.0), Budget(1.0, 1e-6)
+OPTIONS = [
+    {"preset": "published"},
+    {"preset": "published", "coarsen": 2, "score": "R"},
+    {"preset": "steps_paper"},
+    {"preset": "nist"},
+    {"score": "I"},
+    {"degree": 1},
+]
+
+
+@pytest.mark.parametrize("check", ["budget_is_kept", "honours_rules_and_schema"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_preset(options: dict[str, object], check: str) -> None:
+    getattr(MethodChecks("privbayes", [PURE, CONCENTRATED], [["age"]], options), check)()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["replays_on_neighbours", "survives_edge_shapes"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_preset_at_length(options: dict[str, object], check: str) -> None:
+    getattr(MethodChecks("privbayes", [PURE, CONCENTRATED], [["age"]], options, pairs=60), check)()

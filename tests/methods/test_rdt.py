@@ -1,19 +1,40 @@
 """rdt: labels come back, the budget adds up, trees know nothing private, options are checked before anything costs."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.methods.door import letters, rows_of
+from tests.methods.door import MEMORY, letters, rows_of
+from understudy.codec.table import TableCodec
+from understudy.counts.frames import FrameTable
+from understudy.domain import Clique, Domain, Partition
 from understudy.errors import ResourceError, UsageError
 from understudy.methods import rdt as running
 from understudy.methods.preparation import public_facts
-from understudy.methods.rdt import Rdt
-from understudy.privacy.cost import UNIT, Budget, Cost
+from understudy.methods.rdt import (
+    ChainedPartition,
+    GrowthLimits,
+    LabelCosts,
+    LabelRun,
+    LabelSettings,
+    LeafPartition,
+    Rdt,
+    Reference,
+    TreeGrowth,
+    _expanded,
+    check_dense,
+    coins,
+    grow_by_counts,
+)
+from understudy.models.label_trees import Attributes, DecisionTree, Ensemble
+from understudy.privacy.cost import UNIT, Budget, Cost, distribution_for
+from understudy.privacy.curator import Curator
 from understudy.privacy.randomizer import SecureRandomizer
 from understudy.schema import OpenCategory, Unit
+from understudy.schema.schema import without_columns
 from understudy.synthesizer import Environment, synthesize
 from understudy.testing import cases as tables
 from understudy.testing.cases import Case
@@ -209,7 +230,7 @@ def test_replays_on_neighbours(name):
     for number, (schema, budget) in enumerate(
         ((tables.small(), Budget(1.0)), (tables.several_rows(), Budget(1.0, 1e-6)))
     ):
-        options = {"trees": 2, "leaf_size": 5} | REPLAYS[name]
+        options = {"trees": 2, "leaf_size": 5} | REPLAYS[name]  # type: ignore[operator]
         private = str(options["private"]).split(",")
         rows = tables.possible_rows(tables.small(), 200, seed=3).drop(private)
         public = None if "growth" in name else rows
@@ -308,3 +329,348 @@ def test_units_of_several_rows():
     release = released(table, schema=schema)
     (scale,) = {charge.distribution.scale for charge in release.statement.charges if "leaves" in charge.step}
     assert scale == pytest.approx(2 / (0.99 / 6), rel=1e-6)
+
+
+# Recipes and costs: who is private, what each question costs under either relation.
+
+
+DOMAIN = Domain.of({"age": 9, "pay": 5, "one": 1, "sex": 2, "race": 6})
+LIMITS = GrowthLimits(10, 9, 50)
+
+
+def _costs(epsilon, *, shares=(0.0, 0.0), label_change=False, columns=2):
+    return LabelCosts.of(Cost(epsilon=int(epsilon * UNIT)), columns, 5, shares=shares, label_change=label_change)
+
+
+def test_the_printed_totals():
+    """ε = 0.1 a tree, five trees for each of two columns: 1.0, and 2.0 for a change of labels."""
+    by_adding, by_change = _costs(1.0), _costs(2.0, label_change=True)
+    for costs in (by_adding, by_change):
+        (table,) = {part.epsilon for part in costs.ensemble.split([1.0] * 5)}
+        assert table == UNIT // 10
+        assert distribution_for(Cost(epsilon=table), 1, "table").scale == pytest.approx(10.0)
+    assert 2 * by_adding.ensemble.epsilon == 1 * UNIT
+    assert 2 * 2 * by_change.ensemble.epsilon == 2 * UNIT
+
+
+def test_prices_add_up_to_the_cost():
+    costs = _costs(3.0, shares=(0.01, 0.25))
+    spent = costs.total + Cost(epsilon=5 * costs.tree.epsilon) + Cost(epsilon=2 * costs.ensemble.epsilon)
+    assert 0 <= 3 * UNIT - spent.epsilon < 10
+
+
+def test_a_change_of_labels_costs_the_budget_in_either_currency():
+    pure = _costs(4.0, shares=(0.01, 0.25), label_change=True)
+    assert 2 * (pure.total.epsilon + 5 * pure.tree.epsilon + 2 * pure.ensemble.epsilon) <= 4 * UNIT
+    cost = Cost(rho=UNIT)
+    rho = LabelCosts.of(cost, 2, 5, shares=(0.01, 0.25), label_change=True)
+    changed = 2 * rho.total.rho + 4 * 5 * rho.tree.rho + 2 * 2 * rho.ensemble.rho
+    assert UNIT * 0.999 < changed <= UNIT
+    # Twice ρ for √2 times the distance; a tree's ε doubles, so its ρ = ε²/2 is four times as large.
+    assert rho.tree.rho == pytest.approx(UNIT * 0.25 / 5 / 4, rel=1e-6)
+
+
+def test_private_columns_default_to_the_last_one():
+    settings = LabelSettings.of(DOMAIN, (), {}, {}, LIMITS)
+    assert settings.private == ("race",)
+    assert settings.public == ("age", "pay", "one", "sex")
+    assert LabelSettings.of(DOMAIN, ("race", "sex"), {}, {}, LIMITS).private == ("race", "sex"), "in the order given"
+
+
+def test_parts_of_a_split_column_stay_together():
+    split = Domain.of({"a": 2, "pay.size": 3, "pay.kind": 4})
+    for named in ((), ("pay",), ("pay.size",), ("pay.kind", "pay")):
+        assert LabelSettings.of(split, named, {}, {}, LIMITS).private == ("pay.size", "pay.kind")
+    assert LabelSettings.of(Domain.of({"a": 2, "b.size": 3}), (), {}, {}, LIMITS).private == ("b.size",)
+
+
+def test_what_can_be_split_on():
+    settings = LabelSettings.of(DOMAIN, ("sex", "race"), {"age": 0.0, "pay": 60.0}, {"pay": 200.0}, LIMITS)
+    assert [name for name in DOMAIN.columns if settings.splits(name)] == ["pay", "sex", "race"]
+    assert settings.grows
+    assert not LabelSettings.of(DOMAIN, ("sex",), dict.fromkeys(("age", "pay", "race"), 0.0), {}, LIMITS).grows
+    assert not LabelSettings.of(DOMAIN, ("sex",), {}, {}, GrowthLimits(10, 0, 50)).grows
+    assert settings.most_leaves(0) == 45
+    assert settings.most_leaves(1) == 90
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (("gender",), {}, {}),
+        (("sex",), {"sexx": 1.0}, {}),
+        (("sex",), {"sex": 1.0}, {}),
+        (("sex",), {}, {"sex": 5.0}),
+        (("sex", "race"), {"race": 1.0}, {}),
+    ],
+)
+def test_names_that_cannot_be_named_are_refused(given):
+    with pytest.raises(UsageError):
+        LabelSettings.of(DOMAIN, *given, LIMITS)  # type: ignore[call-arg]
+
+
+def test_sizes_that_cannot_be_held_are_refused():
+    with pytest.raises(ResourceError, match="combinations"):
+        LabelSettings.of(Domain.of({"a": 200, "b": 200}), ("a", "b"), {}, {}, LIMITS)
+    with pytest.raises(ResourceError, match="public columns"):
+        LabelSettings.of(Domain.of({f"c{place}": 2 for place in range(64)}), (), {}, {}, LIMITS)
+
+
+# Growing: columns drawn by weight and never twice on a path, limits kept, the same seed the same tree.
+
+
+SIZES = {"a": 3, "b": 2, "c": 4, "d": 2}
+ATTRIBUTES = Attributes.of({name: np.arange(size) for name, size in SIZES.items()})
+RECORDS = np.array(list(itertools.product(*(range(size) for size in SIZES.values()))))
+CODES = {name: RECORDS[:, place] for place, name in enumerate(SIZES)}
+EVEN = Reference(CODES, np.ones(len(RECORDS)))
+
+
+def start(seed=0, weights=(1.0, 1.0, 1.0, 1.0), attributes=ATTRIBUTES, **limits):
+    given = {"leaf_size": 1, "depth": 9, "leaves": 1000} | limits
+    return TreeGrowth.start(
+        "tree", attributes, weights, GrowthLimits(**given), seed=(seed, 0, 0), order=tuple(attributes.names)
+    )
+
+
+def paths(tree):
+    """For each leaf the columns split on above it."""
+    found, waiting = {}, [(0, ())]
+    while waiting:
+        node, path = waiting.pop()
+        column = int(tree.splits[node])
+        if column < 0:
+            found[int(tree.places[node])] = path
+        else:
+            children = range(int(tree.places[node]), int(tree.places[node]) + tree.fan_outs[column])
+            waiting += [(child, (*path, column)) for child in children]  # type: ignore[misc]
+    return found
+
+
+def test_nodes_split_while_they_hold_enough_records():
+    tree = grow_by_counts(start(leaf_size=10), EVEN)
+    leaves = tree.leaf_of(ATTRIBUTES.grouped(CODES, len(RECORDS)))
+    counts = np.bincount(leaves, minlength=tree.leaves)
+    assert counts.sum() == len(RECORDS)
+    assert counts.max() < 10
+    for leaf, path in paths(tree).items():
+        held = counts[leaf] * SIZES[list(SIZES)[path[-1]]]  # records are spread evenly, so this is the parent's
+        assert held >= 10
+
+
+def test_no_column_twice_on_a_path_and_everything_split_at_the_end():
+    tree = grow_by_counts(start(leaf_size=0), EVEN)
+    assert all(sorted(path) == [0, 1, 2, 3] for path in paths(tree).values())
+    assert tree.leaves == len(RECORDS)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_depth_is_a_limit(depth):
+    tree = grow_by_counts(start(leaf_size=0, depth=depth), EVEN)
+    assert {len(path) for path in paths(tree).values()} == {depth}
+
+
+def test_leaves_are_a_limit():
+    for most in (1, 2, 3, 5, 9, 20):
+        assert grow_by_counts(start(leaf_size=0, leaves=most), EVEN).leaves <= most
+    assert grow_by_counts(start(leaf_size=0, leaves=20), EVEN).leaves > 10
+
+
+def test_per_level_gives_every_node_of_a_layer_the_same_column():
+    tree = grow_by_counts(start(leaf_size=0, per_level=True), EVEN)
+    assert len(set(paths(tree).values())) == 1
+    mixed = grow_by_counts(start(leaf_size=0), EVEN)
+    assert len(set(paths(mixed).values())) > 1
+
+
+def test_weight_0_is_never_drawn_and_large_weights_nearly_always():
+    firsts = []
+    for seed in range(200):
+        tree = grow_by_counts(start(seed, weights=(60.0, 0.0, 1.0, 1.0), leaf_size=0), EVEN)
+        assert 1 not in tree.used
+        firsts.append(int(tree.splits[0]))
+    share = firsts.count(0) / 200
+    assert abs(share - 60 / 62) < 4 * np.sqrt(60 * 2 / 62**2 / 200)
+    assert set(firsts) - {0}, "the others are never drawn"
+
+
+def test_only_weight_0_leaves_one_leaf():
+    assert grow_by_counts(start(weights=(0.0,) * 4, leaf_size=0), EVEN).leaves == 1
+
+
+def test_a_column_of_one_group_is_never_split_on():
+    pooled = Attributes.of({"a": np.zeros(3, int), "b": np.arange(2)})
+    tree = grow_by_counts(start(weights=(1.0, 1.0), attributes=pooled, leaf_size=0), EVEN)
+    assert tree.used == (1,)
+
+
+def test_the_seed_decides_the_tree():
+    trees = [grow_by_counts(start(seed, leaf_size=0), EVEN).splits.tolist() for seed in (1, 1, 2)]
+    assert trees[0] == trees[1]
+    assert trees[0] != trees[2]
+
+
+def test_the_frontier_is_a_partition_of_open_nodes_and_the_rest():
+    growth = start(leaf_size=0)
+    assert isinstance(growth.frontier, Partition)
+    assert growth.frontier.assign({"a": np.array([0, 2])}).tolist() == [0, 0]
+    first = growth.after(np.array([True]))
+    assert first.depths.tolist() == [1] * first.open.size
+    split = np.zeros(first.open.size, dtype=bool)
+    split[0] = True
+    second = first.after(split)
+    cells = second.frontier.assign(CODES)
+    assert second.frontier.cells == second.open.size + 1
+    assert set(cells.tolist()) == set(range(second.frontier.cells)), "closed nodes share the last cell"
+    fewer = first.frontier.assign({name: CODES[name] for name in first.frontier.columns})
+    assert np.array_equal(fewer, first.frontier.assign(CODES)), "it looks at its columns only"
+
+
+def test_expected_numbers_of_records_may_be_fractions():
+    halves = Reference(CODES, np.full(len(RECORDS), 0.5))
+    assert grow_by_counts(start(leaf_size=len(RECORDS)), halves).leaves == 1
+    assert grow_by_counts(start(leaf_size=len(RECORDS) // 2), halves).leaves > 1
+
+
+# Leaf tables: a cell for every leaf and label, one cell per record, coins that are fair and public.
+
+
+ORDER = ("a", "sex", "race")
+LEAVES_ATTRIBUTES = Attributes.of({"a": np.arange(3), "sex": np.arange(2)})
+TREE = DecisionTree(np.array([1, -1, 0, -1, -1, -1]), LEAVES_ATTRIBUTES.fan_outs)
+PLAIN = LeafPartition("leaves", Clique.of(ORDER, ORDER), LEAVES_ATTRIBUTES, TREE, "race", 4)
+LEAVES_PUBLIC = Attributes.of({"a": np.arange(3)})
+SEXES = Ensemble.of_counts("sex", LEAVES_PUBLIC, [DecisionTree(np.array([0, -1, -1, -1]), (3,))], [[1, 3, 2, 2, 4, 0]])
+CHAINED = ChainedPartition(PLAIN, (SEXES,), Clique.of(ORDER, ORDER), 7)
+
+
+def _records(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return {"a": rng.integers(0, 3, rows), "sex": rng.integers(0, 2, rows), "race": rng.integers(0, 4, rows)}
+
+
+def test_every_label_has_a_cell_in_every_leaf():
+    assert isinstance(PLAIN, Partition)
+    assert PLAIN.cells == TREE.leaves * 4 == 16
+    cells = PLAIN.assign(_records(2000))
+    assert set(cells.tolist()) == set(range(16))
+    absent = PLAIN.assign({"a": np.array([0]), "sex": np.array([0]), "race": np.array([3])})
+    assert absent.tolist() == [3]
+
+
+def test_a_cell_depends_on_its_own_record_alone():
+    codes = _records(500)
+    for partition in (PLAIN, CHAINED):
+        whole = partition.assign(codes)
+        alone = [partition.assign({name: part[[row]] for name, part in codes.items()})[0] for row in range(500)]
+        assert whole.tolist() == alone
+
+
+def test_the_chained_route_keeps_the_label_and_forgets_the_true_first_value():
+    codes = _records(60_000)
+    cells = CHAINED.assign(codes)
+    assert np.array_equal(cells % 4, codes["race"])
+    # The share of records routed to the leaf of sex 0 is the distribution's, whatever the true sex; equal records go
+    # together, so shares are over the 24 different records and loose.
+    everything = _records(0)
+    assert CHAINED.assign(everything).size == 0
+    different = len({tuple(record) for record in np.stack(list(codes.values())).T.tolist()})
+    assert different == 24
+
+
+def test_many_different_records_are_routed_by_the_distribution():
+    rows = 40_000
+    order = ("a", "sex", "race", "id")
+    chained = ChainedPartition(PLAIN, (SEXES,), Clique.of(order, order), 7)
+    codes = _records(rows) | {"id": np.arange(rows)}
+    leaves = chained.assign(codes) // 4
+    for a, share in enumerate((0.25, 0.5, 1.0)):
+        for sex in range(2):
+            mine = (codes["a"] == a) & (codes["sex"] == sex)
+            found = (leaves[mine] == 0).mean()
+            assert abs(found - share) < 5 * np.sqrt(0.25 / mine.sum()), (a, sex)
+
+
+def test_coins_are_uniform_and_independent_of_salt_place_and_column():
+    rows = 200_000
+    codes = [np.arange(rows) % 1000, np.arange(rows) // 1000]
+    first = coins(codes, 1, 0)
+    assert first.min() >= 0.0
+    assert first.max() < 1.0
+    counts = np.histogram(first, bins=100, range=(0, 1))[0]
+    assert ((counts - rows / 100) ** 2 / (rows / 100)).sum() < 99 + 6 * np.sqrt(2 * 99)
+    for other in (coins(codes, 2, 0), coins(codes, 1, 1), coins(codes[::-1], 1, 0)):
+        assert abs(np.corrcoef(first, other)[0, 1]) < 5 / np.sqrt(rows)
+
+
+def test_equal_records_share_a_coin():
+    same = coins([np.array([3, 3]), np.array([1, 1])], 5, 0)
+    assert same[0] == same[1]
+
+
+# A run step by step: public cells, groups, expected reference records, order of questions.
+
+
+RUN_SCHEMA = letters({"a": 3, "b": 2, "sex": 2, "race": 3})
+ROWS = {"a": [0, 0, 1, 2, 2, 2], "b": [0, 1, 1, 0, 0, 1], "sex": [0, 1, 1, 0, 0, 1], "race": [0, 1, 2, 0, 1, 2]}
+
+
+def _run(public=True, synthetic=False, leaf_size=1, trees=2):
+    schema = without_columns(RUN_SCHEMA, ["sex", "race"])
+    public_table = FrameTable(rows_of({"a": [0, 0, 1], "b": [0, 0, 1]}), schema, memory_bytes=MEMORY)
+    private = FrameTable(rows_of(ROWS), RUN_SCHEMA, memory_bytes=MEMORY)
+    cost = Cost(epsilon=10 * UNIT)
+    curator = Curator(private, cost, NoNoise(), public=public_table if public else None)
+    curator.fix_codec(TableCodec.of(RUN_SCHEMA))
+    settings = LabelSettings.of(curator.domain, ("sex", "race"), {}, {}, GrowthLimits(leaf_size, 9, 100))
+    shares = (0.01, 0.0 if public else 0.25)
+    costs = LabelCosts.of(cost, 2, trees, shares=shares, label_change=False)
+    return curator, LabelRun(curator, settings, costs, trees, 0, synthetic)
+
+
+def test_public_cells_are_those_of_the_public_table():
+    curator, run = _run()
+    model = run.model()
+    assert model.cells.tolist() == [0, 3]
+    np.testing.assert_allclose(model.probabilities, [2 / 3, 1 / 3])
+    assert model.total == 6.0
+    assert [name for name, _ in curator.charges] == [
+        "measure total",
+        *(f"measure leaves of tree {tree} for {label}" for label in ("sex", "race") for tree in (1, 2)),
+    ]
+
+
+def test_private_growth_is_asked_before_any_leaf():
+    curator, run = _run(public=False, leaf_size=0)
+    model = run.model()
+    steps = [name.split(" ")[0] for name, _ in curator.charges]
+    assert steps == ["measure", "grow", "grow", "measure", "measure", "measure", "measure"]
+    assert model.cells.tolist() == [0, 1, 2, 3, 4, 5]
+    for tree in run.ensembles[1].trees:
+        assert 2 in tree.used, "later columns are split by earlier private ones"
+
+
+def test_large_tables_are_counted_in_several_passes_at_the_same_price(monkeypatch):
+    whole, run = _run()
+    model = run.model()
+    monkeypatch.setattr("understudy.methods.marginals.BATCH_CELLS", 1)
+    pieces, run = _run()
+    again = run.model()
+    assert whole.charges == pieces.charges
+    np.testing.assert_array_equal(again.probabilities, model.probabilities)
+
+
+def test_reference_records_take_part_with_every_label():
+    attributes = Attributes.of({"a": np.arange(2)})
+    ensemble = Ensemble.of_counts("sex", attributes, [DecisionTree(np.array([0, -1, -1]), (2,))], [[1, 3, 2, 2]])
+    found = _expanded(Reference({"a": np.array([0, 1])}, np.array([8.0, 10.0])), ensemble, "sex")
+    assert found.codes["a"].tolist() == [0, 0, 1, 1]
+    assert found.codes["sex"].tolist() == [0, 1, 0, 1]
+    assert found.weights.tolist() == [2.0, 6.0, 5.0, 5.0]
+
+
+def test_a_domain_too_large_to_write_out_is_refused():
+    wide = letters({f"c{place}": 9 for place in range(8)}, unit=Unit())
+    settings = LabelSettings.of(TableCodec.of(wide).domain, ("c0",), {}, {}, GrowthLimits(1, 9, 100))
+    with pytest.raises(ResourceError):
+        check_dense(settings)

@@ -21,7 +21,7 @@ OPEN = Schema(columns=(OpenCategory(name="job"),), unit=Unit())
 @dataclass(frozen=True, slots=True)
 class Foreign(Independent):
     name: ClassVar[str] = "foreign"
-    currencies: ClassVar[tuple[str, ...]] = ("zcdp",)
+    currencies: ClassVar[tuple[str, ...]] = ("zcdp",)  # type: ignore[assignment]
     loud: bool = False
     word: str = "w"
 
@@ -45,7 +45,7 @@ def test_built_in_names():
 def test_text_options_are_read_by_type():
     options = {"threshold": "20", "total_share": "0.05", "n_policy": "estimated", "dense_cells": 1000}
     assert method_named("laplace", options) == Laplace("estimated", 0.05, threshold=20, dense_cells=1000)
-    assert method_named("laplace", {"threshold": "none"}).threshold is None
+    assert method_named("laplace", {"threshold": "none"}).threshold is None  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
     assert list(names()) == sorted(names())
     made = method_named("foreign", {"loud": "true", "word": "none"})
     assert made == Foreign(loud=True, word="none")
-    assert method_named("laplace") == Laplace()
+    assert method_named("laplace") == Laplace()  # type: ignore[unreachable]
     with pytest.raises(UsageError, match="true or false"):
         method_named("foreign", {"loud": "1"})
 

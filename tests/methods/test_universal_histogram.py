@@ -86,7 +86,7 @@ def test_noise_of_a_level_is_the_height_over_epsilon():
     assert [step.noise_scale for step in plan.steps] == pytest.approx([3.0] * 3)
     assert [step.cells for step in plan.steps] == [2, 4, 8]
     zcdp = UniversalHistogram(branching=2, n_policy="estimated").plan(PublicFacts(Domain.of({"a": 8}), (), 1), rho(0.5))
-    assert [step.noise_scale**2 for step in zcdp.steps] == pytest.approx([3.0] * 3)
+    assert [step.noise_scale**2 for step in zcdp.steps] == pytest.approx([3.0] * 3)  # type: ignore[operator]
 
 
 def enumerated(fanouts, variances):
@@ -133,7 +133,7 @@ def test_ranges_are_as_good_as_computed_and_better_than_flat_noise():
     found = []
     for _ in range(runs):
         model = UniversalHistogram(n_policy="estimated").fit(door(table, schema, epsilon(0.5)), epsilon(0.5))
-        prefix = np.concatenate(([0.0], np.cumsum(model.signed - exact)))
+        prefix = np.concatenate(([0.0], np.cumsum(model.signed - exact)))  # type: ignore
         found.append(((size + 1) * (prefix**2).sum() - prefix.sum() ** 2) / (size * (size + 1) / 2))
     computed = average_variance([32, 32], [Distribution("laplace", Fraction(4)).variance] * 2)
     flat = average_variance([size], [Distribution("laplace", Fraction(2)).variance])

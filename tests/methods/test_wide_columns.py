@@ -1,6 +1,7 @@
 """Columns of many codes: rare ones are merged by noisy counts, and the strongest relation is measured and kept."""
 
 import itertools
+import math
 from fractions import Fraction
 from functools import lru_cache
 
@@ -17,8 +18,8 @@ from understudy.methods.auto import Auto
 from understudy.methods.method import facts_of
 from understudy.methods.mst import Mst
 from understudy.methods.mwem import Mwem
-from understudy.methods.rounds import MOST_CODES, Measured, Merging, merged_bound, noise_cut
-from understudy.models.registry import load_model
+from understudy.methods.rounds import PAIR_CELLS, Measured, Merging, merged_bound, noise_cut
+from understudy.models.model import load_model
 from understudy.privacy.cost import UNIT, Budget, Cost, distribution_for
 from understudy.privacy.curator import Curator
 from understudy.privacy.randomizer import Request
@@ -31,25 +32,26 @@ COST = Budget(1.0, 1e-9).cost("zcdp")
 
 
 @lru_cache
-def places(codes):
-    """Codes, sizes and rows: `place` falls as 1/rank, `district` follows it, and there are five ordinary columns."""
+def places(codes, districts=20, skew=1.0):
+    """Codes, sizes and rows: `place` falls as rank^−skew, `district` follows it; there are five ordinary columns."""
     rng = np.random.default_rng(0)
-    probabilities = 1.0 / np.arange(1, codes + 1)
+    probabilities = np.arange(1.0, codes + 1) ** -skew
     place = rng.permutation(codes)[rng.choice(codes, ROWS, p=probabilities / probabilities.sum())]
-    district = np.where(rng.random(ROWS) < 0.9, rng.integers(0, 20, codes)[place], rng.integers(0, 20, ROWS))
+    followed, other = rng.integers(0, districts, codes)[place], rng.integers(0, districts, ROWS)
+    district = np.where(rng.random(ROWS) < 0.9, followed, other)
     kind = np.where(rng.random(ROWS) < 0.6, (place * 7 + 3) % 10, rng.integers(0, 10, ROWS))
     grade = np.where(rng.random(ROWS) < 0.7, kind // 2, rng.integers(0, 5, ROWS))
     known = (rng.random(ROWS) < 0.3 + 0.4 * (grade > 2)).astype(np.int64)
     count = rng.binomial(19, 0.4, ROWS)
     tariff = np.where(rng.random(ROWS) < 0.5, count // 4, rng.integers(0, 5, ROWS))
-    sizes = {"place": codes, "district": 20, "kind": 10, "grade": 5, "known": 2, "count": 20, "tariff": 5}
+    sizes = {"place": codes, "district": districts, "kind": 10, "grade": 5, "known": 2, "count": 20, "tariff": 5}
     found = (place, district, kind, grade, known, count, tariff)
     rows = dict(zip(sizes, found, strict=True))
     return rows, sizes, rows_of(rows)
 
 
-def variation(codes, made, size):
-    tables = [np.bincount(rows["place"].astype(np.int64) * size + rows["district"]) / ROWS for rows in (codes, made)]
+def variation(codes, made, size, other="district"):
+    tables = [np.bincount(rows["place"].astype(np.int64) * size + rows[other]) / ROWS for rows in (codes, made)]
     longest = max(table.size for table in tables)
     one, other = (np.pad(table, (0, longest - table.size)) for table in tables)
     return 0.5 * float(np.abs(one - other).sum())
@@ -66,6 +68,42 @@ def test_the_strongest_relation_of_a_wide_column_is_kept(method, codes, bar):
     assert variation(rows, made, sizes["district"]) <= bar
     assert model.domain.sizes["place"] == codes
     assert sum((cost for _, cost in curator.charges), Cost()) + curator.left == COST
+
+
+@pytest.mark.parametrize(
+    ("districts", "skew", "bar"), [(5, 0.0, 0.12), (20, 0.0, 0.14), (100, 0.0, 0.22), (20, 0.8, 0.20)]
+)
+@pytest.mark.parametrize("method", [Mst(), Aim(), Auto()], ids=lambda method: method.name)
+def test_relations_of_codes_that_are_all_about_as_frequent_are_kept(method, districts, skew, bar):
+    """With 500 codes at most and one factor to draw all cells in, mst had 0.42, 0.54, 0.73 and 0.25. Fixed seed."""
+    rows, sizes, table = places(1_000, districts, skew)
+    model = method.fit(door(table, letters(sizes), COST, SeededRandomizer(5)), COST)
+    made = model.draw(ROWS, np.random.default_rng(0))
+    assert variation(rows, made, districts) <= bar
+
+
+@lru_cache
+def streets(skew, follow):
+    """`places` with a second wide column, `street`, that follows `place` or knows nothing of it."""
+    rows, sizes, _ = places(1_000, 20, skew)
+    rng = np.random.default_rng(7)
+    probabilities = np.arange(1.0, 1_001) ** -skew
+    other = rng.choice(1_000, ROWS, p=probabilities / probabilities.sum())
+    street = np.where(rng.random(ROWS) < follow, rng.permutation(1_000)[rows["place"]], other)
+    return {**rows, "street": street}, {**sizes, "street": 1_000}, rows_of({**rows, "street": street})
+
+
+@pytest.mark.parametrize(
+    ("skew", "follow", "other", "bar"),
+    [(1.2, 0.9, "street", 0.20), (1.0, 0.9, "street", 0.27), (0.0, 0.0, "district", 0.16)],
+)
+@pytest.mark.parametrize("method", [Mst(), Aim(), Auto()], ids=lambda method: method.name)
+def test_relations_are_kept_where_two_columns_are_wide(method, skew, follow, other, bar):
+    """In mst it was 0.21, 0.79 and 0.55: their pair was not drawn, or both were cut to 500 codes to fit it."""
+    rows, sizes, table = streets(skew, follow)
+    model = method.fit(door(table, letters(sizes), COST, SeededRandomizer(5)), COST)
+    made = model.draw(ROWS, np.random.default_rng(0))
+    assert variation(rows, made, sizes[other], other) <= bar
 
 
 def skewed(rows=600, codes=60):
@@ -111,13 +149,28 @@ def test_merging_keeps_the_total_and_what_is_frequent():
     assert [table.values.tolist() for table in others] == [answer.values.tolist() for answer in answers[1:]]
 
 
-def test_few_codes_stay_however_many_are_frequent():
-    codes = np.repeat(np.arange(700), 10)
-    curator = door(rows_of({"wide": codes}), letters({"wide": 700}), rho(1e6), NoNoise())
-    answers = curator.measure([curator.domain.everything()], rho(1e6))
-    merging = Merging.of(curator.domain, answers, ())
-    assert np.unique(merging.places["wide"]).size == MOST_CODES
-    assert merged_bound(curator.domain, ()).sizes["wide"] == MOST_CODES
+def test_codes_stay_as_long_as_pairs_with_narrow_columns_have_room_for_them():
+    for sizes, most in (((10**4, 20), 10**4), ((10**5, 25), PAIR_CELLS // 25), ((10**6, 400, 400), 500)):
+        domain = Domain.of({f"column {place}": size for place, size in enumerate(sizes)})
+        assert merged_bound(domain, ()).sizes["column 0"] == most
+    assert merged_bound(Domain.of({"alone": 10**6}), ()).sizes["alone"] == PAIR_CELLS
+    assert merged_bound(Domain.of({"wide": 10**6, "other": 800}), (), 10**6).sizes["wide"] == 1250
+
+
+@pytest.mark.parametrize(("rare", "left"), [(20, 700), (3, math.isqrt(PAIR_CELLS))])
+def test_two_wide_columns_make_room_for_their_pair_where_few_records_lose_by_it(rare, left):
+    """400 codes have 20 rows each and 300 have `rare`: all of the same size, or an eighth of the records."""
+    codes = np.repeat(np.arange(700), np.where(np.arange(700) < 400, 20, rare))
+    sizes = {"wide": 700, "other": 700, "narrow": 2}
+    curator = door(rows_of({"wide": codes, "other": codes, "narrow": codes % 2}), letters(sizes), rho(2e6), NoNoise())
+    answers = curator.measure([curator.domain.clique([name]) for name in sizes], rho(1e6))
+    found = Merging.of(curator.domain, answers, ())
+    assert {name: places.max() + 1 for name, places in found.places.items()} == (
+        {} if left == 700 else {"wide": left, "other": left}
+    )
+    assert not Merging.of(curator.domain, answers, (), 700 * 700).places
+    alone = Merging.of(Domain.of({"wide": 700, "narrow": 2}), [answers[0], answers[2]], ())
+    assert not alone.places
 
 
 def test_columns_of_rules_and_narrow_ones_are_not_merged():
@@ -175,7 +228,7 @@ def test_replay_on_neighbours_whose_codes_are_merged(method, budget):
 
 def test_replay_catches_codes_merged_by_exact_counts(monkeypatch):
     """Planted: the door hands the merging the exact counts of a wide column, which one row can change."""
-    exact = {}
+    exact = {}  # type: ignore[var-annotated]
     measure = Curator.measure
 
     def spying(curator, targets, cost, weights=None):
@@ -184,7 +237,7 @@ def test_replay_catches_codes_merged_by_exact_counts(monkeypatch):
             exact["wide"] = curator._counts(curator._bound(), [curator.domain.clique(["wide"])]).popitem()[1]
         return answers
 
-    def leaking(curator, answers, model_bytes):
+    def leaking(curator, answers, model_bytes, pair_cells):
         order = np.argsort(-exact.pop("wide"), kind="stable")
         curator.merge({"wide": (np.arange(60) != order[-1]).astype(np.int64)})
         measured = Measured(curator.domain, curator.structural_zeros, model_bytes)
@@ -208,11 +261,11 @@ def test_a_round_spends_more_on_a_large_table_and_leaves_a_round():
     rounds = curator.transcript.of(Measurement)[-draws:]
     large = [answer for answer in rounds if answer.values.size > 1_000]
     assert large
-    assert min(answer.distribution.scale for answer in large) < planned / 2
+    assert min(answer.distribution.scale for answer in large) < planned / 2  # type: ignore[operator]
     assert curator.left == Cost()
 
 
-def test_merging_is_refused_before_codes_are_settled():
+def test_merging_is_refused_before_the_codec_is_fixed():
     curator = door(rows_of(skewed()), SKEWED, rho(1), fix_codec=False)
-    with pytest.raises(UsageError, match="not settled"):
+    with pytest.raises(UsageError, match="not fixed"):
         curator.merge({"wide": np.zeros(60, np.int64)})

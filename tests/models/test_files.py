@@ -8,7 +8,7 @@ import pytest
 
 from tests.models.small_chain import DOMAIN, model
 from understudy.errors import ReleaseError
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import load_model, save_model
 
 
 @pytest.fixture

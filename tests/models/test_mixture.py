@@ -8,7 +8,7 @@ import pytest
 from understudy.domain import Domain, StructuralZeros
 from understudy.errors import ReleaseError, ResourceError, UsageError
 from understudy.models.mixture import MixtureModel
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import load_model, save_model
 from understudy.testing import check_model
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4})

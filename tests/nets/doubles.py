@@ -225,7 +225,7 @@ class Grower(Method):
         if parts == 4:
             pairs = [domain.clique(pair) for pair in itertools.combinations(domain.columns, 2)]
             curator.score(PairError({pair: np.zeros(domain.cells(pair), np.int64) for pair in pairs}), part)
-        return Independent().fit(curator, part)
+        return Independent().fit(curator, part)  # type: ignore[return-value]
 
 
 @dataclass(slots=True)

@@ -167,4 +167,4 @@ if __name__ == "__main__":
         "create": create,
         "unprivileged": unprivileged,
     }
-    print(json.dumps(commands[sys.argv[1]](*sys.argv[2:])))
+    print(json.dumps(commands[sys.argv[1]](*sys.argv[2:])))  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""Choices within cells, noisy scores and trees at the door: spent before reading, calibrated, written down."""
+"""What the curator is asked: whole questions, choices within cells, and what they cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,18 +9,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from tests.methods.door import door, epsilon, letters, rho, rows_of
+from tests.methods.door import MEMORY, door, epsilon, letters, rho, rows_of
 from tests.nets.doubles import Chains, CommonCode
 from understudy.answers import GROWTH_UNIT, SCORE_UNIT, Grown, NoisyScores, Selections
+from understudy.codec.table import TableCodec
+from understudy.counts.frames import FrameTable
 from understudy.domain import Clique
 from understudy.errors import BudgetError, UsageError
 from understudy.privacy import curator as curator_module
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
-from understudy.privacy.trees import Halving, Ranges
+from understudy.privacy.trees import Halving, Ranges, counts_within
 from understudy.schema import Unit
 from understudy.testing.doubles import NoNoise
 from understudy.testing.replay import Recorder
+
+# Choices within cells, noisy scores and trees at the door: spent before reading, calibrated, written down.
+
 
 SCHEMA = letters({"a": 6, "b": 3})
 CODES = {"a": [0, 0, 1, 2, 3, 3, 3, 5], "b": [0, 1, 1, 1, 2, 2, 0, 0]}
@@ -162,7 +167,7 @@ def test_depths_that_do_not_rise_are_refused() -> None:
 
     curator, _ = _curator(epsilon(30))
     with pytest.raises(UsageError, match="depths must rise"):
-        curator.grow(Flat("flat", "a", 0, 9, 9, ((0, 6),)), epsilon(30))
+        curator.grow(Flat("flat", "a", 0, 9, 9, ((0, 6),)), epsilon(30))  # type: ignore[type-var]
 
 
 def test_nothing_is_read_that_cannot_be_paid() -> None:
@@ -178,3 +183,76 @@ def test_nothing_is_read_that_cannot_be_paid() -> None:
         curator.score(Counts(options=()), epsilon(1))
     assert recorder.log == []
     assert curator.left == epsilon(1)
+
+
+# Counts inside cells equal counting by hand, and the cells of a batch are worked out once.
+
+
+WITHIN_SCHEMA = letters({"a": 5, "b": 3, "c": 2})
+RNG = np.random.default_rng(3)
+WITHIN_CODES = {name: RNG.integers(0, size, 700) for name, size in {"a": 5, "b": 3, "c": 2}.items()}
+WITHIN_TABLE = rows_of(WITHIN_CODES)
+
+
+@dataclass
+class Sum:
+    """Rows by the sum of two codes, with a diary."""
+
+    columns: Clique = field(default_factory=lambda: Clique(("a", "b")))
+    cells: int = 7
+    name: str = "sum"
+    calls: int = 0
+
+    def assign(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
+        self.calls += 1
+        return codes["a"].astype(np.int64) + codes["b"]
+
+
+@dataclass(frozen=True)
+class Everything:
+    """All rows in one cell, without looking at any column."""
+
+    columns: Clique = field(default_factory=Clique)
+    cells: int = 1
+    name: str = "everything"
+
+    def assign(self, codes: object) -> npt.NDArray[np.int64]:
+        raise AssertionError("no column, nothing to assign by")
+
+
+def _counts(table: pa.Table, partition: Sum | Everything, columns: list[str]) -> dict[str, np.ndarray]:
+    codec = TableCodec.of(WITHIN_SCHEMA)
+    source = FrameTable(table, WITHIN_SCHEMA, memory_bytes=MEMORY).bind(codec)
+    return counts_within(source, codec.domain, partition, columns)
+
+
+def test_counts_are_those_of_the_rows_in_each_cell() -> None:
+    partition = Sum()
+    found = _counts(WITHIN_TABLE, partition, ["c", "a", "c"])
+    cell = WITHIN_CODES["a"] + WITHIN_CODES["b"]
+    assert list(found) == ["c", "a"]
+    for name, size in (("c", 2), ("a", 5)):
+        by_hand = [
+            [int(np.sum((cell == at) & (WITHIN_CODES[name] == code))) for code in range(size)] for at in range(7)
+        ]
+        assert found[name].tolist() == by_hand
+    assert partition.calls == 1
+
+
+def test_a_partition_without_columns_is_one_cell() -> None:
+    assert _counts(WITHIN_TABLE, Everything(), ["b"])["b"].tolist() == [
+        np.bincount(WITHIN_CODES["b"], minlength=3).tolist()
+    ]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_small_tables(rows: int) -> None:
+    found = _counts(WITHIN_TABLE.slice(0, rows), Sum(), ["b"])
+    assert found["b"].shape == (7, 3)
+    assert found["b"].sum() == rows
+
+
+def test_nothing_counted_is_nothing_read() -> None:
+    partition = Sum()
+    assert _counts(WITHIN_TABLE, partition, []) == {}
+    assert partition.calls == 0

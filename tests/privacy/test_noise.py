@@ -1,14 +1,35 @@
 """Noise vectors: shapes, limits, how numbers are put together from digits, and refusals."""
 
 import math
+import os
+from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from tests.statistics.chi_square import gaussian_distribution, laplace_distribution, z_score
+from understudy.counts.source import Records
 from understudy.errors import UsageError
 from understudy.privacy import noise
-from understudy.privacy.noise import LARGEST, discrete_gaussian, discrete_laplace, geometric, rare_positions
+from understudy.privacy import noise as cumulative
+from understudy.privacy.distributions import Digit, FoldedGaussian, FoldedLaplace
+from understudy.privacy.noise import (
+    LARGEST,
+    NoiseTable,
+    discrete_gaussian,
+    discrete_laplace,
+    geometric,
+    happens,
+    rare_positions,
+    sampled_positions,
+    table_for,
+    uniform_below,
+    wide_gaussian,
+)
+from understudy.privacy.randomizer import Request, SecureRandomizer
 
 
 @pytest.mark.parametrize("size", [0, 1, 17, 70_000])
@@ -93,3 +114,242 @@ def test_rare_positions_increase_and_lie_inside() -> None:
 def test_thresholds_out_of_reach_are_cheap() -> None:
     """p = e^−50,000: the tables of the lower digits would need a hundred thousand bits and are never built."""
     assert rare_positions(2**61, Fraction(1, 1000), 50).size == 0
+
+
+# The table sampler: what 63 bits decide, what they leave open, and what lies beyond the table.
+
+
+Bytes = Callable[[int], bytes]
+
+
+def _words(*words: int) -> bytes:
+    return b"".join(word.to_bytes(8, "little") for word in words)
+
+
+def _feed(monkeypatch: pytest.MonkeyPatch, first: bytes, then: Bytes) -> None:
+    """The generator gives `first` once, then whatever `then` makes of the number of bytes asked."""
+    calls: list[int] = []
+
+    def urandom(size: int) -> bytes:
+        calls.append(size)
+        return first if len(calls) == 1 else then(size)
+
+    monkeypatch.setattr(cumulative.os, "urandom", urandom)  # type: ignore[attr-defined]
+
+
+def _zeros(size: int) -> bytes:
+    return bytes(size)
+
+
+def _ones(size: int) -> bytes:
+    return b"\xff" * size
+
+
+def test_words_are_turned_into_values_as_defined(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = NoiseTable(FoldedGaussian(Fraction(4)))
+    entries = [int(entry) for entry in table.entries]
+    sign = 1 << 63
+    words = [0, entries[0] - 1, entries[0] + 1, entries[1] - 1, entries[5] - 1, entries[5] + 1]
+    _feed(monkeypatch, _words(*words, *(word | sign for word in words)), _zeros)
+    assert table.draw_signed(12).tolist() == [0, 0, 1, 1, 5, 6, 0, 0, -1, -1, -5, -6]
+    _feed(monkeypatch, _words(*words, *(word | sign for word in words)), _zeros)
+    assert table.draw_marked(12).tolist() == [0, 0, 1, 1, 5, 6, -1, -1, -2, -2, -6, -7]
+    _feed(monkeypatch, _words(*words, *(word | sign for word in words)), _zeros)
+    assert table.draw(12).tolist() == [0, 0, 1, 1, 5, 6] * 2
+
+
+@pytest.mark.parametrize(
+    "distribution", [FoldedGaussian(Fraction(4)), FoldedLaplace(Fraction(3)), Digit(Fraction(1, 9), top=7)]
+)
+def test_a_tie_is_decided_by_further_bits(distribution: FoldedGaussian, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U just above T[k]/2⁶³ is below F(k); U just below (T[k]+1)/2⁶³ is above it."""
+    table = NoiseTable(distribution)
+    for k in range(5):
+        tie = int(table.entries[k])
+        _feed(monkeypatch, _words(tie), _zeros)
+        assert table.draw(1).tolist() == [k]
+        _feed(monkeypatch, _words(tie), _ones)
+        assert table.draw(1).tolist() == [k + 1]
+        _feed(monkeypatch, _words(tie | 1 << 63), _ones)
+        assert table.draw_signed(1).tolist() == [-k - 1]
+
+
+def test_values_beyond_the_table_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """126 ones, then zeros: 1 − U is about 2⁻¹²⁶, where P(|X| > k) tells k."""
+    table = NoiseTable(FoldedLaplace(Fraction(2)))
+    answers = iter([b"\xff" * 8])
+    _feed(monkeypatch, _words(2**63 - 1), lambda size: next(answers, bytes(size)))
+    (value,) = table.draw(1).tolist()
+    with localcontext(Context(prec=60)):
+        above = [2 * (-Decimal(k + 1) / 2).exp() / (1 + Decimal("-0.5").exp()) for k in (value - 1, value)]
+        assert above[0] > Decimal(2) ** -127 >= above[1]
+    assert value > table.entries.size
+
+
+def test_the_topmost_digit_ends_where_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
+    for distribution, largest in ((Digit(Fraction(1, 9), top=7), 6), (Digit(Fraction(1, 9), cap=7), 7)):
+        _feed(monkeypatch, _words(2**63 - 1), _ones)
+        assert NoiseTable(distribution).draw(1).tolist() == [largest]
+
+
+@pytest.mark.parametrize("bits", [6, 8])
+@pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(9)])
+def test_few_bits_give_the_same_gaussian(bits: int, variance: Fraction) -> None:
+    values = NoiseTable(FoldedGaussian(variance), bits).draw_signed(100_000)
+    assert z_score(values, gaussian_distribution(float(variance))) < 6
+
+
+@pytest.mark.parametrize("bits", [6, 8])
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(4)])
+def test_few_bits_give_the_same_laplace(bits: int, scale: Fraction) -> None:
+    values = NoiseTable(FoldedLaplace(scale), bits).draw_signed(100_000)
+    assert z_score(values, laplace_distribution(float(scale))) < 6
+
+
+def test_few_bits_without_the_slow_path_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NoiseTable, "_resolve", lambda self, k, prefix: k)
+    values = NoiseTable(FoldedGaussian(Fraction(9)), 6).draw_signed(100_000)
+    assert z_score(values, gaussian_distribution(9.0)) > 12
+
+
+def prefix_distance(table: NoiseTable, cumulative: list[Fraction]) -> Fraction:
+    """Total variation between the table read alone (u ≤ T[k] decides) and a distribution given by P(X ≤ 0), P(X ≤ 1),
+    ….
+
+    What lies beyond the given list counts in full.
+    """
+    scale = 1 << table.bits
+    distance, before_table, before_distribution = Fraction(0), Fraction(0), Fraction(0)
+    for k, exact in enumerate(cumulative):
+        here = Fraction(min(int(table.entries[k]) + 1, scale), scale) if k < table.entries.size else Fraction(1)
+        distance += abs((here - before_table) - (exact - before_distribution))
+        before_table, before_distribution = here, exact
+    return (distance + (1 - before_distribution) + (1 - before_table)) / 2
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5), Fraction(40)])
+def test_the_table_alone_is_as_close_as_its_bits_allow(scale: Fraction) -> None:
+    table = NoiseTable(FoldedLaplace(scale))
+    with localcontext(Context(prec=80)):
+        ratio = (-Decimal(scale.denominator) / Decimal(scale.numerator)).exp()
+        exact = [Fraction(1 - 2 * ratio ** (k + 1) / (1 + ratio)) for k in range(table.entries.size + 50)]
+    assert prefix_distance(table, exact) <= Fraction(table.entries.size + 1, 2**63)
+    assert prefix_distance(NoiseTable(FoldedLaplace(scale * Fraction(101, 100))), exact) > Fraction(1, 1000)
+
+
+def test_every_word_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many bytes are asked as words are used, each asked for once."""
+    queries: list[int] = []
+    true = os.urandom
+
+    def urandom(size: int) -> bytes:
+        queries.append(size)
+        return true(size)
+
+    monkeypatch.setattr(cumulative.os, "urandom", urandom)  # type: ignore[attr-defined]
+    NoiseTable(FoldedGaussian(Fraction(9))).draw_signed(100_001)
+    assert sum(queries) == 8 * 100_001
+
+
+def test_tables_are_reused_and_hold_no_randomness() -> None:
+    distribution = FoldedGaussian(Fraction(17))
+    assert table_for(distribution) is table_for(FoldedGaussian(Fraction(17)))
+    assert set(vars(table_for(distribution))) == {"distribution", "bits", "entries", "_steps", "_padded"}
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 40_000])
+def test_any_number_of_draws(size: int) -> None:
+    values = NoiseTable(FoldedGaussian(Fraction(9))).draw_signed(size)
+    assert values.shape == (size,)
+    assert values.dtype == np.int64
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 300])
+def test_uniform_below(limit: int) -> None:
+    draws = np.array([uniform_below(limit) for _ in range(20_000)])
+    assert z_score(draws, dict.fromkeys(range(limit), 1 / limit)) < 6
+
+
+# Coins of the secure randomizer: independent, of the stated probability, for every unit alike.
+
+
+LEVEL = 1e-9
+"""How likely correct coins give one number of hits as far out, on either side: 118 times in a test, about 1e-7."""
+
+
+def _least_tail(hits: np.ndarray, runs: int, probability: float) -> float:
+    """The chance of the least likely number of hits or one farther out, exact: a rare pair is expected only twice."""
+    below, above = stats.binom.cdf(hits, runs, probability), stats.binom.sf(hits - 1, runs, probability)
+    return float(np.minimum(below, above).min())
+
+
+@pytest.mark.parametrize("gap", [Fraction(1, 2), Fraction(7, 3), Fraction(40)])
+def test_every_unit_has_the_same_chance_and_neighbours_are_independent(gap) -> None:
+    units, runs = 30, 4000
+    taken = np.zeros((runs, units))
+    for run in range(runs):
+        taken[run, sampled_positions(units, gap)] = 1
+    probability = -math.expm1(-1 / float(gap))
+    assert _least_tail(taken.sum(axis=0), runs, probability) > LEVEL
+    together = (taken[:, 1:] * taken[:, :-1]).sum(axis=0)
+    assert _least_tail(together, runs, probability**2) > LEVEL
+
+
+def test_positions_increase_and_end_in_time() -> None:
+    for limit in (0, 1, 2, 100_000):
+        found = sampled_positions(limit, Fraction(3))
+        assert (np.diff(found) > 0).all()
+        assert found.size == 0 or (found[0] >= 0 and found[-1] < limit)
+    assert sampled_positions(10, Fraction(2**50)).size == 0
+
+
+def test_bad_requests_are_refused() -> None:
+    records = Records(np.zeros((3, 1), dtype=np.uint8), np.arange(4))
+    with pytest.raises(UsageError):
+        SecureRandomizer().sample(Request("train", "x", 1, None, Fraction(1)), records)
+    with pytest.raises(UsageError):
+        sampled_positions(-1, Fraction(2))
+    with pytest.raises(UsageError):
+        sampled_positions(5, Fraction(0))
+
+
+# Gaussian integers by rejection have the distribution of the tables, where both can be drawn, and the right shape
+# beyond.
+
+
+LIMIT = 6.0
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(10), Fraction(731, 7)])
+def test_the_distribution_is_the_discrete_gaussian(variance: Fraction) -> None:
+    values = wide_gaussian(8_000, variance, discrete_laplace, geometric, LARGEST)
+    assert z_score(values, gaussian_distribution(float(variance))) < LIMIT
+    assert z_score(values, gaussian_distribution(1.5 * float(variance))) > LIMIT  # missed with probability below 1e-30
+
+
+def test_beyond_the_tables_it_is_normal_to_many_digits() -> None:
+    values = discrete_gaussian(6_000, Fraction(2**90))
+    assert stats.kstest(values / 2.0**45, "norm").pvalue > 1e-9
+    assert stats.kstest(values / 2.0**45 * 1.5, "norm").pvalue < 1e-9  # missed with probability below 1e-40
+    assert values.dtype == np.int64
+
+
+def test_what_a_proposal_was_cut_at_is_drawn_on() -> None:
+    """Draws cut at 8 give the same distribution, reported at ±8 where they lie beyond."""
+
+    def cut(draw):
+        return lambda size, scale: np.clip(draw(size, scale), -8, 8)
+
+    values = wide_gaussian(8_000, Fraction(40), cut(discrete_laplace), cut(geometric), 8)
+    distribution = gaussian_distribution(40.0)
+    clipped = {k: probability for k, probability in distribution.items() if abs(k) < 8}
+    clipped[8] = clipped[-8] = sum(probability for k, probability in distribution.items() if k >= 8)
+    assert z_score(values, clipped) < LIMIT
+
+
+@pytest.mark.parametrize("exponent", [Fraction(0), Fraction(1, 3), Fraction(2)])
+def test_a_chance_of_e_to_the_minus(exponent: Fraction) -> None:
+    probability, runs = math.exp(-exponent), 8_000
+    hits = sum(happens(exponent) for _ in range(runs))
+    assert abs(hits - probability * runs) <= LIMIT * math.sqrt(runs * probability * (1 - probability))
+    assert not any(happens(Fraction(1000)) for _ in range(100))

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from understudy.schema import Category, Column, Float, Integer, Schema, UniformBins, Unit
 
@@ -15,11 +16,11 @@ def schema_of(name: str, unit: Unit | None = None) -> Schema:
     return Schema(tuple(columns), unit or Unit())
 
 
-def _column(name: str, facts: dict[str, object]) -> Column:
+def _column(name: str, facts: dict[str, Any]) -> Column:
     missing = bool(facts.get("missing", True))
     if facts["kind"] == "categorical":
         listed = facts.get("values") or range(int(str(facts["size"])))
-        return Category(name=name, labels=tuple(_text(value) for value in listed), missing=missing)  # type: ignore[union-attr]
+        return Category(name=name, labels=tuple(_text(value) for value in listed), missing=missing)
     lower, upper = facts["min"], facts["max"]
     if facts["kind"] == "integer":
         return Integer(name=name, lower=int(str(lower)), upper=int(str(upper)), missing=missing)

@@ -1,5 +1,6 @@
 """What version 0.1 wrote still loads, verifies, samples and can be charged: folders and a ledger made by its code."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.release import Release
+from understudy.release.statement import read_statement, statement_document
 from understudy.release.verify import verify_release
 
 DATA = Path(__file__).parents[1] / "data" / "format-1"
@@ -58,3 +60,10 @@ def test_earlier_statement_keeps_the_words_of_its_format(name: str) -> None:
     assert statement.markdown() == (DATA / name / "statement.md").read_text(encoding="utf-8")
     assert "A suspicion of 1 in 100" in statement.odds
     assert "could become at most" in replace(statement, format=2).odds
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_earlier_statement_is_written_again_to_the_byte(name: str) -> None:
+    text = (DATA / name / "statement.json").read_text(encoding="utf-8")
+    document = statement_document(read_statement(json.loads(text)))
+    assert json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n" == text

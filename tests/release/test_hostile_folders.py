@@ -71,7 +71,7 @@ def _pipe(name: str) -> Callable[[Path], None]:
 
 
 def _written(name: str, content: bytes) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).write_bytes(content) and None
+    return lambda folder: (folder / name).write_bytes(content) and None  # type: ignore[return-value]
 
 
 def _holes(name: str, size: int) -> Callable[[Path], None]:

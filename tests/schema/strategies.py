@@ -150,7 +150,7 @@ def _binned(draw: st.DrawFn, column: NumberColumn, point: Callable[[int], object
     if values > 1:
         inner = draw(st.lists(st.integers(1, values - 1), max_size=4, unique=True))
         edges = [column.lower, *map(point, sorted(inner)), column.upper]
-        if all(left < right for left, right in pairwise(edges)):
+        if all(left < right for left, right in pairwise(edges)):  # type: ignore[operator]
             choices.append(GivenBins(tuple(edges)))
     bins = draw(st.sampled_from(choices))
     return dataclasses.replace(column, bins=bins)

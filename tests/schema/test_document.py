@@ -1,3 +1,6 @@
+"""Tests of `understudy.schema.document`."""
+
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -8,10 +11,12 @@ from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,
     Category,
+    Derived,
     Float,
     GivenBins,
     Impossible,
     Integer,
+    LinearSum,
     PrivateBins,
     Range,
     Schema,
@@ -20,8 +25,8 @@ from understudy.schema import (
 )
 from understudy.schema import yaml_text as emit
 from understudy.schema import yaml_text as parse
-from understudy.schema.document import read_schema, schema_from_text, write_schema
-from understudy.schema.yaml_text import MOST_BYTES, schema_to_text
+from understudy.schema.document import FORMULAS, KINDS, Reader, read_column, read_schema, schema_from_text, write_schema
+from understudy.schema.yaml_text import MOST_BYTES, parse_yaml, schema_to_text
 
 HEAD = "understudy: 1\nunit: row\ncolumns:\n"
 
@@ -260,3 +265,45 @@ def test_a_schema_too_large_to_be_read_back_is_not_written(
     with pytest.raises(SchemaError, match="which no reader accepts"):
         write_schema(schema, tmp_path / "schema.yaml")
     assert not (tmp_path / "schema.yaml").exists()
+
+
+def read(text: str) -> tuple[object, list[str]]:
+    reader = Reader("f")
+    column, _ = read_column(reader, "a", parse_yaml(text, "f"))
+    return column, [str(problem) for problem in reader.problems]
+
+
+def test_every_kind_names_its_required_keys_when_they_lack() -> None:
+    for kind, made in KINDS.items():
+        _, found = read(f"kind: {kind}")
+        required = [
+            field.name
+            for field in dataclasses.fields(made)
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        ]
+        assert len(found) == len(set(required) - {"name"}), (kind, found)
+
+
+def test_every_formula_names_its_required_keys_when_they_lack() -> None:
+    for key in FORMULAS:
+        _, found = read(f"kind: derived\n{key}: {{}}")
+        assert found
+        assert all("is not stated" in message for message in found)
+
+
+def test_empty_optional_keys_mean_none_but_others_are_problems() -> None:
+    column, found = read("{kind: integer, lower: 0, upper: 9, bins: , note: , storage: ~}")
+    assert (column, found) == (Integer(name="a", lower=0, upper=9), [])
+    column, found = read("{kind: integer, lower: 0, upper: 9, missing: , step: }")
+    assert column is None
+    assert len(found) == 2
+
+
+def test_bins_and_formulas_are_read() -> None:
+    assert read("{kind: integer, lower: 0, upper: 9, bins: 3}")[0] == Integer(
+        name="a", lower=0, upper=9, bins=UniformBins(3)
+    )
+    assert read("{kind: integer, lower: 0, upper: 9, bins: {privat: 3}}")[0] is None
+    assert read("{kind: derived, sum: {weights: {x: 2}, constant: 1}}")[0] == Derived(
+        name="a", formula=LinearSum({"x": 2.0}, 1.0)
+    )

@@ -41,9 +41,9 @@ def _runs(tmp_path: Path, name: str, randomizer: type[SeededRandomizer]) -> dict
     here = tmp_path / name
     here.mkdir()
     ledger = Ledger.create(here / "ledger.db", "people", Budget(30.0, 1e-3))
-    left = {}
+    left = {}  # type: ignore[var-annotated]
     for run in ("first", "second"):
-        environment = Environment(randomizer(3), lambda: datetime.now(UTC), lambda run=run: run)
+        environment = Environment(randomizer(3), lambda: datetime.now(UTC), lambda run=run: run)  # type: ignore[misc]
         settings = {"epsilon": 9.0, "delta": 1e-6, "seed": 4, "method": "independent", "ledger": ledger}
         synthesize(people(), everything(), out=here / run, _environment=environment, **settings)
         left |= {f"{run}/{path}": what for path, what in _left(here / run).items()}

@@ -131,7 +131,7 @@ BAD: dict[str, tuple[dict[str, object], type[UnderstudyError]]] = {
     "negative rows": ({"rows": -1}, UsageError),
     "fractional rows": ({"rows": 1.5}, UsageError),
     "no copies": ({"copies": 0}, UsageError),
-    "unknown copies mode": ({"copies": 2, "copies_mode": "measured"}, UsageError),
+    "unknown copies mode": ({"copies": 2, "copies_mode": "redraw"}, UsageError),
     "negative seed": ({"seed": -1}, UsageError),
     "too little memory": ({"memory_bytes": 100}, ResourceError),
     "memory of no size": ({"memory_bytes": 0}, UsageError),

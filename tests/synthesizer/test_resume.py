@@ -278,7 +278,7 @@ def test_an_older_branch_is_refused(run: Interrupted, ledger: Ledger, tmp_path: 
 
 def test_two_processes_that_do_not_see_each_others_lock_release_once(run: Interrupted, ledger: Ledger, monkeypatch):
     """While one process trains, another one takes the run up and completes it; the first cannot publish any more."""
-    step, done = WganTrainer.step, []
+    step, done = WganTrainer.step, []  # type: ignore[var-annotated]
 
     def overtaken(trainer, noisy):
         if not done:
@@ -287,7 +287,7 @@ def test_two_processes_that_do_not_see_each_others_lock_release_once(run: Interr
             run.folder.rename(run.folder.with_name("theirs"))
         step(trainer, noisy)
 
-    monkeypatch.setattr(working, "_locked", lambda path: os.open(path, os.O_RDONLY))
+    monkeypatch.setattr("understudy.folders.locked", lambda path: os.open(path.parent, os.O_RDONLY))
     monkeypatch.setattr(folder_room, "_reserving", lambda *_: None)
     monkeypatch.setattr(WganTrainer, "step", overtaken)
     with pytest.raises((LedgerError, OSError)):
@@ -305,7 +305,7 @@ def test_completion_is_recorded_before_the_release_can_be_seen(run: Interrupted,
         raise OSError("the disk broke")
 
     with monkeypatch.context() as broken:
-        broken.setattr(folder_room.os, "rename", _only(failing, run.folder))
+        broken.setattr(folder_room.os, "rename", _only(failing, run.folder))  # type: ignore[attr-defined]
         with pytest.raises(UsageError, match=r"complete in .* by hand"):
             run.run()
     assert seen == [("finish", False)]

@@ -1,14 +1,37 @@
 """Synthesizer: settings untouched, fit returns itself and charges each time, sample is free."""
 
+import inspect
 from pathlib import Path
 
 import pytest
 
+import understudy
 from tests.release.people import people, simple
+from understudy.cli.synthesize import synthesize as synthesize_command
 from understudy.errors import UsageError
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizer import Synthesizer
+
+
+def test_function_estimator_and_command_take_the_same_settings() -> None:
+    function = inspect.signature(understudy.synthesize).parameters
+    assert list(function)[:2] == ["data", "schema"]
+    settings = set(function) - {"data"}
+    assert settings == set(Synthesizer(simple(), epsilon=1.0).get_params())
+    renamed = {"table": "data", "settings": "options", "memory": "memory_bytes", "quiet": "progress"}
+    command = {renamed.get(name, name) for name in inspect.signature(synthesize_command).parameters}
+    assert command - {"debug"} == set(function)
+
+
+def test_the_function_is_also_called_by_keyword_alone() -> None:
+    made = understudy.synthesize(data=people(5), schema=simple(), epsilon=1.0)  # type: ignore[call-arg, arg-type]
+    assert made.statement.epsilon == 1.0
+
+
+def test_the_estimator_saves_several_copies_where_it_is_told(tmp_path: Path) -> None:
+    made = Synthesizer(simple(), epsilon=1.0, rows=7, copies=2, out=tmp_path / "release").fit(people(20))
+    assert understudy.Release.load(tmp_path / "release").config.rows == made.release_.config.rows == (7, 7)
 
 
 def test_settings_are_stored_untouched_and_checked_at_fit() -> None:

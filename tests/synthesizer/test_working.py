@@ -10,7 +10,6 @@ import pytest
 from tests.release.people import everything, simple
 from understudy.errors import UsageError
 from understudy.privacy.cost import Budget
-from understudy.synthesizer import account as room
 from understudy.synthesizer.account import (
     Begun,
     Working,
@@ -128,7 +127,7 @@ def test_a_folder_that_cannot_be_made_whole_is_removed(target: Path, monkeypatch
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(room, "write_durably", full)
+    monkeypatch.setattr("understudy.folders.write_durably", full)
     with pytest.raises(OSError, match="No space"):
         Working.unused(target).begin(BEGUN)
     assert list(target.parent.iterdir()) == []

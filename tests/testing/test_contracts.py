@@ -18,7 +18,7 @@ from understudy.domain import Clique, Domain
 from understudy.errors import InputError, Problem, UsageError
 from understudy.methods import registry
 from understudy.methods.independent import Independent
-from understudy.methods.method import Plan
+from understudy.methods.method import Plan, PublicFacts, noisy_step
 from understudy.models.product import BlockModel
 from understudy.privacy import randomizer as secure
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
@@ -45,7 +45,9 @@ def _model(weights: list[float]) -> BlockModel:
 def test_model_contract_rejects_another_distribution() -> None:
     joint = np.outer([0.4, 0.6], [0.2, 0.3, 0.5]).reshape(-1)
     check_model(_model([0.4, 0.6]), joint)
-    with pytest.raises(AssertionError):
+    with pytest.raises(
+        AssertionError, match=r"model blocks: marginal of a is up to 0.05 away from enumeration. Return"
+    ):
         check_model(_model([0.45, 0.55]), joint)
 
 
@@ -56,16 +58,20 @@ def test_model_contract_rejects_a_sampler_whose_columns_rise_together() -> None:
         def draw(self, rows: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
             return {name: np.sort(codes) for name, codes in super().draw(rows, rng).items()}
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"model blocks: rows do not follow the joint table .* Draw whole records"):
         check_model(Sorted(DOMAIN, _model([0.4, 0.6]).blocks, 5.0), joint)
 
 
 def test_source_contract_rejects_lost_rows_and_double_counting() -> None:
-    with pytest.raises(AssertionError):
+    lost = "source FrameTable: three columns: counts of the total differ from counting 1 rows by hand. Let"
+    with pytest.raises(AssertionError, match=lost):
         check_source(lambda table, schema: open_table(table.slice(1), schema))
     counting = ChunkedSource.counts
     doubled = lambda self, cliques: {key: 2 * part for key, part in counting(self, cliques).items()}  # noqa: E731
-    with mock.patch.object(ChunkedSource, "counts", doubled), pytest.raises(AssertionError):
+    with (
+        mock.patch.object(ChunkedSource, "counts", doubled),
+        pytest.raises(AssertionError, match="counts of the total"),
+    ):
         check_source(open_table)
 
 
@@ -102,6 +108,24 @@ def test_source_contract_accepts_a_source_that_only_hands_over_rows() -> None:
 def test_source_contract_says_that_a_source_counts_by_itself() -> None:
     with pytest.raises(AssertionError, match="unit bound: Forgetful is no PrivateTable"):
         check_source(Forgetful)  # type: ignore[arg-type]
+
+
+def test_source_contract_says_which_source_and_case_broke_off() -> None:
+    """A bare assertion of a stranger's source gets a message, another error of it a note."""
+
+    class Asserting(OnlyRows):
+        def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+            raise AssertionError
+
+    class Failing(OnlyRows):
+        def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+            raise KeyError("lost")
+
+    with pytest.raises(AssertionError, match="source Asserting: three columns: an assertion without a message failed"):
+        check_source(Asserting)
+    with pytest.raises(KeyError) as failed:
+        check_source(Failing)
+    assert failed.value.__notes__ == ["While checking three columns.", "While checking source Failing."]
 
 
 def test_a_source_cannot_replace_the_cutting() -> None:
@@ -150,7 +174,7 @@ def test_source_contract_says_that_a_bound_is_ignored() -> None:
 
 def test_source_contract_rejects_a_header_that_is_data() -> None:
     quoting = lambda self, names: [Problem("table", f"odd names: {', '.join(names)}.")]  # noqa: E731
-    taking = lambda self, names: []  # noqa: E731
+    taking = lambda self, names: []  # type: ignore[var-annotated]  # noqa: E731
     for planted, said in ((quoting, "a value is quoted"), (taking, "was taken for a header")):
         with mock.patch.object(Schema, "header_problems", planted), pytest.raises(AssertionError, match=said):
             _check_header_that_is_data(open_table)
@@ -168,6 +192,28 @@ def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -
     checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
     with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
         check_method(checks)
+
+
+@dataclass(frozen=True, slots=True)
+class Flat(Independent):
+    """Asks for the number of rows alone: every code is as likely as any other."""
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        step = noisy_step("measure total", cost, 1, facts.unit_rows)
+        return Plan(self, cost, cost, (step,), 1, 64, 0.1, fixed=True)
+
+    def run(self, curator: Curator, plan: Plan) -> BlockModel:
+        (answer,) = curator.measure([Clique()], plan.granted)
+        return BlockModel.uniform(curator.domain, curator.structural_zeros, max(0.0, float(answer.values[0])))
+
+
+def test_a_method_that_promises_no_distribution_passes_the_contract() -> None:
+    """With nothing to keep there is no error to improve, and no column in which unreadable values could show."""
+    checks = MethodChecks("flat", [Budget(1.0), Budget(1.0, 1e-6)], keeps=(), pairs=30)
+    with mock.patch.dict(registry.METHODS.built_in, {"flat": Flat}):
+        check_method(checks)
+        with pytest.raises(AssertionError, match=r"method flat at ε = 100000 on .*: total variation of age is"):
+            check_method(replace(checks, keeps=(["age"],)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,47 +246,48 @@ class Lawless(Independent):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "check"),
+    ("wrong", "check", "said"),
     [
-        (Thrifty, "budget_is_kept"),
-        (Uniform, "recovers_at_a_huge_budget"),
-        (Uniform, "improves_with_the_budget"),
-        (Lawless, "honours_rules_and_schema"),
+        (Thrifty, "budget_is_kept", "ε = 1 on registered, voted, age: 50% of the budget is used. Split the whole"),
+        (Uniform, "recovers_at_a_huge_budget", "total variation of .* where noise hardly counts. Measure and fit"),
+        (Uniform, "improves_with_the_budget", "the error is .* at ε = 0.05 and .* at ε = 5. Fit the noisy answers"),
+        (Lawless, "honours_rules_and_schema", "rows break a rule on registered × voted. Fit the model under"),
     ],
 )
-def test_mechanism_contract_rejects(wrong: type[Independent], check: str) -> None:
+def test_method_contract_rejects(wrong: type[Independent], check: str, said: str) -> None:
     checks = replace(CHECKS, method="independent")
-    with mock.patch.dict(registry.METHODS.built_in, {"independent": wrong}), pytest.raises(AssertionError):
+    expected = pytest.raises(AssertionError, match=f"method independent at .*{said}")
+    with mock.patch.dict(registry.METHODS.built_in, {"independent": wrong}), expected:
         getattr(checks, check)()
 
 
-def test_mechanism_contract_rejects_a_leak() -> None:
+def test_method_contract_rejects_a_leak() -> None:
     leak = next(bug for bug in LEAKS if bug.name == "counts in the model")
     with leak.plant(), pytest.raises(AssertionError, match="released bytes differ"):
         replace(CHECKS, method="independent").replays_on_neighbours()
 
 
-def test_mechanism_contract_rejects_a_leak_of_copies_measured_anew_however_few_pairs_there_are() -> None:
+def test_method_contract_rejects_a_leak_of_copies_measured_anew_however_few_pairs_there_are() -> None:
     fit = pipeline._fit
 
-    def leaking(curator: Curator, design: Design, fixed: pipeline._Fixed) -> Fitted:
+    def leaking(curator: Curator, design: Design, fixed: pipeline._FixedRun) -> Fitted:
         fitted = fit(curator, design, fixed)
         if design.runs == 1:
             return fitted
         rows = float(curator._bound().counts([Clique()])[Clique()][0])
-        return replace(fitted, model=replace(fitted.model, total=rows))
+        return replace(fitted, model=replace(fitted.model, total=rows))  # type: ignore[type-var]
 
     with mock.patch.object(pipeline, "_fit", leaking), pytest.raises(AssertionError, match="released bytes differ"):
         replace(CHECKS, method="independent", pairs=1).replays_on_neighbours()
 
 
-def test_mechanism_contract_rejects_runs_that_are_refused() -> None:
+def test_method_contract_rejects_runs_that_are_refused() -> None:
     refused = mock.patch.object(Independent, "run", side_effect=UsageError("run", "is refused."))
     with refused, pytest.raises(AssertionError, match="the run was refused"):
         replace(CHECKS, method="independent").replays_on_neighbours()
 
 
-def test_mechanism_contract_rejects_a_source_that_changes_the_answer() -> None:
+def test_method_contract_rejects_a_source_that_changes_the_answer() -> None:
     checks = replace(CHECKS, method="independent")
     path = "understudy.counts.files.FileTable.batches"
     with mock.patch(path, side_effect=AssertionError("files are read")), pytest.raises(AssertionError):
@@ -248,7 +295,7 @@ def test_mechanism_contract_rejects_a_source_that_changes_the_answer() -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_mechanism_contract_opens_every_place(place: str) -> None:
+def test_method_contract_opens_every_place(place: str) -> None:
     """Of each place in turn half of the rows are lost, and that place is named."""
     lossy = {**PLACES, place: lambda table, folder: PLACES[place](table.slice(30), folder)}
     checks = replace(CHECKS, method="independent", budgets=[Budget(1.0)], places=lossy)
@@ -257,7 +304,7 @@ def test_mechanism_contract_opens_every_place(place: str) -> None:
 
 
 @pytest.mark.parametrize("bug", ["noise reused", "half of what was asked for"])
-def test_mechanism_contract_rejects_noise_that_is_not_what_was_asked_for(bug: str) -> None:
+def test_method_contract_rejects_noise_that_is_not_what_was_asked_for(bug: str) -> None:
     checks = replace(CHECKS, method="independent", budgets=[Budget(1.0)])
     halved = patched(
         secure, "_noisy", lambda distribution, exact: exact + discrete_laplace(exact.size, distribution.parameter / 2)

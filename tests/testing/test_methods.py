@@ -1,4 +1,4 @@
-"""Every registered method against the contract of mechanisms. A new method is one line here."""
+"""Every registered method against the contract of methods. A new method is one line here."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from understudy.methods import registry
 from understudy.privacy.cost import Budget
 from understudy.schema import Schema
 from understudy.testing import cases as tables
-from understudy.testing.method_contract import MethodChecks
+from understudy.testing.method_contract import CHECKS, MethodChecks
 
 PURE, CONCENTRATED = Budget(1.0), Budget(1.0, 1e-6)
 ONE_WAY = (["registered"], ["voted"], ["age"])
@@ -108,21 +108,7 @@ def test_every_method_is_held_against_the_contract() -> None:
     assert {checks.method for checks in METHODS.values()} == set(registry.names())
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        "budget_is_kept",
-        "replays_on_neighbours",
-        "recovers_at_a_huge_budget",
-        "improves_with_the_budget",
-        "shows_what_cannot_be_read",
-        "survives_edge_shapes",
-        "honours_rules_and_schema",
-        "agrees_through_every_source",
-        "model_survives_its_files",
-        "noise_follows_its_distribution",
-    ],
-)
+@pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("method", METHODS)
 def test_method(method: str, check: str) -> None:
     getattr(replace(METHODS[method], places=ENGINE_TOO), check)()

@@ -153,7 +153,9 @@ Formula = Annotated[
 FamilyOption = Annotated[str, typer.Option("--family", help="Kind of model: auto, linear, logistic or firth.")]
 Shares = Annotated[
     list[str] | None,
-    typer.Option("--share", metavar="COLUMN=VALUE[,…]", help="Share to estimate from noisy answers; may be repeated."),
+    typer.Option(
+        "--share", metavar="COLUMN=VALUE[,…]", help="Share to estimate from noisy answers; repeat for further shares."
+    ),
 ]
 Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals, e.g. 0.95.")]
 FAMILIES = ("auto", "linear", "logistic", "firth")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import understudy
 from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
 from understudy.cli.options import (
     Copies,
@@ -72,9 +71,11 @@ def synthesize(
     """
     with shell(quiet=quiet, debug=debug, charges=True) as place:
         with place.running() as progress:  # from the first second, so before the heavy imports
+            from understudy.synthesizer import synthesize as make_release
+
             known, options = _read(schema, ledger, dataset), pairs("--set", settings)
             progress.expect(_expected(place, known, method, (epsilon, delta), options=options, public=public))
-            release = understudy.synthesize(
+            release = make_release(
                 table,
                 known,
                 method=method,

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-CodeArray = npt.NDArray[np.unsignedinteger]
+from understudy.arrays import Ints, Unsigned
+
+CodeArray = Unsigned
 Encode = Callable[[pa.Array], CodeArray]
 
 _CONTENT_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError, NotImplementedError)
@@ -113,7 +114,7 @@ class CodeReader(Protocol):
         """The code in words: a label, "[20, 30)", "missing", "unreadable"."""
         ...
 
-    def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
+    def codes_matching(self, text: str) -> Ints:
         """The codes that a condition such as "F", "missing", "unreadable", "42" or "20..30" stands for exactly."""
         ...
 

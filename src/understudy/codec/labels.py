@@ -23,10 +23,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from understudy.arrays import Integers, Ints
 from understudy.codec.column import CodeArray, Layout, through_dictionary
 from understudy.codec.reading import canonical_text, has_text, is_text, plain
 from understudy.errors import UsageError
@@ -102,11 +102,11 @@ class LabelCodec:
             found[rest] = self._found_plain(array.take(pa.array(rest)), known)
         return self._with_nulls(np.take(self._codes, found, mode="clip"), array)
 
-    def _found_plain(self, texts: pa.Array, known: pa.Array) -> npt.NDArray[np.integer]:
+    def _found_plain(self, texts: pa.Array, known: pa.Array) -> Integers:
         """Places of the texts among those known once spaces, then zeros after a point, are taken off."""
         trimmed, whole = pc.ascii_trim_whitespace(texts), plain_labels(texts)
         found = pc.coalesce(pc.index_in(trimmed, value_set=known), pc.index_in(whole, value_set=known))
-        places: npt.NDArray[np.integer] = pc.fill_null(found, len(known)).to_numpy(zero_copy_only=False)
+        places: Integers = pc.fill_null(found, len(known)).to_numpy(zero_copy_only=False)
         return places
 
     def _encode_integers(self, array: pa.Array, table: CodeArray) -> CodeArray:
@@ -135,7 +135,7 @@ class LabelCodec:
             return str(self.other)
         return self.labels[code]
 
-    def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
+    def codes_matching(self, text: str) -> Ints:
         """The code of that label; labels come before the name of other and the words "missing" and "unreadable"."""
         if text in self.labels:
             return np.asarray([self.labels.index(text)], dtype=np.int64)
@@ -263,7 +263,7 @@ class PoolCodec:
             return f"one of {self._members.size:,} rare labels"
         return self.full.describe(int(self._wide[code]))
 
-    def codes_matching(self, text: str) -> npt.NDArray[np.int64]:
+    def codes_matching(self, text: str) -> Ints:
         """The code of that label or description; none for a rare label, which no count can tell from the others."""
         if text == self.describe(self.pooled_code):
             return np.asarray([self.pooled_code], dtype=np.int64)

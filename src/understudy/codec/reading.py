@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from understudy.arrays import Bools
+from understudy.arrays import Bools, Floats, Ints
 from understudy.schema.columns import read_moment
 
 
@@ -79,7 +79,7 @@ def has_text(kind: pa.DataType) -> bool:
     return is_text(kind) or any(test(kind) for test in known)
 
 
-def is_absent(array: pa.Array) -> npt.NDArray[np.bool_]:
+def is_absent(array: pa.Array) -> Bools:
     """Which values of a `plain` array are not there: null, NaN, or text of nothing but white space.
 
     >>> is_absent(pa.array(["", " ", "NA", None])).tolist()
@@ -90,7 +90,7 @@ def is_absent(array: pa.Array) -> npt.NDArray[np.bool_]:
         absent = pc.fill_null(empty, True)
     else:
         absent = array.is_null(nan_is_null=True)
-    found: npt.NDArray[np.bool_] = absent.to_numpy(zero_copy_only=False)
+    found: Bools = absent.to_numpy(zero_copy_only=False)
     return found
 
 
@@ -143,8 +143,6 @@ def _decimal_text(value: Decimal | None) -> str | None:
     return format(value.normalize(), "f")
 
 
-Integers = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.number]
 
 _MOST, _LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -161,7 +159,7 @@ _INFINITE = re.compile(r"([+-]?)inf(inity)?")
 class Reading:
     """Numbers, which of them were understood, and which were met exactly (neither floored nor cut at 64 bits)."""
 
-    values: Integers | Reals
+    values: Ints | Floats
     valid: Bools
     exact: Bools
 
@@ -224,7 +222,7 @@ def _valid(array: pa.Array) -> Bools:
     return known
 
 
-def _floor(numbers: Reals, valid: Bools) -> Reading:
+def _floor(numbers: Floats, valid: Bools) -> Reading:
     valid = valid & ~np.isnan(numbers)
     floors = np.floor(np.where(valid, numbers, 0.0))
     high, low = floors >= 2.0**63, floors < -(2.0**63)
@@ -352,8 +350,8 @@ _WRITTEN_ALIKE = set("YymdHIMSbBaApj%")
 class _Moments:
     """Wall-clock seconds since 1970, the offset from UTC where the text says one, and which texts were understood."""
 
-    seconds: Integers
-    offsets: Integers
+    seconds: Ints
+    offsets: Ints
     has_offset: Bools
     valid: Bools
 
@@ -416,9 +414,9 @@ def _of_stamps(array: pa.Array) -> _Moments:
     return _Moments(wall, wall - seconds, np.ones(len(array), dtype=bool), _not_null(array))
 
 
-def _ticks(array: pa.Array) -> Integers:
+def _ticks(array: pa.Array) -> Ints:
     filled = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
-    ticks: Integers = filled.to_numpy(zero_copy_only=False).astype(np.int64)
+    ticks: Ints = filled.to_numpy(zero_copy_only=False).astype(np.int64)
     return ticks
 
 
@@ -427,11 +425,11 @@ def _not_null(array: pa.Array) -> Bools:
     return known
 
 
-def _cut(seconds: Integers) -> Integers:
+def _cut(seconds: Ints) -> Ints:
     return np.clip(seconds, -_FARTHEST, _FARTHEST)
 
 
-def _to_wall(seconds: Integers, zone: str) -> Integers:
+def _to_wall(seconds: Ints, zone: str) -> Ints:
     try:
         local = pc.local_timestamp(pa.array(seconds, pa.timestamp("s", zone)))
     except pa.ArrowInvalid:
@@ -439,7 +437,7 @@ def _to_wall(seconds: Integers, zone: str) -> Integers:
     return _ticks(local.cast(pa.int64()))
 
 
-def _to_utc(wall: Integers, zone: str) -> Integers:
+def _to_utc(wall: Ints, zone: str) -> Ints:
     stamps = pa.array(_cut(wall), pa.timestamp("s"))
     placed = pc.assume_timezone(stamps, zone, ambiguous="earliest", nonexistent="latest")
     return _ticks(placed.cast(pa.timestamp("s", "UTC")).cast(pa.int64()))
@@ -489,19 +487,19 @@ def _by_pattern(texts: pa.Array, pattern: str) -> _Moments:
     return _Moments(np.where(valid, total, 0), offsets, has_offset, valid)
 
 
-def _field(name: str, part: pa.Array, valid: Bools) -> Integers:
+def _field(name: str, part: pa.Array, valid: Bools) -> Ints:
     """One group as numbers; 0 where it is absent."""
     if name in _NAMES:
         known = pa.array(_NAMES[name], part.type)
         numbers = pc.fill_null(pc.index_in(pc.ascii_lower(part), value_set=known), 0).to_numpy()
-        named: Integers = numbers.astype(np.int64) + (name in "bB")
+        named: Ints = numbers.astype(np.int64) + (name in "bB")
         return named
     filled = pc.if_else(pc.equal(pc.binary_length(part), 0), pa.scalar("0", part.type), pc.ascii_trim_whitespace(part))
     numbers = pc.fill_null(filled, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
     return np.where(valid, numbers, 0)
 
 
-def _days(fields: dict[str, Integers], rows: int) -> tuple[Integers, Bools]:
+def _days(fields: dict[str, Ints], rows: int) -> tuple[Ints, Bools]:
     """Days since 1970, and whether the date exists."""
     years = fields.get("Y", np.full(rows, 1900, dtype=np.int64))
     if "y" in fields:
@@ -517,7 +515,7 @@ def _days(fields: dict[str, Integers], rows: int) -> tuple[Integers, Bools]:
     return first + days - 1, (months >= 1) & (months <= 12) & (days >= 1) & (days <= after - first)
 
 
-def _offsets(part: pa.Array, valid: Bools) -> tuple[Integers, Bools]:
+def _offsets(part: pa.Array, valid: Bools) -> tuple[Ints, Bools]:
     """Seconds east of UTC; "Z" is none."""
     digits = pc.replace_substring_regex(pc.fill_null(part, ""), "[^0-9]", "")
     numbers = pc.if_else(pc.equal(pc.binary_length(digits), 4), digits, "0000").cast(pa.int64()).to_numpy()

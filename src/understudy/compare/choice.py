@@ -44,7 +44,6 @@ import contextlib
 import functools
 import itertools
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -55,19 +54,19 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.codec.table import TableCodec
-from understudy.compare.study import Candidate, fingerprint, take_lock, write_json
+from understudy.compare.study import Candidate, fingerprint
 from understudy.counts.files import open_table
 from understudy.counts.source import PrivateTable
 from understudy.domain import Clique
 from understudy.errors import BudgetError, InputError, ReleaseError, ResourceError, UnderstudyError, UsageError
-from understudy.evaluate.suite import CLOSED_FILE, CLOSED_FOLDER, write_closed
+from understudy.folders import CLOSED_FOLDER, KeptFolder, sync, write_durably
 from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.ledger_file import Entry
 from understudy.privacy.scores import StandInError
 from understudy.progress import Progress, recorded, silent
-from understudy.release.files import MANIFEST, check_files, refuse_release_folder, sync
+from understudy.release.files import MANIFEST, check_files, refuse_release_folder
 from understudy.release.release import Release
 from understudy.release.statement import digest_of
 from understudy.release.wording import NEIGHBOURS, charge_note, unit_text
@@ -167,6 +166,7 @@ class ChoiceFolder:
 
     def __init__(self, place: Path) -> None:
         self.place, self.work = place, place.absolute().parent / f".{place.absolute().name}.choosing"
+        self._kept = KeptFolder(self.work, "settings.json")
 
     @property
     def where(self) -> str:
@@ -185,7 +185,7 @@ class ChoiceFolder:
             UsageError: if the choice is finished, or the folder belongs to something else.
         """
         refuse_release_folder(self.place)
-        begun = self._settings.is_file()
+        begun = self._kept.note_path.is_file()
         if (self.place / RESULT).exists():
             shutil.rmtree(self.work, ignore_errors=True)  # of a process that was killed after the choice was written
             raise UsageError(self.where, f"holds a finished choice, see its {RESULT}.", "Give a new folder.")
@@ -200,11 +200,11 @@ class ChoiceFolder:
         Raises:
             UsageError: if another process is at work here, or the one waiting was begun with something else.
         """
-        handle = self._locked()
+        self._hold()
         try:
             yield self._begun(request, name)
         finally:
-            os.close(handle)
+            self._kept.let_go()
 
     def release_place(self, part: str, method: str) -> Path:
         """Where the release of a part goes."""
@@ -233,7 +233,7 @@ class ChoiceFolder:
 
     def note_head(self, head: str) -> None:
         """Keeps the hash of the ledger's last line, which stands for all charges so far."""
-        write_closed(self._head, head.encode())
+        write_durably(self._head, head.encode())
 
     def require_head(self, known: Set[str]) -> None:
         """Raises if the ledger lacks what was charged to it before: an older copy would not count that."""
@@ -243,7 +243,7 @@ class ChoiceFolder:
 
     def note_table(self, fingerprint: str) -> None:
         """Keeps what the table is known by."""
-        write_closed(self._table, fingerprint.encode())
+        write_durably(self._table, fingerprint.encode())
 
     def knows_table(self) -> bool:
         """Whether a fingerprint was kept: it is, before a row is read for the first release."""
@@ -281,10 +281,6 @@ class ChoiceFolder:
         shutil.rmtree(self.work, ignore_errors=True)
 
     @property
-    def _settings(self) -> Path:
-        return self.work / "settings.json"
-
-    @property
     def _table(self) -> Path:
         return self.work / "table.txt"
 
@@ -296,22 +292,18 @@ class ChoiceFolder:
     def _draft(self) -> Path:
         return self.place / f".{RESULT}.part"
 
-    def _locked(self) -> int:
+    def _hold(self) -> None:
         try:
             self.work.parent.mkdir(parents=True, exist_ok=True)
             self.work.mkdir(mode=CLOSED_FOLDER, exist_ok=True)
-            facts = self.work.lstat()
-            if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+            if not self._kept.is_own():
                 rule = f"has {str(self.work)!r} beside it, which belongs to somebody else or is open to others."
                 raise UsageError(self.where, rule, "Give a new folder.")
-            flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(self.work / "lock", flags, CLOSED_FILE)
+            held = self._kept.hold()
         except OSError as error:
             raise InputError(self.where, "cannot be written.", "Choose another place.") from error
-        if not take_lock(handle, self.work / "lock"):
-            os.close(handle)
+        if not held:
             raise UsageError(self.where, "is being worked on by another process.", "Wait for it.")
-        return handle
 
     def _begun(self, request: Mapping[str, object], name: str) -> str:
         if self.check():
@@ -319,18 +311,15 @@ class ChoiceFolder:
             _require_same(found, request, self.where)
             name = str(found["choice"])
         else:
-            write_json(self._settings, {"format": FORMAT, "choice": name, **request})
+            self._kept.write_note({"format": FORMAT, "choice": name, **request})
         self.place.mkdir(exist_ok=True)
         for folder in (self.work, self.place, self.work.parent):  # charges are durable, so their names must be
             sync(folder)
         return name
 
     def _read(self) -> Mapping[str, object]:
-        try:
-            document = json.loads(self._settings.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            document = None
-        if not isinstance(document, dict) or document.get("format") != FORMAT or not document.get("choice"):
+        document = self._kept.read_note()
+        if document is None or document.get("format") != FORMAT or not document.get("choice"):
             rule = f"has {str(self.work)!r} beside it, which does not say what was begun."
             raise UsageError(self.where, rule, "Go on with the version that began it, or give a new folder.")
         return document

@@ -26,7 +26,7 @@ from understudy.compare.study import (
 )
 from understudy.compare.summary import Recommendation, build_page, failures, recommend, tidy
 from understudy.errors import UsageError
-from understudy.evaluate.suite import write_closed
+from understudy.folders import write_durably
 from understudy.progress import Progress, silent
 from understudy.report.charts import render_page
 from understudy.schema import Schema
@@ -172,6 +172,6 @@ def _write(study: Study, place: Path) -> None:
     page = render_page(build_page(study)).encode()
     for name, content in (("results.parquet", sink.getvalue().to_pybytes()), ("index.html", page)):
         if study.confidential:
-            write_closed(place / name, content)
+            write_durably(place / name, content)
         else:
             (place / name).write_bytes(content)

@@ -28,7 +28,6 @@ refused run, as long as another one can run; every mistake of use raises.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -42,7 +41,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +52,8 @@ from understudy.counts.files import Container, container_of, open_table
 from understudy.counts.kernels import hash_rows
 from understudy.counts.source import PrivateTable, label_keys, texts_of
 from understudy.errors import InputError, ResourceError, UsageError
-from understudy.evaluate.suite import CLOSED_FILE, CLOSED_FOLDER, MARKER, check_metrics, chosen_metrics, write_closed
+from understudy.evaluate.suite import MARKER, check_metrics, chosen_metrics
+from understudy.folders import CLOSED_FILE, CLOSED_FOLDER, KeptFolder, write_durably, write_json
 from understudy.methods.registry import method_named
 from understudy.privacy.cost import Budget
 from understudy.progress import Progress, silent
@@ -377,22 +377,12 @@ Status = Literal["done", "refused", "failed", "memory", "time"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run: the table, the method and its budget, and what to score."""
+    """One run: files of the table and the schema, the arguments of `synthesize`, and those of `evaluate`."""
 
     table: str
     schema: str
-    method: str
-    options: Mapping[str, str]
-    epsilon: float
-    delta: float
-    rows: int | None
-    copies: int
-    copies_mode: str
-    metrics: tuple[str, ...]
-    seed: int
-    public: str | None = None
-    metric_options: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
-    formula: str | None = None
+    run: Mapping[str, Any]
+    scoring: Mapping[str, Any]
 
     def write(self, path: Path) -> None:
         """Writes the job for the process that runs it."""
@@ -402,8 +392,8 @@ class Job:
     def read(cls, path: Path) -> "Job":
         """Reads what `write` wrote."""
         document = json.loads(path.read_text(encoding="utf-8"))
-        exact = {"metrics": tuple(document["metrics"]), "metric_options": plain_options(document["metric_options"])}
-        return cls(**(document | exact))
+        document["scoring"]["options"] = plain_options(document["scoring"]["options"])
+        return cls(**document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,11 +433,6 @@ def read_outcome(path: Path) -> Outcome | None:
         return Outcome(**document, scores=scores)
     except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-def write_json(path: Path, document: object) -> None:
-    """Writes plain values in one step, for their owner alone."""
-    write_closed(path, json.dumps(document, indent=1, allow_nan=False).encode())
 
 
 KIND = "understudy study"
@@ -496,6 +481,15 @@ class StudyFolder:
     place: Path
 
     @property
+    def where(self) -> str:
+        """The folder, as errors name it."""
+        return f"output {str(self.place)!r}"
+
+    @property
+    def _kept(self) -> KeptFolder:
+        return KeptFolder(self.place, BEGUN, LOCK)
+
+    @property
     def runs(self) -> Path:
         """Outcomes, one file for each run."""
         return self.place / "runs"
@@ -520,18 +514,17 @@ class StudyFolder:
             "public used by": [] if tables.public is None else users,
         }
         self._make()
-        begun = self.place / BEGUN
-        before = _read(begun) if begun.exists() else None
+        before = self._begun() if self._kept.note_path.exists() else None
         if before is not None:
             _require_same(before, document, self.place)
         elif not tables.is_public:
             self.place.chmod(CLOSED_FOLDER)
         if document != before:
-            write_json(begun, document)
+            self._kept.write_note(document)
         self.runs.mkdir(exist_ok=True)
         if not tables.is_public:
             self.runs.chmod(CLOSED_FOLDER)
-            write_closed(self.place / MARKER, _NOTICE.encode())
+            write_durably(self.place / MARKER, _NOTICE.encode())
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -543,27 +536,40 @@ class StudyFolder:
             UsageError: if it holds something else, or another process is running this study.
         """
         self._make()
-        with (self.place / LOCK).open("ab") as file:
-            if not take_lock(file.fileno(), self.place / LOCK):
-                where = f"output {str(self.place)!r}"
-                raise UsageError(where, "is being worked on by another process.", "Wait for it.")
+        kept = self._kept
+        if not kept.hold():
+            raise UsageError(self.where, "is being worked on by another process.", "Wait for it.")
+        try:
             for left in (*self.place.glob(f"{WORK}*"), *self.runs.glob(f"{WORK}*")):  # of a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
-            try:
-                yield
-            finally:
-                (self.place / LOCK).unlink(missing_ok=True)
-                if not (self.place / BEGUN).exists():
-                    with contextlib.suppress(OSError):
-                        self.place.rmdir()
+            yield
+        finally:
+            kept.lock_path.unlink(missing_ok=True)
+            if not kept.note_path.exists():
+                with contextlib.suppress(OSError):
+                    self.place.rmdir()
+            kept.let_go()
 
     def _make(self) -> None:
         """The folder, unless it holds something else."""
         if self.place.exists() and not (self.place / BEGUN).exists():
             others = [path for path in self.place.iterdir() if path.name not in (f".{BEGUN}.part", LOCK)]
             if others:
-                raise UsageError(f"output {str(self.place)!r}", "exists and is not a study.", "Give a new folder.")
+                raise UsageError(self.where, "exists and is not a study.", "Give a new folder.")
         self.place.mkdir(parents=True, exist_ok=True)
+
+    def _begun(self) -> Mapping[str, object]:
+        """What the study was begun with."""
+        document = self._kept.read_note()
+        if document is None:
+            rule = "holds a study.json that cannot be read, so it is not known what was run there."
+            raise UsageError(self.where, rule, "Restore that file, or give a new folder.")
+        if not str(document.get("format")).startswith(KIND):
+            raise UsageError(self.where, "holds a study.json of another program.", "Give a new folder.")
+        if document["format"] != FORMAT:
+            rule = "holds a study of another version of understudy."
+            raise UsageError(self.where, rule, "Go on with that version, or give a new folder.")
+        return document
 
     def check_unchanged(self, tables: Tables, schema: Schema) -> None:
         """Raises if a table is no longer the one with which the study was begun.
@@ -571,9 +577,9 @@ class StudyFolder:
         Raises:
             UsageError: with what to do.
         """
-        before = _read(self.place / BEGUN)
+        before = self._begun()
         if any(before.get(key) != found for key, found in _fingerprints(tables, schema).items()):
-            write_json(self.place / BEGUN, {**before, "table": "changed"})  # so that no table can go on with these runs
+            self._kept.write_note({**before, "table": "changed"})  # so that no table can go on with these runs
             rule = "changed while the study was running, so its runs may be of two tables."
             raise UsageError("table", rule, "Give a new folder, and tables that stay as they are.")
 
@@ -587,18 +593,10 @@ class StudyFolder:
 def drop_left_behind(prefix: str) -> None:
     """Removes studies without a lasting folder whose processes were killed: they may hold a copy of a table."""
     for place in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
-        with contextlib.suppress(OSError), (place / LOCK).open("rb") as file:  # others' folders cannot be opened
-            if take_lock(file.fileno(), place / LOCK):
-                shutil.rmtree(place, ignore_errors=True)
-
-
-def take_lock(handle: int, path: Path) -> bool:
-    """Takes the lock of an open file; false if another process has it, or has just removed the file."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except (BlockingIOError, FileNotFoundError):
-        return False
+        kept = KeptFolder(place, BEGUN, LOCK)
+        with contextlib.suppress(OSError):  # others' folders cannot be opened
+            if kept.lock_path.is_file() and kept.hold():
+                kept.discard()
 
 
 def _fingerprints(tables: Tables, schema: Schema) -> dict[str, object]:
@@ -610,22 +608,6 @@ _NOTICE = (
     "NOT FOR RELEASE. The scores in this folder were computed from the private table, run after run; no privacy\n"
     "guarantee covers them, and choosing a method by them is not covered either. Keep it where the table is kept.\n"
 )
-
-
-def _read(begun: Path) -> Mapping[str, object]:
-    """What a study was begun with."""
-    where = f"output {str(begun.parent)!r}"
-    try:
-        document = json.loads(begun.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        rule = "holds a study.json that cannot be read, so it is not known what was run there."
-        raise UsageError(where, rule, "Restore that file, or give a new folder.") from None
-    if not isinstance(document, dict) or not str(document.get("format")).startswith(KIND):
-        raise UsageError(where, "holds a study.json of another program.", "Give a new folder.")
-    if document["format"] != FORMAT:
-        rule = "holds a study of another version of understudy."
-        raise UsageError(where, rule, "Go on with that version, or give a new folder.")
-    return document
 
 
 _LISTS = ("candidates", "epsilons", "public used by")
@@ -681,27 +663,30 @@ def run_study(
     with _files(tables.data, schema, folder.place) as (rows, declared):
         for cell in waiting:
             progress.stage("measure", done / len(settings.cells))
-            budget = settings.budget(cell.candidate, cell.epsilon)
-            job = Job(
-                table=rows,
-                schema=declared,
-                method=cell.candidate.method,
-                options=cell.candidate.options,
-                epsilon=budget.epsilon,
-                delta=budget.delta,
-                rows=settings.rows,
-                copies=settings.copies,
-                copies_mode=settings.copies_mode,
-                metrics=settings.metrics,
-                seed=settings.seed + SEED_STEP * cell.repeat,
-                public=tables.public_for(cell.candidate),
-                metric_options=settings.metric_options,
-                formula=settings.formula,
-            )
+            job = Job(rows, declared, *_arguments(cell, settings, tables.public_for(cell.candidate)))
             _run(job, folder, cell, limits)
             done += 1
     progress.stage("measure", 1.0)
     return len(waiting)
+
+
+def _arguments(cell: Cell, settings: StudySettings, public: str | None) -> tuple[dict[str, object], dict[str, object]]:
+    """What one run of the study tells `synthesize`, and what it tells `evaluate`."""
+    budget = settings.budget(cell.candidate, cell.epsilon)
+    seed = settings.seed + SEED_STEP * cell.repeat
+    run = {
+        "method": cell.candidate.method,
+        "options": dict(cell.candidate.options),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "rows": settings.rows,
+        "copies": settings.copies,
+        "copies_mode": settings.copies_mode,
+        "public": public,
+        "seed": seed,
+    }
+    options = {"options": settings.metric_options, "formula": settings.formula}
+    return run, {"metrics": list(settings.metrics), "seed": seed, **options}
 
 
 def _ended(outcome: Outcome | None) -> bool:
@@ -719,7 +704,7 @@ def _run(job: Job, folder: StudyFolder, cell: Cell, limits: ProcessLimits) -> No
         ending = watched(["-m", "understudy.compare.worker", str(described), str(left)], limits, log)
         outcome = read_outcome(left)
         if outcome is None and ending.how == "exit":
-            write_closed(kept, log.read_bytes())
+            write_durably(kept, log.read_bytes())
         else:
             kept.unlink(missing_ok=True)
         (outcome or _stopped(ending, limits, log, kept.name)).write(target)

@@ -22,33 +22,13 @@ def run_job(job: Job) -> Outcome:
     begun, spent = time.perf_counter(), time.process_time()
     try:
         schema = Schema.from_yaml(job.schema)
-        release = synthesize(
-            job.table,
-            schema,
-            method=job.method,
-            options=dict(job.options),
-            epsilon=job.epsilon,
-            delta=job.delta,
-            rows=job.rows,
-            copies=job.copies,
-            copies_mode=job.copies_mode,
-            seed=job.seed,
-            public=job.public,
-        )
+        release = synthesize(job.table, schema, **job.run)
         tables = release.tables
         seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - spent
         peak = _peak_bytes()
         sys.stdout.write(f"{SCORING}\n")
         sys.stdout.flush()
-        evaluation = evaluate(
-            job.table,
-            tables,
-            schema,
-            metrics=job.metrics,
-            options=job.metric_options,
-            formula=job.formula,
-            seed=job.seed,
-        )
+        evaluation = evaluate(job.table, tables, schema, **job.scoring)
     except ResourceError as error:
         return Outcome("refused", str(error), time.perf_counter() - begun, time.process_time() - spent, _peak_bytes())
     except UnderstudyError as error:

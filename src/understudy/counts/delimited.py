@@ -29,13 +29,10 @@ from pathlib import Path
 
 import numba
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.arrays import Ints
+from understudy.arrays import Bytes, Ints, Shorts
 from understudy.compiled import compiled
-
-Bytes = npt.NDArray[np.uint8]
 
 READ_BYTES = 8 << 20
 MOST_QUOTED = 1 << 20
@@ -243,7 +240,7 @@ def delimited_batches(
 
 
 def _record_batches(
-    path: Path, delimiter: np.uint8, across: int, slots: Ints, spans: npt.NDArray[np.int32]
+    path: Path, delimiter: np.uint8, across: int, slots: Ints, spans: Shorts
 ) -> Iterator[tuple[Bytes, int]]:
     """Fills `spans` again and again; each time the bytes it points into and the number of records. No header."""
     with path.open("rb") as stream:
@@ -264,7 +261,7 @@ def _record_batches(
             data, start = np.concatenate([data[start:], fresh]), 0
 
 
-def _texts(data: Bytes, spans: npt.NDArray[np.int32]) -> pa.Array:
+def _texts(data: Bytes, spans: Shorts) -> pa.Array:
     """One slot's fields as large_string, absent ones null. Their bytes are not judged, as in a Parquet file."""
     lengths = np.where(spans[:, 2] == ABSENT, 0, spans[:, 1] - spans[:, 0])
     offsets = np.zeros(len(spans) + 1, np.int64)

@@ -24,12 +24,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Bools, Floats, Ints
+from understudy.arrays import Bools, Bytes, Floats, Ints, Unsigned, Words
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain
 from understudy.errors import ResourceError, UsageError
-
-Codes = npt.NDArray[np.unsignedinteger]
 
 BLOCK_ROWS = 32_768
 INTERLEAVED_CELLS = 512  # tables up to this size are kept four times
@@ -111,7 +109,7 @@ class _Group:
 
     tables: tuple[int, ...]
     columns: tuple[int, ...]
-    block: Codes
+    block: Unsigned
     picks: Ints
     factors: Ints
     widths: Ints
@@ -148,7 +146,7 @@ class TableCounter:
         self._flushed: list[Ints] | None = None
         self._pending = 0
 
-    def add(self, columns: Sequence[Codes | None], start: int = 0, stop: int | None = None) -> None:
+    def add(self, columns: Sequence[Unsigned | None], start: int = 0, stop: int | None = None) -> None:
         """Counts rows start..stop of a chunk; columns that no table uses may be None."""
         if stop is None:
             stop = max((len(column) for column in columns if column is not None), default=0)
@@ -228,7 +226,7 @@ def _grouped(
     return _Group(tuple(members), tuple(columns), block, picks, factors, lengths, layout, np.zeros(end, np.uint32))
 
 
-def flat_index(columns: Sequence[Codes], sizes: Sequence[int]) -> Ints:
+def flat_index(columns: Sequence[Unsigned], sizes: Sequence[int]) -> Ints:
     """Row-major cell number of each row in a table of fewer than 2⁶³ cells.
 
     >>> flat_index([np.array([1], np.uint8), np.array([2], np.uint8)], [2, 3]).tolist()
@@ -261,7 +259,7 @@ def _mix_into(state, codes):  # type: ignore[no-untyped-def]
         state[i] = word ^ (word >> np.uint64(31))
 
 
-def hash_rows(columns: Sequence[Codes], key: int, rows: int) -> npt.NDArray[np.uint64]:
+def hash_rows(columns: Sequence[Unsigned], key: int, rows: int) -> Words:
     """A 64-bit hash of each row's codes under a public key: equal codes, equal hash, on every platform."""
     state = np.full(rows, key, np.uint64)
     for codes in columns:
@@ -313,7 +311,7 @@ def _sip_texts(data, offsets, first, second, out):  # type: ignore[no-untyped-de
             v1 ^= np.uint64(0xDD)
 
 
-def hash_texts(data: npt.NDArray[np.uint8], offsets: Ints, key: tuple[int, int]) -> npt.NDArray[np.uint64]:
+def hash_texts(data: Bytes, offsets: Ints, key: tuple[int, int]) -> Words:
     """A keyed hash of 128 bits (SipHash-2-4) of each text, as two words; text i is data[offsets[i]:offsets[i + 1]].
 
     >>> [hex(word) for word in hash_texts(np.zeros(0, np.uint8), np.zeros(2, np.int64), (0, 0))[0].tolist()]

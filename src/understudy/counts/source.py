@@ -59,7 +59,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from understudy.arrays import Ints, Words
+from understudy.arrays import Bools, Bytes, Ints, Unsigned, Words
 from understudy.codec.labels import plain_labels
 from understudy.codec.reading import canonical_text, has_text, plain
 from understudy.codec.table import TableCodec
@@ -95,7 +95,7 @@ class OccupiedCells:
 class Records:
     """Coded rows, one line each with the columns in domain order; rows starts[u] to starts[u + 1] are of unit u."""
 
-    codes: npt.NDArray[np.unsignedinteger]
+    codes: Unsigned
     starts: Ints
 
     @property
@@ -196,7 +196,6 @@ class PrivateTable(abc.ABC):
         return source_of(self, codec)
 
 
-Codes = npt.NDArray[np.unsignedinteger]
 HashKey = tuple[int, int]
 
 KNOWN = (decimal.Decimal, datetime.date, datetime.time, np.datetime64)
@@ -228,7 +227,7 @@ class Texts:
         distinct = pc.fill_null(self.values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
         return np.append(distinct, -1).astype(np.int64)[self.places]
 
-    def where(self, chosen: npt.NDArray[np.bool_]) -> "Texts":
+    def where(self, chosen: Bools) -> "Texts":
         """The same, with no text for rows that are not chosen."""
         return Texts(self.values, np.where(chosen, self.places, -1))
 
@@ -360,7 +359,7 @@ class LabelNumbers:
     def __init__(self) -> None:
         self._known: dict[bytes, int] = {}
 
-    def of(self, labels: Texts) -> Codes:
+    def of(self, labels: Texts) -> Unsigned:
         """The number of each row's label; where there is none, any number."""
         coded = labels.values.dictionary_encode()
         known = self._known
@@ -378,7 +377,7 @@ class LabelNumbers:
         return len(self._known)
 
 
-def label_keys(labels: pa.Array) -> npt.NDArray[np.uint64]:
+def label_keys(labels: pa.Array) -> Words:
     """A public hash of each label, by which the rows of one unit are ranked before labels are counted."""
     raw = labels.cast(pa.large_binary()).to_pylist()
     digests = b"".join(hashlib.blake2b(label or b"", digest_size=8, key=b"understudy").digest() for label in raw)
@@ -395,12 +394,12 @@ BUCKET_BITS = 10
 BLOCK_ROWS = 1 << 17
 
 
-def row_priority(ids: Texts, columns: Sequence[Codes]) -> Words:
+def row_priority(ids: Texts, columns: Sequence[Unsigned]) -> Words:
     """Rank key of each row within its unit, smaller first: a public hash of the id and the codes."""
     return hash_rows([ids.hashes(ORDER_KEY)[:, 0], *columns], HASH_KEY, len(ids.places))
 
 
-def kept_rows(ids: Texts, columns: Sequence[Codes], rows_per_unit: int) -> Ints:
+def kept_rows(ids: Texts, columns: Sequence[Unsigned], rows_per_unit: int) -> Ints:
     """Positions (increasing) of the rows that count: at most `rows_per_unit` for each id, none for rows without one.
 
     Args:
@@ -411,7 +410,7 @@ def kept_rows(ids: Texts, columns: Sequence[Codes], rows_per_unit: int) -> Ints:
     return _first_rows(ids.numbers(), row_priority(ids, columns), columns, rows_per_unit)
 
 
-def _first_rows(unit: Ints, priority: Words, columns: Sequence[Codes], bound: int) -> Ints:
+def _first_rows(unit: Ints, priority: Words, columns: Sequence[Unsigned], bound: int) -> Ints:
     """Positions (increasing) of each unit's first rows; none of unit −1."""
     held = np.bincount(unit[unit >= 0], minlength=1)
     crowded = np.zeros(len(held) + 1, np.bool_)  # the last entry serves null ids, numbered −1
@@ -427,7 +426,7 @@ def _first_rows(unit: Ints, priority: Words, columns: Sequence[Codes], bound: in
     return np.sort(np.concatenate([simple, ranked[position < bound]])).astype(np.int64)
 
 
-def _ranked(rows: Ints, unit: Ints, priority: Words, columns: Sequence[Codes]) -> Ints:
+def _ranked(rows: Ints, unit: Ints, priority: Words, columns: Sequence[Unsigned]) -> Ints:
     """These rows by unit, then priority, then codes; codes are sorted only in the rare case that hashes collide."""
     order = rows[np.lexsort((priority[rows], unit[rows]))]
     one, other = order[:-1], order[1:]
@@ -458,7 +457,7 @@ class UnitRows:
         self._buckets: list[list[tuple[int, int]]] = []
         self._file: _NamelessFile | None = None
 
-    def add(self, ids: Texts, columns: Sequence[Codes]) -> None:
+    def add(self, ids: Texts, columns: Sequence[Unsigned]) -> None:
         """Takes rows in: the text of their ids, and the codes of all columns."""
         valid = ids.places >= 0
         hashes = ids.hashes(self._key)[valid]
@@ -472,7 +471,7 @@ class UnitRows:
         if self._bytes > self._room:
             self._make_room()
 
-    def blocks(self) -> Iterator[tuple[Ints, list[Codes]]]:
+    def blocks(self) -> Iterator[tuple[Ints, list[Unsigned]]]:
         """The rows that count, block by block: the number of each row's unit, and the codes of all columns."""
         if self._file is None:
             yield from self._in_blocks(*self._cut())
@@ -485,7 +484,7 @@ class UnitRows:
             yield from self._in_blocks(rows, numbers + units)
             units += int(numbers.max(initial=-1)) + 1
 
-    def _in_blocks(self, rows: KeyedRows, units: Ints) -> Iterator[tuple[Ints, list[Codes]]]:
+    def _in_blocks(self, rows: KeyedRows, units: Ints) -> Iterator[tuple[Ints, list[Unsigned]]]:
         for low in range(0, len(rows), BLOCK_ROWS):
             here = rows[low : low + BLOCK_ROWS]
             yield units[low : low + BLOCK_ROWS], [np.ascontiguousarray(here[place]) for place in self._places]
@@ -518,7 +517,7 @@ class UnitRows:
                 held.append((start + low, high - low))
 
 
-def _as_bytes(rows: KeyedRows) -> npt.NDArray[np.uint8]:
+def _as_bytes(rows: KeyedRows) -> Bytes:
     """One line of bytes per row: NumPy copies these as they are, and fields one by one."""
     return rows.view(np.uint8).reshape(len(rows), rows.itemsize)
 

@@ -14,10 +14,9 @@ import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.arrays import Ints
+from understudy.arrays import Bools, Ints, Unsigned
 from understudy.codec.table import TableCodec
 from understudy.counts.kernels import Cover, TableCounter, check_memory, cover_for, flat_index, look_up, passes, project
 from understudy.counts.source import OccupiedCells, Records
@@ -25,7 +24,7 @@ from understudy.domain import Clique, Domain, Partition
 from understudy.errors import ResourceError, UsageError
 from understudy.schema import Schema
 
-Codes = npt.NDArray[np.unsignedinteger]
+Codes = Unsigned
 Chunk = Mapping[str, Codes]
 
 SPARSE_CELLS = 1 << 62
@@ -165,7 +164,7 @@ def grouped(codes: Codes, holders: Ints) -> Records:
 
 def rows_with_codes(codec: TableCodec, codes: Chunk) -> Ints | None:
     """Positions of the rows in which every value of these columns has a code; None if that is all of them."""
-    kept: npt.NDArray[np.bool_] | None = None
+    kept: Bools | None = None
     for name in codec.leaving_out:
         if name not in codes:
             continue

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bools, Bytes, Floats, Ints, Shorts
 from understudy.compiled import compiled
 from understudy.evaluate.data import Rows
 from understudy.schema.columns import NumberColumn
@@ -43,10 +43,10 @@ class Features:
 
     names: tuple[str, ...]
     codes: npt.NDArray[np.uint16]
-    sizes: npt.NDArray[np.int64]
-    ordered: npt.NDArray[np.bool_]
+    sizes: Ints
+    ordered: Bools
 
-    def take(self, index: npt.NDArray[np.int64]) -> "Features":
+    def take(self, index: Ints) -> "Features":
         """The same columns for these records."""
         return Features(self.names, np.ascontiguousarray(self.codes[:, index]), self.sizes, self.ordered)
 
@@ -97,8 +97,6 @@ def _number_codes(rows: Rows, name: str, part: str) -> tuple[npt.NDArray[np.uint
 
 
 LEAST_GAIN = 1e-9
-
-Bytes = npt.NDArray[np.uint8]
 
 
 @compiled()  # pragma: no cover
@@ -339,9 +337,6 @@ def errors_by_complexity(codes, rows, target, tree, grid):  # type: ignore[no-un
     return np.cumsum(change[: grid.size])
 
 
-Target = npt.NDArray[np.uint8]
-
-
 @dataclass(frozen=True, slots=True)
 class TreeLimits:
     """When growing stops: rows a node needs to be split, rows a leaf must keep, levels below the root."""
@@ -358,18 +353,18 @@ USUAL = TreeLimits()
 class Tree:
     """A fully grown tree; how much of it is used is decided by the complexity asked for."""
 
-    column: npt.NDArray[np.int32]
-    left: npt.NDArray[np.int32]
+    column: Shorts
+    left: Shorts
     start: Ints
     number: Ints
     ones: Ints
-    sides: npt.NDArray[np.uint8]
+    sides: Bytes
     collapse: Floats
 
-    def leaves(self, features: Features, complexity: float = -1.0, rows: Ints | None = None) -> npt.NDArray[np.int32]:
+    def leaves(self, features: Features, complexity: float = -1.0, rows: Ints | None = None) -> Shorts:
         """The leaf of each row, when nodes worth no more than the complexity are cut; below 0: none is."""
         wanted = np.arange(features.codes.shape[1]) if rows is None else rows
-        found: npt.NDArray[np.int32] = leaves_of(
+        found: Shorts = leaves_of(
             features.codes, wanted, self.column, self.left, self.start, self.sides, self.collapse, complexity
         )
         return found
@@ -384,7 +379,7 @@ class Tree:
         return bool(self.column[0] >= 0 and self.collapse[0] > complexity)
 
 
-def grow_tree(features: Features, target: Target, rows: Ints | None = None, limits: TreeLimits = USUAL) -> Tree:
+def grow_tree(features: Features, target: Bytes, rows: Ints | None = None, limits: TreeLimits = USUAL) -> Tree:
     """The full tree for these rows (all of them when not given)."""
     index = np.arange(features.codes.shape[1]) if rows is None else rows.astype(np.int64)
     bounds = (limits.split, limits.bucket, limits.depth)
@@ -394,7 +389,7 @@ def grow_tree(features: Features, target: Target, rows: Ints | None = None, limi
 
 
 def best_complexity(
-    features: Features, target: Target, rng: np.random.Generator, *, folds: int = 5, limits: TreeLimits = USUAL
+    features: Features, target: Bytes, rng: np.random.Generator, *, folds: int = 5, limits: TreeLimits = USUAL
 ) -> float:
     """The complexity with the smallest cross-validated error, the largest one if several tie.
 

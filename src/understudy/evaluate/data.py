@@ -31,11 +31,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Floats, Integers, Ints, Unsigned
 from understudy.codec.column import CodeArray
 from understudy.codec.numbers import Axis, axis_of, special_of
 from understudy.codec.reading import is_text, plain
@@ -220,7 +219,7 @@ def _differ(numbers: Floats, raw: Floats) -> bool:
 
 def _order(rows: Rows) -> Ints:
     """Positions by hash; names go into the key in sorted order, so that the schema's order does not matter."""
-    columns: list[npt.NDArray[np.unsignedinteger]] = [rows.codes[name] for name in sorted(rows.codes)]
+    columns: list[Unsigned] = [rows.codes[name] for name in sorted(rows.codes)]
     columns += [(rows.raw(name) + 0.0).view(np.uint64) for name in sorted(rows.numbers)]
     return np.argsort(hash_rows(columns, _ORDER_KEY, rows.count), kind="stable")
 
@@ -240,7 +239,7 @@ def stacked(first: Rows, second: Rows) -> Rows:
     )
 
 
-def group_rows(columns: Sequence[npt.NDArray[np.integer]], rows: int) -> Ints:
+def group_rows(columns: Sequence[Integers], rows: int) -> Ints:
     """Equal rows get equal numbers 0, 1, 2, …; exact for any number of columns.
 
     >>> group_rows([np.array([1, 0, 1]), np.array([2, 2, 2])], 3).tolist()

@@ -42,13 +42,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit
 from scipy.stats import chi2
 
-from understudy.arrays import Bools, Floats
+from understudy.arrays import Bools, Floats, Integers, Ints, Shorts
 from understudy.codec.table import TableCodec
 from understudy.compiled import compiled
 from understudy.evaluate.data import Rows
 from understudy.schema.columns import NumberColumn
-
-Levels = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,11 +57,11 @@ class Term:
     """
 
     names: tuple[str, ...]
-    level: Levels
+    level: Shorts
     value: Floats | None = None
 
 
-def factor(names: Sequence[str], codes: npt.NDArray[np.integer], reference: int | None = None) -> Term:
+def factor(names: Sequence[str], codes: Integers, reference: int | None = None) -> Term:
     """Indicators of every code that occurs but the reference (the first that occurs when not given)."""
     present = np.flatnonzero(np.bincount(codes, minlength=len(names)))
     if reference is None:
@@ -156,7 +154,7 @@ def _sweep(matrix, tolerance, kept):  # type: ignore[no-untyped-def]
             factor[i, j] = total / root
 
 
-def independent_columns(cross: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def independent_columns(cross: Floats) -> Bools:
     """True for each column that is not (up to rounding) a combination of the columns before it.
 
     >>> x = np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 2.0], [1.0, 2.0, 3.0]])
@@ -267,7 +265,7 @@ class ModelMatrix:
     """A model matrix: column names, and for each row the columns that are not zero (terms with values first)."""
 
     names: tuple[str, ...]
-    places: npt.NDArray[np.int32]
+    places: Shorts
     values: Floats
 
     @property
@@ -306,7 +304,7 @@ class ModelMatrix:
         _quadratic(self.places, self.values, np.ascontiguousarray(matrix), out)
         return out
 
-    def take(self, index: npt.NDArray[np.int64]) -> "ModelMatrix":
+    def take(self, index: Ints) -> "ModelMatrix":
         """The same columns for these rows."""
         return ModelMatrix(self.names, self.places[index], self.values[index])
 
@@ -314,7 +312,7 @@ class ModelMatrix:
 def design_of(terms: Sequence[Term], rows: int) -> ModelMatrix:
     """The matrix with an intercept and the columns of these terms, in their order."""
     names = [INTERCEPT]
-    shifted: list[tuple[npt.NDArray[np.int32], Floats | None]] = [(np.zeros(rows, np.int32), None)]
+    shifted: list[tuple[Shorts, Floats | None]] = [(np.zeros(rows, np.int32), None)]
     for term in terms:
         shifted.append((np.where(term.level >= 0, term.level + len(names), -1).astype(np.int32), term.value))
         names += term.names
@@ -329,7 +327,7 @@ class LinearFit:
     """Coefficients (0 where left out), which columns were kept, their covariance, degrees of freedom left over."""
 
     coefficients: Floats
-    kept: npt.NDArray[np.bool_]
+    kept: Bools
     covariance: Floats
     residual_variance: float
     degrees: int

@@ -33,6 +33,7 @@ from understudy.evaluate.data import (
 )
 from understudy.evaluate.metric import Context, Detail, Metric, Result, Score, TablePair, refused
 from understudy.evaluate.registry import METRICS
+from understudy.folders import CLOSED_FILE, CLOSED_FOLDER
 from understudy.progress import Progress, silent
 from understudy.release.files import RELEASE_FILE, check_free, published, refuse_release_folder
 from understudy.release.release import Release
@@ -325,7 +326,6 @@ EXPLANATION = (
     "facts about single people. Keep it where the private table is kept.\n"
 )
 REPORT = "report.html"
-CLOSED_FOLDER, CLOSED_FILE = 0o700, 0o600
 
 
 def check_place(place: Path) -> None:
@@ -360,17 +360,6 @@ def save_evaluation(evaluation: Evaluation, place: Path) -> None:
     descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, CLOSED_FILE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(page)
-
-
-def write_closed(path: Path, content: bytes) -> None:
-    """Writes a file that its owner alone can read, whatever the umask; it is there as a whole or not at all."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.unlink(missing_ok=True)
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, CLOSED_FILE), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.rename(path)
 
 
 def close_to_others(folder: Path) -> None:

@@ -8,10 +8,13 @@ below 3σ are merged into one code; from here on all is counted and measured on 
 with the score w_r · (‖M_r − M̂_r‖₁ − √(2/π) σ cells_r), at a tenth of its cost, and measures it with the rest. (3) If
 that moved the model by less than the noise, rounds have become too noisy: from the next one on σ is halved and ε is
 doubled (four times the cost). (4) When less than two rounds' cost is left, the last round takes all of it. (5) A longer
-fit; a merged code is drawn apart by the noisy counts of the codes it stands for.
+fit, in which tables whose noise adds up to more than 5 % of the records are drawn towards what the model expected
+before them, each cell as far as its noise warrants; a merged code is drawn apart by the noisy counts of the codes it
+stands for.
 
 Large tables. Where the noise of a table adds up to more than a tenth of the records, only as much is taken off its
-score, and cells that are off by less than some height do not count (`noise_cut` in `measured.py`). A table of more than
+score, cells that are off by less than some height do not count, and the weight is raised by what that hides
+(`noise_cut` and `NoiseCut.weight` in `measured.py`; all of it follows from earlier answers). A table of more than
 1,000 cells whose noise would exceed 5 % of the records costs up to 16 times a round's cost (`Round.paid_for`), as far
 as that leaves a round.
 
@@ -49,7 +52,6 @@ from understudy.methods.method import (
     Rounds,
     Step,
     noisy_step,
-    seconds_of_rounds,
     tables_bytes,
 )
 from understudy.methods.rounds import (
@@ -61,9 +63,9 @@ from understudy.methods.rounds import (
     RoundCosts,
     check_start,
     fitting_bytes,
-    likely_bytes,
     live_columns,
     merged_bound,
+    plan_of_rounds,
     shares_of,
     spend_in_rounds,
     times,
@@ -129,37 +131,21 @@ class Aim(Method):
             f"{len(candidates):,} tables can be chosen; rounds become fewer and larger as the model improves.",
             f"The model's tables stay within {self.model_bytes:,} bytes.",
         ]
-        seconds = seconds_of_rounds(
-            facts,
-            Rounds(
-                max(1, schedule.rounds // _FEWER_ROUNDS),
-                schedule.rounds,
-                len(candidates),
-                cells,
-                sum(domain.sizes.values()),
-                held // 8,
-                noise,
-                (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
-            ),
+        rounds = Rounds(
+            max(1, schedule.rounds // _FEWER_ROUNDS),
+            schedule.rounds,
+            len(candidates),
+            cells,
+            sum(domain.sizes.values()),
+            held // 8,
+            noise,
+            (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
         )
-        fitting = likely_bytes(domain, seconds.cells)
         public = _PUBLIC_BYTES * cells if facts.public else 0
         notes += [f"Counts of the public table take {public:,} bytes."] if public else []
         counting = tables_bytes(facts, len(candidates), cells) + public
-        return Plan(
-            self,
-            cost,
-            sum((step.cost for step in steps), Cost()),
-            tuple(steps),
-            sum(step.cells for step in steps),
-            fitting + counting,
-            seconds.likely,
-            tuple(notes),
-            schedule=schedule,
-            after_counting=fitting,
-            most_bytes=most + counting,
-            span=(seconds.least, seconds.most),
-        )
+        planned = plan_of_rounds(self, cost, steps, facts, rounds, counting=counting, most=most)
+        return replace(planned, notes=tuple(notes), schedule=schedule)
 
     def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures columns, then chooses and measures tables until the cost is spent; returns the fitted model."""
@@ -178,12 +164,12 @@ class Aim(Method):
         if curator.has_public:
             assisted = PublicRounds.of(curator, measured, candidates)
             assisted.run(remaining, round_costs)
-            measured.refit(_LAST_STEPS, tables=assisted.tables)
+            measured.refit(_LAST_STEPS, tables=assisted.last_tables)
             return measured.finished
         spend_in_rounds(
             remaining, round_costs, self.model_bytes, lambda paid, _: measured.next_table(curator, candidates, paid)
         )
-        measured.refit(_LAST_STEPS)
+        measured.refit(_LAST_STEPS, tables=measured.last_tables)
         return measured.finished
 
     def _round_steps(

@@ -5,26 +5,29 @@ Source: McKenna, Miklau, Sheldon, "Winning the NIST contest" (2021), with the es
 Steps. (1) Every column's table, at `one_way_share` of ρ. In columns of more than 30 codes, those whose noisy count is
 below 3σ are merged into one code; from here on all is counted and measured on merged codes. (2) Kruskal's algorithm
 with the exponential mechanism: among the pairs that join two parts of the tree so far, one is drawn by what measuring
-it would mend, Σ max(|M − M̂| − floor, 0) − penalty, where M̂ is what the columns alone predict, and floor and penalty
-are public (`noise_cut` in `measured.py`); d − 1 draws at equal cost, `selection_share` of ρ in all. (3) The chosen
+it would mend, w · (Σ max(|M − M̂| − floor, 0) − penalty), where M̂ is what the columns alone predict, and weight, floor
+and penalty are public (`noise_cut` and `NoiseCut.weight` in `measured.py`), for the noise that the pair would have if
+the others drawn were of the middle size; d − 1 draws at equal cost, `selection_share` of ρ in all. (3) The chosen
 pairs, at all that is left. (4) The model: maximum entropy on the tree, in closed form where the rules allow it; a
 merged code is drawn apart by the noisy counts of the codes it stands for.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. Which codes are merged follows from noisy answers, and a
 row lies in one cell of a table whether its codes are merged or not: a table moves by at most k in L2, and Gaussian
-noise with σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k (see `privacy/scores.py`); a draw at ε_e costs
-ε_e²/8. All parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of
-all pairs are computed once and stay in the door (`Curator.select` with `among`).
+noise with σ² = k²/(2ρ_i) costs ρ_i. A score moves by at most k · max w (see `privacy/scores.py`), and weights
+follow from earlier answers, since M̂ and the number of rows are estimated from them; a draw at ε_e costs ε_e²/8. All
+parts add up to ρ. Which pairs may be drawn depends on sizes, rules and earlier answers only. The scores of all pairs
+are computed once and stay in the door (`Curator.select` with `among`).
 
 Differs from the source. Discrete noise and an exact draw. The number of rows is estimated, never read. The cost is not
 split in thirds (`one_way_share` = `selection_share` = 1/3 does that): a draw needs less, because scores differ by much
 more than one row, and columns are worth more. Tables share their cost by cells^(2/3), which makes the sum of their
 errors smallest. Noise counts in the score, because a wide sparse pair is far from any prediction: all of it in a small
 table; in a large one only what a fit without negative counts leaves of it, and cells that are off by less than the
-noise do not count. Noisy pairs are drawn towards independence as far as their noise warrants. That alone does not make
-up for merging: on pairs of a column with 1,000 codes the noise of all cells together exceeds any relation, so such a
-pair was never drawn before codes were merged. Columns that rules name are not merged. Pairs that would make the model
-larger than `model_bytes`, and the largest ones where all cannot be counted together in memory, are not candidates.
+noise do not count. Noisy pairs are drawn towards independence, each cell as far as its noise warrants. That alone
+does not make up for merging: on pairs of a column with 1,000 codes the noise of all cells together exceeds any
+relation, so such a pair was never drawn before codes were merged. Columns that rules name are not merged. Pairs that
+would make the model larger than `model_bytes`, and the largest ones where all cannot be counted together in memory, are
+not candidates.
 """
 
 import itertools
@@ -44,6 +47,7 @@ from understudy.methods.rounds import (
     MOST_MODEL_BYTES,
     WORKING_TABLES,
     Measured,
+    NoiseCut,
     RemainingBudget,
     check_start,
     live_columns,
@@ -59,6 +63,8 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.scores import MarginalError
 
 _STEPS = 1000
+_PAIR_CELLS = 2**20
+"""Codes of wide columns are merged until no pair has more cells: the model is a tree, so large pairs cost little."""
 _AMPLE = 8
 _PAIR_SECONDS = 1.8e-4  # counting, expecting and scoring one pair, once
 _DRAW_SECONDS = 1.2e-7  # one pair in one draw
@@ -94,7 +100,7 @@ class Mst(Method):
             noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows)
             for name, part in zip(columns, costs.columns, strict=True)
         ]
-        merged = merged_bound(domain, facts.structural_zeros)
+        merged = merged_bound(domain, facts.structural_zeros, _PAIR_CELLS)
         pairs = sorted((merged.cells(pair) for pair in _pairs(merged)), reverse=True)
         widest = sum(pairs[: costs.draws])
         if costs.draws:
@@ -123,9 +129,8 @@ class Mst(Method):
         domain, remaining = curator.domain, RemainingBudget(curator, plan.granted)
         costs: _MstCosts = plan.schedule
         ones = [Clique((name,)) for name in live_columns(domain)]
-        measured = Measured.begun(
-            curator, curator.measure(ones, costs.all_columns, shares_of(domain, ones)), self.model_bytes
-        )
+        answers = curator.measure(ones, costs.all_columns, shares_of(domain, ones))
+        measured = Measured.begun(curator, answers, self.model_bytes, _PAIR_CELLS)
         measured.fit_tree(_STEPS)
         pairs = self._tree(curator, measured, costs) if costs.draws else []
         if remaining.left.rho:
@@ -152,15 +157,11 @@ class Mst(Method):
         """
         domain = curator.domain
         candidates = _pairs(domain)
-        distribution = distribution_for(costs.pair, curator.unit_rows, "measure pairs")
-        cuts = [noise_cut(distribution, curator.readable.cells(pair), measured.fitted.total) for pair in candidates]
-        quality = MarginalError(
-            "pair",
-            candidates,
-            measured.expected(candidates),
-            penalties=[cut.penalty for cut in cuts],
-            floors=[cut.floor for cut in cuts],
-        )
+        cuts = costs.cuts(curator, candidates, measured.fitted.total)
+        expected = measured.expected(candidates)
+        weights = [cut.weight(expected[pair]) for pair, cut in zip(candidates, cuts, strict=True)]
+        penalties = [cut.penalty / weight for cut, weight in zip(cuts, weights, strict=True)]
+        quality = MarginalError("pair", candidates, expected, weights, penalties, [cut.floor for cut in cuts])
         forest = _Forest(measured, candidates, self.model_bytes)
         while (among := forest.open_places()).size:
             forest.join(curator.select(quality, costs.draw, among))
@@ -223,6 +224,19 @@ class _MstCosts:
     def pair(self) -> Cost:
         """One pair if all cost the same."""
         return self.pairs.share(Fraction(1, self.draws))
+
+    def cuts(self, curator: Curator, pairs: Sequence[Clique], total: float) -> list[NoiseCut]:
+        """How the noise of each pair counts, if the others drawn with it are as large as the middle one of all."""
+        sizes = {pair: curator.readable.cells(pair) for pair in pairs}
+        weights = dict(zip(pairs, shares_of(curator.domain, pairs), strict=True))
+        others = (self.draws - 1) * float(np.median(list(weights.values())))
+        found: dict[tuple[int, float], NoiseCut] = {}
+        for pair in pairs:
+            key = sizes[pair], weights[pair]
+            if key not in found:
+                cost = self.pairs.split([weights[pair], others])[0] if others else self.pairs
+                found[key] = noise_cut(distribution_for(cost, curator.unit_rows, "measure pairs"), sizes[pair], total)
+        return [found[sizes[pair], weights[pair]] for pair in pairs]
 
 
 def _pairs(domain: Domain) -> list[Clique]:

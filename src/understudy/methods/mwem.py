@@ -34,7 +34,6 @@ from understudy.methods.method import (
     Rounds,
     Step,
     noisy_step,
-    seconds_of_rounds,
     tables_bytes,
 )
 from understudy.methods.rounds import (
@@ -45,9 +44,9 @@ from understudy.methods.rounds import (
     Round,
     check_start,
     fitting_bytes,
-    likely_bytes,
     live_columns,
     merged_bound,
+    plan_of_rounds,
     shares_of,
     times,
 )
@@ -107,36 +106,23 @@ class Mwem(Method):
             steps.append(replace(table, name=f"measure {costs.rounds} tables", cost=measure))
         held, most = fitting_bytes(domain, self.model_bytes)
         noise = (steps[-1].expected_error or 0.0) if costs.rounds else 0.0
-        seconds = seconds_of_rounds(
-            facts,
-            Rounds(
-                costs.rounds,
-                costs.rounds,
-                len(cells),
-                sum(cells),
-                sum(domain.sizes.values()),
-                held // 8,
-                noise,
-                (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
-            ),
+        rounds = Rounds(
+            costs.rounds,
+            costs.rounds,
+            len(cells),
+            sum(cells),
+            sum(domain.sizes.values()),
+            held // 8,
+            noise,
+            (_FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS),
         )
-        fitting = likely_bytes(domain, seconds.cells)
         counting = tables_bytes(facts, len(cells), sum(cells))
-        limit = f"The model's tables stay within {self.model_bytes:,} bytes."
-        return Plan(
-            self,
-            cost,
-            sum((step.cost for step in steps), Cost()),
-            tuple(steps),
-            sum(step.cells for step in steps),
-            fitting + counting,
-            seconds.likely,
-            (f"{len(cells):,} tables can be chosen.", limit),
-            schedule=(targets, costs),
-            after_counting=fitting,
-            most_bytes=most + counting,
-            span=(seconds.least, seconds.most),
+        notes = (
+            f"{len(cells):,} tables can be chosen.",
+            f"The model's tables stay within {self.model_bytes:,} bytes.",
         )
+        planned = plan_of_rounds(self, cost, steps, facts, rounds, counting=counting, most=most)
+        return replace(planned, notes=notes, schedule=(targets, costs))
 
     def run(self, curator: Curator, plan: Plan) -> MarkovField | ExpandedField:
         """Measures the first tables, then one chosen table a round; returns the fitted model."""

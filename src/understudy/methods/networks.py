@@ -46,7 +46,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bytes, Floats, Ints, Shorts, Unsigned
 from understudy.compiled import compiled
 from understudy.errors import UsageError
 from understudy.models.tables import norm_sub
@@ -92,7 +92,7 @@ def floats_of(state: State, group: str) -> list[Floats]:
     return [np.asarray(parts[str(place)], dtype=np.float64) for place in range(len(parts))]
 
 
-def structure_state(draws: np.random.Generator) -> npt.NDArray[np.uint8]:
+def structure_state(draws: np.random.Generator) -> Bytes:
     """Where the public generator of starting weights and drawn records stands."""
     return np.frombuffer(json.dumps(draws.bit_generator.state, sort_keys=True).encode(), dtype=np.uint8)
 
@@ -139,9 +139,6 @@ class Adam:
         self._count = int(array_of(state, "count"))
 
 
-Blocks = npt.NDArray[np.int32]
-Codes = npt.NDArray[np.unsignedinteger]
-
 _LEAST_SHARE = 1e-6
 
 
@@ -166,7 +163,7 @@ class Encoding:
         return [0, *np.cumsum([int(part.max()) + 1 for part in self.groups]).tolist()]
 
     @property
-    def column_of_block(self) -> Blocks:
+    def column_of_block(self) -> Shorts:
         """Which column each block belongs to."""
         bounds = self.bounds
         return np.repeat(np.arange(len(self.groups)), np.diff(bounds)).astype(np.int32)
@@ -176,7 +173,7 @@ class Encoding:
         pairs = zip(self.groups, self.shares, strict=True)
         return [np.asarray(np.bincount(groups, weights=shares), dtype=np.float64) for groups, shares in pairs]
 
-    def blocks(self, codes: Codes) -> Blocks:
+    def blocks(self, codes: Unsigned) -> Shorts:
         """One line of blocks per line of codes, ending with the block that every record has."""
         bounds = self.bounds
         table = np.concatenate([part + low for part, low in zip(self.groups, bounds[:-1], strict=True)])
@@ -197,7 +194,7 @@ class Encoding:
         return found
 
 
-def one_hot_blocks(codes: Codes, sizes: Sequence[int]) -> Blocks:
+def one_hot_blocks(codes: Unsigned, sizes: Sequence[int]) -> Shorts:
     """One block per code of every column: the plain one-hot form."""
     starts = np.array([0, *np.cumsum(sizes)[:-1]], dtype=np.int64)
     return np.asarray(codes.astype(np.int64) + starts, dtype=np.int32)
@@ -247,7 +244,7 @@ class Critic(NamedTuple):
         return self.weights.size + self.output.size
 
 
-def contributions(critic: Critic, blocks: Blocks, most_norm: float, radius: float) -> Contributions:
+def contributions(critic: Critic, blocks: Shorts, most_norm: float, radius: float) -> Contributions:
     """Every record's gradient of f, cut to `most_norm` in L2 norm, on the integer grid where that norm is `radius`."""
     rows, hidden = len(blocks), critic.output.size
     shared = np.empty((rows, hidden), dtype=np.int32)
@@ -256,20 +253,20 @@ def contributions(critic: Critic, blocks: Blocks, most_norm: float, radius: floa
     return Contributions(blocks, shared, own)
 
 
-def average_gradient(critic: Critic, blocks: Blocks, most_norm: float) -> Critic:
+def average_gradient(critic: Critic, blocks: Shorts, most_norm: float) -> Critic:
     """The mean of the records' gradients, each cut to `most_norm`, as real numbers."""
     found = Critic(np.zeros_like(critic.weights), np.zeros_like(critic.output))
     _average(critic.weights, critic.output, blocks, most_norm, found.weights, found.output)
     return found
 
 
-def scores(critic: Critic, blocks: Blocks) -> Floats:
+def scores(critic: Critic, blocks: Shorts) -> Floats:
     """f of every record."""
     hidden = critic.weights[blocks].sum(axis=1)
     return np.asarray(np.where(hidden > 0, hidden, SLOPE * hidden) @ critic.output)
 
 
-def effects(critic: Critic, blocks: Blocks, column_of_block: Blocks) -> Floats:
+def effects(critic: Critic, blocks: Shorts, column_of_block: Shorts) -> Floats:
     """For every record and every block: f if that block took the place of the one its column has."""
     out = np.empty((len(blocks), column_of_block.size))
     _effects(critic.weights, critic.output, blocks, column_of_block, out)
@@ -385,7 +382,7 @@ class Generator:
         return out
 
 
-def draw_blocks(probabilities: Floats, bounds: Sequence[int], rng: np.random.Generator) -> Blocks:
+def draw_blocks(probabilities: Floats, bounds: Sequence[int], rng: np.random.Generator) -> Shorts:
     """One block per column and line, drawn from the line's distributions, and the block every record has."""
     drawn = np.empty((len(probabilities), len(bounds)), dtype=np.int32)
     drawn[:, -1] = bounds[-1]

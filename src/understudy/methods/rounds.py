@@ -49,8 +49,8 @@ from understudy.arrays import Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import ListedTable
-from understudy.methods.method import expected_absolute
-from understudy.models.estimation import NoisyTable, estimate_total, is_forest, towards_independence
+from understudy.methods.method import Method, Plan, PublicFacts, Rounds, Step, expected_absolute, seconds_of_rounds
+from understudy.models.estimation import NoisyTable, estimate_total, is_forest, shrink, towards_independence
 from understudy.models.junction_tree import GraphicalSize, JunctionTree, ModelGrowth, eliminate
 from understudy.models.markov_field import ExpandedField, Expansion, MarkovField, fit, fit_forest
 from understudy.models.propagation import CACHED_CELLS, MESSAGE_CELLS
@@ -222,8 +222,10 @@ RARE = 3.0
 """A code of a wide column stays if its noisy count is at least this many times the scale of the noise."""
 LEAST_CODES = 30
 """Rare codes are merged in columns of more codes than this."""
-MOST_CODES = 500
-"""The most codes of such a column after merging."""
+PAIR_CELLS = 200_000
+"""Cells of a pair with a narrow column that limit how many codes of it stay, unless the method allows more."""
+MOST_CUT = 0.2
+"""The most records of two wide columns that may lose their codes to make room for the pair of both."""
 MOST_PENALTY = 0.1
 """The most that noise takes off a score, as a share of the records; see `noise_cut`."""
 LARGE_CELLS = 1_000
@@ -269,11 +271,15 @@ class Measured:
     tables: list[NoisyTable] = field(default_factory=list)
     model: MarkovField | None = None
     merging: "Merging | None" = None
+    drawn: dict[int, NoisyTable] = field(default_factory=dict)
+    """By place in `tables`: very noisy tables of rounds, drawn towards what the model expected, for the last fit."""
 
     @classmethod
-    def begun(cls, curator: Curator, answers: Sequence[Measurement], model_bytes: int) -> Self:
+    def begun(
+        cls, curator: Curator, answers: Sequence[Measurement], model_bytes: int, pair_cells: int = PAIR_CELLS
+    ) -> Self:
         """From noisy tables of columns; rare codes of wide ones are merged, at the door too, for all that follows."""
-        merging = Merging.of(curator.domain, answers, curator.structural_zeros)
+        merging = Merging.of(curator.domain, answers, curator.structural_zeros, pair_cells)
         curator.merge(merging.places)
         measured = cls(curator.domain, curator.structural_zeros, model_bytes, merging=merging)
         measured.tables += merging.tables()
@@ -309,6 +315,11 @@ class Measured:
         )
         return self.model
 
+    @property
+    def last_tables(self) -> list[NoisyTable]:
+        """The tables for the last fit: those whose noise adds up to much as `drawn`."""
+        return [self.drawn.get(place, table) for place, table in enumerate(self.tables)]
+
     def fit_tree(self, steps: int) -> MarkovField:
         """The model of tables that form a forest, drawn towards independence; closed form where the rules allow it."""
         tree = JunctionTree.of(self.domain, self._cliques())
@@ -333,22 +344,32 @@ class Measured:
     def next_table(self, curator: Curator, candidates: Mapping[Clique, float], cost: "Round") -> "Chosen":
         """One round: draws the candidate whose table is predicted worst beyond its noise, measures it, and refits.
 
-        The score is weight · (Σ max(|M − M̂| − floor, 0) − penalty), floor and penalty by `noise_cut`. A table of very
+        The score is weight · (Σ max(|M − M̂| − floor, 0) − penalty), floor and penalty by `noise_cut`, and the weight
+        raised by what the floor hides (`NoiseCut.weight`); all of them are public. A table of very
         many cells is measured at a multiple of the round's cost, where the round allows that.
         """
         # Columns never make the model larger, so there is always something to choose.
         columns = [Clique((name,)) for name in live_columns(self.domain)]
         options = self.fitting(list(candidates), cost.model_bytes) or columns
         before = self.expected(options)
-        weights = [candidates.get(clique, 1.0) for clique in options]
         noises = self.noises(options, cost, curator)
-        penalties, floors = [noise.cut.penalty for noise in noises], [noise.cut.floor for noise in noises]
+        raised = [noise.cut.weight(before[clique]) for clique, noise in zip(options, noises, strict=True)]
+        weights = [candidates.get(clique, 1.0) * more for clique, more in zip(options, raised, strict=True)]
+        penalties = [noise.cut.penalty / more for noise, more in zip(noises, raised, strict=True)]
+        floors = [noise.cut.floor for noise in noises]
         clique = curator.select(MarginalError("table", options, before, weights, penalties, floors), cost.select)
         noise = noises[options.index(clique)]
-        self.add(curator.measure([clique], noise.cost))
+        self.measure(curator, clique, noise.cost, before[clique])
         self.refit(cost.steps)
         moved = float(np.abs(self.expected([clique])[clique] - before[clique]).sum())
         return Chosen(clique, moved, noise.cut.penalty)
+
+    def measure(self, curator: Curator, clique: Clique, cost: Cost, expected: Floats) -> None:
+        """Measures the table of a round; one whose noise adds up to much is also drawn towards what was expected."""
+        self.add(curator.measure([clique], cost))
+        table = self.tables[-1]
+        if len(clique) > 1 and math.sqrt(table.variance) * table.values.size > DEAR_NOISE * self.fitted.total:
+            self.drawn[len(self.tables) - 1] = shrink(table, expected)
 
     def noises(self, cliques: Sequence[Clique], cost: "Round", curator: Curator) -> "list[Noise]":
         """What measuring each clique's table in this round would cost, and how its noise counts."""
@@ -386,19 +407,33 @@ class Merging:
     """Noisy tables of columns, and which of their codes are merged because they are rare by those tables.
 
     Post-processing of noisy answers. Only columns of more than `LEAST_CODES` codes are looked at that no rule names;
-    at most `MOST_CODES` merged codes are left of one.
+    no pair with a narrow column has more than `pair_cells` cells. Where two columns are
+    so wide that their pair has more, their codes are cut to make room for it if few records are lost by that
+    (`MOST_CUT`, by noisy counts); else they stay, for what ties them to narrow columns, and their pair is too large.
     """
 
     answers: Mapping[str, Measurement]
     compression: Compression
 
     @classmethod
-    def of(cls, domain: Domain, answers: Sequence[Measurement], structural_zeros: Sequence[StructuralZeros]) -> Self:
-        """Codes of a wide column stay if their noisy count is at least `RARE` times σ."""
+    def of(
+        cls,
+        domain: Domain,
+        answers: Sequence[Measurement],
+        structural_zeros: Sequence[StructuralZeros],
+        pair_cells: int = PAIR_CELLS,
+    ) -> Self:
+        """Codes of a wide column stay if their noisy count is at least `RARE` times σ, the most frequent first."""
         by_name = {answer.columns[0]: answer for answer in answers}
-        wide = {name: by_name[name] for name in merged_sizes(domain, structural_zeros) if name in by_name}
-        found = Compression.of(domain, wide, RARE)
-        kept = {name: min(count, MOST_CODES - 1) for name, count in found.kept.items()}
+        most = merged_sizes(domain, structural_zeros, pair_cells)
+        found = Compression.of(domain, {name: by_name[name] for name in most if name in by_name}, RARE)
+        kept = {name: count if count < most[name] else most[name] - 1 for name, count in found.kept.items()}
+        alike = math.isqrt(pair_cells)
+        wide = [name for name, count in kept.items() if count >= alike]
+        for name in wide if len(wide) > 1 else ():
+            counts = by_name[name].values[found.ranks[name]]
+            if counts[alike - 1 : kept[name]].sum() <= MOST_CUT * counts[: kept[name]].sum():
+                kept[name] = alike - 1
         return cls(by_name, replace(found, kept=kept))
 
     @property
@@ -433,6 +468,16 @@ class NoiseCut:
 
     floor: float
     penalty: float
+
+    def weight(self, expected: Floats) -> float:
+        """What makes up for rows that the floor hides although measuring the table would mend them: from 1 to 2.
+
+        Rows too many in some cells are rows too few in others, so either half of the distance says the same. Of the
+        rows too few a floor leaves at most Σ max(expected − floor, 0): none where all cells are expected to be small.
+        """
+        if not self.floor:
+            return 1.0
+        return 2.0 / (1.0 + float(np.maximum(expected - self.floor, 0.0).sum() / max(expected.sum(), 1.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,17 +515,19 @@ def _beyond(height: float) -> float:
     return 2.0 * density - height * math.erfc(height / math.sqrt(2.0))
 
 
-def merged_sizes(domain: Domain, structural_zeros: Sequence[StructuralZeros]) -> dict[str, int]:
+def merged_sizes(
+    domain: Domain, structural_zeros: Sequence[StructuralZeros], pair_cells: int = PAIR_CELLS
+) -> dict[str, int]:
     """The columns whose rare codes are merged, with the most codes that are left of each."""
     tied = {name for rule in structural_zeros for name in rule.clique}
-    return {
-        name: min(size, MOST_CODES) for name, size in domain.sizes.items() if size > LEAST_CODES and name not in tied
-    }
+    narrow = max((size for size in domain.sizes.values() if size <= math.isqrt(pair_cells)), default=1)
+    most = pair_cells // narrow
+    return {name: min(size, most) for name, size in domain.sizes.items() if size > LEAST_CODES and name not in tied}
 
 
-def merged_bound(domain: Domain, structural_zeros: Sequence[StructuralZeros]) -> Domain:
+def merged_bound(domain: Domain, structural_zeros: Sequence[StructuralZeros], pair_cells: int = PAIR_CELLS) -> Domain:
     """The domain with the most codes that merging leaves of each column, for plans."""
-    return Domain.of({**domain.sizes, **merged_sizes(domain, structural_zeros)})
+    return Domain.of({**domain.sizes, **merged_sizes(domain, structural_zeros, pair_cells)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -616,6 +663,26 @@ def likely_bytes(domain: Domain, cells: int) -> int:
     return most - 4 * min(MESSAGE_CELLS, held // 16 * sum(domain.sizes.values()))
 
 
+def plan_of_rounds(
+    method: Method, cost: Cost, steps: Sequence[Step], facts: PublicFacts, rounds: Rounds, *, counting: int, most: int
+) -> Plan:
+    """The plan of a method that works in rounds: `counting` bytes while rows are read, at most `most` to fit."""
+    seconds = seconds_of_rounds(facts, rounds)
+    fitting = likely_bytes(facts.domain, seconds.cells)
+    return Plan(
+        method,
+        cost,
+        sum((step.cost for step in steps), Cost()),
+        tuple(steps),
+        sum(step.cells for step in steps),
+        fitting + counting,
+        seconds.likely,
+        after_counting=fitting,
+        most_bytes=most + counting,
+        span=(seconds.least, seconds.most),
+    )
+
+
 def check_start(domain: Domain, structural_zeros: Sequence[StructuralZeros], model_bytes: int, method: str) -> None:
     """Refuses in advance rules that tie more together than the model may hold."""
     needed = start_size(domain, structural_zeros).bytes
@@ -655,15 +722,22 @@ class PublicRounds:
         before, total = self.measured.expected(cliques), self.measured.total
         noises = dict(zip(cliques, self.measured.noises(cliques, cost, self.curator), strict=True))
         scaled = {clique: self._scaled(clique, total) for clique, source in options if source == "public"}
-        weights = [self.candidates.get(clique, 1.0) for clique, _ in options]
-        penalties = [noises[clique].cut.penalty if source == "private" else 0.0 for clique, source in options]
+        # What a floor hides is made up for where there is a floor, that is for tables to be measured.
+        raised = [
+            noises[clique].cut.weight(before[clique]) if source == "private" else 1.0 for clique, source in options
+        ]
+        weights = [self.candidates.get(clique, 1.0) * more for (clique, _), more in zip(options, raised, strict=True)]
+        penalties = [
+            noises[clique].cut.penalty / more if source == "private" else 0.0
+            for (clique, source), more in zip(options, raised, strict=True)
+        ]
         floors = [noises[clique].cut.floor for clique, _ in options]
         quality = PublicOrPrivate("table", options, before, scaled, weights, penalties, floors)
         clique, source = self.curator.select(quality, cost.select)
         if source == "public":
             self.taken[clique] = distribution.variance
         else:
-            self.measured.add(self.curator.measure([clique], noises[clique].cost))
+            self.measured.measure(self.curator, clique, noises[clique].cost, before[clique])
         self.measured.refit(cost.steps, tables=self.tables)
         if source == "public":
             return None
@@ -673,8 +747,16 @@ class PublicRounds:
     @property
     def tables(self) -> list[NoisyTable]:
         """All that the model is fitted to: measured tables, and public ones scaled to the present total."""
+        return [*self.measured.tables, *self._public()]
+
+    @property
+    def last_tables(self) -> list[NoisyTable]:
+        """The same for the last fit; see `Measured.last_tables`."""
+        return [*self.measured.last_tables, *self._public()]
+
+    def _public(self) -> list[NoisyTable]:
         total = self.measured.total
-        return [*self.measured.tables, *(self._as_noisy(clique, total) for clique in self.taken)]
+        return [self._as_noisy(clique, total) for clique in self.taken]
 
     def _options(self, cost: Round, *, public: bool) -> list[Sourced]:
         """Every table to be measured, and every public one that was not taken yet, within the model's bytes."""

@@ -18,12 +18,9 @@ some combination of parents without any code for a child (a dead end), the combi
 distribution is the product above, normalised: drawn through the junction tree, or by starting a record anew.
 """
 
-import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
@@ -31,10 +28,19 @@ import numpy.typing as npt
 
 from understudy.arrays import Bools, Floats, Ints
 from understudy.domain import Clique, Domain
-from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
+from understudy.errors import ResourceError, UsageError
 from understudy.models.junction_tree import GraphicalSize, JunctionTree
 from understudy.models.markov_field import MarkovField, Sampler
-from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
+from understudy.models.model import (
+    Codes,
+    Contents,
+    ModelFiles,
+    StoredModel,
+    query_clique,
+    query_codes,
+    size_list,
+    total_faults,
+)
 from understudy.models.propagation import spread
 
 _SUM_TOLERANCE = 1e-9
@@ -182,7 +188,7 @@ _TRIES = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class BayesianNetwork:
+class BayesianNetwork(StoredModel):
     """A network and, after `condition`, the codes that are still possible (`evidence`).
 
     With `rounding`, `draw` gives every combination its expected number of records up to rounding (in random order)
@@ -190,6 +196,7 @@ class BayesianNetwork:
     """
 
     kind: ClassVar[str] = "bayesian_network"
+    stored: ClassVar[Mapping[str, str]] = {"probabilities": "<f8", "evidence": "u1"}
 
     layout: NetworkLayout
     total: float
@@ -279,39 +286,39 @@ class BayesianNetwork:
         probability = given.total / self._field.total
         return replace(self, total=self.total * probability, evidence={**self.evidence, **joined})
 
-    def save(self, folder: Path) -> None:
-        """Writes `model.json` and two raw arrays into an existing empty folder."""
+    def contents(self) -> Contents:
+        """Document and arrays of its file form."""
+        nodes = self.layout.nodes
         document = {
-            "kind": self.kind,
             "total": self.total,
             "rounding": self.rounding,
-            "domain": [[name, size] for name, size in self.layout.whole.sizes.items()],
+            "domain": size_list(self.layout.whole),
             "hidden": list(self.layout.hidden),
-            "nodes": [{"child": node.child, "parents": list(node.parents)} for node in self.layout.nodes],
+            "nodes": [{"child": node.child, "parents": list(node.parents)} for node in nodes],
             "evidence": list(self.evidence),
         }
-        flat = np.concatenate([node.table.ravel() for node in self.layout.nodes])
-        masks = [mask.astype(np.uint8) for mask in self.evidence.values()]
-        arrays = {"probabilities": flat, "evidence": np.concatenate([*masks, np.zeros(0, dtype=np.uint8)])}
-        write_model_files(folder, ModelFiles(document, arrays))
+        return document, {"probabilities": [node.table for node in nodes], "evidence": list(self.evidence.values())}
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote.
-
-        Raises:
-            ReleaseError: if a file is missing, altered, too large or of the wrong type.
-        """
-        files = read_model_files(folder, cls.kind, {"probabilities": np.dtype("<f8"), "evidence": np.dtype("u1")})
-        rounding = files.document.get("rounding")
-        if not isinstance(rounding, bool):
-            raise _refusal("rounding", "must be true or false.")
-        layout = _layout(files)
-        evidence = _evidence(files, layout.whole)
-        total = files.number("total")
-        for fault in _faults(layout, total, evidence):
-            raise ReleaseError([Problem("model", fault)])
-        return cls(layout, total, rounding, evidence)
+    def of_contents(cls, files: ModelFiles) -> Self:
+        """The model of its file form."""
+        whole = files.domain()
+        hidden, evidence = (files.value(key, tuple[str, ...]) for key in ("hidden", "evidence"))
+        entries: tuple[_StoredNode, ...] = files.value("nodes", tuple[_StoredNode, ...])
+        named = {name for entry in entries for name in (entry.child, *entry.parents)}
+        if not named | {*evidence} <= set(whole.columns) or not set(hidden) < set(whole.columns):
+            raise UsageError("nodes", "nodes, evidence and hidden columns must be of the domain, and not all hidden.")
+        tables = files.pieces("probabilities", [whole.cells((one.child, *one.parents)) for one in entries])
+        nodes = [
+            NetworkNode(one.child, one.parents, table.reshape(-1, whole.sizes[one.child]))
+            for one, table in zip(entries, tables, strict=True)
+        ]
+        masks = files.pieces("evidence", whole.shape(evidence))
+        found = {name: mask.astype(bool) for name, mask in zip(evidence, masks, strict=True)}
+        if len(found) != len(evidence):
+            raise UsageError("evidence", "must name each column once.")
+        layout = NetworkLayout(whole, hidden, tuple(nodes))
+        return cls(layout, files.number("total"), files.value("rounding", bool), found)
 
     def _draw_anew(self, rows: int, rng: np.random.Generator) -> dict[str, npt.NDArray[np.integer]]:
         """Independent records, those that end in a dead end drawn anew."""
@@ -378,56 +385,14 @@ def _possible(layout: NetworkLayout, drawn: Mapping[str, npt.NDArray[np.integer]
 
 
 def _faults(layout: NetworkLayout, total: float, evidence: Mapping[str, Bools]) -> list[str]:
-    found = [] if math.isfinite(total) and total >= 0.0 else ["the total must be finite and 0 or more."]
+    found = total_faults(total)
     for name, mask in evidence.items():
         if name not in layout.visible.sizes or mask.shape != (layout.whole.sizes[name],) or not mask.any():
             found.append("evidence must name columns and leave each a code.")
     return found + node_faults(layout)
 
 
-def _layout(files: ModelFiles) -> NetworkLayout:
-    whole, document = files.domain(), files.document
-    hidden, entries = document.get("hidden"), document.get("nodes")
-    if not isinstance(hidden, list) or not set(map(str, hidden)) < set(whole.columns):
-        raise _refusal("hidden", "must be a list of columns of the domain, not of all of them.")
-    if not isinstance(entries, list) or len(entries) != len(whole.columns):
-        raise _refusal("nodes", "must be a list with one entry per column.")
-    pairs = []
-    for entry in entries:
-        child = entry.get("child") if isinstance(entry, dict) else None
-        parents = entry.get("parents") if isinstance(entry, dict) else None
-        if (
-            child not in whole.sizes
-            or not isinstance(parents, list)
-            or any(name not in whole.sizes for name in parents)
-        ):
-            raise _refusal("nodes", "each needs `child` and `parents`, columns of the domain.")
-        pairs.append((str(child), tuple(map(str, parents))))
-    ends = [0, *itertools.accumulate(whole.cells((child, *parents)) for child, parents in pairs)]
-    flat = files.arrays["probabilities"].astype(np.float64, copy=False)
-    if flat.size != ends[-1]:
-        raise _refusal("nodes", "the cells do not match the length of the array.")
-    nodes = tuple(
-        NetworkNode(child, parents, flat[low:high].reshape(-1, whole.sizes[child]))
-        for (child, parents), low, high in zip(pairs, ends[:-1], ends[1:], strict=True)
-    )
-    return NetworkLayout(whole, tuple(map(str, hidden)), nodes)
-
-
-def _evidence(files: ModelFiles, whole: Domain) -> dict[str, Bools]:
-    names = files.document.get("evidence")
-    if (
-        not isinstance(names, list)
-        or len(set(map(str, names))) != len(names)
-        or any(n not in whole.sizes for n in names)
-    ):
-        raise _refusal("evidence", "must be a list of columns of the domain, each once.")
-    ends = [0, *itertools.accumulate(whole.sizes[str(name)] for name in names)]
-    flat = files.arrays["evidence"].astype(bool)
-    if flat.size != ends[-1]:
-        raise _refusal("evidence", "the codes do not match the length of the array.")
-    return {str(name): flat[low:high] for name, low, high in zip(names, ends[:-1], ends[1:], strict=True)}
-
-
-def _refusal(key: str, rule: str) -> ReleaseError:
-    return ReleaseError([Problem(f"model.json: {key}", rule)])
+@dataclass(frozen=True, slots=True)
+class _StoredNode:
+    child: str
+    parents: tuple[str, ...]

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bools, Floats, Ints
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import UsageError
@@ -210,7 +209,7 @@ def _check(domain: Domain, table: OverlapTable) -> None:
 
 def _impossible(
     domain: Domain, cliques: Sequence[Clique], parts: Sequence[Clique], structural_zeros: Sequence[StructuralZeros]
-) -> npt.NDArray[np.bool_]:
+) -> Bools:
     """Which cells of all tables are excluded by rules, in their own table or in one they overlap with."""
     every = [np.arange(domain.cells(clique), dtype=np.int64) for clique in cliques]
     possible = [allowed(domain, clique, cells, structural_zeros) for clique, cells in zip(cliques, every, strict=True)]

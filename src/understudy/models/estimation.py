@@ -11,8 +11,8 @@ Closed form for forests: when the measured pairs form no circle, no iteration ov
 With the total known, least squares falls apart into pieces that know nothing of each other. A column's distribution
 is the inverse-variance mean of its own table and the margins of its pairs, cut to what is possible. A pair's table is
 the nearest table of 0 or more with the margins just found. The maximum-entropy model with these tables is the product
-of their conditionals. Pairs are drawn towards independence by as much as the noise warrants (empirical Bayes: the
-spread around independence that the noise does not explain is estimated from the noisy table itself).
+of their conditionals. Pairs are drawn towards independence by as much as the noise warrants (empirical Bayes: how
+counts are spread around independence is estimated from the noisy table itself, noise accounted for).
 
 Estimation by entropic mirror descent: the model is multiplied by exp(−rate · gradient) until the loss is low.
 
@@ -29,10 +29,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.answers import Measurement
-from understudy.arrays import Bools, Floats, Ints
+from understudy.arrays import Bools, Floats, Ints, Shorts
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import UsageError
@@ -83,7 +82,7 @@ class Folded(NamedTuple):
     precision: Floats
     target: Floats
     sums: Ints
-    maps: npt.NDArray[np.int32]
+    maps: Shorts
     group_precision: Floats
     group_target: Floats
     constant: float
@@ -146,7 +145,7 @@ def fold(program: Program, tables: Sequence[NoisyTable], structural_zeros: Seque
             nested.setdefault((table.clique, -1 if table.groups is None else number), []).append(table)
     target = np.divide(pulled, precision, out=np.zeros_like(pulled), where=precision > 0.0)
     rows: list[tuple[int, int, int, int, int]] = []
-    maps: list[npt.NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)]
+    maps: list[Shorts] = [np.zeros(0, dtype=np.int32)]
     weights, targets = [np.zeros(0)], [np.zeros(0)]
     used, groups = 0, 0
     for (clique, _), alike in nested.items():
@@ -181,7 +180,7 @@ def _host(program: Program, clique: Clique) -> int:
     return min(holders, key=lambda number: program.tree.domain.cells(program.parameters[number]))
 
 
-def _map(program: Program, clique: Clique, host: Clique, groups: Ints | None) -> npt.NDArray[np.int32]:
+def _map(program: Program, clique: Clique, host: Clique, groups: Ints | None) -> Shorts:
     """For each cell of the host parameter, in the program's order, the group it counts towards."""
     domain = program.tree.domain
     cells = sub_indices(domain, host, np.arange(domain.cells(host), dtype=np.int64), clique)
@@ -218,6 +217,15 @@ _SWEEPS = 500
 _TOLERANCE = 1e-10
 _TRACE = 1e-9
 """Share of a pair's mass spread as under independence, so that no possible combination is lost for good."""
+_LIFT_STEP, _LIFT_WIDTH = 1.6, 0.25
+"""Lifts from one distribution to the next, as a factor, and the width of a distribution as a share of its centre:
+neighbours overlap."""
+_LIFTS_BELOW, _LEAST_LIFT = 5, 0.02
+"""Distributions between lifts 0 and 1, and the width of the narrowest."""
+_MIXTURE_STEPS = 60
+_LOOKED_AT = 2**15
+"""Cells from which the spread of lifts is estimated, and cells handled at a time."""
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,8 +318,9 @@ def _without_circles(pairs: Iterable[Clique]) -> list[Clique]:
 def shrink(table: NoisyTable, expected: Floats, possible: Bools | None = None) -> NoisyTable:
     """The table drawn towards expected counts by as much as its noise warrants (empirical Bayes).
 
-    Each true count is taken to lie around its expectation with a variance proportional to it; the factor is what the
-    noisy table's distance leaves once its noise is accounted for. Looks at nothing but the arguments, so it is free.
+    Each true count is taken to be a multiple of its expectation, and how such multiples are spread over the cells is
+    estimated from the noisy table itself (`_Lifts`); the result is the mean of the true count given the noisy one.
+    Looks at nothing but the arguments, so it is free.
     """
     known = np.ones(table.values.size, dtype=bool) if possible is None else possible
     return replace(table, values=_drawn(table.values, expected, table.variance, known))
@@ -341,9 +350,59 @@ def towards_independence(
 
 def _drawn(values: Floats, expected: Floats, variance: float, possible: Bools) -> Floats:
     centre = np.maximum(expected, 1e-9)
-    excess = float((((values - centre) ** 2 - variance) * possible).sum())
-    spread = max(excess / float((centre * possible).sum()), 1e-9) * centre
-    return np.asarray(centre + spread / (spread + variance) * (values - centre))
+    lifts = _Lifts.of(values[possible], centre[possible], variance)
+    pieces = [slice(start, start + _LOOKED_AT) for start in range(0, values.size, _LOOKED_AT)]
+    return np.concatenate([lifts.means(values[piece], centre[piece], variance) for piece in pieces])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lifts:
+    """How a table's lifts (counts as multiples of what is expected) are spread: a mixture of normal distributions.
+
+    A few cells far above what is expected and all others near 0, as in a sparse table, are kept apart, where one
+    normal distribution around the expectation would pull down the former and leave the noise of the latter.
+    """
+
+    centres: Floats
+    widths: Floats
+    shares: Floats
+
+    @classmethod
+    def of(cls, values: Floats, expected: Floats, variance: float) -> Self:
+        """The spread that noisy counts let one see, by expectation maximisation."""
+        # A count c of n records is expected to be at least c²/n from its margins, so no lift is beyond n/c.
+        most = 10.0 * max(float(expected.sum()), 1.0) / math.sqrt(variance)
+        above = _LIFT_STEP ** np.arange(0.0, max(math.log(most, _LIFT_STEP), 0.0) + 1.0)
+        below = _LIFT_STEP ** np.arange(-_LIFTS_BELOW, 0.0)
+        centres = np.concatenate(([1.0, 0.0, _LEAST_LIFT], below, above))
+        widths = np.maximum(_LIFT_WIDTH * centres, _LEAST_LIFT)
+        widths[0] = _LEAST_LIFT  # cells that are as expected: noise alone must not pass for a relation
+        lifts = cls(centres, widths, np.full(centres.size, 1.0 / centres.size))
+        if values.size > _LOOKED_AT:
+            # Multiples of the golden ratio take cells evenly from everywhere, whatever the order of codes.
+            chosen = np.arange(values.size) * _GOLDEN % 1.0 < _LOOKED_AT / values.size
+            values, expected = values[chosen], expected[chosen]
+        return lifts._maximised(values, expected, variance) if values.size else lifts
+
+    def means(self, values: Floats, expected: Floats, variance: float) -> Floats:
+        """The mean of each true count, given its noisy one."""
+        probabilities = self._probabilities(values, expected, variance) * self.shares[:, None]
+        spreads, middles = (self.widths[:, None] * expected) ** 2, self.centres[:, None] * expected
+        each = middles + spreads / (spreads + variance) * (values - middles)
+        return np.asarray((probabilities * each).sum(axis=0) / probabilities.sum(axis=0))
+
+    def _maximised(self, values: Floats, expected: Floats, variance: float) -> Self:
+        probabilities, shares = self._probabilities(values, expected, variance), self.shares
+        for _ in range(_MIXTURE_STEPS):
+            mixed = np.einsum("ij,i->j", probabilities, shares)
+            shares = shares * np.einsum("ij,j->i", probabilities, 1.0 / mixed) / values.size
+        return replace(self, shares=np.maximum(shares, 1e-12))
+
+    def _probabilities(self, values: Floats, expected: Floats, variance: float) -> Floats:
+        """The density of each noisy count under each distribution, up to a factor for the cell."""
+        whole = (self.widths[:, None] * expected) ** 2 + variance
+        logs = -0.5 * ((values - self.centres[:, None] * expected) ** 2 / whole + np.log(whole))
+        return np.asarray(np.exp(logs - logs.max(axis=0)))
 
 
 def forest_factors(

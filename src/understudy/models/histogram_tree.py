@@ -49,10 +49,8 @@ same order: unbiased, and what sums over many cells should be taken from. Sums o
 """
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, Self, cast, get_args
 
 import numpy as np
@@ -61,8 +59,18 @@ import numpy.typing as npt
 from understudy.arrays import Floats, Ints
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain
-from understudy.errors import Problem, ReleaseError, UsageError, nearest
-from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
+from understudy.errors import UsageError, nearest
+from understudy.models.model import (
+    Codes,
+    Contents,
+    ModelFiles,
+    StoredModel,
+    probability_faults,
+    query_clique,
+    query_codes,
+    size_list,
+    total_faults,
+)
 from understudy.models.tables import Rounding, code_dtype, draw_places, norm_sub, sub_indices
 
 Shorts = npt.NDArray[np.int32]
@@ -655,21 +663,19 @@ LEAF_LIMIT = 2**28
 """Most cells of a full table that is written out."""
 
 _SUM_TOLERANCE = 1e-6
-_DTYPES: dict[str, np.dtype[np.generic]] = {
-    "probabilities": np.dtype("<f8"),
-    "signed": np.dtype("<f8"),
-    "parents": np.dtype("<i8"),
-    "columns": np.dtype("<i4"),
-    "lows": np.dtype("<i4"),
-    "highs": np.dtype("<i4"),
-}
+
+_OF_TREE = ("parents", "columns", "lows", "highs")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TreeModel:
+class TreeModel(StoredModel):
     """A distribution over the cells of the full table. `rounding` says how many whole rows are made of it."""
 
     kind: ClassVar[str] = "tree"
+    stored: ClassVar[Mapping[str, str]] = {
+        **{"probabilities": "<f8", "signed": "<f8"},
+        **{"parents": "<i8", "columns": "<i4", "lows": "<i4", "highs": "<i4"},
+    }
 
     structure: TreeStructure
     probabilities: Floats
@@ -740,56 +746,26 @@ class TreeModel:
             self.rounding,
         )
 
-    def save(self, folder: Path) -> None:
-        """Writes `model.json`, the two tables and the nodes of the tree into an existing empty folder."""
-        document = {
-            "kind": self.kind,
-            "total": self.total,
-            "rounding": self.rounding,
-            "domain": [[name, size] for name, size in self.domain.sizes.items()],
-            "layers": list(self.structure.starts),
-        }
+    def contents(self) -> Contents:
+        """Document and arrays of its file form."""
         tree = self.structure
-        arrays: dict[str, npt.NDArray[np.generic]] = {
-            "probabilities": self.probabilities,
-            "signed": self.signed,
-            "parents": tree.parents,
-            "columns": tree.columns,
-            "lows": tree.lows,
-            "highs": tree.highs,
-        }
-        write_model_files(folder, ModelFiles(document, arrays))
+        sizes, layers = size_list(self.domain), list(tree.starts)
+        document = {"total": self.total, "rounding": self.rounding, "domain": sizes, "layers": layers}
+        arrays = {"probabilities": [self.probabilities], "signed": [self.signed]}
+        return document, arrays | {name: [getattr(tree, name)] for name in _OF_TREE}
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote.
-
-        Raises:
-            ReleaseError: if a file is missing, altered, too large or of the wrong type.
-        """
-        files = read_model_files(folder, cls.kind, _DTYPES)
-        domain, starts = files.domain(), files.document.get("layers")
-        if not isinstance(starts, list) or not all(type(start) is int for start in starts) or len(starts) < 2:
-            raise ReleaseError([Problem("model.json: layers", "must be a list of whole numbers.")])
+    def of_contents(cls, files: ModelFiles) -> Self:
+        """The model of its file form."""
+        starts = files.value("layers", tuple[int, ...])
+        if len(starts) < 2:
+            raise UsageError("layers", "a tree must begin with its root.")
+        parents, columns, lows, highs = (files.arrays[name] for name in _OF_TREE)
+        structure = TreeStructure(files.domain(), parents, columns, lows, highs, starts)
+        for fault in structure.faults():
+            raise UsageError("tree model", fault)
         rounding = cast(Rounding, files.document.get("rounding"))  # checked by the model
-        arrays = files.arrays
-        structure = TreeStructure(
-            domain,
-            arrays["parents"].astype(np.int64, copy=False),
-            arrays["columns"].astype(np.int32, copy=False),
-            arrays["lows"].astype(np.int32, copy=False),
-            arrays["highs"].astype(np.int32, copy=False),
-            tuple(starts),
-        )
-        found = [Problem("model", fault) for fault in structure.faults()]
-        if found:
-            raise ReleaseError(found)
-        probabilities = arrays["probabilities"].astype(np.float64, copy=False)
-        signed = arrays["signed"].astype(np.float64, copy=False)
-        try:
-            return cls(structure, probabilities, signed, files.number("total"), rounding)
-        except UsageError as error:
-            raise ReleaseError([error.problem]) from error
+        return cls(structure, files.arrays["probabilities"], files.arrays["signed"], files.number("total"), rounding)
 
 
 def _summed(domain: Domain, clique: Clique, table: Floats) -> Floats:
@@ -806,13 +782,10 @@ def _faults(model: TreeModel) -> list[str]:
         return [f"a table of {cells:,} cells is too large."]
     if model.probabilities.shape != (cells,) or model.signed.shape != (cells,):
         return ["needs one probability and one signed estimate per cell of the domain."]
-    found = [] if math.isfinite(model.total) and model.total >= 0.0 else ["the total must be finite and 0 or more."]
+    found = total_faults(model.total)
     if model.rounding not in get_args(Rounding):
         found.append("rounding must be multinomial or controlled.")
-    if not np.all(np.isfinite(model.probabilities)) or model.probabilities.min() < 0.0:
-        found.append("probabilities must be finite and 0 or more.")
-    elif abs(model.probabilities.sum() - 1.0) > _SUM_TOLERANCE:
-        found.append("probabilities must add up to 1.")
+    found += probability_faults(model.probabilities)
     if not np.all(np.isfinite(model.signed)):
         found.append("signed estimates must be finite.")
     return found

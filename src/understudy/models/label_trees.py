@@ -33,21 +33,29 @@ or follow from the domain, so that every array can be checked before it is cut i
 """
 
 import itertools
-import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Bools, Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.errors import Problem, ReleaseError, UsageError
-from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
+from understudy.errors import UsageError
+from understudy.models.model import (
+    Codes,
+    Contents,
+    ModelFiles,
+    StoredModel,
+    probability_faults,
+    query_clique,
+    query_codes,
+    size_list,
+    total_faults,
+)
 from understudy.models.tables import allowed, code_dtype, cumulative, draw_cells, sub_indices
 
 Groups = npt.NDArray[np.int32]
@@ -330,13 +338,17 @@ _KEPT_ENTRIES = 2**23
 
 
 @dataclass(frozen=True, eq=False)
-class LabelModel:
+class LabelModel(StoredModel):
     """Cells of the public columns (flat row-major, increasing), their probabilities, and the chain of labels.
 
     `kept` says which combinations of private codes a condition left (all of them at first).
     """
 
     kind: ClassVar[str] = "labels"
+    stored: ClassVar[Mapping[str, str]] = {
+        **{"cells": "<i8", "probabilities": "<f8", "splits": "<i8", "groups": "<i8"},
+        **{"tables": "<f8", "forbidden": "<i8", "kept": "<i8"},
+    }
 
     chain: LabelChain
     cells: Ints
@@ -457,24 +469,40 @@ class LabelModel:
         total = self.total * min(probability, 1.0)
         return type(self)(self.chain, self.cells[some], probabilities[some] / probability, total, kept)
 
-    def save(self, folder: Path) -> None:
-        """Writes `model.json` and raw arrays into an existing empty folder."""
-
-        save_label_model(self, folder)
+    def contents(self) -> Contents:
+        """Document and arrays of its file form."""
+        ensembles, rules = self.chain.ensembles, self.chain.structural_zeros
+        document = {
+            "total": self.total,
+            "domain": size_list(self.domain),
+            "ensembles": [
+                {
+                    "label": one.label,
+                    "columns": list(one.attributes.names),
+                    "trees": [int(tree.splits.size) for tree in one.trees],
+                }
+                for one in ensembles
+            ],
+            "rules": [{"columns": list(rule.clique), "cells": int(rule.mask.sum())} for rule in rules],
+        }
+        return document, {
+            "cells": [self.cells],
+            "probabilities": [self.probabilities],
+            "splits": [tree.splits for one in ensembles for tree in one.trees],
+            "groups": [group for one in ensembles for group in one.attributes.groups],
+            "tables": [table for one in ensembles for table in one.tables],
+            "forbidden": [np.flatnonzero(rule.mask) for rule in rules],
+            "kept": [np.flatnonzero(self.kept)],
+        }
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote.
-
-        Raises:
-            ReleaseError: if a file is missing, altered, too large or of the wrong type.
-        """
-
-        parts = read_label_model(folder, cls.kind)
-        try:
-            return cls(*parts)
-        except UsageError as error:
-            raise ReleaseError([Problem("model", "its parts do not fit together.", "Restore the folder.")]) from error
+    def of_contents(cls, files: ModelFiles) -> Self:
+        """The model of its file form."""
+        domain = files.domain()
+        chain = LabelChain(domain, _stored_ensembles(files, domain), _stored_rules(files, domain))
+        _require_sound(chain.faults())
+        kept = _marked(files.arrays["kept"], chain.combinations)
+        return cls(chain, files.arrays["cells"], files.arrays["probabilities"], files.number("total"), kept)
 
     def faults(self) -> list[str]:
         """What is wrong with it, in words; empty if nothing is."""
@@ -482,8 +510,7 @@ class LabelModel:
         if found:
             return found
         cells, probabilities = self.cells, self.probabilities
-        if not math.isfinite(self.total) or self.total < 0.0:
-            found.append("the total must be finite and 0 or more.")
+        found += total_faults(self.total)
         most = self.domain.cells(self.chain.public)
         if most >= _CELL_LIMIT or self.kept.shape != (self.chain.combinations,) or not self.kept.any():
             return [*found, "public columns must have fewer than 2⁶² cells, and some combination must be left."]
@@ -491,11 +518,7 @@ class LabelModel:
             return [*found, "needs at least one cell, and one probability per cell."]
         if cells[0] < 0 or cells[-1] >= most or not np.all(cells[1:] > cells[:-1]):
             found.append("cell numbers must increase and lie inside the table.")
-        if not np.all(np.isfinite(probabilities)) or probabilities.min() < 0.0:
-            found.append("probabilities must be finite and 0 or more.")
-        elif abs(probabilities.sum() - 1.0) > _SUM_TOLERANCE:
-            found.append("probabilities must add up to 1.")
-        return found
+        return found + probability_faults(probabilities)
 
     def _distributions(self) -> Iterator[tuple[slice, Floats]]:
         """The distribution of the private columns in every cell, block by block; written out once if it is small."""
@@ -542,145 +565,65 @@ def _picked(distribution: Floats, places: Ints, uniform: Floats) -> Ints:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-Parts = tuple[LabelChain, Ints, Floats, float, npt.NDArray[np.bool_]]
-
-_WHOLE, _REAL = np.dtype("<i8"), np.dtype("<f8")
-_ARRAYS: Mapping[str, np.dtype[np.generic]] = {
-    "cells": _WHOLE, "probabilities": _REAL, "splits": _WHOLE, "groups": _WHOLE, "tables": _REAL, "forbidden": _WHOLE,
-    "kept": _WHOLE,
-}  # fmt: skip
 MOST_RULE_CELLS = 2**31
 """Most cells of a rule's table."""
 
 
-def save_label_model(model: "LabelModel", folder: Path) -> None:
-    """Writes the model into an existing empty folder."""
-    chain = model.chain
-    trees = [tree for ensemble in chain.ensembles for tree in ensemble.trees]
-    document = {
-        "kind": model.kind,
-        "total": model.total,
-        "domain": [[name, size] for name, size in chain.domain.sizes.items()],
-        "ensembles": [
-            {
-                "label": ensemble.label,
-                "columns": list(ensemble.attributes.names),
-                "trees": [int(tree.splits.size) for tree in ensemble.trees],
-            }
-            for ensemble in chain.ensembles
-        ],
-        "rules": [{"columns": list(rule.clique), "cells": int(rule.mask.sum())} for rule in chain.structural_zeros],
-    }
-    arrays = {
-        "cells": model.cells,
-        "probabilities": model.probabilities,
-        "splits": _joined([tree.splits for tree in trees], _WHOLE),
-        "groups": _joined([group for one in chain.ensembles for group in one.attributes.groups], _WHOLE),
-        "tables": _joined([table.ravel() for one in chain.ensembles for table in one.tables], _REAL),
-        "forbidden": _joined([np.flatnonzero(rule.mask) for rule in chain.structural_zeros], _WHOLE),
-        "kept": np.flatnonzero(model.kept).astype(np.int64),
-    }
-    write_model_files(folder, ModelFiles(document, arrays))
+@dataclass(frozen=True, slots=True)
+class _StoredEnsemble:
+    label: str
+    columns: tuple[str, ...]
+    trees: tuple[int, ...]
 
 
-def read_label_model(folder: Path, kind: str) -> Parts:
-    """The parts of a saved model; the model itself checks how they fit together.
-
-    Raises:
-        ReleaseError: if a file is missing, altered, too large or of the wrong type.
-    """
-    files = read_model_files(folder, kind, _ARRAYS)
-    domain = files.domain()
-    takers = {name: _Taker(name, array) for name, array in files.arrays.items()}
-    ensembles = tuple(_ensemble(entry, domain, takers) for entry in _entries(files.document, "ensembles"))
-    rules = tuple(_rule(entry, domain, takers["forbidden"]) for entry in _entries(files.document, "rules"))
-    for name in ("splits", "groups", "tables", "forbidden"):
-        takers[name].check_used_up()
-    chain = LabelChain(domain, ensembles, rules)
-    faults = chain.faults()
-    if faults:
-        raise ReleaseError([Problem("model", fault) for fault in faults])
-    named = files.arrays["kept"].astype(np.int64, copy=False)
-    if named.size and (named.min() < 0 or named.max() >= chain.combinations):
-        raise _refusal("kept", "must name combinations of private codes.")
-    kept = np.zeros(chain.combinations, dtype=bool)
-    kept[named] = True
-    cells = files.arrays["cells"].astype(np.int64, copy=False)
-    return chain, cells, files.arrays["probabilities"].astype(np.float64, copy=False), files.number("total"), kept
+@dataclass(frozen=True, slots=True)
+class _StoredRule:
+    columns: tuple[str, ...]
+    cells: int
 
 
-class _Taker:
-    """Cuts pieces of stated length off an array, front to back."""
-
-    def __init__(self, name: str, array: npt.NDArray[np.generic]) -> None:
-        self._name = name
-        self._array = array
-        self._done = 0
-
-    def take(self, length: int) -> npt.NDArray[np.generic]:
-        if length > self._array.size - self._done:
-            raise _refusal(self._name, "the array is shorter than the document says.")
-        self._done += length
-        return self._array[self._done - length : self._done]
-
-    def check_used_up(self) -> None:
-        if self._done != self._array.size:
-            raise _refusal(self._name, "the array is longer than the document says.")
-
-
-def _ensemble(entry: Mapping[str, object], domain: Domain, takers: Mapping[str, _Taker]) -> Ensemble:
-    label, names, nodes = entry.get("label"), _columns(entry, domain), entry.get("trees")
-    if not isinstance(label, str) or label not in domain.sizes:
-        raise _refusal("ensembles", "each needs `label`, a column of the domain.")
-    if not isinstance(nodes, list) or not nodes or any(type(count) is not int or count < 1 for count in nodes):
-        raise _refusal("ensembles", "each needs `trees`, a list of numbers of nodes.")
-    groups = tuple(takers["groups"].take(domain.sizes[name]).astype(np.int64, copy=False) for name in names)
-    attributes = Attributes(names, groups)
-    faults = attributes.faults(domain.sizes)
-    if faults:
-        raise ReleaseError([Problem("model", fault) for fault in faults])
-    trees, tables = [], []
-    for count in nodes:
-        tree = DecisionTree(takers["splits"].take(count).astype(np.int64, copy=False), attributes.fan_outs)
-        faults = tree.faults()
-        if faults:
-            raise ReleaseError([Problem("model", fault) for fault in faults])
-        size = domain.sizes[label]
-        trees.append(tree)
-        tables.append(takers["tables"].take(tree.leaves * size).astype(np.float64, copy=False).reshape(-1, size))
-    return Ensemble(label, attributes, tuple(trees), tuple(tables))
+def _stored_ensembles(files: ModelFiles, domain: Domain) -> tuple[Ensemble, ...]:
+    entries: tuple[_StoredEnsemble, ...] = files.value("ensembles", tuple[_StoredEnsemble, ...])
+    for one in entries:
+        domain.clique((one.label, *one.columns))  # raises for columns that the domain does not have
+    groups = iter(files.pieces("groups", [domain.sizes[name] for one in entries for name in one.columns]))
+    splits = iter(files.pieces("splits", [nodes for one in entries for nodes in one.trees]))
+    grown: list[tuple[Attributes, list[DecisionTree]]] = []
+    for one in entries:
+        attributes = Attributes(one.columns, tuple(itertools.islice(groups, len(one.columns))))
+        _require_sound(attributes.faults(domain.sizes))
+        trees = [DecisionTree(tree, attributes.fan_outs) for tree in itertools.islice(splits, len(one.trees))]
+        _require_sound([fault for tree in trees for fault in tree.faults()])
+        grown.append((attributes, trees))
+    sizes = [domain.sizes[one.label] for one in entries]
+    leaves = [tree.leaves * size for (_, trees), size in zip(grown, sizes, strict=True) for tree in trees]
+    tables = iter(files.pieces("tables", leaves))
+    return tuple(
+        Ensemble(one.label, attributes, tuple(trees), tuple(next(tables).reshape(-1, size) for _ in trees))
+        for one, size, (attributes, trees) in zip(entries, sizes, grown, strict=True)
+    )
 
 
-def _rule(entry: Mapping[str, object], domain: Domain, taker: _Taker) -> StructuralZeros:
-    names, count = _columns(entry, domain), entry.get("cells")
-    size = domain.cells(names)
-    if type(count) is not int or not 0 <= count <= size <= MOST_RULE_CELLS or domain.clique(names) != names:
-        raise _refusal("rules", "each needs `columns` in the order of the domain and `cells`, a number of cells.")
-    cells = taker.take(count).astype(np.int64, copy=False)
-    if count and (cells.min() < 0 or cells.max() >= size):
-        raise _refusal("rules", "cells must lie inside the rule's table.")
+def _require_sound(faults: Sequence[str]) -> None:
+    for fault in faults:
+        raise UsageError("label model", fault)
+
+
+def _stored_rules(files: ModelFiles, domain: Domain) -> tuple[StructuralZeros, ...]:
+    entries: tuple[_StoredRule, ...] = files.value("rules", tuple[_StoredRule, ...])
+    rules = []
+    for one, cells in zip(entries, files.pieces("forbidden", [one.cells for one in entries]), strict=True):
+        clique = domain.clique(one.columns)
+        if clique != one.columns or domain.cells(clique) > MOST_RULE_CELLS:
+            raise UsageError("rules", "columns of a rule must stand in the order of the domain, with a small table.")
+        rules.append(StructuralZeros(clique, _marked(cells, domain.cells(clique))))
+    return tuple(rules)
+
+
+def _marked(places: npt.NDArray[Any], size: int) -> Bools:
+    """Which of so many places are named; raises if one lies elsewhere."""
+    if places.size and (places.min() < 0 or places.max() >= size):
+        raise UsageError("label model", "cells of a rule and combinations of codes must lie inside their table.")
     mask = np.zeros(size, dtype=bool)
-    mask[cells] = True
-    return StructuralZeros(Clique(names), mask)
-
-
-def _columns(entry: Mapping[str, object], domain: Domain) -> tuple[str, ...]:
-    names = entry.get("columns")
-    if not isinstance(names, list) or not all(isinstance(name, str) and name in domain.sizes for name in names):
-        raise _refusal("columns", "must be a list of columns of the domain.")
-    return tuple(names)
-
-
-def _entries(document: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    entries = document.get(key)
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise _refusal(key, "must be a list of objects.")
-    return entries
-
-
-def _joined(parts: Sequence[npt.NDArray[np.generic]], dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
-    return np.concatenate([np.zeros(0, dtype=dtype), *parts]).astype(dtype, copy=False)
-
-
-def _refusal(key: str, rule: str) -> ReleaseError:
-    return ReleaseError([Problem(f"model.json: {key}", rule)])
+    mask[places] = True
+    return mask

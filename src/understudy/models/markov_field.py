@@ -24,12 +24,10 @@ For tables whose columns have many rare values: the relations between columns ar
 its values a merged code stands for is drawn column by column. Marginals, records and conditions are exact.
 """
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -38,7 +36,7 @@ import numpy.typing as npt
 from understudy.arrays import Floats, Ints, Words
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
+from understudy.errors import ResourceError, UsageError
 from understudy.models.estimation import (
     Fit,
     NoisyTable,
@@ -54,7 +52,16 @@ from understudy.models.estimation import (
     shrink,
 )
 from understudy.models.junction_tree import GraphicalSize, JunctionTree
-from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
+from understudy.models.model import (
+    Codes,
+    Contents,
+    ModelFiles,
+    StoredModel,
+    query_clique,
+    query_codes,
+    size_list,
+    total_faults,
+)
 from understudy.models.propagation import Answers, Program, calibrate, from_bag_order, joints, spread, table_faults
 from understudy.models.tables import code_dtype, cumulative, norm_sub
 
@@ -290,7 +297,7 @@ _BAG_CELLS = 2**31
 
 
 @dataclass(frozen=True, eq=False)
-class MarkovField:
+class MarkovField(StoredModel):
     """A distribution over coded records: per bag of `tree` the chances of its fresh columns given its separator.
 
     With `rounding`, `draw` gives every cell its expected number of records up to rounding (in random order) instead
@@ -298,6 +305,7 @@ class MarkovField:
     """
 
     kind: ClassVar[str] = "markov_field"
+    stored: ClassVar[Mapping[str, str]] = {"probabilities": "<f8"}
 
     tree: JunctionTree
     tables: tuple[Floats, ...]
@@ -399,88 +407,45 @@ class MarkovField:
             raise UsageError(f"where {', '.join(where)}", "cannot happen under this model.", "Allow more values.")
         return type(self)(self.tree, tables, total * min(1.0, math.exp(logarithm)), self.rounding)
 
-    def save(self, folder: Path) -> None:
-        """Writes `model.json` and one raw array into an existing empty folder."""
-        write_model_files(folder, self.to_files())
-
-    def to_files(self) -> ModelFiles:
-        """What `save` writes: the document and the array `probabilities`."""
+    def contents(self) -> Contents:
+        """Document and arrays of its file form."""
+        bags = zip(self.tree.bags, self.tree.parents, strict=True)
         document = {
-            "kind": self.kind,
             "total": self.total,
             "rounding": self.rounding,
-            "domain": [[name, size] for name, size in self.domain.sizes.items()],
-            "bags": [
-                {"columns": list(bag), "parent": parent}
-                for bag, parent in zip(self.tree.bags, self.tree.parents, strict=True)
-            ],
+            "domain": size_list(self.domain),
+            "bags": [{"columns": list(bag), "parent": parent} for bag, parent in bags],
         }
-        flat = np.concatenate([table.ravel() for table in self.tables])
-        return ModelFiles(document, {"probabilities": flat})
+        return document, {"probabilities": self.tables}
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote.
-
-        Raises:
-            ReleaseError: if a file is missing, altered, too large or of the wrong type.
-        """
-        return cls.of_files(read_model_files(folder, cls.kind, {"probabilities": np.dtype("<f8")}))
-
-    @classmethod
-    def of_files(cls, files: ModelFiles) -> Self:
-        """The model that `to_files` gave.
-
-        Raises:
-            ReleaseError: if the document and the array do not make a model.
-        """
+    def of_contents(cls, files: ModelFiles) -> Self:
+        """The model of its file form."""
         domain = files.domain()
-        rounding = files.document.get("rounding")
-        if not isinstance(rounding, bool):
-            raise ReleaseError([Problem("model.json: rounding", "must be true or false.")])
-        try:
-            tree = JunctionTree(domain, *_layout(files.document, domain))
-        except UsageError as error:
-            raise ReleaseError([Problem("model.json: bags", error.problem.rule)]) from error
-        probabilities = files.arrays["probabilities"].astype(np.float64, copy=False)
-        sizes = [domain.cells(bag) for bag in tree.bags]
-        ends = [0, *itertools.accumulate(sizes)]
-        if probabilities.size != ends[-1]:
-            raise ReleaseError([Problem("model.json: bags", "the cells do not match the length of the array.")])
-        tables = tuple(
-            probabilities[low:high].reshape(domain.cells(separator), domain.cells(fresh))
-            for low, high, separator, fresh in zip(ends[:-1], ends[1:], tree.separators, tree.fresh, strict=True)
-        )
-        total = files.number("total")
-        found = [Problem("model", fault) for fault in _faults(tree, tables, total)]
-        if found:
-            raise ReleaseError(found)
-        return cls(tree, tables, total, rounding)
+        bags: tuple[_StoredBag, ...] = files.value("bags", tuple[_StoredBag, ...])
+        if len(bags) > len(domain.columns):
+            raise UsageError("bags", "there must be no more of them than columns.")
+        tree = JunctionTree(domain, tuple(Clique(bag.columns) for bag in bags), tuple(bag.parent for bag in bags))
+        shapes = [
+            (domain.cells(separator), domain.cells(fresh))
+            for separator, fresh in zip(tree.separators, tree.fresh, strict=True)
+        ]
+        pieces = files.pieces("probabilities", [math.prod(shape) for shape in shapes])
+        tables = tuple(piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True))
+        return cls(tree, tables, files.number("total"), files.value("rounding", bool))
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredBag:
+    columns: tuple[str, ...]
+    parent: int
 
 
 def _faults(tree: JunctionTree, tables: Sequence[Floats], total: float) -> list[str]:
-    found = [] if math.isfinite(total) and total >= 0.0 else ["the total must be finite and 0 or more."]
+    found = total_faults(total)
     if any(tree.domain.cells(bag) >= _BAG_CELLS for bag in tree.bags):
         return [*found, "a bag has too many cells."]
     return found + table_faults(tree, tables)
-
-
-def _layout(document: Mapping[str, object], domain: Domain) -> tuple[tuple[Clique, ...], tuple[int, ...]]:
-    """Columns and parent of each bag, as the document states them."""
-    entries = document.get("bags")
-    if not isinstance(entries, list) or not 0 < len(entries) <= len(domain.columns):
-        raise ReleaseError([Problem("model.json: bags", "must be a list, no longer than the list of columns.")])
-    bags, parents = [], []
-    for entry in entries:
-        names = entry.get("columns") if isinstance(entry, dict) else None
-        parent = entry.get("parent") if isinstance(entry, dict) else None
-        if not isinstance(names, list) or not all(isinstance(name, str) and name in domain.sizes for name in names):
-            raise ReleaseError([Problem("model.json: bags", "each needs `columns`, a list of columns of the domain.")])
-        if type(parent) is not int:
-            raise ReleaseError([Problem("model.json: bags", "each needs `parent`, a whole number.")])
-        bags.append(Clique(names))
-        parents.append(parent)
-    return tuple(bags), tuple(parents)
 
 
 MODEL_BYTES = 2**30
@@ -665,13 +630,14 @@ class Expansion:
 
 
 @dataclass(frozen=True, eq=False)
-class ExpandedField:
+class ExpandedField(StoredModel):
     """A distribution over `domain`: `merged` gives merged codes, `expansions` the values behind them.
 
     Columns without an expansion have the same codes in both.
     """
 
     kind: ClassVar[str] = "expanded_field"
+    stored: ClassVar[Mapping[str, str]] = {"probabilities": "<f8", "places": "<i8", "shares": "<f8"}
 
     domain: Domain
     merged: MarkovField
@@ -728,45 +694,21 @@ class ExpandedField:
                 probabilities[name] = mask.astype(np.float64)
         return type(self)(self.domain, self.merged.reweighted(probabilities), expansions)
 
-    def save(self, folder: Path) -> None:
-        """Writes `model.json` and raw arrays into an existing empty folder."""
-        inner = self.merged.to_files()
-        document = {
-            **inner.document,
-            "kind": self.kind,
-            "expanded": [[name, self.domain.sizes[name]] for name in self.expansions],
-        }
-        places = [np.zeros(0, np.int64), *(expansion.places for expansion in self.expansions.values())]
-        shares = [np.zeros(0), *(expansion.shares for expansion in self.expansions.values())]
-        arrays = {"places": np.concatenate(places), "shares": np.concatenate(shares)}
-        write_model_files(folder, ModelFiles(document, {**inner.arrays, **arrays}))
+    def contents(self) -> Contents:
+        """Document and arrays of its file form: those of the merged model, and the expansions."""
+        document, arrays = self.merged.contents()
+        expanded = [[name, self.domain.sizes[name]] for name in self.expansions]
+        parts = list(self.expansions.values())
+        places, shares = [one.places for one in parts], [one.shares for one in parts]
+        return {**document, "expanded": expanded}, {**arrays, "places": places, "shares": shares}
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote.
-
-        Raises:
-            ReleaseError: if a file is missing, altered, too large or of the wrong type.
-        """
-        dtypes = {"probabilities": np.dtype("<f8"), "places": np.dtype("<i8"), "shares": np.dtype("<f8")}
-        files = read_model_files(folder, cls.kind, dtypes)
-        merged = MarkovField.of_files(files)
-        sizes = dict(merged.domain.sizes)
-        stated = _stated(files.document, sizes)
-        sizes.update(stated)
-        places = files.arrays["places"].astype(np.int64, copy=False)
-        shares = files.arrays["shares"].astype(np.float64, copy=False)
-        if places.size != sum(stated.values()) or shares.size != places.size:
-            raise ReleaseError([Problem("model.json: expanded", "the codes do not match the length of the arrays.")])
-        ends = np.cumsum([0, *stated.values()])
-        expansions = {
-            name: Expansion(places[low:high], shares[low:high])
-            for name, low, high in zip(stated, ends[:-1], ends[1:], strict=True)
-        }
-        try:
-            return cls(Domain.of(sizes), merged, expansions)
-        except UsageError as error:
-            raise ReleaseError([Problem("model", error.problem.rule)]) from error
+    def of_contents(cls, files: ModelFiles) -> Self:
+        """The model of its file form."""
+        merged, sizes = MarkovField.of_contents(files), files.sizes("expanded")
+        pieces = zip(files.pieces("places", sizes.values()), files.pieces("shares", sizes.values()), strict=True)
+        expansions = {name: Expansion(*parts) for name, parts in zip(sizes, pieces, strict=True)}
+        return cls(Domain.of({**merged.domain.sizes, **sizes}), merged, expansions)
 
     def _faults(self) -> list[str]:
         if self.domain.columns != self.merged.domain.columns:
@@ -779,17 +721,3 @@ class ExpandedField:
             elif size != inner:
                 found.append(f"column {name}: needs an expansion of its merged codes.")
         return found
-
-
-def _stated(document: Mapping[str, object], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Column → number of codes of each expansion, as the document states them."""
-    entries = document.get("expanded")
-    found: dict[str, int] = {}
-    for entry in entries if isinstance(entries, list) else [None]:
-        name, size = entry if isinstance(entry, list) and len(entry) == 2 else (None, None)
-        if not isinstance(name, str) or name not in sizes or name in found:
-            raise ReleaseError([Problem("model.json: expanded", "each entry must be [column, number of codes].")])
-        if type(size) is not int or not sizes[name] <= size <= 2**32:
-            raise ReleaseError([Problem("model.json: expanded", "a column has fewer merged codes than codes.")])
-        found[name] = size
-    return found

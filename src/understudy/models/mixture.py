@@ -13,7 +13,6 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
@@ -22,24 +21,29 @@ import numpy.typing as npt
 from understudy.arrays import Bools, Floats, Ints
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.errors import Problem, ReleaseError, UsageError
-from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
+from understudy.errors import UsageError
+from understudy.models.model import (
+    Codes,
+    Contents,
+    ModelFiles,
+    StoredModel,
+    query_clique,
+    query_codes,
+    size_list,
+    total_faults,
+)
 from understudy.models.tables import allowed, code_dtype, linked
 
-_DTYPES: Mapping[str, np.dtype[np.generic]] = {
-    "weights": np.dtype("<f8"),
-    "chances": np.dtype("<f8"),
-    "rules": np.dtype("u1"),
-}
 _WORKING_CELLS = 2**22
 _MOST_COMPONENTS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureModel:
+class MixtureModel(StoredModel):
     """Components over `domain`: their weights, and for each column one line of probabilities per component."""
 
     kind: ClassVar[str] = "mixture"
+    stored: ClassVar[Mapping[str, str]] = {"weights": "<f8", "chances": "<f8", "rules": "u1"}
 
     domain: Domain
     weights: Floats
@@ -142,49 +146,39 @@ class MixtureModel:
                 )
         raise UsageError(f"where {', '.join(where)}", "cannot happen under this model.", "Allow more values.")
 
-    def save(self, folder: Path) -> None:
-        """Writes `model.json` and raw arrays into an existing empty folder."""
+    def contents(self) -> Contents:
+        """Document and arrays of its file form."""
         document = {
-            "kind": self.kind,
             "total": self.total,
             "components": int(self.weights.size),
-            "domain": [[name, size] for name, size in self.domain.sizes.items()],
+            "domain": size_list(self.domain),
             "rules": [list(rule.clique) for rule in self.structural_zeros],
         }
-        arrays = {
-            "weights": self.weights,
-            "chances": np.concatenate([self.probabilities[name].reshape(-1) for name in self.domain.columns]),
-            "rules": np.concatenate(
-                [np.zeros(0, np.uint8), *(rule.mask.astype(np.uint8) for rule in self.structural_zeros)]
-            ),
+        return document, {
+            "weights": [self.weights],
+            "chances": [self.probabilities[name] for name in self.domain.columns],
+            "rules": [rule.mask for rule in self.structural_zeros],
         }
-        write_model_files(folder, ModelFiles(document, arrays))
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote.
-
-        Raises:
-            ReleaseError: if a file is missing, altered, too large or of the wrong type.
-        """
-        files = read_model_files(folder, cls.kind, _DTYPES)
-        domain = files.domain()
-        try:
-            weights, flat = files.arrays["weights"].astype(np.float64), files.arrays["chances"].astype(np.float64)
-            if files.document.get("components") != weights.size or not 0 < weights.size <= _MOST_COMPONENTS:
-                raise UsageError("mixture", "the number of components is not the stated one.")
-            if flat.size != weights.size * sum(domain.sizes.values()):
-                raise UsageError("mixture", "the probabilities do not fill every column of every component.")
-            probabilities, start = {}, 0
-            for name, size in domain.sizes.items():
-                probabilities[name] = flat[start : start + weights.size * size].reshape(weights.size, size)
-                start += weights.size * size
-            rules = _stored_rules(domain, files.document.get("rules"), files.arrays["rules"].astype(np.uint8))
-            model = cls(domain, weights, probabilities, rules, files.number("total"))
-            assert model._effective.size  # refuses rules that leave nothing
-            return model
-        except UsageError as error:
-            raise ReleaseError([Problem("model", error.problem.rule)]) from error
+    def of_contents(cls, files: ModelFiles) -> Self:
+        """The model of its file form."""
+        domain, components = files.domain(), files.value("components", int)
+        if not 0 < components <= _MOST_COMPONENTS:
+            raise UsageError("mixture", "there are too few or too many components.")
+        (weights,) = files.pieces("weights", [components])
+        tables = files.pieces("chances", [components * size for size in domain.sizes.values()])
+        probabilities = {
+            name: table.reshape(components, -1) for name, table in zip(domain.columns, tables, strict=True)
+        }
+        cliques = [domain.clique(names) for names in files.value("rules", tuple[tuple[str, ...], ...])]
+        masks = files.pieces("rules", map(domain.cells, cliques))
+        if not all(cliques) or any(mask.max() > 1 for mask in masks):
+            raise UsageError("mixture", "a rule must name columns and have a mask of zeros and ones.")
+        rules = tuple(StructuralZeros(one, mask.astype(bool)) for one, mask in zip(cliques, masks, strict=True))
+        model = cls(domain, weights, probabilities, rules, files.number("total"))
+        assert model._effective.size  # refuses rules that leave nothing
+        return model
 
     def _joint(self, clique: Clique, possible: Bools) -> Iterator[tuple[slice, Floats]]:
         """Joint tables of tied columns, several components at a time, 0 where a rule is broken."""
@@ -234,8 +228,8 @@ class MixtureModel:
             return ["there must be at least one component, and probabilities for every column."]
         if not np.isfinite(self.weights).all() or self.weights.min() < 0 or not self.weights.sum() > 0:
             return ["weights must be finite numbers of 0 or more, not all 0."]
-        if not math.isfinite(self.total) or self.total < 0.0:
-            return ["the total must be finite and 0 or more."]
+        if total_faults(self.total):
+            return total_faults(self.total)
         for name, size in self.domain.sizes.items():
             part = self.probabilities[name]
             if part.shape != (self.weights.size, size) or not np.isfinite(part).all() or part.min() < 0:
@@ -279,21 +273,3 @@ def _pick(steps, component, uniform, out):  # type: ignore[no-untyped-def]
             else:
                 low = middle + 1
         out[row] = low
-
-
-def _stored_rules(domain: Domain, names: object, masks: npt.NDArray[np.uint8]) -> tuple[StructuralZeros, ...]:
-    if not isinstance(names, list) or (masks.size and int(masks.max()) > 1):
-        raise UsageError("mixture", "its rules must be a list of columns and a mask of each.")
-    rules, start = [], 0
-    for entry in names:
-        if not isinstance(entry, list) or not entry or not all(name in domain.sizes for name in entry):
-            raise UsageError("mixture", "a rule must name columns of the domain.")
-        clique = domain.clique(entry)
-        cells = domain.cells(clique)
-        if start + cells > masks.size:
-            raise UsageError("mixture", "a rule has no mask.")
-        rules.append(StructuralZeros(clique, masks[start : start + cells].astype(np.bool_)))
-        start += cells
-    if start != masks.size:
-        raise UsageError("mixture", "there are masks without a rule.")
-    return tuple(rules)

@@ -29,26 +29,33 @@ Model files: one JSON document and raw arrays, with fixed names and no pickle.
 
 A model folder may come from a stranger. Everything is checked before it is used: which files are there (no links, no
 extras), how large they are, that each array is one-dimensional, of the expected type and exactly as long as its file.
+The document names the kind of the model, the kind names the class. Another package adds a kind by an entry point of
+that name in the group `understudy.models`; an unknown kind is refused with the known ones.
 """
 
+import itertools
 import json
 import math
 import os
+import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from tokenize import TokenError
-from typing import BinaryIO, ClassVar, NamedTuple, Protocol, Self
+from types import NoneType, UnionType
+from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple, Protocol, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.answers import Distribution
 from understudy.domain import Clique, Domain
-from understudy.errors import Problem, ReleaseError, ResourceError, UsageError
+from understudy.errors import Problem, ReleaseError, ResourceError, UsageError, nearest
+from understudy.registry import Registry
 
 Codes = Mapping[str, npt.NDArray[np.integer]]
 """Column name → code of each record (arrays of equal length), every column of the domain."""
@@ -265,6 +272,52 @@ def parse_json(content: bytes, name: str) -> object:
         raise ReleaseError([Problem(name, "is not a JSON document.", "Restore the folder.")]) from error
 
 
+def read_as(form: Any, value: object) -> Any:
+    """A JSON value as the type it is declared to be, and nothing else: numbers are no truth values, texts no numbers.
+
+    Forms are str, int, float, bool, their unions with None, literals, fractions as text, tuples of one form, mappings
+    from text to one form, and dataclasses of these, of which every field must be there and other keys are passed over.
+
+    >>> read_as(tuple[int, ...], [1, 2])
+    (1, 2)
+
+    Raises:
+        TypeError, ValueError, KeyError: if the value has another form.
+    """
+    parts = get_args(form)
+    if isinstance(form, UnionType):
+        (inner,) = (part for part in parts if part is not NoneType)
+        return None if value is None else read_as(inner, value)
+    if get_origin(form) is tuple and isinstance(value, list):
+        return tuple(read_as(parts[0], one) for one in value)
+    if get_origin(form) is Literal and isinstance(value, str) and value in parts:
+        return value
+    if get_origin(form) is Mapping and isinstance(value, dict):
+        return {read_as(str, name): read_as(parts[1], one) for name, one in value.items()}
+    if is_dataclass(form) and isinstance(value, dict):
+        hints = get_type_hints(form)
+        return form(**{one.name: read_as(hints[one.name], value[one.name]) for one in fields(form)})  # type: ignore[operator]
+    if form is Fraction:
+        return fraction_of(value)
+    if form in (Any, object) or type(value) is form or (form is float and type(value) is int):
+        return value
+    raise TypeError("form")
+
+
+_FRACTION = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?", re.ASCII)
+
+
+def fraction_of(text: object) -> Fraction:
+    """The fraction that `str` wrote, and nothing else: "1e999999999" would take all memory.
+
+    >>> fraction_of("2/3")
+    Fraction(2, 3)
+    """
+    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
+        raise ValueError("fraction")
+    return Fraction(text)
+
+
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -288,6 +341,8 @@ _MEMORY_SHARE = 0.8
 _HEADER_BYTES = 1024
 _COLUMNS = 100_000
 _CODES = 2**32
+SUM_TOLERANCE = 1e-6
+"""How far from 1 the sum of stored probabilities may lie."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,7 +350,7 @@ class ModelFiles:
     """What a model folder holds: a JSON document and named one-dimensional arrays."""
 
     document: Mapping[str, object]
-    arrays: Mapping[str, npt.NDArray[np.generic]]
+    arrays: Mapping[str, npt.NDArray[Any]]
 
     def number(self, key: str) -> float:
         """A number of the document that a float can hold."""
@@ -306,17 +361,101 @@ class ModelFiles:
 
     def domain(self) -> Domain:
         """The domain stated in the document: a list of [column, number of codes]."""
-        entries = self.document.get("domain")
-        if not isinstance(entries, list) or not 0 < len(entries) <= _COLUMNS:
+        sizes = self.sizes("domain")
+        if not 0 < len(sizes) <= _COLUMNS:
             raise _refusal("domain", f"must be a list of 1 to {_COLUMNS:,} columns.")
-        sizes: dict[str, int] = {}
-        for entry in entries:
-            if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], str) or entry[0] in sizes:
-                raise _refusal("domain", "each entry must be [column, number of codes], each column once.")
-            if type(entry[1]) is not int or not 0 < entry[1] <= _CODES:
-                raise _refusal("domain", f"a column must have 1 to {_CODES:,} codes.")
-            sizes[entry[0]] = entry[1]
         return Domain.of(sizes)
+
+    def sizes(self, key: str) -> dict[str, int]:
+        """A list of [column, number of codes] in the document, each column once."""
+        sizes: dict[str, int] = {}
+        for entry in self.value(key, tuple[tuple[Any, ...], ...]):
+            if len(entry) != 2 or not isinstance(entry[0], str) or entry[0] in sizes:
+                raise _refusal(key, "each entry must be [column, number of codes], each column once.")
+            if type(entry[1]) is not int or not 0 < entry[1] <= _CODES:
+                raise _refusal(key, f"a column must have 1 to {_CODES:,} codes.")
+            sizes[entry[0]] = entry[1]
+        return sizes
+
+    def value(self, key: str, form: Any) -> Any:
+        """What the document holds under a key, known to be of that form (see `read_as`)."""
+        try:
+            return read_as(form, self.document[key])
+        except (TypeError, ValueError, KeyError) as error:
+            raise _refusal(key, "is not there or not of the form that this kind of model has.") from error
+
+    def pieces(self, name: str, lengths: Iterable[int]) -> list[npt.NDArray[Any]]:
+        """An array cut into pieces of these lengths, which must be all of it."""
+        array, ends = self.arrays[name], [0, *itertools.accumulate(lengths)]
+        if ends[-1] != array.size or any(low > high for low, high in itertools.pairwise(ends)):
+            raise _refusal(name, "the array is not as long as the document says.")
+        return [array[low:high] for low, high in itertools.pairwise(ends)]
+
+
+def size_list(domain: Domain) -> list[list[object]]:
+    """A domain as documents hold it: a list of [column, number of codes]."""
+    return [[name, size] for name, size in domain.sizes.items()]
+
+
+Contents = tuple[Mapping[str, object], Mapping[str, Sequence[npt.NDArray[Any]]]]
+"""What a model is made of: the entries of its document, and the pieces of each of its arrays."""
+
+
+class StoredModel:
+    """A model whose files follow from a declaration: which arrays it has, and what it is made of.
+
+    A folder may come from a stranger, so `load` checks names, types and sizes of all files; `of_contents` asks for
+    entries by their form and for pieces by their lengths; and what does not fit together raises UsageError there or in
+    the constructor, which becomes a finding about the folder.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    stored: ClassVar[Mapping[str, str]]
+    """Array → type of its numbers in the file."""
+
+    def contents(self) -> Contents:
+        """What the model is made of."""
+        raise NotImplementedError
+
+    @classmethod
+    def of_contents(cls, files: ModelFiles) -> Self:
+        """The model that is made of this."""
+        raise NotImplementedError
+
+    def save(self, folder: Path) -> None:
+        """Writes `model.json` and the raw arrays into an existing empty folder."""
+        document, pieces = self.contents()
+        arrays = {
+            name: np.concatenate([np.zeros(0, kind), *(one.ravel().astype(kind, copy=False) for one in pieces[name])])
+            for name, kind in self.stored.items()
+        }
+        write_model_files(folder, ModelFiles({"kind": self.kind, **document}, arrays))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads what `save` wrote.
+
+        Raises:
+            ReleaseError: if a file is missing, altered, too large or of the wrong type.
+        """
+        files = read_model_files(folder, cls.kind, {name: np.dtype(kind) for name, kind in cls.stored.items()})
+        try:
+            return cls.of_contents(files)
+        except UsageError as error:
+            raise ReleaseError([Problem("model", error.problem.rule)]) from error
+
+
+def total_faults(total: float) -> list[str]:
+    """What is wrong with a number of records, in words; empty if nothing is."""
+    return [] if math.isfinite(total) and total >= 0.0 else ["the total must be finite and 0 or more."]
+
+
+def probability_faults(probabilities: npt.NDArray[np.float64]) -> list[str]:
+    """What is wrong with the probabilities of one table, in words; empty if nothing is."""
+    if not np.all(np.isfinite(probabilities)) or probabilities.min() < 0.0:
+        return ["probabilities must be finite and 0 or more."]
+    return [] if abs(probabilities.sum() - 1.0) <= SUM_TOLERANCE else ["probabilities must add up to 1."]
 
 
 def write_model_files(folder: Path, files: ModelFiles) -> None:
@@ -387,3 +526,45 @@ def _check_memory(name: str, size: int) -> None:
 
 def _refusal(key: str, rule: str) -> ReleaseError:
     return ReleaseError([Problem(f"{DOCUMENT}: {key}", rule)])
+
+
+MODELS: Registry[Model] = Registry(
+    "model",
+    {
+        "bayesian_network": "understudy.models.bayes_net:BayesianNetwork",
+        "blocks": "understudy.models.product:BlockModel",
+        "expanded_field": "understudy.models.markov_field:ExpandedField",
+        "labels": "understudy.models.label_trees:LabelModel",
+        "markov_field": "understudy.models.markov_field:MarkovField",
+        "mixture": "understudy.models.mixture:MixtureModel",
+        "records": "understudy.models.records:RecordModel",
+        "tree": "understudy.models.histogram_tree:TreeModel",
+    },
+)
+"""Kinds of models. Some classes bring a compiler, so each is loaded for its own models only."""
+
+
+def register(model: type[Model]) -> None:
+    """Makes a class known under its `kind` in this process, so that `load_model` can find it; a taken kind raises."""
+    MODELS.register(model.kind, model)
+
+
+def save_model(model: Model, folder: Path) -> None:
+    """Writes the model into `folder`, which is created if missing and must otherwise be empty."""
+    if model.kind not in MODELS.names() or MODELS.find(model.kind) is not type(model):
+        raise UsageError(f"model kind {model.kind!r}", "is not registered, so it could not be loaded again.")
+    folder.mkdir(exist_ok=True)
+    model.save(folder)
+
+
+def load_model(folder: Path) -> Model:
+    """The model saved in `folder`, every file checked before use.
+
+    Raises:
+        ReleaseError: if the folder is incomplete, altered or of an unknown kind.
+    """
+    kind = read_document(folder).get("kind")
+    if not isinstance(kind, str) or kind not in MODELS.names():
+        hint = nearest(kind if isinstance(kind, str) else "", MODELS.names())
+        raise ReleaseError([Problem(f"{DOCUMENT}: kind", "is not a kind of model known here.", hint)])
+    return MODELS.find(kind).load(folder)

@@ -5,24 +5,29 @@ only cells with mass, so a table of 10¹⁵ cells of which 10⁵ are kept is as 
 the blocks were built; what has no mass cannot be drawn.
 """
 
-import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar, Self, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Floats, Integers, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.errors import Problem, ReleaseError, UsageError
-from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
+from understudy.errors import UsageError
+from understudy.models.model import (
+    Codes,
+    Contents,
+    ModelFiles,
+    StoredModel,
+    probability_faults,
+    query_clique,
+    query_codes,
+    size_list,
+    total_faults,
+)
 from understudy.models.tables import Rounding, check_linked, code_dtype, draw_places, joint_table, linked, sub_indices
 
 _CELL_LIMIT = 2**62
-_SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,21 +55,18 @@ class Block:
             return [*found, "needs at least one cell, and one probability per cell."]
         if self.indices[0] < 0 or self.indices[-1] >= cells or not np.all(self.indices[1:] > self.indices[:-1]):
             found.append("cell numbers must increase and lie inside the table.")
-        if not np.all(np.isfinite(self.probabilities)) or self.probabilities.min() < 0.0:
-            found.append("probabilities must be finite and 0 or more.")
-        elif abs(self.probabilities.sum() - 1.0) > _SUM_TOLERANCE:
-            found.append("probabilities must add up to 1.")
-        return found
+        return found + probability_faults(self.probabilities)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockModel:
+class BlockModel(StoredModel):
     """A distribution under which the blocks are independent of each other.
 
     `rounding` says how whole rows are made of each block; blocks are put side by side in random order either way.
     """
 
     kind: ClassVar[str] = "blocks"
+    stored: ClassVar[Mapping[str, str]] = {"indices": "<i8", "probabilities": "<f8"}
 
     domain: Domain
     blocks: tuple[Block, ...]
@@ -128,18 +130,18 @@ class BlockModel:
 
     def draw(self, rows: int, rng: np.random.Generator) -> Codes:
         """`rows` records, as the smallest unsigned integers that hold the codes."""
-        drawn: dict[str, npt.NDArray[np.integer]] = {}
+        drawn: dict[str, Integers] = {}
         for block in self.blocks:
             places = draw_places(block.probabilities, rows, rng, self.rounding)
             few = block.indices.size <= rows  # then it is cheaper to take the cells apart first and look codes up
             cells = block.indices if few else block.indices[places]
             for name in block.clique:
                 dtype = code_dtype(self.domain.sizes[name])
-                codes: npt.NDArray[np.integer] = sub_indices(self.domain, block.clique, cells, (name,)).astype(dtype)
+                codes: Integers = sub_indices(self.domain, block.clique, cells, (name,)).astype(dtype)
                 drawn[name] = codes[places] if few else codes
         return {name: drawn[name] for name in self.domain.columns}
 
-    def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
+    def condition(self, where: Mapping[str, Integers]) -> Self:
         """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
 
         Raises:
@@ -161,51 +163,34 @@ class BlockModel:
             blocks.append(block)
         return replace(self, blocks=tuple(blocks), total=total)
 
-    def save(self, folder: Path) -> None:
-        """Writes `model.json` and two raw arrays into an existing empty folder."""
-        document = {
-            "kind": self.kind,
-            "total": self.total,
-            "rounding": self.rounding,
-            "domain": [[name, size] for name, size in self.domain.sizes.items()],
-            "blocks": [{"columns": list(block.clique), "cells": int(block.indices.size)} for block in self.blocks],
-        }
-        indices = np.concatenate([block.indices for block in self.blocks])
-        probabilities = np.concatenate([block.probabilities for block in self.blocks])
-        write_model_files(folder, ModelFiles(document, {"indices": indices, "probabilities": probabilities}))
+    def contents(self) -> Contents:
+        """Document and arrays of its file form."""
+        blocks = [{"columns": list(block.clique), "cells": int(block.indices.size)} for block in self.blocks]
+        document = {"total": self.total, "rounding": self.rounding, "domain": size_list(self.domain), "blocks": blocks}
+        indices, probabilities = [one.indices for one in self.blocks], [one.probabilities for one in self.blocks]
+        return document, {"indices": indices, "probabilities": probabilities}
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote.
+    def of_contents(cls, files: ModelFiles) -> Self:
+        """The model of its file form."""
+        entries: tuple[_StoredBlock, ...] = files.value("blocks", tuple[_StoredBlock, ...])
+        parts = [files.pieces(name, [one.cells for one in entries]) for name in cls.stored]
+        blocks = tuple(Block(Clique(one.columns), *tables) for one, *tables in zip(entries, *parts, strict=True))
+        rounding = files.document.get("rounding", "multinomial")  # which older files do not state
+        return cls(files.domain(), blocks, files.number("total"), cast(Rounding, rounding))
 
-        Raises:
-            ReleaseError: if a file is missing, altered, too large or of the wrong type.
-        """
-        files = read_model_files(folder, cls.kind, {"indices": np.dtype("<i8"), "probabilities": np.dtype("<f8")})
-        domain = files.domain()
-        columns, cells = _layout(files.document, domain)
-        ends = [0, *itertools.accumulate(cells)]
-        indices = files.arrays["indices"].astype(np.int64, copy=False)
-        probabilities = files.arrays["probabilities"].astype(np.float64, copy=False)
-        if indices.size != ends[-1] or probabilities.size != ends[-1]:
-            raise ReleaseError([Problem("model.json: blocks", "the cells do not match the length of the arrays.")])
-        blocks = tuple(
-            Block(Clique(names), indices[low:high], probabilities[low:high])
-            for names, low, high in zip(columns, ends[:-1], ends[1:], strict=True)
-        )
-        total = files.number("total")
-        rounding = cast(Rounding, files.document.get("rounding", "multinomial"))  # checked with the rest
-        found = [Problem("model", fault) for fault in _faults(domain, blocks, total, rounding)]
-        if found:
-            raise ReleaseError(found)
-        return cls(domain, blocks, total, rounding)
+
+@dataclass(frozen=True, slots=True)
+class _StoredBlock:
+    columns: tuple[str, ...]
+    cells: int
 
 
 def _faults(domain: Domain, blocks: Iterable[Block], total: float, rounding: str) -> list[str]:
     names = [name for block in blocks for name in block.clique]
     if sorted(names) != sorted(domain.columns) or any(not block.clique for block in blocks):
         return ["the blocks must hold every column of the domain exactly once."]
-    found = [] if math.isfinite(total) and total >= 0.0 else ["the total must be finite and 0 or more."]
+    found = total_faults(total)
     if rounding not in get_args(Rounding):
         found.append("rounding must be multinomial or controlled.")
     for block in blocks:
@@ -213,23 +198,3 @@ def _faults(domain: Domain, blocks: Iterable[Block], total: float, rounding: str
             found.append("columns of a block must stand in the order of the domain.")
         found += [f"block {' × '.join(block.clique)}: {fault}" for fault in block.faults(domain)]
     return found
-
-
-def _layout(document: Mapping[str, object], domain: Domain) -> tuple[list[list[str]], list[int]]:
-    """Columns and number of cells of each block, as the document states them."""
-    entries = document.get("blocks")
-    if not isinstance(entries, list) or len(entries) > len(domain.columns):
-        raise ReleaseError([Problem("model.json: blocks", "must be a list, no longer than the list of columns.")])
-    columns, cells = [], []
-    for entry in entries:
-        names = entry.get("columns") if isinstance(entry, dict) else None
-        count = entry.get("cells") if isinstance(entry, dict) else None
-        if not isinstance(names, list) or not all(isinstance(name, str) and name in domain.sizes for name in names):
-            raise ReleaseError(
-                [Problem("model.json: blocks", "each needs `columns`, a list of columns of the domain.")]
-            )
-        if type(count) is not int or not 0 < count < _CELL_LIMIT:
-            raise ReleaseError([Problem("model.json: blocks", "each needs `cells`, a whole number above 0.")])
-        columns.append(names)
-        cells.append(count)
-    return columns, cells

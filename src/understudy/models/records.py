@@ -53,7 +53,6 @@ Post-processing, like `gradual_update`: given the wanted tables and a seed the r
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -62,8 +61,17 @@ import numpy.typing as npt
 from understudy.arrays import Floats, Ints
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.errors import Problem, ReleaseError, UsageError
-from understudy.models.model import Codes, ModelFiles, query_clique, query_codes, read_model_files, write_model_files
+from understudy.errors import UsageError
+from understudy.models.model import (
+    Codes,
+    Contents,
+    ModelFiles,
+    StoredModel,
+    query_clique,
+    query_codes,
+    size_list,
+    total_faults,
+)
 from understudy.models.tables import code_dtype
 
 Stacked = npt.NDArray[np.unsignedinteger]
@@ -210,19 +218,13 @@ def _matched(wanted: Ints, offered: Ints, rng: np.random.Generator) -> Ints:
     return found
 
 
-_WIDTHS: Mapping[str, np.dtype[np.unsignedinteger]] = {
-    "bytes": np.dtype("<u1"),
-    "words": np.dtype("<u2"),
-    "long_words": np.dtype("<u4"),
-}
-"""Arrays of the file form: the columns of one width, one after the other."""
-
-
 @dataclass(frozen=True, eq=False)
-class RecordModel:
+class RecordModel(StoredModel):
     """A distribution over `domain` given by synthetic records, each column in the smallest type that holds it."""
 
     kind: ClassVar[str] = "records"
+    stored: ClassVar[Mapping[str, str]] = {"bytes": "<u1", "words": "<u2", "long_words": "<u4"}
+    """The columns of one width, one after the other."""
 
     domain: Domain
     codes: Codes
@@ -277,52 +279,29 @@ class RecordModel:
         codes = {name: self.codes[name][kept] for name in self.domain.columns}
         return type(self)(self.domain, codes, self.total * float(kept.mean()))
 
-    def save(self, folder: Path) -> None:
-        """Writes `model.json` and one raw array per width of codes into an existing empty folder."""
-        document = {
-            "kind": self.kind,
-            "total": self.total,
-            "records": self.records,
-            "domain": [[name, size] for name, size in self.domain.sizes.items()],
-        }
-        arrays = {
-            key: np.concatenate([np.zeros(0, width), *(self.codes[name] for name in _columns(self.domain, width))])
-            for key, width in _WIDTHS.items()
-        }
-        write_model_files(
-            folder, ModelFiles(document, {key: array.astype(_WIDTHS[key]) for key, array in arrays.items()})
-        )
+    def contents(self) -> Contents:
+        """Document and arrays of its file form."""
+        document = {"total": self.total, "records": self.records, "domain": size_list(self.domain)}
+        columns = {key: _columns(self.domain, np.dtype(width)) for key, width in self.stored.items()}
+        return document, {key: [self.codes[name] for name in names] for key, names in columns.items()}
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what `save` wrote.
-
-        Raises:
-            ReleaseError: if a file is missing, altered, too large or of the wrong type.
-        """
-        files = read_model_files(folder, cls.kind, _WIDTHS)
-        domain, records = files.domain(), files.document.get("records")
-        if type(records) is not int or not 0 < records < 2**40:
-            raise ReleaseError([Problem("model.json: records", "must be a whole number above 0.")])
+    def of_contents(cls, files: ModelFiles) -> Self:
+        """The model of its file form."""
+        domain, records = files.domain(), files.value("records", int)
         codes: dict[str, npt.NDArray[np.integer]] = {}
-        for key, width in _WIDTHS.items():
-            names = _columns(domain, width)
-            array = files.arrays[key]
-            if array.size != records * len(names):
-                raise ReleaseError([Problem(f"{key}.npy", "does not hold one code per record and column.")])
-            codes |= dict(zip(names, array.astype(width).reshape(len(names), records), strict=True))
-        try:
-            return cls(domain, {name: codes[name] for name in domain.columns}, files.number("total"))
-        except UsageError as error:
-            raise ReleaseError([Problem("model", error.problem.rule)]) from error
+        for key, width in cls.stored.items():
+            names = _columns(domain, np.dtype(width))
+            codes |= dict(zip(names, files.pieces(key, [records] * len(names)), strict=True))
+        return cls(domain, {name: codes[name] for name in domain.columns}, files.number("total"))
 
     def _faults(self) -> list[str]:
         if set(self.codes) != set(self.domain.columns) or len({len(codes) for codes in self.codes.values()}) != 1:
             return ["every column of the domain must have one code per record."]
         if not self.records:
             return ["there must be at least one."]
-        if not math.isfinite(self.total) or self.total < 0.0:
-            return ["the total must be finite and 0 or more."]
+        if total_faults(self.total):
+            return total_faults(self.total)
         for name, size in self.domain.sizes.items():
             if self.codes[name].dtype != code_dtype(size):
                 return [f"column {name}: codes must have the smallest type that holds them."]

@@ -38,7 +38,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bools, Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError, nearest
 
@@ -203,9 +203,7 @@ def sub_indices(domain: Domain, clique: Sequence[str], indices: Ints, part: Iter
     return cells
 
 
-def allowed(
-    domain: Domain, clique: Sequence[str], indices: Ints, structural_zeros: Iterable[StructuralZeros]
-) -> npt.NDArray[np.bool_]:
+def allowed(domain: Domain, clique: Sequence[str], indices: Ints, structural_zeros: Iterable[StructuralZeros]) -> Bools:
     """Whether each cell of `clique` is possible under the rules whose columns it covers."""
     possible = np.ones(indices.size, dtype=bool)
     for rule in structural_zeros:

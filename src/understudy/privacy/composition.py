@@ -22,9 +22,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats
+from understudy.arrays import Floats, Ints
 
 _REACH = 12.0  # standard deviations kept on either side: what lies beyond has mass below 10⁻³⁰
 _GRID_STEPS = 4000.0  # grid steps per standard deviation of the loss
@@ -89,7 +88,7 @@ def _group(variance: float, count: int, tilt: float) -> tuple[Floats, Floats, fl
     return (count - 2 * (sums - count * shift)) / (2 * variance), distribution, count * log_one
 
 
-def _power(distribution: Floats, reach: int, count: int) -> tuple[npt.NDArray[np.int64], Floats]:
+def _power(distribution: Floats, reach: int, count: int) -> tuple[Ints, Floats]:
     """Values and distribution of the sum of `count` draws from −reach … reach, where it has mass.
 
     A cyclic convolution suffices: the sum lies within `_REACH` standard deviations of its mean.

@@ -102,7 +102,6 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.answers import SCORE_UNIT
 from understudy.arrays import Floats, Ints, Words
@@ -240,7 +239,7 @@ def _units(penalty: float) -> int:
 
 
 @compiled()  # pragma: no cover
-def _scatter(counts: Ints, codes: Ints, steps: Ints, most: int, found: npt.NDArray[np.int64]) -> None:
+def _scatter(counts: Ints, codes: Ints, steps: Ints, most: int, found: Ints) -> None:
     """Adds every count (cut at `most`) to the place that the codes of its cell sum up to."""
     width = codes.size
     code, start = np.zeros(width, np.int64), np.zeros(width, np.int64)

@@ -46,9 +46,8 @@ from itertools import islice
 
 import numba as nb
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Words
+from understudy.arrays import Ints, Words
 from understudy.compiled import compiled
 
 Interval = tuple[int, int]
@@ -160,7 +159,7 @@ class _GeometricTail(ABC):
         lower, upper = self._below(tail, self.factor(work), self.total(work), work)
         return lower >> (work - bits), -(-upper >> (work - bits))
 
-    def floors(self) -> npt.NDArray[np.int64]:
+    def floors(self) -> Ints:
         """⌊2⁶³ · P(X ≤ k)⌋ for k = 0, 1, … up to the first that equals 2⁶³ − 1 (1 itself is written so as well).
 
         Both ends of the interval must have the same floor; if any k fails, all is done again with twice the bits.
@@ -322,14 +321,14 @@ class FoldedGaussian:
         upper = -(-(part_above << bits) // total)
         return lower, min(upper, 1 << bits)
 
-    def floors(self) -> npt.NDArray[np.int64]:
+    def floors(self) -> Ints:
         """⌊2⁶³ · P(|X| ≤ k)⌋ for k = 0, 1, … up to the first that equals 2⁶³ − 1."""
         floors = self._compiled_floors()
         for k in np.flatnonzero(floors < 0):
             floors[k] = self._decided_floor(int(k))
         return floors[: int(np.searchsorted(floors, _MOST)) + 1]
 
-    def _compiled_floors(self, extra_margin: int = 0) -> npt.NDArray[np.int64]:
+    def _compiled_floors(self, extra_margin: int = 0) -> Ints:
         """The same, not yet cut, with −1 where 128 bits cannot tell."""
         reach = self._reach(_UNIT_BITS + 8)
         starts, ratios, step = self._block_starts(reach)
@@ -417,7 +416,7 @@ def _cumulate(
     count: int,
     scale_bits: int,
     margin: np.uint64,
-    floors: npt.NDArray[np.int64],
+    floors: Ints,
 ) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Sums w_0 + 2 w_1 + 2 w_2 + … in 192 bits; writes floors of sum/2^scale_bits at 63 bits, −1 if margin matters."""
     top, high, low = np.uint64(0), np.uint64(0), np.uint64(0)

@@ -50,9 +50,8 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Ints
+from understudy.arrays import Ints, Words
 from understudy.compiled import compiled
 from understudy.errors import UsageError
 from understudy.privacy.cost import LARGEST_SCALE, LARGEST_SCORE_VARIANCE, LARGEST_VARIANCE
@@ -140,9 +139,7 @@ class NoiseTable:
 
 
 @compiled()
-def _search(
-    words: npt.NDArray[np.uint64], table: Ints, steps: int, bits: int, signed: bool, out: Ints, pending: Ints
-) -> int:
+def _search(words: Words, table: Ints, steps: int, bits: int, signed: bool, out: Ints, pending: Ints) -> int:
     """First k with prefix ≤ table[k] for every word; lists the positions where prefix = table[k].
 
     Sixteen searches advance together, so that their memory reads overlap; each takes the same number of steps.

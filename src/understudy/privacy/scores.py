@@ -58,10 +58,9 @@ from fractions import Fraction
 from typing import Generic, Literal, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.answers import SCORE_UNIT
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bools, Floats, Ints
 from understudy.compiled import compiled
 from understudy.domain import Clique
 from understudy.errors import UsageError
@@ -121,7 +120,7 @@ class WithinQuality(Protocol, Generic[Option]):
         ...
 
     @property
-    def allowed(self) -> npt.NDArray[np.bool_]:
+    def allowed(self) -> Bools:
         """Shape (cells, options): which options a cell may take, at least one each."""
         ...
 
@@ -332,7 +331,7 @@ class StandInError:
     name: str
     options: Sequence[str]
     cliques: Sequence[Clique]
-    estimates: Mapping[str, Mapping[Clique, npt.NDArray[np.float64]]]
+    estimates: Mapping[str, Mapping[Clique, Floats]]
 
     @property
     def sensitivity(self) -> Fraction:
@@ -349,7 +348,7 @@ class StandInError:
         found = [self._distance(self.estimates[option], exact) for option in self.options]
         return np.array([-min(distance, _LARGEST_SCORE) for distance in found], dtype=np.int64)
 
-    def _distance(self, estimates: Mapping[Clique, npt.NDArray[np.float64]], exact: Mapping[Clique, Ints]) -> int:
+    def _distance(self, estimates: Mapping[Clique, Floats], exact: Mapping[Clique, Ints]) -> int:
         total = 0
         for clique in self.cliques:
             known = np.nan_to_num(estimates[clique], nan=0.0, posinf=_LARGEST_COUNT)

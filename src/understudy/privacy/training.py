@@ -99,9 +99,9 @@ coins and noise for every step that is left: `checkpoint.py` says what that hold
 import functools
 import hashlib
 import io
+import itertools
 import json
 import math
-import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -118,6 +118,7 @@ from understudy.arrays import Floats, Ints
 from understudy.compiled import compiled
 from understudy.counts.source import Records
 from understudy.errors import LedgerError, UsageError
+from understudy.folders import write_durably
 from understudy.privacy.cost import DELTA_UNIT, LARGEST_VARIANCE, UNIT, Cost
 from understudy.privacy.ledger import Ledger, Mark, Receipt
 from understudy.privacy.randomizer import Randomizer, Request
@@ -359,7 +360,8 @@ def from_bytes(content: bytes, about: Mapping[str, str]) -> Checkpoint:
     return Checkpoint(step, first, state)
 
 
-PATTERN = "checkpoint-*"
+PATTERNS = ("checkpoint-*", ".checkpoint-*")
+"""Checkpoints, and drafts of them that a killed process left."""
 
 
 class FolderKeeper:
@@ -426,26 +428,10 @@ class FolderKeeper:
 
     def _tidy(self, mark: Mark | None) -> None:
         """Removes every checkpoint but this one."""
-        for path in self._folder.glob(PATTERN):
+        for path in itertools.chain.from_iterable(map(self._folder.glob, PATTERNS)):
             if mark is None or path.name != _name(mark):
                 with suppress(OSError):  # a file left over is never read
                     path.unlink()
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """A file for its owner only that is there in full or not at all, and stays."""
-    draft = path.with_name(f"{path.name}.part")
-    handle = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.rename(draft, path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _name(mark: Mark) -> str:

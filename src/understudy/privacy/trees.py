@@ -134,16 +134,15 @@ from functools import cache, cached_property, lru_cache
 from typing import Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.answers import GROWTH_UNIT, SCORE_UNIT
-from understudy.arrays import Bools, Floats, Ints
+from understudy.arrays import Bools, Floats, Integers, Ints
 from understudy.counts.source import CountSource
 from understudy.domain import Clique, Domain, Partition
 from understudy.errors import UsageError
 from understudy.privacy.dependence import FallingSum
 
-Codes = Mapping[str, npt.NDArray[np.integer]]
+Codes = Mapping[str, Integers]
 
 
 @dataclass(slots=True)
@@ -151,7 +150,7 @@ class _Cells:
     """The cells of a batch of records, worked out once for all columns that are counted in them."""
 
     partition: Partition
-    _seen: list[npt.NDArray[np.integer]] = field(default_factory=list)
+    _seen: list[Integers] = field(default_factory=list)
     _found: Ints | None = None
 
     def of(self, codes: Codes, rows: int) -> Ints:
@@ -308,7 +307,7 @@ class Ranges:
         parts = np.array([(*self.ranges[place], place) for place in order], dtype=np.int64).reshape(-1, 3)
         return parts[:, 0], parts[:, 1], parts[:, 2]
 
-    def assign(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> Ints:
+    def assign(self, codes: Mapping[str, Integers]) -> Ints:
         """The range of each record's code."""
         (column,) = self.columns
         values = codes[column].astype(np.int64)
@@ -413,7 +412,7 @@ class EvenSplit:
         return range(self.codes)
 
     @property
-    def allowed(self) -> npt.NDArray[np.bool_]:
+    def allowed(self) -> Bools:
         """Inside the range; the cell of other codes may take 0 alone."""
         places = np.arange(self.codes)
         mask = np.zeros((len(self.ranges) + 1, self.codes), dtype=np.bool_)
@@ -448,7 +447,6 @@ class EvenSplit:
         return found
 
 
-Allowed = npt.NDArray[np.bool_]
 Split = tuple[tuple[str, ...], ...]
 """Groups of columns, first layer first."""
 
@@ -477,7 +475,7 @@ class NodeAic:
 
     name: str
     options: Sequence[str]
-    allowed: Allowed
+    allowed: Bools
     published: bool = False
 
     @property
@@ -509,8 +507,8 @@ class AicRange:
 
     name: str
     columns: Sequence[str]
-    compared: Allowed
-    allowed: Allowed
+    compared: Bools
+    allowed: Bools
     tolerance: int = 100
 
     def __post_init__(self) -> None:
@@ -650,7 +648,7 @@ class NodeInformation:
 
     name: str
     options: Sequence[str]
-    allowed: npt.NDArray[np.bool_]
+    allowed: Bools
     levels: Sequence[int]
     """Codes of each option's column, occupied or not."""
     rows_bound: int

@@ -39,7 +39,6 @@ The folder as a set of files: exactly those that belong there, plain files only,
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import math
@@ -58,6 +57,7 @@ import pyarrow.parquet as pq
 
 from understudy.codec.numbers import Continuum, axis_of
 from understudy.errors import InputError, Problem, ReleaseError, ResourceError, UnderstudyError, UsageError
+from understudy.folders import locked, sync
 from understudy.models.model import open_plain, read_json
 from understudy.progress import standing
 from understudy.schema import Boolean, Category, Column, Cut, Derived, OpenCategory, Schema
@@ -503,27 +503,17 @@ def reserved(target: Path) -> Iterator[None]:
 
 def _reserving(path: Path, target: Path) -> int | None:
     """The locked reservation file; None where the file system has no locks."""
-    while True:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    while True:  # a holder that removed it between our opening and our locking leaves the name to whoever is next
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_same_file(handle, path):
-                return handle
+            handle = locked(path)
         except OSError as error:
-            os.close(handle)
             if error.errno in _NO_LOCKS:
                 return None
             rule = "is being written by another process."
             fix = "Wait for it or name another folder; nothing was charged."
             raise UsageError(f"output {str(target)!r}", rule, fix) from error
-        os.close(handle)  # its holder removed it between our opening and our locking: there may be a new one
-
-
-def _is_same_file(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.lstat())
-    except FileNotFoundError:
-        return False
+        if handle is not None:
+            return handle
 
 
 @contextmanager
@@ -618,15 +608,6 @@ def _write_manifest(folder: Path) -> None:
     }
     text = json.dumps({"format": FORMAT, "files": files}, indent=1, ensure_ascii=True)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
-
-
-def sync(path: Path) -> None:
-    """Waits until a file, or the list of files in a folder, is on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _check_name(target: Path) -> None:

@@ -32,9 +32,8 @@ from understudy.answers import (
 from understudy.arrays import Ints
 from understudy.codec.table import TableCodec
 from understudy.errors import Problem, ReleaseError, ResourceError
-from understudy.models.model import parse_json
+from understudy.models.model import fraction_of, parse_json
 from understudy.release.files import batch_rows, machine_bytes, open_parquet
-from understudy.release.statement import fraction_of
 
 CHUNK_CELLS = 2**18
 METADATA_KEY = b"understudy.answers"

@@ -24,7 +24,7 @@ import os
 import platform
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -41,7 +41,7 @@ import yaml
 from understudy.answers import Transcript
 from understudy.codec.table import TableCodec
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
-from understudy.models.model import Chunk, Model, draw_chunks, read_plain
+from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
 from understudy.progress import Progress, silent
 from understudy.release.files import batch_rows, check_bytes, check_frame, check_free, check_room, open_parquet
 from understudy.release.statement import Statement
@@ -102,19 +102,8 @@ def installed_versions() -> dict[str, str]:
 
 def write_config(config: RunConfig, path: Path) -> None:
     """Writes the settings as YAML."""
-    document = {
-        "format": FORMAT,
-        "method": config.method,
-        "options": {name: _plain(value) for name, value in config.options.items()},
-        "epsilon": config.epsilon,
-        "delta": config.delta,
-        "rows": list(config.rows),
-        "rows_from": config.rows_from,
-        "copies": config.copies,
-        "copies_mode": config.copies_mode,
-        "seed": config.seed,
-        "versions": dict(config.versions),
-    }
+    plain = {"options": {name: _plain(value) for name, value in config.options.items()}, "rows": list(config.rows)}
+    document = {"format": FORMAT, **asdict(config), **plain, "copies": config.copies}
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
 
@@ -149,24 +138,16 @@ def _value(tree: Tree) -> object:
 def _read(document: object) -> RunConfig:
     if not isinstance(document, dict) or document["format"] != FORMAT:
         raise ValueError("format")
-    rows, seed = document["rows"], document["seed"]
-    if not isinstance(rows, list) or not rows or any(type(count) is not int or count < 0 for count in rows):
-        raise ValueError("rows")
-    if len(rows) > MOST_COPIES or len(rows) != document["copies"] or type(seed) is not int or seed < 0:
-        raise ValueError("copies or seed")
-    if present_mode(str(document["copies_mode"])) not in COPIES_MODES:
+    config: RunConfig = read_as(RunConfig, document)
+    if (
+        not 0 < config.copies <= MOST_COPIES
+        or config.copies != document["copies"]
+        or min(*config.rows, config.seed) < 0
+    ):
+        raise ValueError("rows, copies or seed")
+    if present_mode(config.copies_mode) not in COPIES_MODES:
         raise ValueError("copies_mode")
-    return RunConfig(
-        method=str(document["method"]),
-        options=dict(document["options"]),
-        epsilon=float(document["epsilon"]),
-        delta=float(document["delta"]),
-        rows=tuple(rows),
-        rows_from=str(document["rows_from"]),
-        copies_mode=str(document["copies_mode"]),
-        seed=seed,
-        versions={str(name): str(text) for name, text in dict(document["versions"]).items()},
-    )
+    return config
 
 
 def _plain(value: object) -> object:

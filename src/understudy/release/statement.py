@@ -10,10 +10,10 @@ The two written forms of a statement, made from the same data: JSON for programs
 
 import hashlib
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
 from fractions import Fraction
+from typing import Any
 
 from understudy.answers import (
     GROWTH_UNIT,
@@ -27,14 +27,13 @@ from understudy.answers import (
     Trained,
 )
 from understudy.errors import Problem, ReleaseError
+from understudy.models.model import read_as
 from understudy.privacy.composition import tight_epsilon
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.release import wording
 from understudy.release.wording import Odd, escape_markdown
 from understudy.schema import Schema, Unit
 from understudy.schema.yaml_text import schema_to_text
-
-_FRACTION = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,31 +206,7 @@ class Statement:
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """The label's lines: name and text."""
-        spent = self.ledger
-        total = "no claim" if spent.epsilon is None else f"ε = {spent.epsilon:.6g}, δ = {spent.delta or 0:.6g}"
-        return (
-            ("Variant", self.variant if self.claim else self.refused),
-            ("ε", "none" if self.epsilon is None else f"{self.epsilon:.9g}"),
-            ("δ", "none" if self.delta is None else f"{self.delta:.9g}"),
-            ("Unit of protection", wording.unit_text(self.unit)),
-            ("Neighbouring tables", wording.NEIGHBOURS),
-            *((("Change of labels", wording.label_text(self.labels, self.label_claim)),) if self.labels else ()),
-            ("Trust model", wording.TRUST),
-            ("Contribution bound", f"{self.unit.rows:,} row{'' if self.unit.rows == 1 else 's'} per unit"),
-            *((("Rows left out", wording.DROPPED),) if self.drops_unreadable else ()),
-            ("Method", self.method),
-            ("Schema (SHA-256)", self.schema_digest),
-            ("Granted", f"ε = {self.budget.epsilon:.9g}, δ = {self.budget.delta:.9g}"),
-            ("Charged to the ledger", str(self.granted)),
-            (self.words.spent, str(self.spent)),
-            ("Ledger", wording.ledger_text(self.ledger.dataset, self.words)),
-            ("Spending in that ledger", f"{total}, charges: {self.ledger.releases:,}"),
-            ("Ledger head", self.ledger.head),
-            ("Copies", wording.copies_text(self.copies, self.copies_mode)),
-            ("Run", self.run),
-            ("Date", self.date),
-            ("Versions", ", ".join(f"{name} {version}" for name, version in self.versions.items())),
-        )
+        return tuple((fact.named(self), fact.text(self)) for fact in FACTS if fact.line and fact.is_said(self))
 
     def markdown(self) -> str:
         """The label as Markdown; every text that a person chose is escaped."""
@@ -271,17 +246,6 @@ def charges_of(run: int, charges: Sequence[tuple[str, Cost]], answers: Sequence[
     return listed
 
 
-def fraction_of(text: object) -> Fraction:
-    """The fraction that `str` wrote, and nothing else: "1e999999999" would take all memory.
-
-    >>> fraction_of("2/3")
-    Fraction(2, 3)
-    """
-    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
-        raise ValueError("fraction")
-    return Fraction(text)
-
-
 def _is_gaussian(charge: Charge) -> bool:
     return charge.distribution is not None and charge.distribution.kind == "gaussian" and charge.unit == 1
 
@@ -305,94 +269,186 @@ class _FormatKeys:
 
 
 _KEYS = {1: _FormatKeys("concentrated", "law"), 2: _FormatKeys("zcdp", "distribution")}
-Document = Mapping[str, object]
+_CURRENCIES: dict[str, Currency] = {"pure": "pure", **{keys.zcdp: "zcdp" for keys in _KEYS.values()}}
+Document = Mapping[str, Any]
+_FIRST_KEYS = (
+    *("format", "promise", "refused", "run", "date", "title", "method", "variant", "currency", "epsilon", "delta"),
+    *("odds", "schema_sha256", "unit", "neighbours", "contribution_bound", "budget", "units", "granted", "spent"),
+    *("as_planned", "charges", "ledger", "copies", "left_out", "not_protected", "versions"),
+)
+"""The order in which statement.json always had its keys; any others follow."""
+
+
+def _empty(_: Statement) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact of a statement, declared once: what statement.json holds of it, and its line on label and card.
+
+    A fact without `read` follows from the others; it is written for readers and computed again, never trusted.
+    """
+
+    key: str = ""
+    """In statement.json; empty for what stands on label and card only."""
+    written: Callable[[Statement], object] = _empty
+    line: str | Callable[[Statement], str] = ""
+    """Name of its line on label and card, by format where formats differ; empty for what has none."""
+    text: Callable[[Statement], str] = _empty
+    read: Callable[[Any], Mapping[str, object]] | None = None
+    """The fields of the statement that follow from what was written."""
+    where: Callable[[Statement], bool] | None = None
+    """Which statements have this fact; None for all of them."""
+
+    def named(self, statement: Statement) -> str:
+        """The name of its line in the words of the statement's format."""
+        return self.line if isinstance(self.line, str) else self.line(statement)
+
+    def is_said(self, statement: Statement) -> bool:
+        """Whether the statement has this fact."""
+        return self.where is None or self.where(statement)
+
+
+def _field(
+    name: str, form: Any = str, line: str = "", text: Callable[[Statement], str] | None = None, **more: Any
+) -> Fact:
+    """A fact that is a field of the statement: written as it is, with `worded` also in words; `key` if not its name."""
+    key, worded = more.get("key", name), more.get("worded", False)
+
+    def written(statement: Statement) -> object:
+        value = getattr(statement, name)
+        if is_dataclass(form):
+            return asdict(value) | ({"text": shown(statement)} if worded else {})
+        return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+
+    shown = text or (lambda its: str(getattr(its, name)))
+    return Fact(key, written, line, shown, lambda value: {name: read_as(form, value)})
+
+
+def _of_format(value: object) -> Mapping[str, object]:
+    return {"format": {_FORMAT.format(number): number for number in wording.SENTENCES}[read_as(str, value)]}
+
+
+def _number_text(value: float | None) -> str:
+    return "none" if value is None else f"{value:.9g}"
+
+
+def _spending_text(spent: LedgerFacts) -> str:
+    total = "no claim" if spent.epsilon is None else f"ε = {spent.epsilon:.6g}, δ = {spent.delta or 0:.6g}"
+    return f"{total}, charges: {spent.releases:,}"
+
+
+def _ledger_text(statement: Statement) -> str:
+    return wording.ledger_text(statement.ledger.dataset, statement.words)
+
+
+def _copies(statement: Statement) -> str:
+    return wording.copies_text(statement.copies, statement.copies_mode)
+
+
+def _label_document(statement: Statement) -> dict[str, object]:
+    """The second relation of a method that labels public records."""
+    epsilon, delta = statement.label_claim or (None, None)
+    text = wording.label_text(statement.labels, statement.label_claim)
+    return {"columns": list(statement.labels), "epsilon": epsilon, "delta": delta, "text": text}
+
+
+FACTS = (
+    Fact("format", lambda its: _FORMAT.format(its.format), read=_of_format),
+    Fact("promise", lambda its: its.promise),
+    Fact("odds", lambda its: its.odds),
+    Fact("variant", lambda its: its.variant, "Variant", lambda its: its.variant if its.claim else its.refused),
+    Fact("epsilon", lambda its: its.epsilon, "ε", lambda its: _number_text(its.epsilon)),
+    Fact("delta", lambda its: its.delta, "δ", lambda its: _number_text(its.delta)),
+    _field("unit", Unit, "Unit of protection", lambda its: wording.unit_text(its.unit), worded=True),
+    Fact("neighbours", lambda _: wording.NEIGHBOURS, "Neighbouring tables", lambda _: wording.NEIGHBOURS),
+    Fact(
+        "label_change",
+        _label_document,
+        "Change of labels",
+        lambda its: wording.label_text(its.labels, its.label_claim),
+        read=lambda value: {"labels": read_as(tuple[str, ...], value["columns"])},
+        where=lambda its: bool(its.labels),
+    ),
+    Fact(line="Trust model", text=lambda _: wording.TRUST),
+    Fact(
+        "contribution_bound",
+        lambda its: its.unit.rows,
+        "Contribution bound",
+        lambda its: f"{its.unit.rows:,} row{'' if its.unit.rows == 1 else 's'} per unit",
+    ),
+    Fact(
+        "rows_left_out",
+        lambda _: wording.DROPPED,
+        "Rows left out",
+        lambda _: wording.DROPPED,
+        read=lambda _: {"drops_unreadable": True},
+        where=lambda its: its.drops_unreadable,
+    ),
+    _field("method", line="Method"),
+    _field("schema_digest", line="Schema (SHA-256)", key="schema_sha256"),
+    _field("budget", Budget, "Granted", lambda its: f"ε = {its.budget.epsilon:.9g}, δ = {its.budget.delta:.9g}"),
+    Fact(
+        "granted",
+        lambda its: _cost_document(its.granted),
+        "Charged to the ledger",
+        lambda its: str(its.granted),
+        read=lambda value: {"granted": _read_cost(value)},
+    ),
+    Fact("spent", lambda its: _cost_document(its.spent), lambda its: its.words.spent, lambda its: str(its.spent)),
+    _field(
+        "ledger", LedgerFacts, "Ledger", lambda its: wording.ledger_text(its.ledger.dataset, its.words), worded=True
+    ),
+    Fact(line="Spending in that ledger", text=lambda its: _spending_text(its.ledger)),
+    Fact(line="Ledger head", text=lambda its: its.ledger.head),
+    Fact(
+        "copies",
+        lambda its: {"count": its.copies, "mode": its.copies_mode, "text": _copies(its)},
+        "Copies",
+        _copies,
+        read=lambda value: {"copies": read_as(int, value["count"]), "copies_mode": read_as(str, value["mode"])},
+    ),
+    _field("run", line="Run"),
+    _field("date", line="Date"),
+    _field("versions", Mapping[str, str], "Versions", lambda its: ", ".join(map(" ".join, its.versions.items()))),
+    _field("refused"),
+    _field("title"),
+    Fact(
+        "currency",
+        lambda its: _KEYS[its.format].zcdp if its.currency == "zcdp" else its.currency,
+        read=lambda value: {"currency": _CURRENCIES[value]},
+    ),
+    Fact("units", lambda _: {"epsilon": f"1/{UNIT}", "rho": f"1/{UNIT}", "delta": f"1/{DELTA_UNIT}"}),
+    _field("as_planned", bool),
+    Fact(
+        "charges",
+        lambda its: [_charge_document(charge, _KEYS[its.format]) for charge in its.charges],
+        read=lambda value: {"charges": tuple(_read_charge(one) for one in read_as(tuple[Any, ...], value))},
+    ),
+    _field("left_out", tuple[str, ...]),
+    Fact("not_protected", lambda its: list(its.not_protected)),
+    Fact(
+        "odd_values",
+        lambda its: [asdict(one) | {"text": one.text} for one in its.odd],
+        read=lambda value: {"odd": tuple(map(_read_odd, read_as(tuple[Any, ...], value)))},
+        where=lambda its: bool(its.odd),
+    ),
+)
+"""Every fact of a statement; those with a line in the order in which label and card show them."""
 
 
 def statement_document(statement: Statement) -> dict[str, object]:
     """The statement as JSON values; `read_statement` gives the same statement back."""
-    unit = statement.unit
-    return (
-        {
-            "format": _FORMAT.format(statement.format),
-            "promise": statement.promise,
-            "refused": statement.refused,
-            "run": statement.run,
-            "date": statement.date,
-            "title": statement.title,
-            "method": statement.method,
-            "variant": statement.variant,
-            "currency": _KEYS[statement.format].zcdp if statement.currency == "zcdp" else statement.currency,
-            "epsilon": statement.epsilon,
-            "delta": statement.delta,
-            "odds": statement.odds,
-            "schema_sha256": statement.schema_digest,
-            "unit": {"column": unit.column, "rows": unit.rows, "note": unit.note, "text": wording.unit_text(unit)},
-            "neighbours": wording.NEIGHBOURS,
-            "contribution_bound": unit.rows,
-            "budget": {"epsilon": statement.budget.epsilon, "delta": statement.budget.delta},
-            "units": {"epsilon": f"1/{UNIT}", "rho": f"1/{UNIT}", "delta": f"1/{DELTA_UNIT}"},
-            "granted": _cost_document(statement.granted),
-            "spent": _cost_document(statement.spent),
-            "as_planned": statement.as_planned,
-            "charges": [_charge_document(charge, _KEYS[statement.format]) for charge in statement.charges],
-            "ledger": {
-                "dataset": statement.ledger.dataset,
-                "head": statement.ledger.head,
-                "releases": statement.ledger.releases,
-                "epsilon": statement.ledger.epsilon,
-                "delta": statement.ledger.delta,
-                "text": wording.ledger_text(statement.ledger.dataset, statement.words),
-            },
-            "copies": {
-                "count": statement.copies,
-                "mode": statement.copies_mode,
-                "text": wording.copies_text(statement.copies, statement.copies_mode),
-            },
-            "left_out": list(statement.left_out),
-            "not_protected": list(statement.not_protected),
-            "versions": dict(statement.versions),
-        }
-        | _label_document(statement)
-        | _odd_document(statement)
-    )
+    document = {fact.key: fact.written(statement) for fact in FACTS if fact.key and fact.is_said(statement)}
+    return {key: document[key] for key in (*_FIRST_KEYS, *(key for key in document if key not in _FIRST_KEYS))}
 
 
-def _label_document(statement: Statement) -> dict[str, object]:
-    """The second relation of a method that labels public records; nothing for all others."""
-    if not statement.labels:
-        return {}
-    claim = statement.label_claim
-    document = {
-        "columns": list(statement.labels),
-        "epsilon": None if claim is None else claim[0],
-        "delta": None if claim is None else claim[1],
-        "text": wording.label_text(statement.labels, claim),
-    }
-    return {"label_change": document}
-
-
-def _odd_document(statement: Statement) -> dict[str, object]:
-    """What is said about values that cannot be read; nothing where there is nothing to say."""
-    document: dict[str, object] = {"rows_left_out": wording.DROPPED} if statement.drops_unreadable else {}
-    if statement.odd:
-        document["odd_values"] = [
-            {
-                "column": one.column,
-                "meaning": one.meaning,
-                "share": one.share,
-                "labelled": one.labelled,
-                "text": one.text,
-            }
-            for one in statement.odd
-        ]
-    return document
-
-
-def _read_odd(document: Document) -> Odd:
-    share, meaning = _number(document["share"]), _text(document["meaning"])
-    if not 0.0 <= share <= 1.0 or meaning not in ("unreadable", "missing", "other"):
+def _read_odd(value: object) -> Odd:
+    odd: Odd = read_as(Odd, value)
+    if not 0.0 <= odd.share <= 1.0 or odd.meaning not in ("unreadable", "missing", "other"):
         raise ValueError("odd values")
-    return Odd(_text(document["column"]), meaning, share, _truth(document["labelled"]))
+    return odd
 
 
 def read_statement(document: object) -> Statement:
@@ -402,47 +458,15 @@ def read_statement(document: object) -> Statement:
         ReleaseError: when a field is missing or has the wrong form.
     """
     try:
-        return _read(_mapping(document))
+        found = read_as(Mapping[str, Any], document)
+        stored = [fact for fact in FACTS if fact.read and (fact.where is None or fact.key in found)]
+        fields: dict[str, Any] = {}
+        for fact in stored:
+            fields |= fact.read(found[fact.key]) if fact.read else {}
+        return Statement(**fields)
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         problem = Problem("statement.json", "does not have the form of a statement.", "Restore the folder.")
         raise ReleaseError([problem]) from error
-
-
-def _read(document: Document) -> Statement:
-    number = {_FORMAT.format(number): number for number in wording.SENTENCES}[_text(document["format"])]
-    keys = _KEYS[number]
-    unit, budget = _mapping(document["unit"]), _mapping(document["budget"])
-    ledger, copies = _mapping(document["ledger"]), _mapping(document["copies"])
-    words: dict[object, Currency] = {"pure": "pure", keys.zcdp: "zcdp"}
-    return Statement(
-        run=_text(document["run"]),
-        date=_text(document["date"]),
-        title=_text(document["title"]),
-        method=_text(document["method"]),
-        currency=words[document["currency"]],
-        budget=Budget(_number(budget["epsilon"]), _number(budget["delta"])),
-        unit=Unit(_text_or_none(unit["column"]), _whole(unit["rows"]), _text(unit["note"])),
-        schema_digest=_text(document["schema_sha256"]),
-        charges=tuple(_read_charge(_mapping(one), keys) for one in _sequence(document["charges"])),
-        granted=_read_cost(_mapping(document["granted"])),
-        ledger=LedgerFacts(
-            _text_or_none(ledger["dataset"]),
-            _text(ledger["head"]),
-            _whole(ledger["releases"]),
-            None if ledger["epsilon"] is None else _number(ledger["epsilon"]),
-            None if ledger["delta"] is None else _number(ledger["delta"]),
-        ),
-        copies=_whole(copies["count"]),
-        copies_mode=_text(copies["mode"]),
-        as_planned=_truth(document["as_planned"]),
-        left_out=tuple(_text(name) for name in _sequence(document["left_out"])),
-        refused=_text(document["refused"]),
-        labels=tuple(_text(name) for name in _sequence(_mapping(document.get("label_change", {})).get("columns", []))),
-        versions={_text(name): _text(version) for name, version in _mapping(document["versions"]).items()},
-        drops_unreadable="rows_left_out" in document,
-        odd=tuple(_read_odd(_mapping(one)) for one in _sequence(document.get("odd_values", []))),
-        format=number,
-    )
 
 
 def statement_markdown(statement: Statement) -> str:
@@ -484,7 +508,7 @@ def _cost_document(cost: Cost) -> dict[str, object]:
 
 
 def _read_cost(document: Document) -> Cost:
-    return Cost(*(_whole(document[f"{name}_units"]) for name in ("epsilon", "rho", "delta")))
+    return Cost(*(read_as(int, document[f"{name}_units"]) for name in ("epsilon", "rho", "delta")))
 
 
 def _charge_document(charge: Charge, keys: _FormatKeys) -> dict[str, object]:
@@ -506,61 +530,20 @@ def _charge_document(charge: Charge, keys: _FormatKeys) -> dict[str, object]:
     }
 
 
-def _read_charge(document: Document, keys: _FormatKeys) -> Charge:
-    distribution = None
-    if document[keys.distribution] is not None:
-        stored = _mapping(document[keys.distribution])
-        kind = stored["kind"]
-        if kind != "laplace" and kind != "gaussian":
-            raise ValueError(keys.distribution)
-        distribution = Distribution("laplace" if kind == "laplace" else "gaussian", fraction_of(stored["parameter"]))
-    rate = None if document["rate"] is None else fraction_of(document["rate"])
-    cost = _read_cost(_mapping(document["cost"]))
-    unit = _whole(document.get("unit", 1))
+def _read_charge(document: Document) -> Charge:
+    keys = next(keys for keys in _KEYS.values() if keys.distribution in document)
+    distribution = read_as(Distribution | None, document[keys.distribution])
+    unit = read_as(int, document.get("unit", 1))
     if unit < 1:
         raise ValueError("unit")
-    moved = None if "sensitivity" not in document else fraction_of(document["sensitivity"])
-    monotone = _truth(document.get("monotone", False))
-    options = _whole(document["options"]) if "options" in document else None
-    run, step = _whole(document["run"]), _text(document["step"])
-    return Charge(run, step, cost, distribution, rate, unit, moved, monotone, options)
-
-
-def _mapping(value: object) -> Document:
-    if not isinstance(value, Mapping):
-        raise TypeError("mapping")
-    return value
-
-
-def _sequence(value: object) -> Sequence[object]:
-    if not isinstance(value, list):
-        raise TypeError("list")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("text")
-    return value
-
-
-def _text_or_none(value: object) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError("true or false")
-    return value
-
-
-def _whole(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError("whole number")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("number")
-    return value
+    return Charge(
+        read_as(int, document["run"]),
+        read_as(str, document["step"]),
+        _read_cost(document["cost"]),
+        distribution,
+        read_as(Fraction | None, document["rate"]),
+        unit,
+        read_as(Fraction | None, document.get("sensitivity")),
+        read_as(bool, document.get("monotone", False)),
+        read_as(int | None, document.get("options")),
+    )

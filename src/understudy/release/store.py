@@ -35,8 +35,7 @@ from understudy.answers import (
 )
 from understudy.codec.table import TableCodec
 from understudy.errors import InputError, Problem, ReleaseError, ResourceError, UnderstudyError
-from understudy.models.model import misplaced_share, read_json, read_plain
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import load_model, misplaced_share, read_json, read_plain, save_model
 from understudy.progress import Progress
 from understudy.release import wording
 from understudy.release.files import published, walk

@@ -42,8 +42,7 @@ from understudy.codec.labels import labels_as
 from understudy.codec.numbers import axis_of
 from understudy.codec.table import TableCodec, derived_column
 from understudy.errors import Problem, ReleaseError, ResourceError, SchemaError, UnderstudyError
-from understudy.models.model import Model, parse_json, read_json, read_plain
-from understudy.models.registry import load_model
+from understudy.models.model import Model, load_model, parse_json, read_json, read_plain
 from understudy.privacy.cost import (
     DELTA_UNIT,
     UNIT,

@@ -205,8 +205,8 @@ def odd_text(column: str, meaning: str, share: float, *, labelled: bool) -> str:
 
 NO_ROWS = (
     "A synthetic table of this release has no rows: their number was measured with noise and came out as 0 or less, as "
-    "may happen to a small table. The model is there all the same: sampling from the release with rows= draws any "
-    "number of rows from it, free of charge."
+    "may happen to a small table. The model is there all the same: draw any number of rows from it "
+    "with `understudy sample` or `release.sample`, free of charge."
 )
 """Said where the noisy number of rows left nothing to draw."""
 DROPPED = (

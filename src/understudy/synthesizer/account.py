@@ -20,22 +20,24 @@ Nothing is drawn, read or charged for that. One charge yields one release: of a 
 checkpoint only the release that is on record in its ledger counts, since the run may have gone on without any other.
 """
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from understudy.errors import LedgerError, UnderstudyError, UsageError
+from understudy.folders import CLOSED_FOLDER, KeptFolder
+from understudy.models.model import read_as
 from understudy.privacy.cost import DELTA_UNIT, UNIT
 from understudy.privacy.ledger import Ledger, Outcome, Receipt
-from understudy.privacy.training import FolderKeeper, write_durably
+from understudy.privacy.training import FolderKeeper
 from understudy.progress import standing
 from understudy.release.files import check_files, put_in_place, seal, waiting_folders
 from understudy.release.release import Release, present_mode
@@ -46,7 +48,7 @@ from understudy.schema import Unit
 from understudy.synthesizer.design import Copies, Design
 
 FORMAT = "understudy run, format 1"
-_NOTES, _LOCK, _LEDGER = "run.json", "lock", "ledger.db"
+_NOTES, _LEDGER = "run.json", "ledger.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +103,12 @@ def configuration_digest(design: Design, copies: Copies, left_out: Sequence[str]
     return hashlib.sha256(json.dumps(facts, sort_keys=True, ensure_ascii=True, default=str).encode()).hexdigest()
 
 
-class Working:
+class Working(KeptFolder):
     """The folder of one run; `begun` says which, once it is known."""
 
-    def __init__(self, path: Path, begun: Begun | None = None, lock: int | None = None) -> None:
-        self.path, self.begun, self._lock = path, begun, lock
+    def __init__(self, path: Path, begun: Begun | None = None) -> None:
+        super().__init__(path, _NOTES)
+        self.begun = begun
 
     @classmethod
     def unused(cls, target: Path) -> "Working":
@@ -133,15 +136,25 @@ class Working:
         if path.is_symlink() or not (path / _NOTES).is_file():
             fix = "Run without resume=True, or name the output of the run that was interrupted."
             raise UsageError(f"output {str(target)!r}", "has no interrupted run beside it.", fix)
-        _check_own(path)
-        found = cls(path, None, _locked(path))
+        found = cls(path)
+        if not found.is_own():
+            fix = "A run is continued by its owner, from a folder of mode 0700."
+            raise UsageError(f"folder {str(path)!r}", "belongs to somebody else, or others may use it.", fix)
+        found.hold_alone()
         try:
-            found.begun = _read(path / _NOTES)
+            found.begun = _read(found)
             _check_same(found.begun, wanted, seed)
         except BaseException:
             found.let_go()
             raise
         return found
+
+    def hold_alone(self) -> None:
+        """Keeps the run to this process; raises UsageError if another one is at work on it."""
+        with suppress(OSError):
+            if self.hold():
+                return
+        raise UsageError(f"folder {str(self.path)!r}", "another process is at work on this run.", "Wait for it.")
 
     def drop_unrecorded(self) -> None:
         """Removes complete releases of this output that never came on record.
@@ -161,60 +174,28 @@ class Working:
     def begin(self, begun: Begun) -> None:
         """Makes the folder, for its owner only, and notes which run works in it."""
         try:
-            self.path.mkdir(mode=0o700)
+            self.path.mkdir(mode=CLOSED_FOLDER)
         except FileExistsError as error:
             fix = "Wait for it, or continue it with resume=True."
             raise UsageError(f"folder {str(self.path)!r}", "belongs to another run.", fix) from error
         try:
-            self._lock, self.begun = _locked(self.path), begun
-            content = json.dumps({"format": FORMAT, **asdict(begun)}, indent=1, ensure_ascii=True)
-            write_durably(self.path / _NOTES, content.encode() + b"\n")
+            self.hold_alone()
+            self.begun = begun
+            self.write_note({"format": FORMAT, **asdict(begun)})
         except BaseException:
             self.discard()
             raise
 
-    def let_go(self) -> None:
-        """Lets another process continue the run."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
-    def discard(self) -> None:
-        """Removes the folder: the release is complete, or nothing was charged."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self.let_go()
-
-
-def _check_own(path: Path) -> None:
-    """Raises unless the folder belongs to whoever runs this, and to nobody else."""
-    facts = path.lstat()
-    if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
-        rule = "belongs to somebody else, or others may use it."
-        raise UsageError(f"folder {str(path)!r}", rule, "A run is continued by its owner, from a folder of mode 0700.")
-
-
-def _locked(path: Path) -> int:
-    handle = os.open(path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+def _read(working: Working) -> Begun:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        raise UsageError(f"folder {str(path)!r}", "another process is at work on this run.", "Wait for it.") from error
-    return handle
-
-
-def _read(path: Path) -> Begun:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        run, configuration, seed = document["run"], document["configuration"], document["seed"]
-        dataset = document["dataset"]
-        if document["format"] != FORMAT or not isinstance(run, str) or not isinstance(configuration, str):
-            raise ValueError("form")
-        if type(seed) is not int or not isinstance(dataset, str | None):
-            raise ValueError("form")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(f"file {str(path)!r}", "does not say which run was interrupted.", "Restore it.") from error
-    return Begun(run, configuration, dataset, seed)
+        document = read_as(Mapping[str, Any], working.read_note())
+        if document["format"] != FORMAT:
+            raise ValueError("format")
+        return read_as(Begun, document)  # type: ignore[no-any-return]
+    except (ValueError, KeyError, TypeError) as error:
+        where = f"file {str(working.note_path)!r}"
+        raise UsageError(where, "does not say which run was interrupted.", "Restore it.") from error
 
 
 def _check_same(begun: Begun, wanted: Begun, seed: int | None) -> None:

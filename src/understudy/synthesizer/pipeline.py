@@ -17,14 +17,16 @@ notes that the release is complete before it can be seen, so a charge yields one
 """
 
 import functools
+import inspect
 import secrets
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Concatenate, ParamSpec, cast
 
 from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
@@ -90,28 +92,55 @@ class Environment:
         return cls(SecureRandomizer(), lambda: datetime.now(UTC), lambda: uuid.uuid4().hex)
 
 
-@recorded()
-def synthesize(
-    data: object,
-    schema: Schema,
-    *,
-    method: str = "auto",
-    epsilon: float,
-    delta: float = 0.0,
-    rows: int | None = None,
-    copies: int = 1,
-    copies_mode: str = "resample",
-    options: Options | None = None,
-    ledger: Ledger | Place | None = None,
-    dataset: str | None = None,
-    seed: int | None = None,
-    out: Place | None = None,
-    memory_bytes: int | None = None,
-    public: object | None = None,
-    resume: bool = False,
-    progress: Progress | None = None,
-    _environment: Environment | None = None,
-) -> Release:
+@dataclass(eq=False)
+class RunSettings:
+    """What a run is told besides the private table: the one list of these arguments, for functions and estimator alike.
+
+    Stored as given and checked when a run begins. Not frozen, because the settings of an estimator may be changed.
+    """
+
+    schema: Schema
+    _: KW_ONLY
+    method: str = "auto"
+    epsilon: float
+    delta: float = 0.0
+    rows: int | None = None
+    copies: int = 1
+    copies_mode: str = "resample"
+    options: Options | None = None
+    ledger: Ledger | Place | None = None
+    dataset: str | None = None
+    seed: int | None = None
+    out: Place | None = None
+    memory_bytes: int | None = None
+    public: object | None = None
+    resume: bool = False
+    progress: Progress | None = None
+    _environment: Environment | None = None
+
+
+_Given = ParamSpec("_Given")
+
+
+def _with_arguments_of(
+    settings: Callable[_Given, RunSettings],
+) -> Callable[[Callable[[object, RunSettings], Release]], Callable[Concatenate[object, _Given], Release]]:
+    """Lets a function of data and settings be called with the settings one by one, which is also what `help` shows."""
+
+    def spread(run: Callable[[object, RunSettings], Release]) -> Callable[Concatenate[object, _Given], Release]:
+        def called(data: object, *args: _Given.args, **kwargs: _Given.kwargs) -> Release:
+            return run(data, settings(*args, **kwargs))
+
+        whole, parts = inspect.signature(run), inspect.signature(settings).parameters.values()
+        public = [one for one in parts if not one.name.startswith("_")]
+        vars(called)["__signature__"] = whole.replace(parameters=[whole.parameters["data"], *public])
+        return cast("Callable[Concatenate[object, _Given], Release]", functools.wraps(run)(called))
+
+    return spread
+
+
+@_with_arguments_of(RunSettings)
+def synthesize(data: object, settings: RunSettings) -> Release:
     """A release of synthetic rows that together with its statement satisfies (ε, δ)-differential privacy.
 
     Costs (ε, δ) for neighbours that differ by one unit of the schema, charged on disk before the first row is read.
@@ -131,47 +160,44 @@ def synthesize(
         UsageError, SchemaError, ResourceError: before anything is charged or read.
         BudgetError, LedgerError: the ledger refused; nothing was read.
     """
-    progress = progress or silent
+    return run(data, settings)
+
+
+@recorded()
+def run(data: object, settings: RunSettings) -> Release:
+    """What `synthesize` does, with the settings as one value."""
+    seed, public, memory = settings.seed, settings.public, settings.memory_bytes
+    progress = settings.progress or silent
     progress.stage("check", 0.0)
-    wanted = Copies(copies, copies_mode, rows, secrets.randbits(63) if seed is None else seed)
-    design = Design.of(schema, method, Budget(epsilon, delta), options=options, runs=wanted.runs, public=public)
-    target, wanted = _checked_target(design, wanted, out, memory_bytes)
-    tables = _tables(data, public, design, memory_bytes)
+    wanted = Copies(
+        settings.copies, settings.copies_mode, settings.rows, secrets.randbits(63) if seed is None else seed
+    )
+    budget = Budget(settings.epsilon, settings.delta)
+    design = Design.of(
+        settings.schema, settings.method, budget, options=settings.options, runs=wanted.runs, public=public
+    )
+    target, wanted = _checked_target(design, wanted, settings.out, memory)
+    tables = _tables(data, public, design, memory)
     with nullcontext() if target is None else reserved(target):
-        places = _Places(Account.of(ledger, dataset, target), target)
-        run = functools.partial(_placed_or_paid, seed=seed, resume=resume, progress=progress)
-        return run(tables, design, wanted, places, environment=_environment or Environment.real())
+        account = Account.of(settings.ledger, settings.dataset, target)
+        if settings.resume and target is not None and place_waiting(target, design, wanted, account, seed=seed):
+            return Release.load(target, frame_kind=tables.private.frame_kind)
+        places = _Places(account, target)
+        places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=settings.resume)
+        schema = design.schema
+        _warn(delta_remark(budget, schema.unit), schema.unit_remark(tables.private.undeclared))
+        progress.stage("check", 1.0)
+        environment = settings._environment or Environment.real()
+        release = _paid(tables, design, wanted, places, environment=environment, progress=progress)
+        with suppress(UnderstudyWarning):  # where warnings are made errors, what was paid for must not be lost
+            _warn(release.config.remark)
+        return release
 
 
 def _warn(*remarks: str) -> None:
     """Warns of what public facts and released answers tell; before the charge it costs nothing to think again."""
     for remark in filter(None, remarks):
-        warnings.warn(remark, UnderstudyWarning, stacklevel=5)  # whoever called `synthesize`
-
-
-def _placed_or_paid(
-    tables: "_Tables",
-    design: Design,
-    wanted: Copies,
-    places: "_Places",
-    *,
-    seed: int | None,
-    resume: bool,
-    environment: Environment,
-    progress: Progress,
-) -> Release:
-    """The release that waits to be put in place, or else the run: a new one, or the interrupted one continued."""
-    target = places.target
-    if resume and target is not None and place_waiting(target, design, wanted, places.account, seed=seed):
-        return Release.load(target, frame_kind=tables.private.frame_kind)
-    places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=resume)
-    unit = design.schema.unit
-    _warn(delta_remark(design.budget, unit), design.schema.unit_remark(tables.private.undeclared))
-    progress.stage("check", 1.0)
-    release = _paid(tables, design, wanted, places, environment=environment, progress=progress)
-    with suppress(UnderstudyWarning):  # where warnings are made errors, what was paid for must not be lost
-        _warn(release.config.remark)
-    return release
+        warnings.warn(remark, UnderstudyWarning, stacklevel=6)  # whoever called `synthesize`
 
 
 @dataclass(frozen=True, slots=True)

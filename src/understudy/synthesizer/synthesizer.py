@@ -1,48 +1,22 @@
 """Synthesizer: the same run in the shape of an estimator. Settings first, then `fit`, then `sample`."""
 
 import warnings
+from dataclasses import fields
 from typing import Self
 
 from understudy.errors import UnderstudyWarning, UsageError, nearest
-from understudy.privacy.ledger import Ledger
 from understudy.release.release import Frame, Where
-from understudy.schema import Schema
-from understudy.synthesizer.account import Place
-from understudy.synthesizer.design import Options
-from understudy.synthesizer.pipeline import synthesize
+from understudy.synthesizer.pipeline import RunSettings, run
 
-_SETTINGS = ("schema", "epsilon", "delta", "method", "options", "ledger", "dataset", "seed", "memory_bytes")
+_NAMES = [setting.name for setting in fields(RunSettings) if not setting.name.startswith("_")]
 
 
-class Synthesizer:
+class Synthesizer(RunSettings):
     """A synthesizer shaped like an estimator: settings at construction, `fit` to a table, then `sample`.
 
-    Every `fit` is a release of its own: it is charged in full, and costs of several fits to the same people add up.
-    Settings are stored as given and checked when `fit` is called.
+    Settings are the arguments of `synthesize`, stored as given and checked when `fit` is called. Every `fit` is a
+    release of its own: it is charged in full, and costs of several fits to the same people add up.
     """
-
-    def __init__(
-        self,
-        schema: Schema,
-        *,
-        epsilon: float,
-        delta: float = 0.0,
-        method: str = "auto",
-        options: Options | None = None,
-        ledger: Ledger | Place | None = None,
-        dataset: str | None = None,
-        seed: int | None = None,
-        memory_bytes: int | None = None,
-    ) -> None:
-        self.schema = schema
-        self.epsilon = epsilon
-        self.delta = delta
-        self.method = method
-        self.options = options
-        self.ledger = ledger
-        self.dataset = dataset
-        self.seed = seed
-        self.memory_bytes = memory_bytes
 
     def fit(self, data: object, y: None = None) -> Self:
         """Charges the budget, measures the table and fits a model; returns itself with `release_` filled in.
@@ -55,18 +29,7 @@ class Synthesizer:
                 UnderstudyWarning,
                 stacklevel=2,
             )
-        self.release_ = synthesize(
-            data,
-            self.schema,
-            method=self.method,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            options=self.options,
-            ledger=self.ledger,
-            dataset=self.dataset,
-            seed=self.seed,
-            memory_bytes=self.memory_bytes,
-        )
+        self.release_ = run(data, self)
         self.statement_ = self.release_.statement
         self.transcript_ = self.release_.transcript
         self.model_ = self.release_.model
@@ -80,13 +43,13 @@ class Synthesizer:
 
     def get_params(self, *, deep: bool = True) -> dict[str, object]:
         """The settings by name."""
-        return {name: getattr(self, name) for name in _SETTINGS}
+        return {name: getattr(self, name) for name in _NAMES}
 
     def set_params(self, **settings: object) -> Self:
         """Changes settings; they are checked at the next `fit`."""
         for name, value in settings.items():
-            if name not in _SETTINGS:
-                raise UsageError(f"setting {name!r}", "is not known.", nearest(name, _SETTINGS))
+            if name not in _NAMES:
+                raise UsageError(f"setting {name!r}", "is not known.", nearest(name, _NAMES))
             setattr(self, name, value)
         return self
 

@@ -1,4 +1,4 @@
-"""The contract of mechanisms: what a method must show before anybody trusts it.
+"""The contract of methods: what a method must show before anybody trusts it.
 
 One call runs everything: budget, replay on designed and random neighbours, recovery at a huge budget, improvement with
 the budget, edge shapes, rules, validity of the output, the same answer through every source, the model's file form,
@@ -8,6 +8,7 @@ the distributions that were asked for. That these distributions are the ones its
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,13 +18,14 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from understudy.codec.table import TableCodec
-from understudy.models.registry import load_model, save_model
+from understudy.models.model import load_model, save_model
 from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.randomizer import Randomizer, SecureRandomizer
 from understudy.release import Release
 from understudy.schema import Schema
 from understudy.testing import cases as tables
 from understudy.testing.cases import Case, released_bytes
+from understudy.testing.contracts import checking, require
 from understudy.testing.doubles import NoNoise, SeededRandomizer
 from understudy.testing.replay import (
     Exchange,
@@ -80,24 +82,35 @@ PLACES: Mapping[str, Put] = {
 
 
 def check_method(checks: "MethodChecks") -> None:
-    """Runs every check; raises AssertionError (or `Leak`) at the first that fails."""
-    checks.budget_is_kept()
-    checks.replays_on_neighbours()
-    checks.recovers_at_a_huge_budget()
-    checks.improves_with_the_budget()
-    checks.shows_what_cannot_be_read()
-    checks.survives_edge_shapes()
-    checks.honours_rules_and_schema()
-    checks.agrees_through_every_source()
-    checks.model_survives_its_files()
-    checks.noise_follows_its_distribution()
+    """Runs every check; raises AssertionError (or `Leak`, which is one) at the first that fails.
+
+    The message says which method, at which budget and on which columns, what is wrong, and what to do.
+    """
+    for name in CHECKS:
+        getattr(checks, name)()
+
+
+CHECKS = (
+    "budget_is_kept",
+    "replays_on_neighbours",
+    "recovers_at_a_huge_budget",
+    "improves_with_the_budget",
+    "shows_what_cannot_be_read",
+    "survives_edge_shapes",
+    "honours_rules_and_schema",
+    "agrees_through_every_source",
+    "model_survives_its_files",
+    "noise_follows_its_distribution",
+)
+"""The checks of the contract, cheapest to understand first: each is a method of `MethodChecks`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodChecks:
     """A method under test: name, budgets in each currency it supports, options that make it quick.
 
-    `keeps` names groups of columns whose joint distribution a huge budget must reproduce.
+    `keeps` names groups of columns whose joint distribution a huge budget must reproduce; of `registered`, `voted` and
+    `age`. It is empty for a method that promises no distribution at all, such as a flat baseline.
     """
 
     method: str
@@ -127,16 +140,19 @@ class MethodChecks:
         """The questions cost no more than was granted and charged, and nearly all of it; the plan says the same."""
         for case in self.cases():
             recorder = Recorder(NoNoise())
-            release = case.release(tables.some_rows(case.schema, 40, seed=1), recorder)
-            queries = cost_of([exchange.request for exchange in recorder.log], zcdp=release.statement.granted.rho > 0)
-            spent, granted = release.statement.spent, release.statement.granted
-            assert queries.fits(spent), f"questions cost {queries}, charged {spent}"
-            assert spent.fits(granted), f"charged {spent}, granted {granted}"
-            assert _part(spent, granted) > 0.99, "budget left unused"
-            claimed = replace(release.statement, refused="").claim  # what the claim would be with secure noise
-            assert claimed is not None
-            assert claimed[0] <= case.budget.epsilon
-            assert claimed[1] <= case.budget.delta
+            with self._checking(case.schema, case.budget):
+                release = case.release(tables.some_rows(case.schema, 40, seed=1), recorder)
+                requests = [exchange.request for exchange in recorder.log]
+                spent, granted = release.statement.spent, release.statement.granted
+                queries = cost_of(requests, zcdp=granted.rho > 0)
+                fix = "Pay for every query through the curator, out of what the plan was granted."
+                require(queries.fits(spent), f"the queries cost {queries}, charged were {spent}.", fix)
+                require(spent.fits(granted), f"charged were {spent}, granted {granted}.", fix)
+                part, fix = _part(spent, granted), "Split the whole `cost` among the queries (`cost.split`)."
+                require(part > 0.99, f"{part:.0%} of the budget is used.", fix)
+                claimed = replace(release.statement, refused="").claim  # what the claim would be with secure noise
+                kept = claimed and claimed[0] <= case.budget.epsilon and claimed[1] <= case.budget.delta
+                require(kept, f"the statement claims {claimed}.", "Claim no more than the budget; see Plan.")
 
     def replays_on_neighbours(self) -> None:
         """No leak on `pairs` designed and random neighbours; some of them with the release folder, copies and files.
@@ -151,85 +167,105 @@ class MethodChecks:
                 if index % 25 < 2:
                     mode = ("resample", "remeasure")[index % 25]
                     variant = replace(case, with_folder=True, copies=2, copies_mode=mode)
-                check_pair(_answered(variant.pipeline()), pair.table, pair.neighbour, SeededRandomizer(index))
+                with self._checking(case.schema, case.budget), checking(f"neighbours ({pair.name})"):
+                    check_pair(_answered(variant.pipeline()), pair.table, pair.neighbour, SeededRandomizer(index))
 
     def recovers_at_a_huge_budget(self) -> None:
         """At a huge ε the columns in `keeps` come back as they were."""
         schema = tables.small()
         table = tables.possible_rows(schema, 400, seed=3)
         for budget in self.budgets:
-            release = self._released(schema, table, replace(budget, epsilon=HUGE), SecureRandomizer())
-            for columns in self.keeps:
-                distance = _distance(release, table, columns)
-                assert distance < 0.03, f"{columns}: total variation {distance:.3f} at a huge budget"
-            assert abs(release.model.total - table.num_rows) < 1.0
+            huge = replace(budget, epsilon=HUGE)
+            with self._checking(schema, huge):
+                release = self._released(schema, table, huge, SecureRandomizer())
+                for columns in self.keeps:
+                    distance = _distance(release, table, columns)
+                    broken = f"total variation of {' × '.join(columns)} is {distance:.3f} where noise hardly counts."
+                    fix = "Measure and fit these columns, or name in `keeps` only what the method promises."
+                    require(distance < 0.03, broken, fix)
+                total, rows = release.model.total, table.num_rows
+                fix = "Estimate `total` from the answers."
+                require(abs(total - rows) < 1.0, f"the model's total is {total:.1f} for {rows} rows.", fix)
 
     def improves_with_the_budget(self) -> None:
-        """Averaged over repeats, a hundred times the budget halves the error at least."""
+        """Averaged over repeats, a hundred times the budget halves the error of what is in `keeps` at least."""
         schema = tables.small()
         table = tables.possible_rows(schema, 400, seed=3)
-        for budget in self.budgets:
-            errors = []
-            for epsilon in (0.05, 5.0):
-                repeats = [
-                    _distance(
-                        self._released(schema, table, replace(budget, epsilon=epsilon), SecureRandomizer()),
-                        table,
-                        columns,
-                    )
-                    for columns in self.keeps
-                    for _ in range(5)
-                ]
-                errors.append(float(np.mean(repeats)))
-            assert errors[1] < errors[0] / 2, f"error {errors[0]:.3f} at ε = 0.05, {errors[1]:.3f} at ε = 5"
+        for budget in self.budgets if self.keeps else ():
+            with self._checking(schema, budget):
+                low, high = (self._error(schema, table, replace(budget, epsilon=epsilon)) for epsilon in (0.05, 5.0))
+                broken = f"the error is {low:.3f} at ε = 0.05 and {high:.3f} at ε = 5."
+                require(high < low / 2, broken, "Fit the noisy answers, and name in `keeps` what is fitted.")
+
+    def _error(self, schema: Schema, table: pa.Table, budget: Budget) -> float:
+        """The mean total variation over `keeps` and five runs."""
+        repeats = [
+            _distance(self._released(schema, table, budget, SecureRandomizer()), table, columns)
+            for columns in self.keeps
+            for _ in range(5)
+        ]
+        return float(np.mean(repeats))
 
     def shows_what_cannot_be_read(self) -> None:
         """Values that match no label are empty in the rows and named in the statement; where there are none, neither.
 
-        Columns of which a method takes the public table's word are left out: it cannot know about private ones.
+        Only for methods that keep the column; and columns of which a method takes the public table's word are left
+        out, because it cannot know about private ones.
         """
         schema = tables.small()
         table = tables.possible_rows(schema, 400, seed=3)
         known = self.public(schema)
         if known is not None and "voted" in known.column_names and "age" not in known.column_names:
             return
+        if not any("voted" in columns for columns in self.keeps):
+            return
         odd = [value if row % 2 else "YES" for row, value in enumerate(table.column("voted").to_pylist())]
         table = table.set_column(table.column_names.index("voted"), "voted", pa.array(odd))
         for budget in self.budgets:
-            release = self._released(schema, table, replace(budget, epsilon=HUGE), SecureRandomizer())
-            rows = release.sample(2000, seed=1)
-            assert isinstance(rows, pa.Table)
-            empty = rows.column("voted").null_count / 2000
-            assert abs(empty - 0.5) < 0.08, f"{empty:.0%} of a column is empty of which half could not be read"
-            assert rows.column("registered").null_count == 0
-            assert [one.column for one in release.statement.odd] == ["voted"]
+            huge = replace(budget, epsilon=HUGE)
+            with self._checking(schema, huge), checking("every second value of voted unreadable"):
+                release = self._released(schema, table, huge, SecureRandomizer())
+                rows = _sampled(release)
+                empty, fix = rows.column("voted").null_count / 2000, "Fit all codes of a column, unreadable ones too."
+                require(abs(empty - 0.5) < 0.08, f"{empty:.0%} of voted is empty, not half of it.", fix)
+                others = rows.column("registered").null_count
+                require(others == 0, f"{others:,} rows of registered are empty, which has no such values.", fix)
+                told = [one.column for one in release.statement.odd]
+                require(told == ["voted"], f"the statement names {told} as unreadable, not voted alone.", fix)
 
     def survives_edge_shapes(self) -> None:
         """No rows, one row, one column, a constant column, all missing; tiny and huge budgets."""
         one_column = Schema((tables.small().columns[2],), tables.small().unit)
         for schema in (tables.small(), tables.every_kind(), one_column):
-            nothing = to_table(schema, [])
-            shapes = [nothing, tables.some_rows(schema, 1, seed=1), tables.some_rows(schema, 9, seed=2).take([3] * 9)]
-            shapes.append(to_table(schema, [dict.fromkeys(schema.names)] * 7))
-            for table in shapes:
+            shapes = {
+                "no rows": to_table(schema, []),
+                "one row": tables.some_rows(schema, 1, seed=1),
+                "the same row nine times": tables.some_rows(schema, 9, seed=2).take([3] * 9),
+                "nothing but missing values": to_table(schema, [dict.fromkeys(schema.names)] * 7),
+            }
+            for shape, table in shapes.items():
                 for budget in self.budgets:
                     for epsilon in (0.001, 1.0, HUGE):
-                        release = self._released(schema, table, replace(budget, epsilon=epsilon), SecureRandomizer())
-                        assert release.table.schema == TableCodec.of(schema).arrow_schema
+                        at = replace(budget, epsilon=epsilon)
+                        with self._checking(schema, at), checking(f"a table with {shape}"):
+                            release = self._released(schema, table, at, SecureRandomizer())
+                            same = release.table.schema == TableCodec.of(schema).arrow_schema
+                            fix = "Return a model over the curator's whole domain."
+                            require(same, "the rows have other columns or types than the schema.", fix)
 
     def honours_rules_and_schema(self) -> None:
         """No impossible record, whatever the noise; every value within the schema; the requested number of rows."""
         for schema in (tables.small(), tables.split_amounts()):
             for budget in self.budgets:
-                release = self._released(schema, tables.some_rows(schema, 50, seed=5), budget, SecureRandomizer())
-                rows = release.sample(2000, seed=1)
-                assert isinstance(rows, pa.Table)
-                assert rows.num_rows == 2000
-                _check_rules(release, rows)
-                assert set(rows.column("registered").to_pylist()) <= {"yes", "no"}
-                name, allowed = ("age", range(18, 23)) if "age" in schema.names else ("wage", [*range(401), 998, 999])
-                numbers = {number for number in rows.column(name).to_pylist() if number is not None}
-                assert numbers <= set(allowed)
+                with self._checking(schema, budget):
+                    release = self._released(schema, tables.some_rows(schema, 50, seed=5), budget, SecureRandomizer())
+                    rows = _sampled(release)
+                    _check_rules(release, rows)
+                    whole = ("age", range(18, 23)) if "age" in schema.names else ("wage", [*range(401), 998, 999])
+                    for name, allowed in (("registered", {"yes", "no"}), (whole[0], {None, *whole[1]})):
+                        outside = set(rows.column(name).to_pylist()) - allowed
+                        fix = "Draw codes of the curator's domain only."
+                        require(not outside, f"{name} holds values outside the schema: {outside}.", fix)
 
     def agrees_through_every_source(self) -> None:
         """Frames and files give the same release, given the same noise.
@@ -242,20 +278,25 @@ class MethodChecks:
         wanted = [_left(case, table) for case, table in zip(cases, rows, strict=True)]
         for number in range(max(len(cases), len(places))):
             at, (place, put) = number % len(cases), places[number % len(places)]
-            with tempfile.TemporaryDirectory() as folder:
-                left = _left(cases[at], put(rows[at], Path(folder)))
-            assert left == wanted[at], f"{place}: the source changed the release"
+            with self._checking(cases[at].schema, cases[at].budget), checking(place):
+                with tempfile.TemporaryDirectory() as folder:
+                    left = _left(cases[at], put(rows[at], Path(folder)))
+                fix = "Ask the curator only, and use nothing else about the table."
+                require(left == wanted[at], "the source changed the release.", fix)
 
     def model_survives_its_files(self) -> None:
         """Saved and loaded, the model draws the same rows; its files hold no private row."""
-        schema = tables.small()
-        release = self._released(schema, tables.some_rows(schema, 30, seed=7), self.budgets[0], SecureRandomizer())
-        with tempfile.TemporaryDirectory() as folder:
-            save_model(release.model, Path(folder))
-            again = load_model(Path(folder))
-        first = release.model.draw(200, np.random.default_rng(1))
-        second = again.draw(200, np.random.default_rng(1))
-        assert all(np.array_equal(first[name], second[name]) for name in release.model.domain.columns)
+        schema, budget = tables.small(), self.budgets[0]
+        with self._checking(schema, budget):
+            release = self._released(schema, tables.some_rows(schema, 30, seed=7), budget, SecureRandomizer())
+            with tempfile.TemporaryDirectory() as folder:
+                save_model(release.model, Path(folder))
+                again = load_model(Path(folder))
+            first = release.model.draw(200, np.random.default_rng(1))
+            second = again.draw(200, np.random.default_rng(1))
+            same = all(np.array_equal(first[name], second[name]) for name in release.model.domain.columns)
+            fix = "Hold the model against `check_model` first."
+            require(same, f"the loaded model ({release.model.kind}) draws other rows than the saved one.", fix)
 
     def noise_follows_its_distribution(self) -> None:
         """Every answer of whole runs with the secure randomizer follows the distribution of its request, drawn afresh.
@@ -269,14 +310,22 @@ class MethodChecks:
             case.release(table, recorder)
             return recorder.log
 
-        drawn = sum(draws_of(exchange) for case, table in cases for exchange in log(case, table, SeededRandomizer(0)))
-        repeats = max(2, -(-WANTED_DRAWS // max(1, drawn)))
-        runs = [log(case, table, SecureRandomizer()) for case, table in cases for _ in range(repeats)]
-        check_noise(runs, fewest=FEWEST_DRAWS)
+        with checking(f"method {self.method}"):
+            counted = (exchange for case, table in cases for exchange in log(case, table, SeededRandomizer(0)))
+            drawn = sum(draws_of(exchange) for exchange in counted)
+            repeats = max(2, -(-WANTED_DRAWS // max(1, drawn)))
+            runs = [log(case, table, SecureRandomizer()) for case, table in cases for _ in range(repeats)]
+            check_noise(runs, fewest=FEWEST_DRAWS)
 
     def _released(self, schema: Schema, table: pa.Table, budget: Budget, randomizer: Randomizer) -> Release:
         case = Case(schema, self.method, budget, self.options, public=self.public(schema))
         return case.release(table, randomizer)
+
+    def _checking(self, schema: Schema, budget: Budget) -> AbstractContextManager[None]:
+        """Names method, budget and columns in whatever goes wrong inside."""
+        spent = f"ε = {budget.epsilon:g}" + (f", δ = {budget.delta:g}" if budget.delta else "")
+        unit = f" by {schema.unit.column}" if schema.unit.column else ""
+        return checking(f"method {self.method} at {spent} on {', '.join(schema.names)}{unit}")
 
 
 def _answered(pipeline: Pipeline) -> Pipeline:
@@ -284,7 +333,8 @@ def _answered(pipeline: Pipeline) -> Pipeline:
 
     def run(table: pa.Table, randomizer: Randomizer) -> tuple[bytes, Cost]:
         left, granted = pipeline(table, randomizer)
-        assert granted != Cost(), f"the run was refused: {left.decode(errors='replace')}"
+        broken = f"the run was refused: {left.decode(errors='replace')}"
+        require(granted != Cost(), broken, "Refuse in `plan`, by public facts; a run that was planned must answer.")
         return left, granted
 
     return run
@@ -303,8 +353,19 @@ def _check_rules(release: Release, rows: pa.Table) -> None:
         codes = tuple(
             codec.encode(name, rows.column(codec.origin(name))).astype(np.int64) for name in structural_zeros.clique
         )
-        assert not structural_zeros.mask[np.ravel_multi_index(codes, shape)].any()
-        assert float(release.model.marginal(structural_zeros.clique)[structural_zeros.mask].sum()) < 1e-9
+        shown, fix = " × ".join(structural_zeros.clique), "Fit the model under `curator.structural_zeros`."
+        broken = int(structural_zeros.mask[np.ravel_multi_index(codes, shape)].sum())
+        require(not broken, f"{broken:,} of {rows.num_rows:,} rows break a rule on {shown}.", fix)
+        mass = float(release.model.marginal(structural_zeros.clique)[structural_zeros.mask].sum())
+        require(mass < 1e-9, f"the model gives {mass:.3g} to combinations of {shown} that rules exclude.", fix)
+
+
+def _sampled(release: Release) -> pa.Table:
+    """2,000 rows, exactly."""
+    rows = release.sample(2000, seed=1)
+    assert isinstance(rows, pa.Table), "a release of an Arrow table gives Arrow tables"
+    require(rows.num_rows == 2000, f"{rows.num_rows:,} rows came where 2,000 were asked for.", "Draw `rows` records.")
+    return rows
 
 
 def _part(spent: Cost, granted: Cost) -> float:
