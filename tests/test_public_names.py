@@ -58,3 +58,11 @@ def test_importing_loads_no_room() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "['understudy']\n"
     assert run.stderr == ""
+
+
+def test_verbs_can_be_called_whatever_was_loaded_before() -> None:
+    """A package that is loaded takes the place of the verb of its name."""
+    code = "import understudy as us, understudy.compare.choice, understudy.evaluate.nist; us.choose, us.Evaluation\n"
+    code += "for verb in (us.compare, us.evaluate):\n    try: verb()\n    except TypeError: print('called')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "called\n" * 2

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from understudy import errors, schema
-    from understudy.compare import choose, compare
+    from understudy.compare.choice import choose
+    from understudy.compare.compare import compare
     from understudy.counts.files import open_table
     from understudy.evaluate import Evaluation, evaluate
     from understudy.evaluate.pooling import pool

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from understudy.errors import UsageError, nearest
@@ -115,3 +116,14 @@ class Catalogue(Mapping[str, Described]):
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         )
+
+
+class VerbPackage(ModuleType):
+    """A package that bears the name of its one verb, as `understudy.evaluate`, and can be called like it.
+
+    Once any file of such a package is loaded, `understudy.evaluate` means the package rather than the function.
+    """
+
+    def __call__(self, *arguments: Any, **settings: Any) -> Any:
+        """What the verb returns."""
+        return vars(self)[self.__name__.rpartition(".")[2]](*arguments, **settings)

@@ -11,7 +11,7 @@ from studies.duke.benches import Bench
 from studies.duke.panels import BASE, SETTINGS, Setting
 from studies.writing import StudyPage
 from understudy import synthesize
-from understudy.answers import Measurement
+from understudy.domain import Measurement
 from understudy.models.label_trees import LabelModel
 
 __all__ = ["Grown", "grown", "leaf_rows"]

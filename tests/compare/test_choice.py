@@ -171,7 +171,7 @@ def test_a_schema_that_leaves_something_open_is_refused_with_what_to_do(
 ) -> None:
     account = Ledger.create(tmp_path / "ledger.db", dataset="people", cap=Budget(20.0, 1e-6))
     request = {"methods": ["independent", "laplace"], "epsilon": 1.0, "delta": 1e-8, "choice_epsilon": 1.0}
-    with pytest.raises(UsageError, match=f"leaves nothing to be settled privately, but this one has {words}") as raised:
+    with pytest.raises(UsageError, match=f"fixes all labels and bins, but this one has {words}") as raised:
         choose(table(50), _with(column), **request, ledger=account, out=tmp_path / "out")  # type: ignore[arg-type]
     assert "even bins" in raised.value.problem.fix
     assert account.balance("people").releases == 0

@@ -290,7 +290,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, monkeypatch) -
     again = _interrupted(tmp_path, 2, monkeypatch)
     settings = tmp_path / ".out.choosing" / "settings.json"
     settings.write_text("{")
-    with pytest.raises(UsageError, match="does not tell what was begun"):
+    with pytest.raises(UsageError, match="does not say what was begun"):
         again()
     (tmp_path / "mine").mkdir()
     with pytest.raises(UsageError, match="exists already"):

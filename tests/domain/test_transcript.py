@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from understudy.answers import Distribution, Measurement, Selection, Transcript
+from understudy.domain import Distribution, Measurement, Selection, Transcript
 
 
 def test_answers_keep_their_order_and_kind() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 import understudy as us
 from tests.release.people import people, release_of_simple, simple
-from understudy.answers import Distribution, Measurement, Transcript
 from understudy.codec.table import TableCodec
+from understudy.domain import Distribution, Measurement, Transcript
 from understudy.errors import UsageError
 from understudy.evaluate.pooling import MeasuredShare, PooledModel, measured_share
 from understudy.evaluate.pooling_rules import Pooled, PooledTest, pool_liu
@@ -175,7 +175,7 @@ def test_shares_refusals(plain_release: Release) -> None:
     drowned = _answers(
         plain_release, Measurement("s", ("sex",), (2,), np.array([5, -7]), Distribution("gaussian", Fraction(1)))
     )
-    with pytest.raises(UsageError, match="noise exceeds"):
+    with pytest.raises(UsageError, match="noise is larger"):
         measured_share(drowned, {"sex": "F"})
 
 

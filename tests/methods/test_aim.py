@@ -7,8 +7,7 @@ import pytest
 
 from tests.methods.door import VOTERS, door, letters, rho, rows_of
 from tests.methods.test_mst import CHAIN, EDGES, ROW, chain
-from understudy.answers import Measurement, Selection
-from understudy.domain import Domain, StructuralZeros
+from understudy.domain import Domain, Measurement, Selection, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.aim import Aim
 from understudy.methods.method import PublicFacts, facts_of

@@ -6,8 +6,7 @@ import pytest
 import understudy as us
 from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.methods.test_privsyn import CHAIN, chain
-from understudy.answers import Measurement
-from understudy.domain import Clique, Domain
+from understudy.domain import Clique, Domain, Measurement
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.dpsyn import DpSyn
 from understudy.methods.method import PublicFacts, facts_of

@@ -8,9 +8,8 @@ import pytest
 
 from tests.methods.door import door, letters, rows_of
 from understudy import synthesize
-from understudy.answers import Course, Distribution, Trained
 from understudy.counts.source import Records
-from understudy.domain import Domain, StructuralZeros
+from understudy.domain import Course, Distribution, Domain, StructuralZeros, Trained
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.dpwgan import DpWgan, WganTrainer, column_counts, raked
 from understudy.methods.method import PublicFacts

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from understudy import Schema, Unit, synthesize
-from understudy.answers import Distribution, NoisyScores, SparseMeasurement
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Distribution, Domain, NoisyScores, SparseMeasurement, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.fieldgroups import (
     FieldGroups,

@@ -5,8 +5,7 @@ import pyarrow as pa
 import pytest
 
 from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
-from understudy.answers import Distribution, Measurement
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Distribution, Domain, Measurement, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.independent import Independent, weighted_total
 from understudy.methods.method import PublicFacts, facts_of

@@ -7,8 +7,7 @@ from scipy.stats import chi2_contingency
 
 from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.methods.test_independent import EDGES, voters
-from understudy.answers import Distribution
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Distribution, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.laplace import Laplace, smallest_threshold
 from understudy.methods.method import PublicFacts, facts_of

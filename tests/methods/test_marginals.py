@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.methods.door import MEMORY, door, letters, rho, rows_of
-from understudy.answers import Measurement
 from understudy.codec.table import TableCodec
 from understudy.counts.frames import FrameTable
-from understudy.domain import Clique, Domain
+from understudy.domain import Clique, Domain, Measurement
 from understudy.errors import UsageError
 from understudy.methods import marginals as asking
 from understudy.methods import marginals as from_public

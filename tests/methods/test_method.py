@@ -10,8 +10,7 @@ import pytest
 
 from tests.methods.door import door, epsilon, letters, rho
 from tests.methods.door import rows_of as table_of
-from understudy.answers import Distribution
-from understudy.domain import Domain
+from understudy.domain import Distribution, Domain
 from understudy.methods import rounds as measured
 from understudy.methods.aim import Aim
 from understudy.methods.method import (

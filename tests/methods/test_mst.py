@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tests.methods.door import VOTERS, door, letters, rho, rows_of
-from understudy.answers import SCORE_UNIT, Measurement, Selection
-from understudy.domain import Domain, StructuralZeros
+from understudy.domain import SCORE_UNIT, Domain, Measurement, Selection, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts, facts_of
 from understudy.methods.mst import Mst

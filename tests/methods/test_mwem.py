@@ -3,7 +3,7 @@ import pytest
 
 from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.methods.test_mst import CHAIN, EDGES, ROW, chain
-from understudy.answers import Measurement, Selection
+from understudy.domain import Measurement, Selection
 from understudy.errors import UsageError
 from understudy.methods.method import facts_of
 from understudy.methods.mwem import Mwem

@@ -6,9 +6,9 @@ import pytest
 
 from tests.methods.door import VOTERS, door, letters, rho, rows_of
 from tests.methods.generated_rows import SPECIFICATION, challenge_rows, challenge_schema
-from understudy.answers import Measurement
 from understudy.codec.table import TableCodec
 from understudy.counts.frames import FrameTable
+from understudy.domain import Measurement
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import counting_bytes
 from understudy.methods.method import facts_of

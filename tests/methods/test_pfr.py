@@ -5,8 +5,7 @@ import pyarrow as pa
 import pytest
 
 from understudy import Schema, Unit, synthesize
-from understudy.answers import Measurement
-from understudy.domain import Clique, Domain
+from understudy.domain import Clique, Domain, Measurement
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.fieldgroups import Group
 from understudy.methods.method import PublicFacts

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tests.methods.door import VOTERS, door, epsilon, rho
-from understudy.answers import Discovery, Distribution, Measurement
 from understudy.counts.frames import FrameTable
+from understudy.domain import Discovery, Distribution, Measurement
 from understudy.errors import UsageError
 from understudy.methods.dpwgan import DpWgan
 from understudy.methods.independent import Independent

@@ -8,8 +8,7 @@ import pytest
 
 from tests.methods.door import door, letters, rho, rows_of
 from understudy import Schema, Unit, synthesize
-from understudy.answers import Selection
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Domain, Selection, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts
 from understudy.methods.privbayes import PrivBayes

@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
-from understudy.answers import SCORE_UNIT, Measurement, NoisyScores
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, NoisyScores, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts, facts_of
 from understudy.methods.privsyn import PrivSyn, SplitNoise, chosen_pairs, combined, steadied

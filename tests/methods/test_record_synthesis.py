@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.models.moving import DOMAIN, NO_SUCH_CELL, RULE, counts, truth
-from understudy.answers import Distribution, Measurement
-from understudy.domain import Clique, Domain
+from understudy.domain import Clique, Distribution, Domain, Measurement
 from understudy.errors import UsageError
 from understudy.methods.dpsyn import DpSyn
 from understudy.methods.privsyn import PrivSyn

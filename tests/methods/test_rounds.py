@@ -11,10 +11,9 @@ import pytest
 
 from tests.methods.door import MEMORY, door, letters, rho, rows_of
 from tests.methods.test_mst import CHAIN, EDGES, ROW, chain
-from understudy.answers import Distribution, Measurement, Selection
 from understudy.codec.table import TableCodec
 from understudy.counts.frames import FrameTable
-from understudy.domain import Clique, Domain, Partition, StructuralZeros
+from understudy.domain import Clique, Distribution, Domain, Measurement, Partition, Selection, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.aim import Aim
 from understudy.methods.marginals import ListedTable

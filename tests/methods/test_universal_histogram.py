@@ -5,8 +5,7 @@ import pytest
 
 from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.methods.test_independent import voters
-from understudy.answers import Distribution
-from understudy.domain import Domain
+from understudy.domain import Distribution, Domain
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts, facts_of
 from understudy.methods.tree_layers import average_variance

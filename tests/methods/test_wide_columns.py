@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.methods.door import door, letters, rho, rows_of
-from understudy.answers import Measurement, Selection
-from understudy.domain import Domain
+from understudy.domain import Domain, Measurement, Selection
 from understudy.errors import UsageError
 from understudy.methods.aim import Aim
 from understudy.methods.auto import Auto

@@ -11,8 +11,7 @@ import pytest
 from scipy.optimize import minimize
 
 from tests.models.enumeration import full_table, joint_of, marginal_of, noisy, rule, small_domain
-from understudy.answers import Distribution, Measurement
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Distribution, Domain, Measurement, StructuralZeros
 from understudy.errors import UsageError
 from understudy.models.estimation import (
     Folded,

@@ -5,8 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.answers import Distribution
-from understudy.domain import Domain
+from understudy.domain import Distribution, Domain
 from understudy.errors import ReleaseError, ResourceError, UsageError
 from understudy.models.model import (
     MARGINAL_CELLS,

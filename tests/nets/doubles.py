@@ -38,9 +38,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.answers import SCORE_UNIT, Course, Distribution
 from understudy.arrays import Ints
-from understudy.domain import Clique
+from understudy.domain import SCORE_UNIT, Clique, Course, Distribution
 from understudy.errors import UnderstudyError
 from understudy.methods.dpwgan import WganTrainer
 from understudy.methods.independent import Independent, weighted_total

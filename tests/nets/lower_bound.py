@@ -11,8 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from understudy.answers import Distribution
 from understudy.arrays import Floats
+from understudy.domain import Distribution
 
 
 def rate_bounds(hits: int, runs: int, confidence: float) -> tuple[float, float]:

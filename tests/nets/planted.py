@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tests.nets.doubles import Chooser, PairError
-from understudy.answers import GROWTH_UNIT, SCORE_UNIT, Course, Distribution
 from understudy.arrays import Ints
 from understudy.codec.table import TableCodec
 from understudy.counts import files as streamed_source
@@ -31,11 +30,12 @@ from understudy.counts.files import open_table
 from understudy.counts.kernels import hash_rows
 from understudy.counts.source import Texts
 from understudy.counts.streaming import ChunkedSource
-from understudy.domain import Clique
+from understudy.domain import GROWTH_UNIT, SCORE_UNIT, Clique, Course, Distribution
 from understudy.errors import LedgerError, UsageError
 from understudy.methods import dpwgan as wgan
 from understudy.methods.dpwgan import WganTrainer
 from understudy.methods.independent import Independent
+from understudy.methods.method import Plan, facts_of
 from understudy.methods.networks import contributions
 from understudy.methods.preparation import prepare
 from understudy.models.product import BlockModel
@@ -176,11 +176,11 @@ def _second_look(curator: Curator, model: BlockModel) -> BlockModel:
 def _loop_from_data() -> Iterator[None]:
     run = Independent.run
 
-    def looping(self: Independent, curator: Curator, cost: Cost) -> BlockModel:
-        part = cost.share(Fraction(9, 10))
-        model = run(self, curator, part)
+    def looping(self: Independent, curator: Curator, plan: Plan) -> BlockModel:
+        part = plan.granted.share(Fraction(9, 10))
+        model = run(self, curator, self.plan(facts_of(curator), part))
         if _rows(curator) % 2:
-            curator.measure([curator.domain.clique(curator.domain.columns[:1])], cost.share(Fraction(1, 20)))
+            curator.measure([curator.domain.clique(curator.domain.columns[:1])], plan.granted.share(Fraction(1, 20)))
         return model
 
     with mock.patch.object(Independent, "run", looping):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nets.lower_bound import exact_epsilon
-from understudy.answers import Distribution
+from understudy.domain import Distribution
 from understudy.privacy.composition import tight_epsilon, tight_factor
 from understudy.privacy.cost import epsilon_of_rho
 

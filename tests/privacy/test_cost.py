@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.answers import Distribution
+from understudy.domain import Distribution
 from understudy.errors import UsageError
 from understudy.privacy.cost import (
     DELTA_UNIT,

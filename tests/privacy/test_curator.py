@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from understudy.answers import Selection
 from understudy.arrays import Ints
 from understudy.counts.source import Batch, LabelCounts, OccupiedCells, PrivateTable
-from understudy.domain import Clique, Domain, Partition
+from understudy.domain import Clique, Domain, Partition, Selection
 from understudy.errors import BudgetError, UsageError
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.curator import Curator

@@ -11,10 +11,9 @@ import pytest
 
 from tests.methods.door import MEMORY, door, epsilon, letters, rho, rows_of
 from tests.nets.doubles import Chains, CommonCode
-from understudy.answers import GROWTH_UNIT, SCORE_UNIT, Grown, NoisyScores, Selections
 from understudy.codec.table import TableCodec
 from understudy.counts.frames import FrameTable
-from understudy.domain import Clique
+from understudy.domain import GROWTH_UNIT, SCORE_UNIT, Clique, Grown, NoisyScores, Selections
 from understudy.errors import BudgetError, UsageError
 from understudy.privacy import curator as curator_module
 from understudy.privacy.cost import Cost

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.statistics.chi_square import laplace_distribution, z_score
-from understudy.answers import Distribution
 from understudy.counts.source import LabelCounts, OccupiedCells
+from understudy.domain import Distribution
 from understudy.errors import UsageError
 from understudy.privacy import noise
 from understudy.privacy import randomizer as secure

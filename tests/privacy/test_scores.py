@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.answers import SCORE_UNIT
-from understudy.domain import Clique
+from understudy.domain import SCORE_UNIT, Clique
 from understudy.errors import UsageError
 from understudy.privacy.scores import (
     LARGEST_SCORE,

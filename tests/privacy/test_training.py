@@ -15,11 +15,10 @@ import pytest
 
 from tests.methods.door import door, letters, rows_of
 from tests.nets.doubles import Trainee
-from understudy.answers import Course, Distribution, Trained
 from understudy.codec.table import TableCodec
 from understudy.counts.frames import FrameTable
 from understudy.counts.streaming import ChunkedSource
-from understudy.domain import Clique
+from understudy.domain import Clique, Course, Distribution, Trained
 from understudy.errors import BudgetError, LedgerError, UsageError
 from understudy.folders import write_durably
 from understudy.methods.dpwgan import DpWgan, WganTrainer

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tests.methods.door import door, epsilon, letters, rows_of
 from tests.statistics.chi_square import laplace_distribution
-from understudy.answers import GROWTH_UNIT, SCORE_UNIT
-from understudy.domain import Clique
+from understudy.domain import GROWTH_UNIT, SCORE_UNIT, Clique
 from understudy.errors import UsageError
 from understudy.models.histogram_tree import TreeStructure
 from understudy.privacy.cost import UNIT, Cost, growth_rule, selection_rate

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from understudy.answers import Discovery, Distribution, Measurement, Transcript
+from understudy.domain import Discovery, Distribution, Measurement, Transcript
 from understudy.privacy.cost import Cost
 from understudy.release.release import Release
 from understudy.release.statement import Statement

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.answers import Distribution
+from understudy.domain import Distribution
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
 from understudy.release.release import Release
 from understudy.release.store import card_facts, half_width

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.release.people import simple
-from understudy.answers import (
+from understudy.codec.table import TableCodec
+from understudy.domain import (
     Answer,
     Discovery,
     Distribution,
@@ -22,7 +23,6 @@ from understudy.answers import (
     SparseMeasurement,
     Transcript,
 )
-from understudy.codec.table import TableCodec
 from understudy.errors import ReleaseError
 from understudy.release.measurements import METADATA_KEY, _unravel, read_measurements, write_measurements
 

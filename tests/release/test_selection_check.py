@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from tests.nets.doubles import Chooser, Grower
-from understudy.answers import (
+from understudy.domain import (
     GROWTH_UNIT,
     SCORE_UNIT,
     Answer,

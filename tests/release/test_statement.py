@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.answers import Distribution, Measurement, Selection
+from understudy.domain import Distribution, Measurement, Selection
 from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.release.release import Release
 from understudy.release.statement import (

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.answers import Distribution, Trained, Transcript
+from understudy.domain import Distribution, Trained, Transcript
 from understudy.errors import ReleaseError
 from understudy.release import Release
 from understudy.release.measurements import METADATA_KEY, read_measurements, write_measurements

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.answers import Course, Distribution, Measurement, SparseMeasurement, Trained, Transcript
 from understudy.codec.table import TableCodec
+from understudy.domain import Course, Distribution, Measurement, SparseMeasurement, Trained, Transcript
 from understudy.errors import ResourceError, UsageError
 from understudy.models.model import Codes, Model
 from understudy.models.records import RecordModel

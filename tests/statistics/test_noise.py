@@ -23,8 +23,8 @@ from tests.statistics.chi_square import (
     two_sample_z,
     z_score,
 )
-from understudy.answers import Distribution
 from understudy.counts.source import OccupiedCells
+from understudy.domain import Distribution
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace, geometric, rare_positions
 from understudy.privacy.randomizer import Request, SecureRandomizer
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.answers import SCORE_UNIT
+from understudy.domain import SCORE_UNIT
 from understudy.privacy.cost import UNIT, Cost, selection_rate
 from understudy.privacy.randomizer import Request, SecureRandomizer
 

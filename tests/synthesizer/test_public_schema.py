@@ -31,7 +31,7 @@ def test_other_methods_need_all_columns():
 
 
 def test_every_column_private_leaves_nothing_to_tell():
-    with pytest.raises(UsageError, match="nothing to tell"):
+    with pytest.raises(UsageError, match="nothing to add"):
         public_schema(_design("rdt", private="voted,age,registered"))
 
 

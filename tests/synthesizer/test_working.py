@@ -91,7 +91,7 @@ def test_notes_of_another_form_are_refused(target: Path, change) -> None:
     notes = working_place(target) / "run.json"
     document = json.loads(notes.read_text(encoding="utf-8"))
     notes.write_text("[" if change is None else json.dumps(document | change), encoding="utf-8")
-    with pytest.raises(UsageError, match="does not tell which run"):
+    with pytest.raises(UsageError, match="does not say which run"):
         Working.interrupted(target, BEGUN, seed=None)
 
 
@@ -100,7 +100,7 @@ def test_only_one_training_and_nothing_besides_can_be_continued() -> None:
     check_continuable(_design())
     for design, told in (
         (_design("laplace"), "method laplace keeps no checkpoints"),
-        (_design(schema=everything()), "settles labels or bins first"),
+        (_design(schema=everything()), "first fixes labels or bins"),
         (_design(runs=2), "measures every copy anew"),
     ):
         assert not is_continuable(design)

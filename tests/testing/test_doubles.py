@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.answers import Distribution
 from understudy.counts.source import LabelCounts, OccupiedCells
+from understudy.domain import Distribution
 from understudy.privacy.cost import Budget
 from understudy.privacy.randomizer import Request
 from understudy.testing import NoNoise, SeededRandomizer

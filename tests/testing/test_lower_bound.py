@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from tests.nets import lower_bound
-from understudy.answers import Distribution
+from understudy.domain import Distribution
 
 CONFIDENCE = 0.999
 

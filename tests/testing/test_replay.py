@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from tests.statistics.chi_square import laplace_distribution
-from understudy.answers import GROWTH_UNIT, Course, Distribution
 from understudy.codec.table import TableCodec
 from understudy.counts.source import LabelCounts, OccupiedCells, Records
+from understudy.domain import GROWTH_UNIT, Course, Distribution
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost, growth_rule
 from understudy.privacy.randomizer import Randomizer, Request, SecureRandomizer
 from understudy.privacy.training import training_distributions

@@ -27,9 +27,9 @@ import pyarrow as pa
 import pytest
 
 from tests.nets.lower_bound import epsilon_lower
-from understudy.answers import Distribution
 from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
+from understudy.domain import Distribution
 from understudy.methods import registry
 from understudy.privacy import cost as calibrate
 from understudy.privacy.cost import UNIT, Budget, Cost, epsilon_of_rho

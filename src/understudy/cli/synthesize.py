@@ -76,24 +76,10 @@ def synthesize(
             known, options = _read(schema, ledger, dataset), pairs("--set", settings)
             progress.expect(_expected(place, known, method, (epsilon, delta), options=options, public=public))
             release = make_release(
-                table,
-                known,
-                method=method,
-                epsilon=epsilon,
-                delta=delta,
-                rows=rows,
-                copies=copies,
-                copies_mode=copies_mode,
-                ledger=ledger,
-                dataset=dataset,
-                seed=seed,
-                out=out,
-                options=options,
-                memory_bytes=memory_bytes(memory),
-                public=public,
-                resume=resume,
-                progress=progress,
-            )
+                table, known, method=method, epsilon=epsilon, delta=delta, rows=rows, copies=copies,
+                copies_mode=copies_mode, ledger=ledger, dataset=dataset, seed=seed, out=out, options=options,
+                memory_bytes=memory_bytes(memory), public=public, resume=resume, progress=progress,
+            )  # fmt: skip
         show_release(place, release, out, ledger, resumed=resume)
         note_lines(place, table)
 

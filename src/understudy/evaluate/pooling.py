@@ -24,9 +24,9 @@ from typing import Literal
 
 import numpy as np
 
-from understudy.answers import Distribution, Measurement, Transcript
 from understudy.arrays import Bools, Floats
 from understudy.codec.table import TableCodec
+from understudy.domain import Distribution, Measurement, Transcript
 from understudy.errors import UsageError, nearest
 from understudy.evaluate.data import open_for_comparison, read_rows
 from understudy.evaluate.metric import Unavailable
@@ -87,7 +87,7 @@ def measured_share(release: Release, where: Mapping[str, str], *, level: float =
     """The share of rows that satisfy a condition, for example {"sex": "F"}.
 
     Raises:
-        UsageError: if no released table holds the columns of the condition, or the noise exceeds the table.
+        UsageError: if no released table holds the columns of the condition, or the noise is larger than the counts.
     """
     if not where:
         raise UsageError("share", "needs a condition.", 'As in {"sex": "F"}.')

@@ -449,7 +449,7 @@ class Pmse(Metric):
     scheme: Scheme = option(
         "in_sample", help="rows that are scored: those fitted, or held-out ones (5 folds, or 70/30)"
     )
-    null: NullName = option("permutation", help="null distribution that the ratio divides by")
+    null: NullName = option("permutation", help="null distribution to divide by")
     draws: int = option(10, help="number of random draws for nulls without a closed form", least=2)
     complexity: float | None = option(
         None, help="complexity parameter of the tree; cross-validated if omitted", least=0, most=1

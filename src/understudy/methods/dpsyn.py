@@ -35,8 +35,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from understudy.answers import Measurement
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Domain, Measurement, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import ListedTable, MarginalList, alone, at_costs, parse_tables
 from understudy.methods.match_three import match3_blocks, reserved_shares

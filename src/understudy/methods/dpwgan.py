@@ -52,9 +52,8 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Course, Distribution
 from understudy.arrays import Floats, Ints
-from understudy.domain import Domain
+from understudy.domain import Course, Distribution, Domain
 from understudy.errors import UsageError
 from understudy.methods.method import Method, Plan, PublicFacts, Step, seconds_for
 from understudy.methods.networks import Critic, Encoding, NetworkSettings, NumpyNetworks, contributions, one_hot_blocks

@@ -44,9 +44,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from understudy.answers import SCORE_UNIT, Distribution
 from understudy.arrays import Floats, Ints
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import SCORE_UNIT, Clique, Distribution, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.methods.laplace import smallest_threshold
 from understudy.methods.marginals import COUNTED_CELLS, within

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from understudy.answers import Measurement
+from understudy.domain import Measurement
 from understudy.methods.method import Method, Plan, PublicFacts, noisy_step, seconds_for
 from understudy.models.product import BlockModel
 from understudy.models.tables import Negatives, Rounding, check_linked, nonnegative

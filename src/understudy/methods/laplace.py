@@ -23,9 +23,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from understudy.answers import Distribution
 from understudy.arrays import Ints
-from understudy.domain import Clique
+from understudy.domain import Clique, Distribution
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import (
     Method,

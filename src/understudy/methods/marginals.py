@@ -42,9 +42,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Measurement
 from understudy.arrays import Ints
-from understudy.domain import Clique, Domain, Partition
+from understudy.domain import Clique, Domain, Measurement, Partition
 from understudy.errors import UsageError
 from understudy.methods.method import PublicCounts
 from understudy.privacy.cost import Cost

@@ -20,8 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Distribution
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Distribution, Domain, StructuralZeros
 from understudy.models.model import CHUNK_ROWS, Model
 from understudy.options import WithOptions
 from understudy.privacy.cost import Cost, Currency, distribution_for

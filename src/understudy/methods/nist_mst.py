@@ -35,8 +35,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from understudy.answers import Measurement
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Domain, Measurement, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import (
     ListedTable,

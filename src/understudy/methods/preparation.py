@@ -50,12 +50,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import SCORE_UNIT, Discovery, Measurement
 from understudy.arrays import Ints
 from understudy.codec.labels import Pool
 from understudy.codec.numbers import fine_grid, fixed_edges
 from understudy.codec.table import TableCodec
-from understudy.domain import Clique
+from understudy.domain import SCORE_UNIT, Clique, Discovery, Measurement
 from understudy.errors import UsageError
 from understudy.methods.method import PublicFacts, Step, expected_absolute, noisy_step
 from understudy.models.tables import norm_sub

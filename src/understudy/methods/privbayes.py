@@ -45,9 +45,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from understudy.answers import Measurement
 from understudy.arrays import Floats, Ints
-from understudy.domain import Clique, Domain, Partition
+from understudy.domain import Clique, Domain, Measurement, Partition
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import COUNTED_CELLS
 from understudy.methods.method import (

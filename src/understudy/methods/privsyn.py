@@ -47,9 +47,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from understudy.answers import SCORE_UNIT, Measurement
 from understudy.arrays import Floats
-from understudy.domain import Clique, Domain
+from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement
 from understudy.methods.marginals import COUNTED_CELLS, alone, at_costs, within
 from understudy.methods.method import (
     Method,

@@ -83,9 +83,8 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Measurement
 from understudy.arrays import Bools, Floats, Ints
-from understudy.domain import Clique, Domain, Partition
+from understudy.domain import Clique, Domain, Measurement, Partition
 from understudy.errors import ResourceError, UsageError, nearest
 from understudy.methods.leaf_size import Relation
 from understudy.methods.marginals import at_costs

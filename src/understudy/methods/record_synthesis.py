@@ -20,9 +20,8 @@ from typing import Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Measurement
 from understudy.arrays import Ints
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Domain, Measurement, StructuralZeros
 from understudy.methods.rounds import CoarseTable
 from understudy.models.consistency import OverlapTable, consistent
 from understudy.models.estimation import NoisyTable, estimate_total, towards_independence

@@ -44,9 +44,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Distribution, Measurement
 from understudy.arrays import Floats, Ints
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Distribution, Domain, Measurement, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.marginals import ListedTable
 from understudy.methods.method import Method, Plan, PublicFacts, Rounds, Step, expected_absolute, seconds_of_rounds

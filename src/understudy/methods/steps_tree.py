@@ -47,9 +47,8 @@ from typing import Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Measurement
 from understudy.arrays import Bools, Floats, Ints
-from understudy.domain import Clique, Domain, Partition
+from understudy.domain import Clique, Domain, Measurement, Partition
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts, Step
 from understudy.methods.tree_layers import TreeCosts, TreeFit, model_of_levels

@@ -32,8 +32,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Measurement
-from understudy.domain import Clique, Partition
+from understudy.domain import Clique, Measurement, Partition
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts, Step, noisy_step
 from understudy.models.histogram_tree import (

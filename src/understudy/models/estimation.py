@@ -30,10 +30,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from understudy.answers import Measurement
 from understudy.arrays import Bools, Floats, Ints, Shorts
 from understudy.compiled import compiled
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Domain, Measurement, StructuralZeros
 from understudy.errors import UsageError
 from understudy.models.junction_tree import JunctionTree
 from understudy.models.propagation import FLOOR, Program, from_bag_order, run

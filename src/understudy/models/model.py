@@ -52,8 +52,7 @@ from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple, Protocol, Self,
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Distribution
-from understudy.domain import Clique, Domain
+from understudy.domain import Clique, Distribution, Domain
 from understudy.errors import Problem, ReleaseError, ResourceError, UsageError, nearest
 from understudy.registry import Registry
 

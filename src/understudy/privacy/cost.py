@@ -71,7 +71,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from fractions import Fraction
 from typing import Literal
 
-from understudy.answers import GROWTH_UNIT, Distribution
+from understudy.domain import GROWTH_UNIT, Distribution
 from understudy.errors import UsageError
 from understudy.privacy.distributions import Interval, exp_minus
 

@@ -42,22 +42,25 @@ from typing import TypeVar
 
 import numpy as np
 
-from understudy.answers import (
-    GROWTH_UNIT,
-    Discovery,
-    Grown,
-    Measurement,
-    NoisyScores,
-    Selection,
-    Selections,
-    SparseMeasurement,
-    Trained,
-    Transcript,
-)
 from understudy.arrays import Bools, Ints
 from understudy.codec.table import MergedCodec, TableCodec
 from understudy.counts.source import CountSource, OccupiedCells, PrivateTable
-from understudy.domain import Clique, Domain, Partition, StructuralZeros
+from understudy.domain import (
+    GROWTH_UNIT,
+    Clique,
+    Discovery,
+    Domain,
+    Grown,
+    Measurement,
+    NoisyScores,
+    Partition,
+    Selection,
+    Selections,
+    SparseMeasurement,
+    StructuralZeros,
+    Trained,
+    Transcript,
+)
 from understudy.errors import BudgetError, UsageError
 from understudy.privacy.cost import (
     Cost,

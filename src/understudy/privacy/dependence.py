@@ -103,10 +103,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from understudy.answers import SCORE_UNIT
 from understudy.arrays import Floats, Ints, Words
 from understudy.compiled import compiled
-from understudy.domain import Clique, Domain
+from understudy.domain import SCORE_UNIT, Clique, Domain
 from understudy.errors import UsageError
 
 _EXACT = 2**16

@@ -18,9 +18,9 @@ from typing import Protocol
 
 import numpy as np
 
-from understudy.answers import Distribution
 from understudy.arrays import Bools, Ints
 from understudy.counts.source import LabelCounts, OccupiedCells, Records
+from understudy.domain import Distribution
 from understudy.errors import UsageError
 from understudy.privacy.cost import check_sparse
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace, geometric, rare_positions, sampled_positions

@@ -59,10 +59,9 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from understudy.answers import SCORE_UNIT
 from understudy.arrays import Bools, Floats, Ints
 from understudy.compiled import compiled
-from understudy.domain import Clique
+from understudy.domain import SCORE_UNIT, Clique
 from understudy.errors import UsageError
 
 Option = TypeVar("Option", covariant=True)

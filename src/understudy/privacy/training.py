@@ -115,10 +115,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Course, Distribution, Trained
 from understudy.arrays import Floats, Ints
 from understudy.compiled import compiled
 from understudy.counts.source import Records
+from understudy.domain import Course, Distribution, Trained
 from understudy.errors import LedgerError, UsageError
 from understudy.folders import write_durably
 from understudy.privacy.cost import DELTA_UNIT, LARGEST_VARIANCE, UNIT, Cost

@@ -137,10 +137,9 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from understudy.answers import GROWTH_UNIT, SCORE_UNIT
 from understudy.arrays import Bools, Floats, Integers, Ints
 from understudy.counts.source import CountSource
-from understudy.domain import Clique, Domain, Partition
+from understudy.domain import GROWTH_UNIT, SCORE_UNIT, Clique, Domain, Partition
 from understudy.errors import UsageError
 from understudy.privacy.dependence import FallingSum
 

@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from understudy.answers import (
+from understudy.arrays import Ints
+from understudy.codec.table import TableCodec
+from understudy.domain import (
     Answer,
     Course,
     Discovery,
@@ -29,14 +31,12 @@ from understudy.answers import (
     Trained,
     Transcript,
 )
-from understudy.arrays import Ints
-from understudy.codec.table import TableCodec
 from understudy.errors import Problem, ReleaseError, ResourceError
 from understudy.models.model import fraction_of, parse_json
 from understudy.release.files import batch_rows, machine_bytes, open_parquet
 
 CHUNK_CELLS = 2**18
-METADATA_KEY = b"understudy.answers"
+METADATA_KEY = b"understudy.domain"
 _WORDS = pa.dictionary(pa.int32(), pa.string())
 TIDY = pa.schema(
     [

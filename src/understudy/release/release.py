@@ -38,8 +38,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import yaml
 
-from understudy.answers import Transcript
 from understudy.codec.table import TableCodec
+from understudy.domain import Transcript
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
 from understudy.progress import Progress, silent

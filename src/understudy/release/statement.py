@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from fractions import Fraction
 from typing import Any
 
-from understudy.answers import (
+from understudy.domain import (
     GROWTH_UNIT,
     SCORE_UNIT,
     Answer,

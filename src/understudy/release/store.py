@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from understudy.answers import (
+from understudy.codec.table import TableCodec
+from understudy.domain import (
     GROWTH_UNIT,
     SCORE_UNIT,
     Answer,
@@ -33,7 +34,6 @@ from understudy.answers import (
     SparseMeasurement,
     Trained,
 )
-from understudy.codec.table import TableCodec
 from understudy.errors import InputError, Problem, ReleaseError, ResourceError, UnderstudyError
 from understudy.models.model import load_model, misplaced_share, read_json, read_plain, save_model
 from understudy.progress import Progress

@@ -27,7 +27,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from understudy.answers import (
+from understudy.codec.labels import labels_as
+from understudy.codec.numbers import axis_of
+from understudy.codec.table import TableCodec, derived_column
+from understudy.domain import (
     Answer,
     Discovery,
     Grown,
@@ -38,9 +41,6 @@ from understudy.answers import (
     Trained,
     Transcript,
 )
-from understudy.codec.labels import labels_as
-from understudy.codec.numbers import axis_of
-from understudy.codec.table import TableCodec, derived_column
 from understudy.errors import Problem, ReleaseError, ResourceError, SchemaError, UnderstudyError
 from understudy.models.model import Model, load_model, parse_json, read_json, read_plain
 from understudy.privacy.cost import (

@@ -32,9 +32,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from understudy.answers import Measurement, SparseMeasurement, Trained, Transcript
 from understudy.codec.table import TableCodec
-from understudy.domain import Domain
+from understudy.domain import Domain, Measurement, SparseMeasurement, Trained, Transcript
 from understudy.errors import ResourceError, UsageError
 from understudy.models.model import Codes, Draws, Model
 from understudy.schema import Boolean, Category, OpenCategory, Unit, code_names

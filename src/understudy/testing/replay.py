@@ -64,10 +64,10 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
-from understudy.answers import GROWTH_UNIT, Distribution
 from understudy.arrays import Bools, Floats, Ints
 from understudy.counts.kernels import hash_rows
 from understudy.counts.source import LabelCounts, OccupiedCells, Records
+from understudy.domain import GROWTH_UNIT, Distribution
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.distributions import exp_minus
 from understudy.privacy.randomizer import Randomizer, Request

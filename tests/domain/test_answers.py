@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.answers import Distribution, Measurement
+from understudy.domain import Distribution, Measurement
 
 
 @pytest.mark.parametrize(("scale", "variance"), [(1, 1.84135), (2, 7.83540), (5, 49.83367)])
