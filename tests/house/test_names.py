@@ -3,7 +3,7 @@
 import ast
 import re
 
-from tests.house.tree import relative, source_files, syntax
+from tests.house.tree import ROOT, relative, source_files, syntax
 
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "base", "core", "manager", "new", "old"}
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
@@ -33,3 +33,13 @@ def test_no_message_outside_the_command_line_names_a_flag() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and FLAG.search(node.value)
     ]
     assert not named, "name the argument, as in delta=; cli/console.py makes a flag of it"
+
+
+def test_modules_named_in_docstrings_exist() -> None:
+    known = [path.as_posix() for path in source_files()] + [path.as_posix() for path in (ROOT / "benchmarks").glob("*")]
+    for path in source_files():
+        for node in ast.walk(syntax(path)):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            for name in re.findall(r"(?<![\w/])(?:\w+/)*\w+\.py\b", ast.get_docstring(node) or ""):
+                assert any(one.endswith(f"/{name}") for one in known), f"{relative(path)}: {name}"

@@ -12,7 +12,7 @@ OUT holds releases and at the end `choice.json`, which may be published (a train
 in there too, hidden and for its owner alone; then that goes). Beside it, until the choice is made, `.OUT.choosing` is
 open to its owner alone. It keeps the name of the choice, what was asked, a lock, and the fingerprint of the table,
 which depends on every private value. It goes when `choice.json` is there, or if nothing was charged. What has been
-charged is the ledger's to know (`bill.py`).
+charged is the ledger's to know.
 
 A choice of method that is paid for: every candidate's release and the choice itself are charged to a ledger.
 
@@ -26,13 +26,13 @@ makes no claim of its own is refused. Comparing without paying (`compare`) is co
 Taking up. After a kill the same command goes on in the same folder. It keeps every finished release as it is: that is
 public output, paid for by a charge that must be in the ledger, as must the newest charge (an older copy is refused). It
 charges and makes what is missing. A part that was charged but left no release, or no finished `choice.json`, is charged
-anew under a name of its own; only a training that kept its state goes on under its charge (see `hold.py`). Why this is
-sound: charged parts, each chosen after seeing earlier ones, are an adaptive composition whose costs add up, and no
-charge yields two answers. What was charged stays charged, and the published total counts all of it, also attempts that
-left nothing. How many attempts there are is fixed from outside: no row's content can stop a run (see `pipeline.py`),
-and whether to go on is decided by what is asked, what is on disk and what the ledger says. Should somebody stop a run
-because of what was released before, then costs were chosen on the way, and the cap of the ledger is what holds (see
-`balance.py`); `choice.json` says so.
+anew under a name of its own; only a training that kept its state goes on under its charge (see `privacy/ledger.py`).
+Why this is sound: charged parts, each chosen after seeing earlier ones, are an adaptive composition whose costs add up,
+and no charge yields two answers. What was charged stays charged, and the published total counts all of it, also
+attempts that left nothing. How many attempts there are is fixed from outside: no row's content can stop a run (see
+`pipeline.py`), and whether to go on is decided by what is asked, what is on disk and what the ledger says. Should
+somebody stop a run because of what was released before, then costs were chosen on the way, and the cap of the ledger is
+what holds (see `privacy/ledger.py`); `choice.json` says so.
 
 One thing private is compared: the fingerprint of the table, so that releases of two tables are not put side by side. It
 is first computed when the first part has been charged, is kept for the owner alone, and goes into nothing that is

@@ -1,29 +1,31 @@
 """Files: their headers, their rows as Arrow batches, and counting them within a stated memory limit.
 
-The outside of a file: which kind it is, whether it can be opened, its column names and storage types.
+The outside of a file
+---------------------
+Which kind it is, whether it can be opened, its column names and storage types. Everything that can be wrong with a
+container is found here, before anything is charged: a missing or empty file, an unknown suffix, a broken footer,
+headers that differ between files. Rows are never looked at, and no message quotes anything but paths, table names and
+column names.
 
-Everything that can be wrong with a container is found here, before anything is charged: a missing or empty file, an
-unknown suffix, a broken footer, headers that differ between files. Rows are never looked at, and no message quotes
-anything but paths, table names and column names.
-
-Rows of files as Arrow batches of bounded size, only the wanted columns.
-
-Parquet is read by Arrow's own reader, which keeps dictionary-coded text as it is and does not judge its bytes;
-delimited text by `delimited`; databases by DuckDB. Hostile names and paths never become part of a command, except
-table and column names of a database, which are quoted.
+Rows
+----
+They come as Arrow batches of bounded size, only the wanted columns. Parquet is read by Arrow's own reader, which keeps
+dictionary-coded text as it is and does not judge its bytes; delimited text by `delimited`; databases by DuckDB. Hostile
+names and paths never become part of a command, except table and column names of a database, which are quoted.
 
 A container that breaks while it is read (a damaged page, a disk error) raises InputError without the reader's words,
 which might quote a row; memory that runs out raises MemoryError. How long values are decides neither: batches are cut
 by bytes as well as by rows, and a limit of the engine is lifted where a single value exceeds it.
 
-Tables larger than memory: rows are streamed, coded and counted chunk by chunk within a stated limit.
+Tables larger than memory
+-------------------------
+Rows are streamed, coded and counted chunk by chunk within a stated limit. Any table that hands over its rows in batches
+is counted here; files are one kind of it. Of the limit, one quarter each goes to tables of counts, to coded columns
+kept for the next question (none if they do not fit), and to the rows of units that await their bound; the rest is for
+batches in flight. A single value may exceed all of that, and then more memory is used: how long a value is decides
+neither what is counted nor whether a run succeeds.
 
-Any table that hands over its rows in batches is counted here; files are one kind of it. Of the limit, one quarter each
-goes to tables of counts, to coded columns kept for the next question (none if they do not fit), and to the rows of
-units that await their bound; the rest is for batches in flight. A single value may exceed all of that, and then more
-memory is used: how long a value is decides neither what is counted nor whether a run succeeds.
-
-open_table: from whatever the user has to a private table, checked from outside and not yet read.
+`open_table` makes a private table of whatever the user has, checked from outside and not yet read.
 """
 
 import glob

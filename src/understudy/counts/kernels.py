@@ -1,19 +1,17 @@
 """Counting kernels: many tables in one pass over the rows, and which tables to count so that all can be summed out.
 
-Counting kernels: many tables in one pass over rows, in blocks that stay in the processor's cache.
+Kernels work in blocks that stay in the processor's cache. A block of rows is copied once into a small column-major
+buffer; for each table the cell numbers of the block are computed in the narrowest integer that holds them (a loop the
+compiler vectorises) and then counted in a second loop. Tables of a few cells get four copies side by side, because
+successive rows that hit the same cell would otherwise wait for each other. Counts are kept in 32 bits and moved to 64
+before they could overflow.
 
-A block of rows is copied once into a small column-major buffer; for each table the cell numbers of the block are
-computed in the narrowest integer that holds them (a loop the compiler vectorises) and then counted in a second loop.
-Tables of a few cells get four copies side by side, because successive rows that hit the same cell would otherwise
-wait for each other. Counts are kept in 32 bits and moved to 64 before they could overflow.
+Kernels do not know what a code means: they see integers below the stated sizes and nothing else.
 
-Refuses to know what a code means: it sees integers below the stated sizes and nothing else.
-
-Covers: which tables to count so that every wanted clique can be summed out of one of them, and in what memory.
-
-Counting one table of four columns is cheaper than counting its six pairs, as long as it fits the processor's cache.
-The choice depends on the domain and the cliques alone, never on rows, so it may be made (and refused) beforehand.
-All cell numbers are exact Python integers.
+Covers are the tables that are counted, so that every wanted clique can be summed out of one of them. Counting one table
+of four columns is cheaper than counting its six pairs, as long as it fits the processor's cache. The choice depends on
+the domain and the cliques alone, never on rows, so it may be made (and refused) beforehand. All cell numbers are exact
+Python integers.
 """
 
 import math

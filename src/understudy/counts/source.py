@@ -1,13 +1,12 @@
-"""The seams of counting, and the bound of k rows per protected unit.
-
-The seams of counting: a private table before and after its codes are fixed.
+"""A private table, before and after its codes are fixed, and the bound of k rows per protected unit.
 
 Nothing here is noisy. Exact counts may be handed to `privacy` and to `evaluate`, to nobody else. No message raised
 in this package may depend on the content of a row; content never raises at all (see `codec`).
 
-Labels and ids as text: one rule for all sources, so that a file and a frame name the same things.
-
-Text that is empty counts as absent, as it does for categories. Nothing here raises on content.
+Labels and ids
+--------------
+Both are text by one rule for all sources, so that a file and a frame name the same things. Text that is empty counts as
+absent, as it does for categories. Nothing here raises on content.
 
 Labels. A value whose bytes are not valid UTF-8, or that is longer than `MOST_LABEL_BYTES`, is unreadable: it equals no
 label and never becomes one. The rule is the same for text files, Parquet, databases and frames, and nothing is guessed:
@@ -16,11 +15,12 @@ as a label is always short and can always be written to a file.
 
 Ids need not be readable. They are compared byte by byte, whatever they hold and however long they are.
 
-Contribution bound: at most k rows of each protected unit are counted.
-
-Which k? The first ones in the order of a public hash of the unit's id and the row's codes, ties broken by the codes.
-So the choice is the same in every source and in every run, does not depend on the order of the file, and favours no
-code: without the id the same codes would win in every unit that holds them, and counts would lean to them.
+Contribution bound
+------------------
+At most k rows of each protected unit are counted. Which k? The first ones in the order of a public hash of the unit's
+id and the row's codes, ties broken by the codes. So the choice is the same in every source and in every run, does not
+depend on the order of the file, and favours no code: without the id the same codes would win in every unit that holds
+them, and counts would lean to them.
 
 Why removing one unit changes at most k rows: whether a row is kept depends on its own unit's id and rows only (they
 are ranked among themselves, under keys that are public constants). Take all rows of one unit away: no other unit's

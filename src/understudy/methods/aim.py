@@ -14,7 +14,7 @@ stands for.
 
 Large tables. Where the noise of a table adds up to more than a tenth of the records, only as much is taken off its
 score, cells that are off by less than some height do not count, and the weight is raised by what that hides
-(`noise_cut` and `NoiseCut.weight` in `measured.py`; all of it follows from earlier answers). A table of more than
+(`noise_cut` and `NoiseCut.weight` in `rounds.py`; all of it follows from earlier answers). A table of more than
 1,000 cells whose noise would exceed 5 % of the records costs up to 16 times a round's cost (`Round.paid_for`), as far
 as that leaves a round.
 

@@ -24,7 +24,7 @@ Source: the DP-WGAN entry of the 2018 NIST challenge (UCLANESL), after Abadi et 
 
 Steps. (1) A first look at all rows: a noisy count of every code of every column. (2) `steps` steps: rows are sampled at
 `rate`, each contributes the clipped gradient of the critic's score, discrete Gaussian noise is added to the sum, critic
-and generator move (`wgan.py`). (3) The generator, held at `components` fixed inputs, is a mixture of products; its
+and generator move (`networks.py`). (3) The generator, held at `components` fixed inputs, is a mixture of products; its
 columns are raked to the noisy counts.
 
 Privacy. One question at the door (`train`), one cost (ε, δ) for all of it: neighbours differ by one unit, its

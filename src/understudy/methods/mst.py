@@ -6,7 +6,7 @@ Steps. (1) Every column's table, at `one_way_share` of ρ. In columns of more th
 below 3σ are merged into one code; from here on all is counted and measured on merged codes. (2) Kruskal's algorithm
 with the exponential mechanism: among the pairs that join two parts of the tree so far, one is drawn by what measuring
 it would mend, w · (Σ max(|M − M̂| − floor, 0) − penalty), where M̂ is what the columns alone predict, and weight, floor
-and penalty are public (`noise_cut` and `NoiseCut.weight` in `measured.py`), for the noise that the pair would have if
+and penalty are public (`noise_cut` and `NoiseCut.weight` in `rounds.py`), for the noise that the pair would have if
 the others drawn were of the middle size; d − 1 draws at equal cost, `selection_share` of ρ in all. (3) The chosen
 pairs, at all that is left. (4) The model: maximum entropy on the tree, in closed form where the rules allow it; a
 merged code is drawn apart by the noisy counts of the codes it stands for.

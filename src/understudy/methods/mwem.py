@@ -7,7 +7,7 @@ Steps. (1) Every column's table, at `one_way_share` of the cost; with 0 only the
 rounds (`rounds`, or two per column) at equal cost. A round draws one table of the workload by the exponential mechanism
 with the score ‖M_r − M̂_r‖₁ − noise_r, at a tenth of its cost, measures it with the rest, and refits. Noise_r is what
 measuring is expected to add, so a table is worth choosing only if its error exceeds its noise; how the noise of large
-tables counts is said at `noise_cut` in `measured.py`. In columns of more than 30 codes, those of low noisy count are
+tables counts is said at `noise_cut` in `rounds.py`. In columns of more than 30 codes, those of low noisy count are
 merged after step 1, as in `aim`; with `one_way_share=0` none are.
 
 Privacy. Neighbours differ by the rows of one unit, at most k: a table moves by at most k in L1 and in L2, a score by at

@@ -15,7 +15,7 @@ depends on the first round's noisy answers alone. The questions of the second ro
 costs do not: they are fixed beforehand, every question is dominated by one and the same pair of Gaussians whatever
 the merging, and with one row per unit the exact distributions are summed, which buys a larger ρ for the same (ε, δ).
 
-Public data. Without a list of its own the method takes one from a public table (`from_public.py`), before anything is
+Public data. Without a list of its own the method takes one from a public table (`marginals.py`), before anything is
 planned: which tables are measured is then fixed by public counts, and the run is as if the list had been written down.
 
 Differs from the source. Integer noise on integer counts. The source drops tables of 10⁶ cells or more after merging;

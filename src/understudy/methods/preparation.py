@@ -32,9 +32,9 @@ labels pass with probability δ at most. (ε, δ)-DP, or (δ, ρ)-approximate zC
 found, the `most_labels` with the highest noisy count stay (post-processing); all others are "other".
 
 Private bins. Edges are chosen among the places of a fine public grid, by noisy mass, by private quantiles or by halving
-ranges that hold many rows: `preparation/private_bins.py`. ε or ρ, no δ.
+ranges that hold many rows (see above). ε or ρ, no δ.
 
-Rare labels. Those of low noisy count share one code: `preparation/rare.py`. A histogram, ε or ρ, no δ.
+Rare labels. Those of low noisy count share one code (see above). A histogram, ε or ρ, no δ.
 
 Budget. Each such column gets 5 % of ρ, or of ε in a pure run, all of them together at most 30 %; the parts add up with
 what the method spends on the rest. δ goes to open categories alone, in equal parts: all of it under pure ε, half under

@@ -26,15 +26,15 @@ removed, n is noisy, scores are in rows, and noise is half as large for the same
   maximal θ-useful sets: a table is worth it if it says more than its noise takes away;
 * wide parents are offered at coarser levels: the `groups` of the schema, and others of about equal noisy mass;
 * tables share their cost by cells^(1/2) (ε) or cells^(2/3) (ρ), are drawn towards independence as far as their noise
-  warrants and made to agree with the columns and the parents (`conditionals.py`);
+  warrants and made to agree with the columns and the parents (`network_structure.py`);
 * rows are drawn by controlled rounding.
 
 `published` (β = 0.3, θ = 4, score F if all columns have two codes, else R), `steps_paper` (k = 2, β = 0.5, score I; the
 setting of the STEPS papers) and `nist` keep equal shares, the usefulness of the paper (with its noise, twice ours, in τ
 and k), negatives set to 0, and independent rows. Coarser parents by halving are an option of `published` (`coarsen`).
-Limits of a step: see `parents.py`. `groups` of a category are offered as a coarser parent in every preset. Hierarchies
-across columns (`within`) are rules: they tie columns, so the coarser column is a parent of the finer one, or the other
-way round, in every network.
+Limits of a step: see `network_structure.py`. `groups` of a category are offered as a coarser parent in every preset.
+Hierarchies across columns (`within`) are rules: they tie columns, so the coarser column is a parent of the finer one,
+or the other way round, in every network.
 """
 
 import math

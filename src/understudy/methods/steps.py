@@ -53,7 +53,7 @@ of choosing, and each copy pays for its own counts; otherwise each copy chooses 
 Differs from the source. The printed budgets spend up to 1.55 ε at L = 2; ours add up to ε. K in AIC is the number of
 codes of the schema, occupied or not. Draws use the rate that monotone scores allow (`choice_form` published: half).
 Children are the real codes, not padded to a common number, and weights follow from the variances of the real nodes.
-`as_published` does what the papers print, is charged what that truly costs, and makes no claim (`as_printed.py`).
+`as_published` does what the papers print, is charged what that truly costs, and makes no claim.
 """
 
 from collections.abc import Sequence

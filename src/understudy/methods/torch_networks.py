@@ -181,7 +181,7 @@ class TorchNetworks:
 
 
 class _Adam:
-    """As `optimiser.py`, on tensors."""
+    """As `Adam` of `networks.py`, on tensors."""
 
     def __init__(self, torch: Any, rate: float, momentum: float, memory: float = 0.99) -> None:
         self._torch, self._rate, self._momentum, self._memory = torch, rate, momentum, memory

@@ -16,8 +16,8 @@ if it is too large the plan refuses, and nothing is modelled as independent behi
 
 Branching. Given, or chosen from public numbers: the variance of the estimate of a range of cells, averaged over all
 ranges of a line of cells (those of a box follow each other in the order of the cuts), is computed for the fan-outs that
-each candidate leads to, all levels at equal cost, and the best is taken (`range_error`). Budget per level: `equal`, or
-`optimal` for that average.
+each candidate leads to, all levels at equal cost, and the best is taken (`tree_layers.py`). Budget per level: `equal`,
+or `optimal` for that average.
 
 Privacy. The tree follows from the domain and the options, so it is public. Neighbours differ by the rows of one unit,
 at most k of them. Each level holds every record once, so it moves by at most k in L1 and in L2: discrete Laplace noise

@@ -15,7 +15,7 @@ applied when it was fitted; a combination without mass cannot be drawn, and cond
 
 The one entry of this engine: noisy tables and rules in, a fitted model out.
 
-The size of the model is known before it is built (`GraphicalSize.of`, `Growth`); a fit that would be larger than
+The size of the model is known before it is built (`GraphicalSize.of`, `ModelGrowth`); a fit that would be larger than
 allowed is refused. Nothing here draws randomness or sees an exact count.
 
 ExpandedField: a graphical model over merged codes, and how each merged code falls apart into codes of the table.
@@ -465,7 +465,7 @@ def fit_forest(
     total: float | None = None,
     shrunk: bool = True,
 ) -> MarkovField:
-    """The closed form for tables of one or two columns whose pairs form no circle; see `tree_form`.
+    """The closed form for tables of one or two columns whose pairs form no circle.
 
     Args:
         domain: The codes.

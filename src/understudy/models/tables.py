@@ -275,7 +275,7 @@ def joint_table(
 ) -> tuple[Clique, Ints, Floats]:
     """The joint table (clique, possible cells, probabilities) of disjoint parts under the rules within them.
 
-    The rules must leave a cell possible (`restrict.check_linked` sees to that).
+    The rules must leave a cell possible (`check_linked` sees to that).
     """
     clique = domain.clique(name for part in parts for name in part)
     cells = np.arange(domain.cells(clique), dtype=np.int64)

@@ -1,8 +1,9 @@
 """Costs and budgets: integers rounded against us, the conversion of ρ into (ε, δ), and the noise that a cost buys.
 
-From zCDP to (ε, δ) and back, by the tight formula and rounded to the safe side.
-
-A ρ-zCDP mechanism has Rényi divergence at most αρ at every order α > 1, hence is (ε, δ)-DP as soon as for *one* α
+From zCDP to (ε, δ) and back
+----------------------------
+By the tight formula, rounded to the safe side. A ρ-zCDP mechanism has Rényi divergence at most αρ at every order α > 1,
+hence is (ε, δ)-DP as soon as for *one* α
 
     δ ≥ exp((α − 1)(αρ − ε)) · (1 − 1/α)^α / (α − 1)            (Canonne, Kamath, Steinke 2020, Proposition 12).
 
@@ -13,11 +14,12 @@ With x = α − 1 and c(x) = (log δ + log(1 + x)) / x + log(1 + 1/x) this condi
 Every x gives a valid answer; the search for the best one runs in floats and cannot break the guarantee, only waste
 some of it. The answer is then computed at the x found, with 80 decimal digits and a margin far above all rounding.
 
-Cost and Budget: costs kept as integers and always rounded against us.
-
-Units: 10⁻¹² of ε, 10⁻¹² of ρ, 10⁻¹⁸ of δ. (Nano-units would be too coarse: at ε = 0.001 and δ = 10⁻⁹ the whole budget
-is ρ ≈ 1.2·10⁻⁸, twelve nano-units to share among all questions.) A budget given as a float is rounded down when it
-becomes integers, a charge computed from real numbers is rounded up.
+Costs and budgets
+-----------------
+Costs are kept as integers and always rounded against us. Units: 10⁻¹² of ε, 10⁻¹² of ρ, 10⁻¹⁸ of δ. (Nano-units would
+be too coarse: at ε = 0.001 and δ = 10⁻⁹ the whole budget is ρ ≈ 1.2·10⁻⁸, twelve nano-units to share among all
+questions.) A budget given as a float is rounded down when it becomes integers, a charge computed from real numbers is
+rounded up.
 
 Two currencies. *Pure*: ε of Laplace noise and of the exponential mechanism, adding up (Dwork et al. 2006).
 *zCDP*: ρ of zero-concentrated DP (Bun and Steinke 2016), adding up over adaptively chosen questions; δ that a
@@ -32,11 +34,12 @@ product of conditional ones, p on one table and q on its neighbour. Each pure st
 part of how later questions are chosen, and what is left is the adaptive composition of the steps in ρ, at ε − ε₁. The
 same holds if what is left is bounded by summing exact distributions of noise whose scales were fixed beforehand.
 
-From a cost to noise: which distribution, which selection rate, which threshold. Exact fractions, rounded against us.
+From a cost to noise
+--------------------
+Which distribution, which selection rate, which threshold: exact fractions, rounded against us. k is the most rows one
+unit holds, so neighbouring tables differ by at most k rows, all added or all removed.
 
-k is the most rows one unit holds, so neighbouring tables differ by at most k rows, all added or all removed.
-
-`law_for`  A histogram moves by at most Δ = k in L1 and in L2. Discrete Laplace noise of scale b changes each
+`distribution_for`  A histogram moves by at most Δ = k in L1 and in L2. Discrete Laplace noise of scale b changes each
     probability by at most e^(L1/b), so b = Δ/ε is ε-DP (Ghosh, Roughgarden, Sundararajan 2009). Discrete Gaussian
     noise of parameter σ² on integers moved by at most Δ in L2 is Δ²/(2σ²)-zCDP (Canonne, Kamath, Steinke 2020,
     Theorem 4), so σ² = Δ²/(2ρ). Laplace noise paid in ρ: ε-DP is ε²/2-zCDP (Bun, Steinke 2016, Proposition 1.4),
@@ -51,10 +54,10 @@ k is the most rows one unit holds, so neighbouring tables differ by at most k ro
     Any of them shows with probability ≤ k·P(noise ≥ τ − k), which must be ≤ δ. For labels in both tables the counts
     differ by at most k in L1 altogether, so Laplace noise of scale k/ε gives ε: (ε, δ)-DP in all.
 
-`score_law`  P scores, each moved by at most Δ by one unit: by at most P·Δ in L1 and √P·Δ in L2. So b = P·Δ/ε, and
-    σ² = P·Δ²/(2ρ).
+`score_distribution`  P scores, each moved by at most Δ by one unit: by at most P·Δ in L1 and √P·Δ in L2. So b = P·Δ/ε,
+    and σ² = P·Δ²/(2ρ).
 
-`growth_rule`  PrivTree on a grid of 1/GROWTH_UNIT rows; `questions/growth.py` proves it. For decay β, one row costs
+`growth_rule`  PrivTree on a grid of 1/GROWTH_UNIT rows; `trees.py` proves it. For decay β, one row costs
     ε' if λ = (2β − 1)/((β − 1)·ε') and the bias per level is at least λ·ln β and at least one row. k rows are k single
     rows one after the other, so ε' = ε/k. Paid in ρ: ε-DP is ε²/2-zCDP, so ε is √(2ρ) rounded down.
 

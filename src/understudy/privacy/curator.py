@@ -23,9 +23,9 @@ what is no `PrivateTable` is refused.
             independent given the counts: losses add up to ε at most, and Σ (ε·k_c/k)²/8 ≤ ε²/8 in zCDP.
 `score`     all P scores with noise: they move by at most P·Δ·k in L1 and √P·Δ·k in L2, as a vector of integers.
 `grow`      a tree that decides by noisy, biased counts which nodes to split: one cost for the whole tree, proved in
-            `questions/growth.py`; √(2ρ) where the cost is ρ.
+            `trees.py`; √(2ρ) where the cost is ρ.
 `train`     steps of an optimiser on noisy sums over sampled units: one cost (ε, δ) for the whole course, proved in
-            `training/accountant.py`; paid in ε and δ, not in ρ.
+            `training.py`; paid in ε and δ, not in ρ.
 
 Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
 integers. Nothing here logs, and no message depends on a count.

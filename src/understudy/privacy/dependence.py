@@ -1,7 +1,7 @@
 """Scores of dependence: how far a column is from independent of its parents, in rows.
 
-FallingSum: whole-number sums H(x) = h(1) + … + h(x) of counts, whose steps never rise.
-
+`FallingSum`: whole-number sums H(x) = h(1) + … + h(x) of counts, whose steps never rise
+----------------------------------------------------------------------------------------
 Scores of nodes are sums of such functions of counts. Their sensitivity is proved from two facts about the whole numbers
 themselves, not about the real function behind them: every step h(i) lies between 0 and h(1), and h(i + 1) ≤ h(i). Both
 are forced on the numbers when they are built (a running minimum, cut at 0), so floats may find the numbers and may err:
@@ -10,8 +10,8 @@ an error makes a score less accurate and never a bound wrong.
 Up to 2¹⁶ every step is its own number. Beyond, a step is the average over a stretch of 1/256 of the next lower power of
 two, rounded down; averages of falling steps fall. Beyond 2⁴⁰ the steps are 0.
 
-Family: a column and the parents it may depend on, and the counts of the two against each other.
-
+`Family`: a column and the parents it may depend on, and the counts of the two against each other
+-------------------------------------------------------------------------------------------------
 A parent may be taken at a coarser level: several of its codes then count as one. Levels are public lists of code
 groups, so a row still falls in exactly one cell of the table of child and parents, and adding a row moves that cell by
 one and no other. What a score proves about tables moved in one cell by one therefore holds at every level.
@@ -21,8 +21,8 @@ Penalties are public and subtracted from finished scores as whole score units; t
 Counts are cut at 2⁶² divided by the (public) number of counted cells, so that no sum of them can wrap; a cut table
 moves by one cell by one, or not at all.
 
-How far columns are from independent, in rows: the scores R (a child and its parents) and InDif (a pair).
-
+The scores R (a child and its parents) and InDif (a pair): how far columns are from independent, in rows
+--------------------------------------------------------------------------------------------------------
 For counts c of a child x and its parents' combination π, with sums c_x, c_π and their total n (0 if n = 0):
 
     InDif = Σ |c_xπ − c_x c_π / n|        R = InDif / 2
@@ -43,14 +43,14 @@ Integers. n · InDif = S = Σ |n c_xπ − c_x c_π| is an integer, computed wit
 S ≤ 2n² ≤ 2⁶¹), else in 128. The score is ⌊SCORE_UNIT · S / n⌋ (for R: over 2n), rounded once. If a number moves by
 less than an integer D, its floor moves by at most D: so the integer scores move by at most 4 · SCORE_UNIT and
 2 · SCORE_UNIT, rounding included. Scores are cut at 2⁶², which takes no two of them further apart; counts are cut so
-that n ≤ 2⁶² (see `family.py`). n is the sum of the table itself and never leaves.
+that n ≤ 2⁶² (see `Family`). n is the sum of the table itself and never leaves.
 
 A row can raise one score and lower another (a row in line with the others lowers T where it was positive): not
 monotone. Replacing a row is removing one and adding one, so it moves R by less than 4 rows by this proof; the
 published bound for R/n, 3/n + 2/n², is lower.
 
-How well parents split a column of two codes: the score F of PrivBayes, in rows.
-
+The score F of PrivBayes: how well parents split a column of two codes, in rows
+-------------------------------------------------------------------------------
     F_c = −min over splits of the parents' combinations into Π₀ and Π₁ of (n/2 − C₀)₊ + (n/2 − C₁)₊,
 
 with C_x the rows of code x whose combination lies in Π_x. F_c = n·F of Zhang et al. (2017); 0 is best (the parents
@@ -71,8 +71,8 @@ The minimum. Any sum is at least n − C₀ − C₁ ≥ n − Σ_π max(c_0π, 
 C exceeds n/2. Otherwise dynamic programming over the combinations that hold both codes, with the captured rows of
 the rarer code as state, finds the largest C of the other code for each state: exact, in integers.
 
-Mutual information of a child and its parents, in bits times rows: the score I of PrivBayes.
-
+The score I of PrivBayes: mutual information of a child and its parents, in bits times rows
+-------------------------------------------------------------------------------------------
     n·I = Σ f(c_xπ) − Σ f(c_x) − Σ f(c_π) + f(n),        f(t) = t log₂ t
 
 Sensitivity for adding or removing one row. Let g(t) = f(t + 1) − f(t), which is 0 at 0 and rises. A row added at

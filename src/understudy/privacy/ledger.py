@@ -17,7 +17,7 @@ has a cost p; it is granted iff (sum of earlier costs) + p ≤ L in every compon
 *zcdp* — L = (ρ, φ); the cost of a run is its ρ_i plus ε_i²/2 for steps paid in pure ε (an ε-DP step is
   ε²/2-zCDP: Bun and Steinke 2016, proposition 1.4), rounded up, together with the δ_i that its steps fail outright.
   The same induction, with two-step composition of δ-approximate ρ-zCDP (ibid., lemma 8.2), shows that all granted runs
-  together are φ-approximate ρ-zCDP. With ρ = ρ(ε, δ − φ) of `conversion.py`, rounded down, this gives (ε, δ)-DP
+  together are φ-approximate ρ-zCDP. With ρ = ρ(ε, δ − φ) of `cost.py`, rounded down, this gives (ε, δ)-DP
   for the cap (ε, δ).
   φ is a share of δ set aside when the dataset is opened and never moved afterwards. A rule that recomputed ρ from the
   failure δ spent so far would let a strategy trade one for the other *depending on what it saw*; the induction needs
@@ -36,7 +36,7 @@ further states or end the run, and a run ends once. Every rule is checked in the
 So the states of one charge, in the order of their lines, form a single sequence with rising steps: no two branches
 are ever recorded, whatever is copied, restored or started twice. One charge yields one release, because the end is
 recorded before a release may be seen (`synthesizer/pipeline.py`). Why continuing costs nothing:
-`training/checkpoint.py`.
+`training.py`.
 
 The lines hold nothing but public numbers and a digest of noisy answers, and their day without the hour.
 
@@ -53,8 +53,8 @@ Ledger: what each dataset has spent over all its releases, on disk before anythi
 A steward opens a ledger once, with a cap (ε, δ) per dataset. Every run charges it first: the check against the cap and
 the new entry are one transaction, synced before `charge` returns, and whoever holds no `Receipt` must not read rows.
 A charge is never taken back, whatever becomes of the run. Entries are never changed or removed; each is tied to the
-ones before by a hash, and `verify` finds any change. Amounts are integers. `bookkeeping/balance.py` proves that what
-is granted stays within the cap, however runs are chosen.
+ones before by a hash, and `verify` finds any change. Amounts are integers. The argument above
+proves that what is granted stays within the cap, however runs are chosen.
 
 What it cannot do: a copy of the file is a second ledger that knows nothing of the first, so a copied ledger is a
 forked ledger, and the caps of the two add up. Each release prints the hash of its charge; `verify` can be asked whether
@@ -62,7 +62,7 @@ those hashes are still in the chain, which uncovers a fork or a return to an old
 rewrites the file on purpose.
 
 A run that was interrupted may be continued under its charge while nothing was released from it: by one process at a
-time, and from the newest state that it kept (`bookkeeping/hold.py`). Continuing is a line of its own, free of charge.
+time, and from the newest state that it kept. Continuing is a line of its own, free of charge.
 
 Nothing in a ledger comes from rows: names, costs and dates are fixed before they are read. Every line carries the date
 alone: two charges with the time of day would tell how long the run between them took (ledgers of version 0.1 hold such

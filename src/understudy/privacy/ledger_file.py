@@ -4,7 +4,7 @@ Entry: one line of the ledger, sealed by a hash that ties it to the lines before
 
 Five kinds. `dataset` opens a dataset: its budget columns hold the cap, its cost columns the limit that charges add up
 to. `charge` is one run: the (ε, δ) it claims, what it spends, and the totals of its dataset after it. `checkpoint`,
-`continue` and `finish` tell how far a charged run has come, who goes on with it, and how it ended (`hold.py`); they
+`continue` and `finish` tell how far a charged run has come, who goes on with it, and how it ended (`ledger.py`); they
 never change a total.
 
 Two chains run through the entries. `previous` is the hash of the line before, whatever its dataset; `earlier` is the

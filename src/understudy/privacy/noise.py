@@ -33,11 +33,11 @@ because magnitudes have no memory: given that |Y| ≥ m, |Y| − m is geometric 
 
 Integer noise: discrete Laplace and discrete Gaussian vectors, geometric numbers, and gaps between rare successes.
 
-Every number is drawn exactly from its distribution (see `cumulative.py`), from the operating system's generator, once.
-No function takes a seed. Numbers whose size exceeds 2⁶² are reported as ±2⁶² (`LARGEST`); who adds them to counts below
-2⁵³ and cuts the sum at ±2⁶¹ gets the same as if they had been exact.
+Every number is drawn exactly from its distribution (see `distributions.py`), from the operating system's generator,
+once. No function takes a seed. Numbers whose size exceeds 2⁶² are reported as ±2⁶² (`LARGEST`); who adds them to counts
+below 2⁵³ and cuts the sum at ±2⁶¹ gets the same as if they had been exact.
 
-Large scales: a geometric number is put together from base-4096 digits, which are independent (`exact/geometric.py`),
+Large scales: a geometric number is put together from base-4096 digits, which are independent (`distributions.py`),
 so tables stay small at any scale. Laplace noise is then a sign and a geometric magnitude, where minus zero is
 rejected and drawn again: P(k) ∝ q^|k|, as it must be.
 """

@@ -2,8 +2,8 @@
 
 The seam between the door and the noise: requests go in with exact integers, noisy answers come out.
 
-There is one implementation for releases (`secure.py`), which has no seed and no state. Test doubles that record and
-replay answers live in `understudy.testing` and mark themselves as not private.
+There is one implementation for releases (`SecureRandomizer`), which has no seed and no state. Test doubles that record
+and replay answers live in `understudy.testing` and mark themselves as not private.
 
 SecureRandomizer: the only randomizer releases use. Exact integer noise, no seed, no state.
 

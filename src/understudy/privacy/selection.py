@@ -28,7 +28,7 @@ The weights are irrational, so they are held as integer intervals. A uniform U, 
 falls in the part of [0, 1) that belongs to one group; if the bits and the bounds at hand cannot tell which, more bits
 of both are taken. The choice has exactly the stated distribution. No floats, no Gumbel noise, no base-2 approximation.
 
-Long lists of options go through the compiled loop of `exact/choices.py`, which has the same distribution and a proof of
+Long lists of options go through the compiled loop of this module, which has the same distribution and a proof of
 its own.
 """
 

@@ -1,6 +1,8 @@
 """Training on sampled units: what it costs, its checkpoints, and the one question that hands rows to an optimiser.
 
-What training costs: Rényi divergence of noisy sums over sampled units, added up over steps and turned into (ε, δ).
+What training costs
+-------------------
+Rényi divergences of noisy sums over sampled units are added up over steps and turned into (ε, δ).
 
 One step. Every unit is sampled on its own with probability q at most; the units sampled add integer vectors of L2 norm
 at most C to a sum; every coordinate of the sum gets discrete Gaussian noise of variance s². Claim: at every integer
@@ -36,8 +38,8 @@ Arithmetic. Floats. A_α − 1 is summed instead of A_α (the terms k = 0 and 1 
 nothing is lost to cancellation; each logarithm of a term is off by less than 10⁻⁸ for α ≤ 2¹⁶. Divergences are raised
 by one part in 10⁶ and ε by 10⁻⁹, far above all rounding. σ is found by bisection, and accepted by this bound alone.
 
-Checkpoint: what a training needs to go on after an interruption, and why going on costs nothing.
-
+Checkpoints: what a training needs to go on after an interruption, and why going on costs nothing
+-------------------------------------------------------------------------------------------------
 What it holds. The number of steps done, the noisy sum of the first look, and the trainer's state, which the trainer
 makes of noisy sums, public settings and a public seed (it sees rows only to make contributions of them). So a
 checkpoint is a function of the noisy sums so far and of public facts: no exact count, no number of rows, no batch, no
@@ -51,7 +53,7 @@ Why continuing costs nothing. Steps since the newest recorded checkpoint are los
 that checkpoint, with fresh coins and fresh noise for every step. Claim: all recorded checkpoints and the release
 together have the distribution of an uninterrupted run's, whose cost was charged, provided that whoever interrupts has
 seen at most what was recorded. Proof, by induction over the recorded checkpoints: the ledger takes one sequence of them
-for a charge, with rising steps, each made from the one before (`bookkeeping/hold.py`: only the holder may add to it,
+for a charge, with rising steps, each made from the one before (`ledger.py`: only the holder may add to it,
 and only from the newest may it be continued). Given the recorded ones, the steps up to the next one are drawn anew at
 every attempt. Assume that whether an attempt is interrupted does not depend on its own coins and noise; then the
 attempt that gets through has the distribution of an attempt that nobody could interrupt. (A machine so short of memory
@@ -85,7 +87,7 @@ public probability; the rows of a unit come and go together. The trainer turns r
 itself: a row's vector may depend on that row and on what the trainer was told before (noisy sums, public settings), on
 nothing else. The door adds up the vectors of each unit, leaves a unit out whose sum is longer than `clip` in L2 norm
 (exact integers: a comparison, not a matter of rounding), adds up the units, puts discrete Gaussian noise on every
-coordinate and hands the noisy sum back. How many units took part is told to nobody. `accountant.py` proves the cost.
+coordinate and hands the noisy sum back. How many units took part is never said. The cost is proved above.
 
 All that is asked of a trainer is that it keeps rows apart. If it does not, the bound on each unit still holds, but a
 unit could change what others contribute; so contributions are computed row by row, without sums over a batch in
@@ -93,7 +95,7 @@ floating point, and replay on neighbouring tables looks at the exact sums.
 
 The number of steps, the coins' probability and the noise are fixed before the first row is read. Nothing here ends
 early, and no message depends on a row. A course that was interrupted goes on from its newest checkpoint, with fresh
-coins and noise for every step that is left: `checkpoint.py` says what that holds and proves that it costs nothing.
+coins and noise for every step that is left: what a checkpoint holds, and why this costs nothing, is proved above.
 """
 
 import functools

@@ -1,11 +1,12 @@
 """Questions about trees: growing one by noisy counts, halving ranges, and which column splits a node.
 
-Counting inside the cells of a partition: "cell × code of a column" is a partition again.
+Counting inside the cells of a partition
+----------------------------------------
+"Cell × code of a column" is a partition again. Each record lies in one cell and has one code, so it moves one count by
+one, whatever the partition.
 
-Each record lies in one cell and has one code, so it moves one count by one, whatever the partition.
-
-GrowingTree: a tree that decides by noisy counts which nodes to split, for one cost whatever its depth (PrivTree).
-
+`GrowingTree`: a tree that decides by noisy counts which nodes to split, for one cost whatever its depth (PrivTree)
+--------------------------------------------------------------------------------------------------------------------
 The rule (Zhang, Xiao, Xie 2016), on a grid of 1/g rows (g = `GROWTH_UNIT`) so that every number is an integer. A node
 at depth h that holds c rows has the biased count
 
@@ -19,7 +20,7 @@ k times that. The cost does not depend on the depth, nor on the fan-out: β is t
 than the number of children. (With fewer than that, empty nodes are split more often than they vanish, about fan-out/2β
 children each; public limits must then end the growth. That is a matter of work, not of privacy.)
 
-Proof. Let q = e^(−1/b), z = B − g·θ, and s(z) = P(z + X > 0) the chance of a split. Summing the distribution of X,
+Proof. Let q = e^(−1/b), z = B − g·θ, and s(z) = P(z + X > 0) the probability of a split. Summing the distribution of X,
 
     s(z) = q^(1−z)/(1+q) for z ≤ 1,        s(z) = 1 − q^z/(1+q) for z ≥ 1.
 
@@ -48,14 +49,15 @@ where ε is above 2.08), and there it costs a bias of at most one row per level.
 
 Counts are cut at 2⁵⁰ first, which neither reorders a path nor takes neighbours further apart.
 
-Halving: ranges of a column's codes, halved again and again where enough rows lie. A `GrowingTree` for one column.
+`Halving`: ranges of a column's codes, halved again and again where enough rows lie
+-----------------------------------------------------------------------------------
+A `GrowingTree` for one column. A node is a range of neighbouring codes. Its halves are two disjoint ranges inside it,
+one level deeper, so a row lies in one node per layer and in at most one child of it: what the proof above asks for.
+Ranges of one code are leaves, whatever they hold; so are nodes that would exceed the public limits on depth and number
+of leaves.
 
-A node is a range of neighbouring codes. Its halves are two disjoint ranges inside it, one level deeper, so a row lies
-in one node per layer and in at most one child of it: what the proof in `growth.py` asks for. Ranges of one code are
-leaves, whatever they hold; so are nodes that would exceed the public limits on depth and number of leaves.
-
-EvenSplit: where to cut ranges of codes so that the rows fall apart in a wanted ratio: private quantiles.
-
+`EvenSplit`: where to cut ranges of codes so that rows fall apart in a wanted ratio (private quantiles)
+------------------------------------------------------------------------------------------------------
 Cell c is a range of neighbouring codes that is to become a + b bins. Cutting before code s leaves L rows of the range
 on the left and R on the right; L : R = a : b is what is wanted. In units of 1/SCORE_UNIT
 
@@ -70,8 +72,8 @@ moves one of them by one, or none.
 Ranges of a layer are disjoint, so that a layer is one question (`Curator.select_within`), and ⌈log₂ bins⌉ layers give
 all quantiles: each costs a share of the cost, and the shares add up.
 
-AIC of one-column models inside a node: which column should split a node, how to group columns, when to stop.
-
+AIC of one-column models inside a node: which column splits it, how to group columns, when to stop
+--------------------------------------------------------------------------------------------------
 The table of one column inside a node has counts n_1 … n_K, N in all. The log-linear model with that column as its only
 factor fits this table as it is, so its multinomial log-likelihood is log N! − Σ log n_k! + Σ n_k log(n_k/N), and
 
@@ -99,8 +101,8 @@ lost to rounding. Every column's AIC moves in the same direction.
 
 One unit's k rows add up to k times these bounds.
 
-Information gain inside a node: how far each column's table is from an even one.
-
+Information gain inside a node: how far each column's table is from an even one
+-------------------------------------------------------------------------------
 Poisson regression of a node's cell counts on one column has, up to a part common to all columns,
 
     −AIC = 2 N (log K − entropy) − 2K = 2 (N log K + Σ n_k log n_k − N log N) − 2K.

@@ -1,11 +1,10 @@
-"""Statement: what was spent and promised, as numbers, as JSON and as a page for people.
-
-Statement: the privacy label of a release, as data.
+"""Statement: the privacy label of a release, as data, as JSON for programs and as Markdown for people.
 
 The claim is computed from what ran (the sum of the charges), never from what was asked for. A run whose noise did not
 come from the secure generator gets no claim at all.
 
-The two written forms of a statement, made from the same data: JSON for programs, Markdown for people.
+Both written forms are made from the same data. Their format decides some of their words (`wording.SENTENCES`), so that
+a folder of an earlier format is read, and checked, in the words it was written in.
 """
 
 import hashlib

@@ -2,9 +2,10 @@
 
 Plain words for people who sign: no sentence here depends on anything but public facts and the claim itself.
 
-How much of each column could not be read, told from noisy answers, and what that means for the rows drawn.
-
-Everything here is computed from the transcript, the fitted model and the codes. All three are released, so nothing
+Values that could not be read
+-----------------------------
+How much of each column could not be read is estimated from noisy answers, and decides how rows are drawn. Everything
+about it is computed from the transcript, the fitted model and the codes. All three are released, so nothing
 more is learned about any unit and nothing is paid: this is post-processing, and a loaded folder gives the same answers.
 
 A code that no record has still gets a little noise. Its count is estimated from every measured table that holds its

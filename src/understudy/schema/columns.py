@@ -5,7 +5,7 @@ Column kinds: what a column may hold, stated by a person and never read from the
 Every kind carries `missing` (may the value be absent? then absence is a code of its own in every table; otherwise there
 is a code for what cannot be read, unless the schema says to drop such rows), `storage`
 (the Arrow type written out, "" for the kind's default) and `note` (where the bound or list comes from).
-The rules these values must obey are checked in `check.py`, all at once.
+The rules these values must obey are checked in `checks.py`, all at once.
 
 Where the bins of a number column lie, from public facts alone: one definition for rules, codec and plans.
 

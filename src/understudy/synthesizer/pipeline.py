@@ -1,9 +1,5 @@
 """From a private table to a release, in one fixed order.
 
-Environment: what a run takes from the machine. Only tests replace it.
-
-From a private table to a release, in one fixed order.
-
 1. Everything public is checked: schema, method, options, budget, memory, the output's place, the table's header.
 2. The whole cost of the run is charged to a ledger, on disk.
 3. Only then are rows read, through the curator and nothing else.
@@ -72,7 +68,7 @@ from understudy.synthesizer.design import (
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Noise, clock and name of a run.
+    """Noise, clock and name of a run: what it takes from the machine. Only tests replace it.
 
     With a randomizer that does not call itself private, the release makes no claim and `verify` rejects it.
     """
