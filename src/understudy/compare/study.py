@@ -44,10 +44,10 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from understudy.arrays import Words
 from understudy.counts.files import Container, container_of, open_table
 from understudy.counts.kernels import hash_rows
 from understudy.counts.source import PrivateTable, label_keys, texts_of
@@ -110,7 +110,7 @@ def _of_rows(table: PrivateTable, names: list[str]) -> str:
     return f"rows {count} {header} " + "".join(f"{part:016x}" for part in sums.tolist())
 
 
-def _keys(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+def _keys(values: pa.Array | pa.ChunkedArray) -> Words:
     """A hash of each value's text; absent values share one of their own."""
     texts = texts_of(values)
     coded = texts.values.dictionary_encode()

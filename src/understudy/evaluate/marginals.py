@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.arrays import Ints
+from understudy.arrays import Floats, Ints
 from understudy.domain import Clique
 from understudy.evaluate.data import Rows, counted, declared_size, group_rows, total_variation
 from understudy.evaluate.metric import (
@@ -107,8 +106,8 @@ class Marginals(Metric):
 @dataclass(frozen=True, slots=True, eq=False)
 class _Distances:
     cliques: Sequence[Clique]
-    values: npt.NDArray[np.float64]
-    lines: npt.NDArray[np.float64] | Unavailable
+    values: Floats
+    lines: Floats | Unavailable
     note: str
 
 
@@ -129,7 +128,7 @@ def _scored(scales: Sequence[Scale], found: dict[int, _Distances], ways: int) ->
         yield worst.name, worst.missing(reason)
 
 
-def _line(lines: npt.NDArray[np.float64] | Unavailable, summary: object) -> Outcome:
+def _line(lines: Floats | Unavailable, summary: object) -> Outcome:
     if isinstance(lines, Unavailable):
         return lines
     return float(lines.max() if summary is np.max else lines.mean())

@@ -48,10 +48,9 @@ from pathlib import Path
 from typing import ClassVar, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.arrays import Bools, Floats, Ints
+from understudy.arrays import Bools, Floats, Integers, Ints
 from understudy.codec.numbers import axis_of
 from understudy.domain import Clique
 from understudy.errors import UsageError
@@ -102,7 +101,7 @@ class CodeView:
     """A column of codes: row r holds the code `levels[places[r]]`, and random codes are drawn from 0 to `largest`."""
 
     levels: Ints
-    places: npt.NDArray[np.integer]
+    places: Integers
     largest: int
 
     def at(self, row: int) -> int:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy.stats import rankdata
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bytes, Floats, Ints
 from understudy.evaluate.cart import Features, TreeLimits, grow_tree, tree_features
 from understudy.evaluate.data import Rows, stacked, wholly_unread
 from understudy.evaluate.metric import Context, Detail, Metric, Result, Scale, TablePair, refused, table_of
@@ -25,15 +24,13 @@ from understudy.options import option
 from understudy.schema import Schema, code_names
 from understudy.schema.columns import NumberColumn
 
-Target = npt.NDArray[np.uint8]
-
 LIMITS = TreeLimits(split=60, bucket=20, depth=8)
 FEWEST_ROWS = 200
 TESTED = 0.2
 MOST_TARGETS = 30
 
 
-def area_under_curve(scores: Floats, truth: Target) -> float | None:
+def area_under_curve(scores: Floats, truth: Bytes) -> float | None:
     """The chance that a random positive scores above a random negative, ties counting half; None without both.
 
     >>> area_under_curve(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0, 0, 1, 1], np.uint8))
@@ -118,12 +115,12 @@ def _areas(pair: TablePair, name: str, order: Ints) -> tuple[float, float, float
     return known[0], math.fsum(known[2:]) / len(copies), known[1]
 
 
-def _area(features: Features, target: Target, train: Ints, test: Ints) -> float | None:
+def _area(features: Features, target: Bytes, train: Ints, test: Ints) -> float | None:
     tree = grow_tree(features, target, np.sort(train), LIMITS)
     return area_under_curve(tree.probabilities(features, rows=test), target[test])
 
 
-def _target(real: Rows, whole: Rows, name: str) -> Target:
+def _target(real: Rows, whole: Rows, name: str) -> Bytes:
     """1 for the real table's most frequent label, or for numbers above the real median."""
     if isinstance(real.codec.schema.column(name), NumberColumn):
         known = real.numbers[name][~np.isnan(real.numbers[name])]

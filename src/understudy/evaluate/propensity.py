@@ -44,11 +44,10 @@ from functools import cached_property
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import expit
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bools, Floats, Ints
 from understudy.errors import UsageError
 from understudy.evaluate.cart import Features, best_complexity, grow_tree, tree_features
 from understudy.evaluate.data import Rows, stacked
@@ -162,7 +161,7 @@ class Logistic:
         return self.design.rows
 
     @cached_property
-    def kept(self) -> npt.NDArray[np.bool_]:
+    def kept(self) -> Bools:
         """Columns of the whole matrix that are no combinations of others: the same for all labels."""
         return independent_columns(self.design.cross(np.ones(self.design.rows)))
 

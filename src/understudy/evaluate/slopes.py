@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from understudy.arrays import Floats, Ints
@@ -268,7 +267,7 @@ class Slopes(Metric):
         return panel_of(pair, real, copies, slope_table, outcomes=chosen, both_ways=True)
 
 
-def _outcomes(panel: Panel, shares: tuple[npt.NDArray[np.int64], Floats, Floats] | Unavailable) -> list[Outcome]:
+def _outcomes(panel: Panel, shares: tuple[Ints, Floats, Floats] | Unavailable) -> list[Outcome]:
     joint = shares if isinstance(shares, Unavailable) else agreement(shares[1], shares[2])
     return [*panel.outcomes(), joint]
 
@@ -283,7 +282,7 @@ def check_columns(metric: str, columns: Sequence[str], schema: Schema) -> None:
 
 def _joint_shares(
     pair: TablePair, groups: Sequence[str], real: Rows, copies: Sequence[Rows]
-) -> tuple[npt.NDArray[np.int64], Floats, Floats] | Unavailable:
+) -> tuple[Ints, Floats, Floats] | Unavailable:
     """Occupied cells of the joint table of the chosen columns and their shares in both tables."""
     if not groups:
         return Unavailable("no columns were chosen for joint shares (option groups)")
@@ -296,9 +295,7 @@ def _joint_shares(
     return cells, shares[0][used], theirs[used]
 
 
-def _share_detail(
-    pair: TablePair, groups: Sequence[str], shares: tuple[npt.NDArray[np.int64], Floats, Floats]
-) -> Detail:
+def _share_detail(pair: TablePair, groups: Sequence[str], shares: tuple[Ints, Floats, Floats]) -> Detail:
     cells, real, theirs = shares
     names = [part for part in pair.codec.domain.columns if pair.codec.origin(part) in groups]
     order = np.argsort(-np.abs(real - theirs), kind="stable")

@@ -50,9 +50,8 @@ from fractions import Fraction
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Floats, Ints, Unsigned
 from understudy.domain import Course, Distribution, Domain
 from understudy.errors import UsageError
 from understudy.methods.method import Method, Plan, PublicFacts, Step, seconds_for
@@ -88,9 +87,6 @@ def _scaled(model: MixtureModel, name: str, factors: Floats) -> MixtureModel:
     weights = model.weights * mass
     probabilities = {**model.probabilities, name: part / mass[:, np.newaxis]}
     return MixtureModel(model.domain, weights / weights.sum(), probabilities, model.structural_zeros, model.total)
-
-
-Codes = npt.NDArray[np.unsignedinteger]
 
 
 class Networks(Protocol):
@@ -152,7 +148,7 @@ class WganTrainer:
         """What a row adds to each of its codes in the first look."""
         return max(1, math.isqrt((self.course.clip // self.unit_rows) ** 2 // len(self.sizes)))
 
-    def look(self, codes: Codes) -> Contributions:
+    def look(self, codes: Unsigned) -> Contributions:
         """The same whole number in the place of each code."""
         value = np.full((len(codes), 1), self.first_value, dtype=np.int32)
         return Contributions(one_hot_blocks(codes, self.sizes), value, np.zeros((len(codes), 0), dtype=np.int32))
@@ -166,7 +162,7 @@ class WganTrainer:
         self.encoding = Encoding.of(counts, self.most_groups)
         self.networks.start(self.encoding)
 
-    def contribute(self, codes: Codes) -> Contributions:
+    def contribute(self, codes: Unsigned) -> Contributions:
         """Gradients of the critic's score, cut and rounded."""
         assert self.encoding is not None
         return contributions(self.networks.critic, self.encoding.blocks(codes), self.networks.most_norm, self._radius())

@@ -37,8 +37,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Ints
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import COUNTED_CELLS, within
 from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for, tables_bytes
@@ -180,7 +180,7 @@ class _Forest:
         self._widest = max(map(measured.domain.cells, candidates), default=0)
         self._bytes = self._size([])
 
-    def open_places(self) -> npt.NDArray[np.int64]:
+    def open_places(self) -> Ints:
         """Positions of the candidates that join two parts and with which the model stays within its bytes."""
         parts = self._part[self._ends]
         places = np.flatnonzero(parts[:, 0] != parts[:, 1])

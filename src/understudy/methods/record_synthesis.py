@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Ints
+from understudy.arrays import Integers, Ints
 from understudy.domain import Clique, Domain, Measurement, StructuralZeros
 from understudy.methods.rounds import CoarseTable
 from understudy.models.consistency import OverlapTable, consistent
@@ -244,7 +243,7 @@ def _noisy(table: OverlapTable) -> NoisyTable:
 
 def _laid_out(model: BlockModel, rows: int, rng: np.random.Generator) -> Codes:
     """Records whose blocks have just the shares of the model, up to rounding, in random order."""
-    laid: dict[str, npt.NDArray[np.integer]] = {}
+    laid: dict[str, Integers] = {}
     for block in model.blocks:
         spots = (np.arange(rows) + rng.random()) / rows
         places = np.minimum(

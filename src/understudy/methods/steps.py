@@ -62,9 +62,8 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats
+from understudy.arrays import Bools, Floats
 from understudy.domain import Clique, Domain, Partition
 from understudy.errors import UsageError
 from understudy.methods.method import Method, Plan, PublicFacts, facts_of, raked_cells, seconds_for
@@ -162,7 +161,7 @@ def padded_counts(
     noisy: Sequence[Floats],
     padding: int,
     total: float | None = None,
-    possible: npt.NDArray[np.bool_] | None = None,
+    possible: Bools | None = None,
 ) -> list[Floats]:
     """Counts of every level by the padded rule, the root first; `noisy` holds the levels below the root.
 

@@ -45,9 +45,8 @@ from fractions import Fraction
 from typing import Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Bools, Floats, Ints
+from understudy.arrays import Bools, Floats, Integers, Ints
 from understudy.domain import Clique, Domain, Measurement, Partition
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import PublicFacts, Step
@@ -91,7 +90,7 @@ class LayerFrontier:
         """Open nodes and one more."""
         return self.open.size + 1
 
-    def assign(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> Ints:
+    def assign(self, codes: Mapping[str, Integers]) -> Ints:
         """The open node of each record, or the last cell."""
         place = np.full(self.structure.size(self.layer), self.open.size, dtype=np.int64)
         place[self.open] = np.arange(self.open.size)
@@ -164,7 +163,6 @@ class NodeGrowth:
         return tree
 
 
-Mask = npt.NDArray[np.bool_]
 Choice = Literal["node", "grouped"]
 Stopping = Literal["none", "range", "privtree"]
 
@@ -254,14 +252,14 @@ def _node_by_node(curator: Curator, settings: TreeSettings, costs: ChoiceCosts) 
     return structure
 
 
-def _one_each(unused: Mask, going: Mask) -> Mask:
+def _one_each(unused: Bools, going: Bools) -> Bools:
     """Every unused column for nodes that go on, the first one for the others: nothing to choose, nothing to learn."""
     first = np.zeros_like(unused)
     first[np.arange(unused.shape[0]), unused.argmax(axis=1)] = True
     return np.where(going[:, None], unused, first)
 
 
-def _score(curator: Curator, settings: TreeSettings, layer: int, allowed: Mask) -> WithinQuality[str]:
+def _score(curator: Curator, settings: TreeSettings, layer: int, allowed: Bools) -> WithinQuality[str]:
     name, columns = f"column of layer {layer + 1}", splittable(curator.domain)
     if settings.rows_bound is None:
         return NodeAic(name, columns, allowed, published=settings.published)
@@ -485,7 +483,7 @@ class NodesOrCells:
         """Split nodes and single cells."""
         return self.nodes.size + self.leaves.size
 
-    def assign(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> Ints:
+    def assign(self, codes: Mapping[str, Integers]) -> Ints:
         """The node or cell of each record."""
         node = self.structure.partition(self.layer).assign(codes)
         flat = np.zeros(node.size, dtype=np.int64)

@@ -56,7 +56,7 @@ from typing import ClassVar, Literal, NamedTuple, Self, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bools, Floats, Integers, Ints, Shorts
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain
 from understudy.errors import UsageError, nearest
@@ -72,8 +72,6 @@ from understudy.models.model import (
     total_faults,
 )
 from understudy.models.tables import Rounding, code_dtype, draw_places, norm_sub, sub_indices
-
-Shorts = npt.NDArray[np.int32]
 
 _BLOCK_ROWS = 2**16
 _MOST_CODES = 2**31 - 1
@@ -209,7 +207,7 @@ class TreeStructure:
         names = [self.domain.columns[place] for place in used if place >= 0] or [self.domain.columns[0]]
         return LayerPartition(name or f"layer {number}", self.domain.clique(names), self, number)
 
-    def find(self, codes: Mapping[str, npt.NDArray[np.integer]], layer: int = -1) -> Ints:
+    def find(self, codes: Mapping[str, Integers], layer: int = -1) -> Ints:
         """The node each record falls in, counted within the layer; codes of the columns split so far are needed."""
         number = self._layer(layer)
         rows = len(next(iter(codes.values())))
@@ -326,7 +324,7 @@ class LayerPartition:
         """Number of nodes."""
         return self.structure.size(self.layer)
 
-    def assign(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> Ints:
+    def assign(self, codes: Mapping[str, Integers]) -> Ints:
         """The node of each record."""
         return self.structure.find({name: codes[name] for name in self.columns}, self.layer)
 
@@ -480,11 +478,10 @@ def _checked(
 
 
 TreeNegatives = Literal["clip_rescale", "norm_sub"]
-Mask = npt.NDArray[np.bool_]
 
 
 def nonnegative_tree(
-    tree: HistogramTree, estimates: Sequence[Floats], total: float, way: str, *, possible: Mask | None = None
+    tree: HistogramTree, estimates: Sequence[Floats], total: float, way: str, *, possible: Bools | None = None
 ) -> list[Floats]:
     """Counts of 0 or more for every level, the root's being `total`, children adding up to their parents.
 
@@ -508,7 +505,7 @@ def nonnegative_tree(
     return counts
 
 
-def project_children(values: Floats, parents: Ints, totals: Floats, possible: Mask, way: str) -> Floats:
+def project_children(values: Floats, parents: Ints, totals: Floats, possible: Bools, way: str) -> Floats:
     """The values of one level made 0 or more and adding up to `totals` within every sibling set.
 
     A parent none of whose children is possible must have a total of 0.
@@ -522,7 +519,7 @@ def project_children(values: Floats, parents: Ints, totals: Floats, possible: Ma
     return projected
 
 
-def _clip_rescale(values: Floats, parents: Ints, totals: Floats, possible: Mask) -> Floats:
+def _clip_rescale(values: Floats, parents: Ints, totals: Floats, possible: Bools) -> Floats:
     kept = np.where(possible, np.maximum(values, 0.0), 0.0)
     sums = np.bincount(parents, weights=kept, minlength=totals.size)
     nothing = sums <= 0.0
@@ -533,7 +530,7 @@ def _clip_rescale(values: Floats, parents: Ints, totals: Floats, possible: Mask)
     return np.asarray(kept * factors[parents])
 
 
-def _possible(tree: HistogramTree, leaves: Mask | None) -> list[Mask]:
+def _possible(tree: HistogramTree, leaves: Bools | None) -> list[Bools]:
     """Which nodes of each level may hold something: those with a possible child, or without children."""
     last = np.ones(tree.sizes[-1], dtype=bool) if leaves is None else np.asarray(leaves, dtype=bool)
     if last.shape != (tree.sizes[-1],):
@@ -714,14 +711,14 @@ class TreeModel(StoredModel):
     def draw(self, rows: int, rng: np.random.Generator) -> Codes:
         """`rows` records: independent ones, or in random order after controlled rounding if the model asks for it."""
         cells = draw_places(self.probabilities, rows, rng, self.rounding)
-        drawn: dict[str, npt.NDArray[np.integer]] = {}
+        drawn: dict[str, Integers] = {}
         for name in reversed(self.domain.columns):
             size = self.domain.sizes[name]
             cells, codes = np.divmod(cells, size)
             drawn[name] = codes.astype(code_dtype(size))
         return {name: drawn[name] for name in self.domain.columns}
 
-    def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
+    def condition(self, where: Mapping[str, Integers]) -> Self:
         """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
 
         Raises:

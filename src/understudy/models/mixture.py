@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Bools, Floats, Ints
+from understudy.arrays import Bools, Floats, Integers, Ints
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import UsageError
@@ -107,7 +106,7 @@ class MixtureModel(StoredModel):
             raise UsageError("rows", f"must be 0 or more, got {rows}.")
         steps = np.cumsum(self._effective)
         component = np.searchsorted(steps / steps[-1], rng.random(rows), side="right").astype(np.int64)
-        codes: dict[str, npt.NDArray[np.integer]] = {}
+        codes: dict[str, Integers] = {}
         tied = {name for clique, _ in self._ties for name in clique}
         for name in self.domain.columns:
             if name not in tied:
@@ -118,7 +117,7 @@ class MixtureModel(StoredModel):
             codes |= self._draw_tied(clique, possible, component, rng.random(rows))
         return {name: codes[name] for name in self.domain.columns}
 
-    def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
+    def condition(self, where: Mapping[str, Integers]) -> Self:
         """The distribution given that each named column holds one of the codes; `total` shrinks with its share.
 
         Raises:
@@ -205,9 +204,7 @@ class MixtureModel(StoredModel):
             factors.append((here, np.concatenate(tables) / np.where(mass > 0, mass, 1.0)))
         return factors
 
-    def _draw_tied(
-        self, clique: Clique, possible: Bools, component: Ints, uniform: Floats
-    ) -> dict[str, npt.NDArray[np.integer]]:
+    def _draw_tied(self, clique: Clique, possible: Bools, component: Ints, uniform: Floats) -> dict[str, Integers]:
         cells = np.zeros(component.size, dtype=np.int64)
         order = np.argsort(component, kind="stable")
         counts = np.bincount(component, minlength=self.weights.size)

@@ -52,11 +52,12 @@ from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple, Protocol, Self,
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Bools, Floats, Integers
 from understudy.domain import Clique, Distribution, Domain
 from understudy.errors import Problem, ReleaseError, ResourceError, UsageError, nearest
 from understudy.registry import Registry
 
-Codes = Mapping[str, npt.NDArray[np.integer]]
+Codes = Mapping[str, Integers]
 """Column name → code of each record (arrays of equal length), every column of the domain."""
 
 
@@ -75,7 +76,7 @@ class Model(Protocol):
         """Estimated number of records of the private table, from noisy answers, never below 0."""
         ...
 
-    def marginal(self, clique: Clique) -> npt.NDArray[np.float64]:
+    def marginal(self, clique: Clique) -> Floats:
         """Probabilities of the clique's cells (flat row-major, summing to 1)."""
         ...
 
@@ -83,7 +84,7 @@ class Model(Protocol):
         """`rows` independent records; structural zeros never occur."""
         ...
 
-    def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
+    def condition(self, where: Mapping[str, Integers]) -> Self:
         """The distribution given that each named column holds one of the codes; raises if that cannot happen."""
         ...
 
@@ -115,7 +116,7 @@ def query_clique(domain: Domain, columns: Iterable[str]) -> Clique:
     return wanted
 
 
-def query_codes(domain: Domain, name: str, codes: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+def query_codes(domain: Domain, name: str, codes: npt.ArrayLike) -> Bools:
     """Which codes of a column a condition allows; codes that the column does not have raise."""
     size = domain.sizes[domain.clique([name])[0]]
     mask = np.zeros(size, dtype=bool)
@@ -450,7 +451,7 @@ def total_faults(total: float) -> list[str]:
     return [] if math.isfinite(total) and total >= 0.0 else ["the total must be finite and 0 or more."]
 
 
-def probability_faults(probabilities: npt.NDArray[np.float64]) -> list[str]:
+def probability_faults(probabilities: Floats) -> list[str]:
     """What is wrong with the probabilities of one table, in words; empty if nothing is."""
     if not np.all(np.isfinite(probabilities)) or probabilities.min() < 0.0:
         return ["probabilities must be finite and 0 or more."]

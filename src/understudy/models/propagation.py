@@ -40,7 +40,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bools, Floats, Ints
 from understudy.compiled import compiled
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
@@ -115,7 +115,7 @@ def table_faults(tree: JunctionTree, tables: Sequence[Floats]) -> list[str]:
     """What keeps these tables from being calibrated, in words; empty if nothing does."""
     if len(tables) != len(tree.bags):
         return ["needs one table per bag."]
-    zero_rows: list[npt.NDArray[np.bool_]] = []
+    zero_rows: list[Bools] = []
     for bag, table in enumerate(tables):
         shape = (tree.domain.cells(tree.separators[bag]), tree.domain.cells(tree.fresh[bag]))
         if table.shape != shape:

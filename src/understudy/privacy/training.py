@@ -115,7 +115,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Floats, Ints, Shorts, Unsigned
 from understudy.compiled import compiled
 from understudy.counts.source import Records
 from understudy.domain import Course, Distribution, Trained
@@ -440,9 +440,6 @@ def _name(mark: Mark) -> str:
     return f"checkpoint-{mark.digest}"
 
 
-Codes = npt.NDArray[np.unsignedinteger]
-Whole = npt.NDArray[np.int32]
-
 _CHUNK_UNITS = 1 << 16
 _REPORTS = 100
 
@@ -455,9 +452,9 @@ class Contributions:
     of a row must increase.
     """
 
-    blocks: Whole
-    shared: Whole
-    own: Whole
+    blocks: Shorts
+    shared: Shorts
+    own: Shorts
 
 
 class Trainer(Protocol):
@@ -483,7 +480,7 @@ class Trainer(Protocol):
         """Coordinates of a step's sum, once the first look was told."""
         ...
 
-    def look(self, codes: Codes) -> Contributions:
+    def look(self, codes: Unsigned) -> Contributions:
         """What every row contributes to the first look; one line of codes per row, columns in domain order."""
         ...
 
@@ -491,7 +488,7 @@ class Trainer(Protocol):
         """Takes the noisy sum of the first look over all units."""
         ...
 
-    def contribute(self, codes: Codes) -> Contributions:
+    def contribute(self, codes: Unsigned) -> Contributions:
         """What every one of these rows contributes to the step now due."""
         ...
 

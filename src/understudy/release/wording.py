@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Integers
 from understudy.codec.table import TableCodec
 from understudy.domain import Domain, Measurement, SparseMeasurement, Trained, Transcript
 from understudy.errors import ResourceError, UsageError
@@ -260,7 +260,7 @@ def _is_plain(char: str) -> bool:
     return unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
-Conditions = Mapping[str, npt.NDArray[np.integer]]
+Conditions = Mapping[str, Integers]
 
 CLEAR = 4.0
 CLEAR_SHARE = 0.05
@@ -318,9 +318,9 @@ def odd_values(codec: TableCodec, transcript: Transcript, model: Model) -> tuple
     return tuple(found)
 
 
-def readable_codes(codec: TableCodec, transcript: Transcript, model: Model) -> dict[str, npt.NDArray[np.integer]]:
+def readable_codes(codec: TableCodec, transcript: Transcript, model: Model) -> dict[str, Integers]:
     """The readable codes of every column whose count of unreadable values is not clear."""
-    found: dict[str, npt.NDArray[np.integer]] = {}
+    found: dict[str, Integers] = {}
     for column in codec.schema.modelled:
         name = code_names(column)[0]
         code = codec.unreadable_code(name)

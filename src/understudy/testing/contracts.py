@@ -23,12 +23,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import stats
 
-from understudy.arrays import Floats
+from understudy.arrays import Floats, Integers, Ints
 from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table as opened
 from understudy.counts.source import CountSource, PrivateTable
@@ -261,7 +260,7 @@ def check_draws(model: Model, table: Floats, *, seed: int) -> None:
     require(same, "the same generator gives other rows the second time.", "Draw with the given `rng` only.")
 
 
-def _count(codes: Codes, model: Model, table: Floats) -> npt.NDArray[np.int64]:
+def _count(codes: Codes, model: Model, table: Floats) -> Ints:
     columns = tuple(np.asarray(codes[name]).astype(np.int64) for name in model.domain.columns)
     return np.bincount(np.ravel_multi_index(columns, table.shape), minlength=table.size)
 
@@ -285,7 +284,7 @@ def _check_conditions(model: Model, table: Floats) -> None:
                 check_draws(conditioned, restricted, seed=2)
 
 
-def _expect_refusal(model: Model, name: str, wanted: npt.NDArray[np.integer]) -> None:
+def _expect_refusal(model: Model, name: str, wanted: Integers) -> None:
     try:
         model.condition({name: wanted})
     except UnderstudyError:
@@ -380,7 +379,7 @@ class _Blocks:
     def cells(self) -> int:
         return 2 * self.sizes[0]
 
-    def assign(self, codes: Mapping[str, npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
+    def assign(self, codes: Mapping[str, Integers]) -> Ints:
         total = sum(codes[name].astype(np.int64) for name in self.columns)
         return np.asarray(codes[self.columns[0]].astype(np.int64) * 2 + total % 2, dtype=np.int64)
 
@@ -593,7 +592,7 @@ def _check_unit(open_table: OpenTable, schema: Schema) -> None:
         require(moved == most, f"unit bound: leaving one unit out changes {moved} rows, not {most}.", _OWN_UNIT)
 
 
-def _check_unit_records(source: CountSource, full: npt.NDArray[np.int64], sizes: Sequence[int]) -> None:
+def _check_unit_records(source: CountSource, full: Ints, sizes: Sequence[int]) -> None:
     records = source.records()
     shape = source.domain.shape(source.domain.everything())
     counted = np.ravel_multi_index(tuple(records.codes.astype(np.int64).T), shape)
