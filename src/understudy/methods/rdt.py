@@ -56,7 +56,7 @@ Without a public table T trees over the public columns are grown by noisy counts
 columns; their leaves are then split by the earlier private columns. The model's public columns are then spread evenly
 within leaves, which is rough: the method is meant for public records.
 
-Privacy. Neighbours differ by the k rows of one unit. Leaf × label is a partition of the records (`leaves.py`), so a
+Privacy. Neighbours differ by the k rows of one unit. Leaf × label is a partition of the records, so a
 table moves by at most k in L1 and L2; every table, the number of records and every grown tree are paid for separately,
 and the parts add up. Which trees are grown depends on public data, on the public structure seed and on answers paid for
 before. `method.py` says what label-change costs and how `relation` provides for it.
