@@ -1,25 +1,5 @@
 """dpwgan: a generative adversarial network trained on noisy sums of clipped gradients.
 
-Raking: a mixture whose columns get the distributions that were measured, with everything else kept.
-
-Iterative proportional fitting (Deming and Stephan 1940) on a mixture of products: multiplying the joint distribution by
-a factor per code of one column keeps its form. A component's line of that column is multiplied and scaled back to 1,
-and its weight takes up the scale. Rules stay as they are. Post-processing.
-
-WganTrainer: a Wasserstein generative adversarial network that learns through the door.
-
-Course. A first look: every row adds a one-hot vector of all its codes, and the noisy sum gives the number of rows and
-the distribution of each column. Then steps: sampled rows contribute the gradients of the critic's real term, cut to a
-public norm; the noisy sum, divided by the *expected* number of rows in a batch, moves the critic together with the
-(public) term of drawn records; every few steps the generator climbs the critic. Critic weights are kept within ±1.
-
-Privacy. A row's contribution depends on the row, on weights that were made from noisy sums, and on public settings.
-The one-hot vector has norm √columns · value ≤ clip/k, the gradient is cut to (clip − ½√entries)/k before each of its
-entries is rounded to the nearest whole number, which adds at most ½ to each: a row stays within clip/k, a unit of k
-rows within clip, and the door leaves out what does not. Everything else is post-processing with a public seed.
-
-dpwgan: a generative adversarial network trained on noisy sums of clipped gradients.
-
 Source: the DP-WGAN entry of the 2018 NIST challenge (UCLANESL), after Abadi et al. (2016) and Arjovsky et al. (2017).
 
 Steps. (1) A first look at all rows: a noisy count of every code of every column. (2) `steps` steps: rows are sampled at
@@ -39,6 +19,24 @@ coins). One joint clip for all weights. The whole budget is used: the source lef
 budget of their own; wide columns enter as groups of codes of about equal noisy mass, instead of numbers divided by 100.
 Drawn records are hard ones, and the generator's gradient averages over all one-column changes of them. The generator is
 averaged over its steps. Rate, steps and output size follow from options and noisy counts, never from the table.
+
+Raking: a mixture whose columns get the distributions that were measured, with everything else kept.
+
+Iterative proportional fitting (Deming and Stephan 1940) on a mixture of products: multiplying the joint distribution by
+a factor per code of one column keeps its form. A component's line of that column is multiplied and scaled back to 1,
+and its weight takes up the scale. Rules stay as they are. Post-processing.
+
+WganTrainer: a Wasserstein generative adversarial network that learns through the door.
+
+Course. A first look: every row adds a one-hot vector of all its codes, and the noisy sum gives the number of rows and
+the distribution of each column. Then steps: sampled rows contribute the gradients of the critic's real term, cut to a
+public norm; the noisy sum, divided by the *expected* number of rows in a batch, moves the critic together with the
+(public) term of drawn records; every few steps the generator climbs the critic. Critic weights are kept within ±1.
+
+Privacy. A row's contribution depends on the row, on weights that were made from noisy sums, and on public settings.
+The one-hot vector has norm √columns · value ≤ clip/k, the gradient is cut to (clip − ½√entries)/k before each of its
+entries is rounded to the nearest whole number, which adds at most ½ to each: a row stays within clip/k, a unit of k
+rows within clip, and the door leaves out what does not. Everything else is post-processing with a public seed.
 """
 
 import importlib

@@ -1,9 +1,5 @@
 """PrivBayes: every column given a few parents, chosen privately; the rows follow the network.
 
-NetworkFit: one run of PrivBayes, from the first question to the network. Settings say which variant it is.
-
-PrivBayes: every column given a few parents, chosen privately; the rows follow the network.
-
 Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao, "PrivBayes" (2014, 2017); the preset `nist` after the description
 of the team of that name in the 2018 challenge.
 
@@ -14,8 +10,8 @@ tables of every column and its parents, at all that is left. (4) Conditional tab
 
 Privacy. Neighbours differ by the rows of one unit, at most k. Tables move by at most k in L1 and L2: Laplace noise of
 scale k/ε_i or Gaussian noise of variance k²/(2ρ_i). The scores move by at most 2k rows (R), ¾k (F) or k·g(N) (I); see
-`privacy/questions`. A draw costs ε_e, or ρ_e with ε_e = √(8ρ_e). In the preset `nist` all pair scores are measured at
-once with noise instead. All parts add up to the cost. Which parents may be drawn depends on sizes, rules and earlier
+`privacy/dependence.py`. A draw costs ε_e, or ρ_e with ε_e = √(8ρ_e). In the preset `nist` all pair scores are measured
+at once with noise instead. All parts add up to the cost. Which parents may be drawn depends on sizes, rules and earlier
 answers only.
 
 Differs from the source. The original proof is for replace-one neighbours with n public; here rows are added or
@@ -35,6 +31,8 @@ and k), negatives set to 0, and independent rows. Coarser parents by halving are
 Limits of a step: see `network_structure.py`. `groups` of a category are offered as a coarser parent in every preset.
 Hierarchies across columns (`within`) are rules: they tie columns, so the coarser column is a parent of the finer one,
 or the other way round, in every network.
+
+NetworkFit: one run of PrivBayes, from the first question to the network. Settings say which variant it is.
 """
 
 import math

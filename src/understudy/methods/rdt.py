@@ -1,43 +1,5 @@
 """Rdt: private labels for records whose other columns are public, by ensembles of random decision trees.
 
-Leaf tables as partitions: each record lies in one leaf of a tree and has one label, so it lies in one cell.
-
-`LeafPartition` routes a record by its own values. `ChainedPartition` routes it as the source does for its second
-private column: by a *synthetic* value of the first one. The rule of a partition may look at one record only, so the
-coin of the synthetic value is a public hash of all codes of the record and of a public salt. Records that are equal in
-every column therefore get the same synthetic value; other than that the coin is as good as fresh. Distributions and
-salt are fixed before anything is counted, so one record still moves one cell by one, whatever it is.
-
-TreeGrowth: a random decision tree, layer by layer. Which column an open node would split on is drawn in public.
-
-A node draws its column from those not used above it, with probability proportional to their weights (all nodes of a
-layer the same one with `per_level`), from a generator made of the public structure seed, the tree's number and the
-layer. Whether the node is split is decided from outside: by counts of a public table (`grow_by_counts`) or by noisy
-private counts (`Curator.grow`). Nodes are numbered layer by layer, so the splits alone are the tree.
-
-Public limits: depth, columns used up, and the number of leaves (nodes are split in their order while leaves last).
-
-Method: the options of `rdt` as they apply to one domain, and what each question may cost.
-
-Costs. Leaves of one tree partition the records, so a leaf table moves by k for the k rows of a unit that are added or
-removed, and a tree costs what one table costs. T trees for each of c private columns cost T·c tables: all of them get
-the same share, after `total_share` for the number of records and, where no public table is given, `growth_share` for
-the trees themselves.
-
-Relations. The claim of a release is about adding or removing a unit. If everybody may know who is in the table and
-what the public columns say, the relation that matters is label-change: private values of one unit differ and nothing
-else. Then one unit leaves and another one enters, so Laplace noise of scale b on a table costs 2k/b instead of k/b,
-Gaussian noise √2²·k²/(2σ²) instead of k²/(2σ²), twice as much either way; a growing tree costs 2ε, which in ρ is four
-times as much. With `relation` = "label_change" every question gets the half (growing in ρ the quarter) of its share:
-then the label-change cost is the budget, and the claim for adding or removing a unit is half of it. Both are printed.
-
-LabelRun: one run of `rdt` through the curator, private column by private column.
-
-The order matters for privacy and is fixed: trees of a column are grown from the public table (and from distributions of
-earlier columns, which are answers already paid for) before the column's leaf tables are counted.
-
-Rdt: private labels for records whose other columns are public, by ensembles of random decision trees.
-
 Source: Duke University Synthetic Data Project, "Differentially private synthetic attribute generation using variable
 depth random decision trees" (2018), after Jagannathan, Pillaipakkamnatt, Wright (2012).
 
@@ -73,6 +35,42 @@ Differs from the source. Tables list every label, not only those seen in a leaf;
 by private ones; the ensemble's total is T times a tree's cost for each column; Δ under label-change is 2; noise is
 integer noise; the published pseudo-code filters a new column by the labels of the previous one, here every node filters
 by its own.
+
+Leaf tables as partitions: each record lies in one leaf of a tree and has one label, so it lies in one cell.
+
+`LeafPartition` routes a record by its own values. `ChainedPartition` routes it as the source does for its second
+private column: by a *synthetic* value of the first one. The rule of a partition may look at one record only, so the
+coin of the synthetic value is a public hash of all codes of the record and of a public salt. Records that are equal in
+every column therefore get the same synthetic value; other than that the coin is as good as fresh. Distributions and
+salt are fixed before anything is counted, so one record still moves one cell by one, whatever it is.
+
+TreeGrowth: a random decision tree, layer by layer. Which column an open node would split on is drawn in public.
+
+A node draws its column from those not used above it, with probability proportional to their weights (all nodes of a
+layer the same one with `per_level`), from a generator made of the public structure seed, the tree's number and the
+layer. Whether the node is split is decided from outside: by counts of a public table (`grow_by_counts`) or by noisy
+private counts (`Curator.grow`). Nodes are numbered layer by layer, so the splits alone are the tree.
+
+Public limits: depth, columns used up, and the number of leaves (nodes are split in their order while leaves last).
+
+Method: the options of `rdt` as they apply to one domain, and what each question may cost.
+
+Costs. Leaves of one tree partition the records, so a leaf table moves by k for the k rows of a unit that are added or
+removed, and a tree costs what one table costs. T trees for each of c private columns cost T·c tables: all of them get
+the same share, after `total_share` for the number of records and, where no public table is given, `growth_share` for
+the trees themselves.
+
+Relations. The claim of a release is about adding or removing a unit. If everybody may know who is in the table and
+what the public columns say, the relation that matters is label-change: private values of one unit differ and nothing
+else. Then one unit leaves and another one enters, so Laplace noise of scale b on a table costs 2k/b instead of k/b,
+Gaussian noise √2²·k²/(2σ²) instead of k²/(2σ²), twice as much either way; a growing tree costs 2ε, which in ρ is four
+times as much. With `relation` = "label_change" every question gets the half (growing in ρ the quarter) of its share:
+then the label-change cost is the budget, and the claim for adding or removing a unit is half of it. Both are printed.
+
+LabelRun: one run of `rdt` through the curator, private column by private column.
+
+The order matters for privacy and is fixed: trees of a column are grown from the public table (and from distributions of
+earlier columns, which are answers already paid for) before the column's leaf tables are counted.
 """
 
 from collections.abc import Mapping, Sequence

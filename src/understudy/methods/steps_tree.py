@@ -11,7 +11,7 @@ Choosing the columns of a tree: by a public sequence, node by node, or as groups
 Privacy. A record lies in one node of a layer, so the choices of a layer, one per node, act on disjoint records and
 cost together what one of them costs (`Curator.select_within`). Layers follow each other and their costs add up. Which
 nodes there are, which columns each may take, and how many questions are asked follows from earlier answers alone. The
-scores and their bounds are those of `privacy/questions`.
+scores and their bounds are those of `privacy/trees.py`.
 
 `per node`   −AIC or the information gain of every column not used on the path so far, one draw per node.
 `grouped`    one draw for the whole tree among ordered splits of the columns into layers.

@@ -1,5 +1,23 @@
 """Ledger: what each dataset has spent over all its releases, on disk before anything private is read.
 
+A steward opens a ledger once, with a cap (ε, δ) per dataset. Every run charges it first: the check against the cap and
+the new entry are one transaction, synced before `charge` returns, and whoever holds no `Receipt` must not read rows.
+A charge is never taken back, whatever becomes of the run. Entries are never changed or removed; each is tied to the
+ones before by a hash, and `verify` finds any change. Amounts are integers. The argument below
+proves that what is granted stays within the cap, however runs are chosen.
+
+What it cannot do: a copy of the file is a second ledger that knows nothing of the first, so a copied ledger is a
+forked ledger, and the caps of the two add up. Each release prints the hash of its charge; `verify` can be asked whether
+those hashes are still in the chain, which uncovers a fork or a return to an old copy. Nothing here stops somebody who
+rewrites the file on purpose.
+
+A run that was interrupted may be continued under its charge while nothing was released from it: by one process at a
+time, and from the newest state that it kept. Continuing is a line of its own, free of charge.
+
+Nothing in a ledger comes from rows: names, costs and dates are fixed before they are read. Every line carries the date
+alone: two charges with the time of day would tell how long the run between them took (ledgers of version 0.1 hold such
+lines, and still verify). How a run went on and ended stays out of the extracts that go into releases.
+
 Balance: what a dataset's cap still covers, and why adding up is allowed.
 
 Runs follow one another, and whoever plans the next one has seen all earlier releases. So not only questions but costs
@@ -47,26 +65,6 @@ change to a line (its hash), a line left out, added or moved (the two chains), t
 charges, and runs that were continued by somebody who did not hold them or from a state that was not the newest. It
 cannot find that the last lines were cut off, or that all hashes were made anew: for that, hold the hash printed in an
 earlier release against the chain.
-
-Ledger: what each dataset has spent over all its releases, on disk before anything private is read.
-
-A steward opens a ledger once, with a cap (ε, δ) per dataset. Every run charges it first: the check against the cap and
-the new entry are one transaction, synced before `charge` returns, and whoever holds no `Receipt` must not read rows.
-A charge is never taken back, whatever becomes of the run. Entries are never changed or removed; each is tied to the
-ones before by a hash, and `verify` finds any change. Amounts are integers. The argument above
-proves that what is granted stays within the cap, however runs are chosen.
-
-What it cannot do: a copy of the file is a second ledger that knows nothing of the first, so a copied ledger is a
-forked ledger, and the caps of the two add up. Each release prints the hash of its charge; `verify` can be asked whether
-those hashes are still in the chain, which uncovers a fork or a return to an old copy. Nothing here stops somebody who
-rewrites the file on purpose.
-
-A run that was interrupted may be continued under its charge while nothing was released from it: by one process at a
-time, and from the newest state that it kept. Continuing is a line of its own, free of charge.
-
-Nothing in a ledger comes from rows: names, costs and dates are fixed before they are read. Every line carries the date
-alone: two charges with the time of day would tell how long the run between them took (ledgers of version 0.1 hold such
-lines, and still verify). How a run went on and ended stays out of the extracts that go into releases.
 """
 
 import math

@@ -1,5 +1,7 @@
 """Schema: the ordered columns of a table, who is protected, and the rules known beforehand.
 
+A schema without some of its columns, for tables that do not hold them.
+
 Names of a table's columns that may not be names at all: a first line that is a row, or has one merged into it.
 
 Such a row belongs to a person, and names are shown: in drafts, messages and statements. So a table is judged by its
@@ -10,10 +12,6 @@ which is why messages never list names that the schema does not declare.
 Unit: who is protected, and how many rows one of them may contribute.
 
 Rules across columns: combinations that cannot occur, known without looking at the data.
-
-Schema: the ordered columns of a table, who is protected, and the rules known beforehand.
-
-A schema without some of its columns, for tables that do not hold them.
 """
 
 import re
