@@ -30,8 +30,8 @@ Run it again on a neighbour D′ and answer exactly as before. If the pipeline i
 3. the costs of the requests add up to no more than the cost that was granted,
 4. everything that leaves is the same, byte for byte: rows, model, statement, messages, error type and text.
 
-One pair of runs, no statistics. It says nothing about the shape of the noise: `tests/nets/lower_bound.py` and the sampler tests
-do that.
+One pair of runs, no statistics. It says nothing about the shape of the noise: `tests/nets/lower_bound.py` and the
+sampler tests do that.
 
 Did the noise follow the distributions that were asked for? Every answer as numbers that are uniform if it did.
 
