@@ -36,7 +36,7 @@ from understudy.models.model import fraction_of, parse_json
 from understudy.release.files import batch_rows, machine_bytes, open_parquet
 
 CHUNK_CELLS = 2**18
-METADATA_KEY = b"understudy.domain"
+METADATA_KEY = b"understudy.answers"
 _WORDS = pa.dictionary(pa.int32(), pa.string())
 TIDY = pa.schema(
     [
