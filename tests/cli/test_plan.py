@@ -101,13 +101,13 @@ def test_plan_says_that_no_claim_can_be_made_and_why(schema: Path) -> None:
 def test_plan_says_which_codes_are_counted_at_their_most(schema: Path) -> None:
     text = schema.read_text(encoding="utf-8")
     words = ("plan", "--schema", schema, "--method", "independent", "--epsilon", 1, "--json")
-    assert not any("settled" in note for note in json.loads(run(*words).out)["notes"])
+    assert not any("are fixed by" in note for note in json.loads(run(*words).out)["notes"])
     rare = text.replace("labels: [north, south, east, west]", "labels: [north, south, east, west]\n    rare: private")
     assert rare != text
     schema.write_text(rare, encoding="utf-8")
     notes = json.loads(run(*words).out)["notes"]
-    assert [note for note in notes if "settled" in note] == [
-        "Codes of region are settled by noisy answers first; this plan counts as many as there can be."
+    assert [note for note in notes if "are fixed by" in note] == [
+        "Codes of region are fixed by noisy answers first; this plan counts as many as there can be."
     ]
 
 

@@ -80,7 +80,7 @@ def test_broken_counts_are_refused_without_naming_them(exact: np.ndarray) -> Non
 
 
 def test_a_request_needs_a_distribution() -> None:
-    with pytest.raises(UsageError, match="law"):
+    with pytest.raises(UsageError, match="distribution"):
         SecureRandomizer().add_noise(_request(1, None), _ints(1))
 
 

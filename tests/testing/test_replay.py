@@ -231,7 +231,7 @@ def test_a_tree_is_priced_once_and_its_decisions_together() -> None:
     check_pair(_pipeline(_tree), TABLE, NEIGHBOUR, NoNoise())
     with pytest.raises(Leak, match="layer 1 was asked where layer 0 was due"):
         check_pair(_pipeline(lambda *given: _tree(*given, first=1)), TABLE, NEIGHBOUR, NoNoise())
-    with pytest.raises(Leak, match="no price is proved"):
+    with pytest.raises(Leak, match="no cost is proved"):
         check_pair(_pipeline(lambda *given: _tree(*given, bias=0)), TABLE, NEIGHBOUR, NoNoise())
     with pytest.raises(Leak, match="the questions cost"):
         check_pair(_pipeline(lambda *given: _tree(*given) + _tree(*given)), TABLE, NEIGHBOUR, NoNoise())
