@@ -382,3 +382,12 @@ def test_a_table_without_rows_is_a_warning_that_never_costs_the_release() -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnderstudyWarning)
         assert run(empty).config.rows == (0,)
+
+
+def test_a_schema_may_be_named_by_its_file(tmp_path: Path) -> None:
+    simple().to_yaml(tmp_path / "schema.yaml")
+    settings = {"method": "laplace", "epsilon": 1.0, "rows": 10}
+    release = synthesize(people(50), tmp_path / "schema.yaml", **settings)
+    assert release.schema == simple()
+    with pytest.raises(UsageError, match="must be a Schema or the path of its file, got a dict"):
+        synthesize(people(50), {"sex": ["F", "M"]}, **settings)

@@ -147,7 +147,7 @@ Rate = Annotated[
 LeafEpsilon = Annotated[
     float | None, typer.Option("--epsilon", help="Privacy budget of all trees together, from which λ follows.")
 ]
-Trees = Annotated[int, typer.Option("--trees", help="Number of number of trees for each private column.")]
+Trees = Annotated[int, typer.Option("--trees", help="Number of trees for each private column.")]
 Columns = Annotated[int, typer.Option("--columns", help="Number of private columns.")]
 Neighbours = Annotated[
     str, typer.Option("--relation", help="Neighbour relation that ε refers to: add_remove or label_change.")

@@ -411,7 +411,7 @@ def _folder_name(release: Release) -> str | None:
 @recorded()
 def choose(
     data: object,
-    schema: Schema,
+    schema: Schema | str | Path,
     *,
     methods: Sequence[str],
     epsilon: float,
@@ -436,7 +436,7 @@ def choose(
     Raises:
         UsageError, SchemaError, ResourceError, BudgetError, LedgerError: before a charge, as far as public facts tell.
     """
-    candidates = [Candidate.read(text) for text in methods]
+    schema, candidates = Schema.of(schema), [Candidate.read(text) for text in methods]
     _check(candidates, schema)
     environment = _environment or Environment.real()
     account = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)

@@ -64,7 +64,7 @@ class Comparison:
 
 def compare(
     data: object,
-    schema: Schema,
+    schema: Schema | str | Path,
     *,
     methods: Sequence[str],
     epsilons: Sequence[float],
@@ -99,18 +99,18 @@ def compare(
         public_proxy: the table itself is public, so the study is not confidential.
         out: the study's folder. One begun before under the same settings is taken up where it stopped.
     """
-    request = (delta, repeats, copies, copies_mode, _listed("metrics", metrics), rows, seed)
+    known, listed = Schema.of(schema), _listed("metrics", metrics)
     settings = StudySettings(
         tuple(Candidate.read(text) for text in _listed("methods", methods)),
         tuple(_number(epsilon) for epsilon in _listed("epsilons", epsilons)),
-        *request,
+        *(delta, repeats, copies, copies_mode, listed, rows, seed),
         plain_options(options),
         formula,
-        leaves_labels_open(schema),
+        leaves_labels_open(known),
     )
     tables = Tables(data, None if public is None else str(public), public_proxy)
     return _carried_out(
-        tables, schema, settings, ProcessLimits(seconds, memory_bytes), out=out, progress=progress or silent
+        tables, known, settings, ProcessLimits(seconds, memory_bytes), out=out, progress=progress or silent
     )
 
 

@@ -527,7 +527,7 @@ def _source_class(location: str | Path) -> Callable[..., PrivateTable]:
     """The class that opens a location; what nobody has declared is taken for a file and judged there."""
     scheme = SCHEME.fullmatch(str(location))
     name = (scheme[1] if scheme else Path(str(location)).suffix).lower()
-    return SOURCES.find(name) if name in SOURCES.offered() else FileTable
+    return SOURCES.find(name) if name in SOURCES.built_in or name in SOURCES.offered() else FileTable
 
 
 LEAST_MEMORY_BYTES = 64 << 20

@@ -405,7 +405,7 @@ FITTED = ("regression", "ci_overlap")
 def evaluate(
     real: object,
     synthetic: object,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     *,
     metrics: Sequence[MetricLike] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
@@ -433,7 +433,7 @@ def evaluate(
     real, given = _placed(real, synthetic)
     if type(seed) is not int or seed < 0:
         raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
-    known = _known_schema(given, schema)
+    known = _known_schema(given, None if schema is None else Schema.of(schema))
     chosen = chosen_metrics(metrics, options or {}, formula)
     left_out = _left_out(chosen, known, options or {}) if metrics is None else {}
     chosen = [metric for metric in chosen if metric.name not in left_out]
@@ -540,7 +540,8 @@ def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: 
     table = open_for_comparison(real, schema)
     if isinstance(synthetic, Release):
         copies = [open_for_comparison(copy, schema) for copy in synthetic.tables]
-        promise, method = synthetic.statement.promise, synthetic.statement.method
+        method = synthetic.statement.method
+        promise = f"The release says: “{synthetic.statement.promise}” That does not cover this report."
         codec = judging_codec(synthetic.codec)
         mode = synthetic.config.copies_mode
     else:

@@ -592,7 +592,7 @@ class Rdt(Method):
     name: ClassVar[str] = "rdt"
     summary: ClassVar[str] = "Labels for public records: random decision trees with noisy leaf tables."
     source: ClassVar[str] = "Duke University Synthetic Data Project (2018); Jagannathan et al. (2012)."
-    needs: ClassVar[str] = "Private columns (private=sex,race) and a public table of the others (public=)."
+    needs: ClassVar[str] = "Private columns (private=sex,race); best with a public table of the others (public=)."
     limits: ClassVar[str] = "Private columns of at most 2¹⁴ combinations; without public=, public ones of 2²⁰ cells."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
     uses_public: ClassVar[bool] = True
@@ -707,7 +707,7 @@ class Rdt(Method):
         table = public.ensemble.split([1.0] * self.trees)[0]
         scale = distribution_for(table, facts.unit_rows, "measure leaves").scale
         notes = [
-            f"Private columns, in order: {', '.join(settings.private)}. Cells are upper bounds.",
+            f"Columns filled in by the trees, in order: {', '.join(settings.private)}. Cells are upper bounds.",
             f"With a public table trees are grown free of charge and leaf tables have noise of scale {scale:.3g}.",
         ]
         if self.relation == "label_change":

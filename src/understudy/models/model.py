@@ -1,18 +1,17 @@
-"""The seam every fitted distribution offers, its files, its rows in chunks, and bounds on its error.
+"""What every fitted distribution offers: marginals, rows, conditioning, and a file form without pickle.
 
-The seam every fitted distribution offers: marginals, rows, conditioning, and a file form without pickle.
+A model may be asked about cliques that fit in memory, and under conditions on codes that exist.
 
-What a model may be asked: cliques that fit in memory, and conditions on codes that exist.
+Rows in chunks
+--------------
+Outputs may be larger than memory. The layout is fixed: chunk i holds rows i·chunk_rows onward and draws from its own
+generator, made from the seed and i alone. So the rows depend on the model, the seed, the number of rows and the chunk
+length, and on nothing else: not on the number of threads, not on the order in which chunks are made.
 
-Rows in chunks, for outputs larger than memory.
-
-The layout is fixed: chunk i holds rows i·chunk_rows onward and draws from its own generator, made from the seed and
-i alone. So the rows depend on the model, the seed, the number of rows and the chunk length, and on nothing else: not
-on the number of threads, not on the order in which chunks are made.
-
-How far a fitted model can be from the private table on what was measured, from noisy answers alone.
-
-The exact counts of a measured table are y − z, with y the noisy answer and z the noise, so for any model counts m
+Bounds on the error
+-------------------
+How far a fitted model can be from the private table on what was measured follows from noisy answers alone. The exact
+counts of a measured table are y − z, with y the noisy answer and z the noise, so for any model counts m
 
     ‖exact − m‖₁ ≤ ‖y − m‖₁ + ‖z‖₁,
 
@@ -20,18 +19,17 @@ and ‖z‖₁, a sum of independent |z_i| of known distribution, stays below a 
 Chernoff's, with the distribution's own moment generating function, so it holds for every number of cells. (The bound
 that comes with AIM has the same shape but uses that the noise is sub-Gaussian, which costs a factor of about 1.5.)
 
-Files that may come from a stranger: opened as plain files of bounded size, parsed within bounded memory.
-
-A folder that somebody sends may hold links to devices, pipes that never end, files with a terabyte of holes, and small
+Files
+-----
+They may come from a stranger, so they are opened as plain files of bounded size and parsed within bounded memory. A
+folder that somebody sends may hold links to devices, pipes that never end, files with a terabyte of holes, and small
 documents that grow a thousandfold when they are parsed. Whoever reads a release folder opens its files here.
 
-Model files: one JSON document and raw arrays, with fixed names and no pickle.
-
-A model folder may come from a stranger. Everything is checked before it is used: which files are there (no links, no
-extras), how large they are, that each array is one-dimensional, of the expected type and exactly as long as its file.
-The document names the kind of the model, the kind names the class. Another package adds a kind by an entry point of
-that name in the group `understudy.models`; an unknown kind is refused with the known ones.
-"""
+A model's files are one JSON document and raw arrays, with fixed names and no pickle. Everything is checked before it is
+used: which files are there (no links, no extras), how large they are, that each array is one-dimensional, of the
+expected type and exactly as long as its file. The document names the kind of the model, the kind names the class.
+Another package adds a kind by an entry point of that name in the group `understudy.models`; an unknown kind is refused
+with the known ones."""
 
 import itertools
 import json

@@ -329,6 +329,19 @@ class Schema:
 
         return read_schema(Path(source))
 
+    @classmethod
+    def of(cls, given: object) -> "Schema":
+        """The schema itself, or the one in the file that is named.
+
+        Raises:
+            UsageError: for anything else.
+        """
+        if isinstance(given, str | Path):
+            return cls.from_yaml(given)
+        if not isinstance(given, Schema):
+            raise UsageError("schema", f"must be a Schema or the path of its file, got a {type(given).__name__}.")
+        return given
+
     def to_yaml(self, target: str | Path) -> None:
         """Writes the schema so that `from_yaml` returns an equal one."""
         from understudy.schema.document import write_schema

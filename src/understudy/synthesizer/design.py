@@ -241,7 +241,7 @@ def _tightened(design: Design, granting: Callable[[Cost], Design]) -> Design:
 
 
 def plan(
-    schema: Schema,
+    schema: Schema | str | Path,
     *,
     method: str = "auto",
     epsilon: float,
@@ -253,15 +253,15 @@ def plan(
     """What a run would ask, cost and need, from public facts alone: no private table is opened, nothing is charged.
 
     Args:
-        schema: what the table may contain.
-        method: name of a synthesizer.
+        schema: what the table may contain, or the file that says it.
+        method: name of a method.
         epsilon: the budget's ε.
         delta: the budget's δ.
         rows_hint: a publicly known number of rows, for the estimates only.
         options: options of the method.
         public: a table with the same columns that protects nobody, for methods that use one.
     """
-    budget = Budget(epsilon, delta)
+    schema, budget = Schema.of(schema), Budget(epsilon, delta)
     design = Design.of(schema, method, budget, options=options, rows_hint=rows_hint, public=public)
     if public is not None:
         check_uses_public(design.method)

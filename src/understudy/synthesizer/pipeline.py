@@ -95,7 +95,7 @@ class RunSettings:
     Stored as given and checked when a run begins. Not frozen, because the settings of an estimator may be changed.
     """
 
-    schema: Schema
+    schema: Schema | Place
     _: KW_ONLY
     method: str = "auto"
     epsilon: float
@@ -143,7 +143,7 @@ def synthesize(data: object, settings: RunSettings) -> Release:
 
     Args:
         data, schema: a frame, a path (CSV, TSV, Parquet, glob, DuckDB file) or an opened table; what it may contain.
-        method, options, epsilon, delta: a synthesizer, see `understudy methods`; the budget, pure if δ = 0.
+        method, options, epsilon, delta: a method, see `understudy methods`; the budget, pure if δ = 0.
         rows, copies, copies_mode: rows of a copy (none: the noisy total); "resample" one model or "remeasure" each.
         ledger, dataset: a lasting ledger to charge; without one the statement says that other runs are not counted.
         seed: of drawing rows, never of noise; from the operating system when not given, and recorded.
@@ -170,7 +170,7 @@ def run(data: object, settings: RunSettings) -> Release:
     )
     budget = Budget(settings.epsilon, settings.delta)
     design = Design.of(
-        settings.schema, settings.method, budget, options=settings.options, runs=wanted.runs, public=public
+        Schema.of(settings.schema), settings.method, budget, options=settings.options, runs=wanted.runs, public=public
     )
     target, wanted = _checked_target(design, wanted, settings.out, memory)
     tables = _tables(data, public, design, memory)
