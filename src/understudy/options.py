@@ -13,6 +13,7 @@ import csv
 import dataclasses
 import functools
 import math
+import numbers
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -86,7 +87,7 @@ def _check_value(name: str, value: object, hint: object, rule: OptionRule) -> No
     """Raises UsageError unless a value fits the type and the rule of its option."""
     kinds = _alternatives(hint)
     words = tuple(word for kind in kinds if typing.get_origin(kind) is typing.Literal for word in typing.get_args(kind))
-    listed = type(value) is not bool and value in (*words, *rule.also)
+    listed = type(value) in (str, int, float) and value in (*words, *rule.also)
     if listed or (value is None and type(None) in kinds):
         return
     if rule.share:
@@ -218,13 +219,24 @@ def read_options(whose: str, hints: Mapping[str, object], given: Mapping[str, ob
     Raises:
         UsageError: for an unknown option, with the closest known one, or text that the type does not take.
     """
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise UsageError("options", f"must be names with their values, as in {{'name': value}}, got {given!r}.")
     read: dict[str, object] = {}
-    for name, value in given.items():
+    for name, value in ((name, plain(value)) for name, value in given.items()):
         if name not in hints:
             fix = nearest(name, hints) if hints else "It has no options."
             raise UsageError(f"option {name!r}", f"is not an option of {whose}.", fix)
         read[name] = _read(value, hints[name], name, whose) if isinstance(value, str) else value
     return read
+
+
+def plain(value: object) -> object:
+    """A number or text of another library, or of an enumeration, as Python's own; everything else as it is."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def spelled(hint: object) -> str:

@@ -6,14 +6,15 @@ the registry's group (`understudy.methods`, `understudy.metrics`, `understudy.mo
 name cannot be taken over: what a steward was told about `laplace` stays true.
 """
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from understudy.errors import UsageError, nearest
+from understudy.errors import UnderstudyWarning, UsageError, nearest
 from understudy.options import hints_of, read_options
 
 Kind = TypeVar("Kind")
@@ -50,6 +51,8 @@ class Registry(Generic[Kind]):
         Raises:
             UsageError: if there is none, with the closest name, or if the package that offers it has none to show.
         """
+        if not isinstance(name, str):
+            raise UsageError(self.what, f"must be a name, got {name!r}.")
         if name in self.built_in:
             place = self.built_in[name]
             return _at(place) if isinstance(place, str) else place
@@ -57,6 +60,18 @@ class Registry(Generic[Kind]):
         if name not in offered:
             raise UsageError(f"{self.what} {name!r}", "is not known.", nearest(name, self.names()))
         return self._loaded(offered[name])
+
+    def described(self, describe: Callable[[str], Described]) -> dict[str, Described]:
+        """All of them in words, by name. One of another package that cannot be loaded is left out with a warning."""
+        found: dict[str, Described] = {}
+        for name in self.names():
+            try:
+                found[name] = describe(name)
+            except UsageError as error:
+                if name in self.built_in:
+                    raise
+                warnings.warn(str(error), UnderstudyWarning, stacklevel=4)
+        return found
 
     def make(self, name: str, options: Mapping[str, object] | None = None) -> Kind:
         """The one of that name with these options; text is read by the type of the option.
@@ -77,8 +92,8 @@ class Registry(Generic[Kind]):
         where = f"{self.what} {entry.name!r}"
         try:
             kind: Any = entry.load()
-        except (ImportError, AttributeError) as error:
-            rule = f"is offered by a package as {entry.value!r}, which cannot be loaded: {error}."
+        except (Exception, SystemExit) as error:  # whatever another package does when it is loaded
+            rule = f"is offered by a package as {entry.value!r}, which cannot be loaded ({type(error).__name__})."
             raise UsageError(where, rule, "Mend or remove that package.") from error
         if not isinstance(kind, type) or self.base not in kind.__mro__:
             rule = f"is offered by a package as {entry.value!r}, which is no subclass of {self.base.__name__}."

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -391,3 +392,43 @@ def test_a_schema_may_be_named_by_its_file(tmp_path: Path) -> None:
     assert release.schema == simple()
     with pytest.raises(UsageError, match="must be a Schema or the path of its file, got a dict"):
         synthesize(people(50), {"sex": ["F", "M"]}, **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"epsilon": np.float64(1.0)},
+        {"options": {"total_share": np.float64(0.05)}},
+        {"options": {"n_policy": np.str_("estimated")}},
+        {"copies": 2, "copies_mode": np.str_("remeasure")},
+        {"seed": 2**127},
+    ],
+    ids=str,
+)
+def test_what_is_charged_can_be_saved_and_verified(settings: dict[str, object], tmp_path: Path) -> None:
+    """Numbers and text of other libraries passed every check and could not be written when the budget was spent."""
+    given = {"method": "laplace", "epsilon": 1.0, "rows": 5, **settings}
+    synthesize(people(50), simple(), out=tmp_path / "release", **given)
+    assert verify_release(tmp_path / "release") == []
+
+
+def test_the_old_name_of_remeasure_is_understood_with_a_note() -> None:
+    with pytest.warns(UnderstudyWarning, match="is now called 'remeasure'"):
+        release = synthesize(
+            people(50), simple(), method="laplace", epsilon=1.0, rows=5, copies=2, copies_mode="resanitize"
+        )
+    assert release.config.copies_mode == "remeasure"
+
+
+@pytest.mark.parametrize(
+    "settings", [{"method": None}, {"options": ["a"]}, {"options": {1: 2}}, {"seed": 2**128}], ids=str
+)
+def test_settings_of_no_known_form_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        synthesize(people(50), simple(), **{"method": "laplace", "epsilon": 1.0, **settings})
+
+
+def test_label_trees_tell_of_no_unreadable_values_in_a_clean_table() -> None:
+    """Their shares hold clipped noise, which was once taken for values that could not be read, in every run."""
+    release = synthesize(people(300), simple(), method="rdt", epsilon=1.0, rows=10)
+    assert release.statement.odd == ()

@@ -26,9 +26,9 @@ def methods(
 ) -> None:
     """Lists the methods, or shows one: guarantee, needs, limits, source, options."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.methods.registry import describe, names
+        from understudy.methods.registry import METHODS, describe
 
-        found = [describe(each) for each in (names() if name is None else [name])]
+        found = list(METHODS.described(describe).values()) if name is None else [describe(name)]
         if as_json:
             place.json({"methods": [_method_document(each) for each in found]})
         elif name is None:
@@ -80,9 +80,9 @@ def metrics(
 ) -> None:
     """Lists the metrics of evaluate and compare, or shows one: question, scores, options."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.evaluate.registry import describe, names
+        from understudy.evaluate.registry import METRICS, describe
 
-        found = [describe(each) for each in (names() if name is None else [name])]
+        found = list(METRICS.described(describe).values()) if name is None else [describe(name)]
         if as_json:
             place.json({"metrics": [_metric_document(each) for each in found]})
         elif name is None:

@@ -50,7 +50,7 @@ def names() -> tuple[str, ...]:
 
 def metrics() -> Catalogue[MetricDescription]:
     """All metrics with the question each answers; `metrics()["pmse"]` has scores and options too."""
-    return Catalogue(("name", "question"), {name: describe(name) for name in names()})
+    return Catalogue(("name", "question"), METRICS.described(describe))
 
 
 def metric(name: str, options: Mapping[str, object] | None = None) -> Metric:

@@ -60,7 +60,7 @@ def names() -> tuple[str, ...]:
 
 def methods() -> Catalogue[Description]:
     """All methods with what each does and guarantees; `methods()["aim"]` has needs, limits, source and options too."""
-    return Catalogue(("name", "guarantee", "summary"), {name: describe(name) for name in names()})
+    return Catalogue(("name", "guarantee", "summary"), METHODS.described(describe))
 
 
 def method_named(name: str, options: Mapping[str, object] | None = None) -> Method:

@@ -106,7 +106,9 @@ class Balance:
 
     @classmethod
     def opened(cls, cap: Budget, composition: Composition, failure_share: Fraction = FAILURE_SHARE) -> "Balance":
-        """The untouched balance of a dataset with this cap."""
+        """The untouched balance of a dataset with this cap. `concentrated` is the name that `zcdp` had first."""
+        if composition == _WRITTEN["zcdp"]:
+            composition = "zcdp"
         if composition not in get_args(Composition):
             known = nearest(str(composition), get_args(Composition))
             raise UsageError("composition", f"must be basic or zcdp, got {composition!r}.", known)

@@ -59,6 +59,12 @@ COPIES_MODES = ("resample", "remeasure")
 _RENAMED_MODES = {"resanitize": "remeasure"}
 
 
+def mode_remark(mode: object) -> str:
+    """That a way to make copies has a new name; empty for the present names."""
+    new = _RENAMED_MODES.get(str(mode), "")
+    return new and f"copies_mode {str(mode)!r} is now called {new!r}; the old name is still understood."
+
+
 def present_mode(mode: str) -> str:
     """The present name of a way to make copies; files and commands of earlier versions say `resanitize`."""
     return _RENAMED_MODES.get(mode, mode)
@@ -66,6 +72,7 @@ def present_mode(mode: str) -> str:
 
 MOST_BYTES = 2**18
 MOST_COPIES = 1_000
+LARGEST_SEED = 2**127
 NOISY_TOTAL = "noisy total"
 
 

@@ -347,6 +347,10 @@ def _estimate(codec: TableCodec, transcript: Transcript, model: Model, name: str
     looked = _looked(codec.domain, transcript, name, code)
     if looked is not None:
         return looked
+    if model.kind == "labels":
+        # Shares of label trees hold the clipped noise of many small leaves, and leaves with nothing positive are
+        # uniform: no bound tells that from values that could not be read.
+        return _Estimate(0.0, math.inf)
     try:
         share = float(model.marginal(codec.domain.clique([name]))[code])
     except ResourceError:  # a network too tangled for exact sums; its tables are measured, so this is no loss

@@ -21,7 +21,6 @@ import math
 import os
 import resource
 import shutil
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -41,7 +40,7 @@ from understudy.methods.preparation import granted_cost, preparation_cost, prepa
 from understudy.methods.registry import currency_for, method_named
 from understudy.privacy.composition import tight_epsilon, tight_factor
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, distribution_for
-from understudy.release.release import COPIES_MODES, MOST_COPIES, present_mode
+from understudy.release.release import COPIES_MODES, LARGEST_SEED, MOST_COPIES, present_mode
 from understudy.schema import Schema, Unit, code_names
 from understudy.schema.schema import without_columns
 from understudy.schema.yaml_text import schema_to_text
@@ -105,15 +104,14 @@ class Copies:
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= MOST_COPIES:
             raise UsageError("copies", f"must be a whole number from 1 to {MOST_COPIES:,}, got {self.count!r}.")
-        if self.mode != present_mode(self.mode):
-            warnings.warn(f"copies mode {self.mode!r} is now called {present_mode(self.mode)!r}", stacklevel=3)
-            object.__setattr__(self, "mode", present_mode(self.mode))
+        if isinstance(self.mode, str):
+            object.__setattr__(self, "mode", present_mode(str.__str__(self.mode)))
         if self.mode not in COPIES_MODES:
             raise UsageError("copies_mode", f"{self.mode!r} is not known.", nearest(str(self.mode), COPIES_MODES))
         if self.rows is not None and (type(self.rows) is not int or self.rows < 0):
             raise UsageError("rows", f"must be a whole number, 0 or more, got {self.rows!r}.")
-        if type(self.seed) is not int or self.seed < 0:
-            raise UsageError("seed", f"must be a whole number, 0 or more, got {self.seed!r}.")
+        if type(self.seed) is not int or not 0 <= self.seed <= LARGEST_SEED:
+            raise UsageError("seed", f"must be a whole number from 0 to 2¹²⁷, got {self.seed!r}.")
 
     @property
     def runs(self) -> int:

@@ -35,7 +35,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.randomizer import Randomizer, SecureRandomizer
 from understudy.progress import Progress, recorded, silent
 from understudy.release.files import check_free, file_bytes, reserved, rows_that_fit
-from understudy.release.release import NOISY_TOTAL, Fitted, Release, RunConfig, installed_versions
+from understudy.release.release import NOISY_TOTAL, Fitted, Release, RunConfig, installed_versions, mode_remark
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
 from understudy.release.store import save_release
 from understudy.release.wording import TEST_DOUBLE, odd_values
@@ -181,7 +181,8 @@ def run(data: object, settings: RunSettings) -> Release:
         places = _Places(account, target)
         places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=settings.resume)
         schema = design.schema
-        _warn(delta_remark(budget, schema.unit), schema.unit_remark(tables.private.undeclared))
+        remarks = delta_remark(budget, schema.unit), schema.unit_remark(tables.private.undeclared)
+        _warn(*remarks, mode_remark(settings.copies_mode))
         progress.stage("check", 1.0)
         environment = settings._environment or Environment.real()
         release = _paid(tables, design, wanted, places, environment=environment, progress=progress)
