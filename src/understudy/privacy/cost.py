@@ -233,8 +233,9 @@ class Budget:
             raise UsageError("epsilon", f"must be a number above 0 and at most 1,000,000, got {self.epsilon!r}.")
         if not _is_number(self.delta) or not 0 <= self.delta < 1:
             raise UsageError("delta", f"must be a number from 0 to below 1, got {self.delta!r}.")
-        for name in ("epsilon", "delta"):  # numbers of other libraries become plain ones, as files hold them
-            object.__setattr__(self, name, float(getattr(self, name)))
+        for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
+            if type(value) not in (int, float):  # a number of another library becomes a plain one, as files hold it
+                object.__setattr__(self, name, float(value))
         if self.delta and self.delta_units < 1:
             raise UsageError("delta", f"must be 0 or at least {1 / DELTA_UNIT}, got {self.delta!r}.")
         if self.epsilon_units < 1:
