@@ -227,6 +227,8 @@ class _MstCosts:
 
     def cuts(self, curator: Curator, pairs: Sequence[Clique], total: float) -> list[NoiseCut]:
         """How the noise of each pair counts, if the others drawn with it are as large as the middle one of all."""
+        if not pairs:
+            return []
         sizes = {pair: curator.readable.cells(pair) for pair in pairs}
         weights = dict(zip(pairs, shares_of(curator.domain, pairs), strict=True))
         others = (self.draws - 1) * float(np.median(list(weights.values())))

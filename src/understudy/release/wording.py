@@ -347,16 +347,34 @@ def _estimate(codec: TableCodec, transcript: Transcript, model: Model, name: str
     looked = _looked(codec.domain, transcript, name, code)
     if looked is not None:
         return looked
+    even = 0.0
     if model.kind == "labels":
-        # Shares of label trees hold the clipped noise of many small leaves, and leaves with nothing positive are
-        # uniform: no bound tells that from values that could not be read.
-        return _Estimate(0.0, math.inf)
+        labelled = _in_leaves(transcript, name, codec.domain.sizes[name], code, max(model.total, 1.0))
+        if labelled is not None:
+            return labelled
+        even = 1.0 / codec.domain.sizes[name]  # what an unlabelled column has where its trees do not split on it
     try:
         share = float(model.marginal(codec.domain.clique([name]))[code])
     except ResourceError:  # a network too tangled for exact sums; its tables are measured, so this is no loss
         share = 0.0
     explained = _explained(transcript, name, codec.domain.sizes[name]) / max(model.total, 1.0)
-    return _Estimate(share, max(CLEAR_SHARE, explained))
+    return _Estimate(share, max(CLEAR_SHARE, explained + even))
+
+
+def _in_leaves(transcript: Transcript, name: str, size: int, code: int, total: float) -> _Estimate | None:
+    """From the noisy counts of a label in all leaves of every tree, added up: each tree counts every record once.
+
+    The model's own shares will not do: they hold the clipped noise of many small leaves, and leaves with nothing
+    positive are uniform. None for a column that was not labelled: it has no such counts.
+    """
+    trees = [answer for answer in transcript.of(Measurement) if answer.name.endswith(f" for {name}")]
+    counts = [answer.values.reshape(-1, size)[:, code] for answer in trees if answer.values.size % size == 0]
+    if not counts or len(counts) < len(trees):
+        return None
+    noise = sum(part.size * answer.distribution.variance for part, answer in zip(counts, trees, strict=True))
+    spike = max(answer.distribution.scale for answer in trees)
+    clear = CLEAR * (math.sqrt(noise) + spike) / len(trees)
+    return _Estimate(float(np.mean([part.sum() for part in counts])) / total, clear / total)
 
 
 def _looked(domain: Domain, transcript: Transcript, name: str, code: int) -> _Estimate | None:
