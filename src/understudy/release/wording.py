@@ -16,7 +16,8 @@ taken for clear with a probability of about 3·10⁻⁵. The first look of a tra
 scale for all counts. Where only cells of other partitions were counted (the leaves of trees), the model's own share
 must exceed 5 % and what noise can put into the code: an even part of the cells, each with the mean of the positive half
 of its noise, and 4 standard errors on top. The same holds for tables of which only large cells were kept, for four such
-cells. A column that nothing was asked about has no clear code.
+cells. Label trees add up the counts of a label over their leaves; of a column that they do not label, the share must
+also exceed the even one of leaves that do not split on it. A column that nothing was asked about has no clear code.
 
 Rows are drawn given that every column can be read whose unreadable count is not clear; elsewhere the code is drawn and
 becomes an empty value.
