@@ -201,7 +201,8 @@ _RUN_BYTES = 16 << 20  # readers, writers and the pages of any run
 _PAGE_BYTES = 1 << 20  # of every column, while a Parquet file is read
 _READ_BYTES = 20  # of one value in a batch of rows
 _BATCH_ROWS, _BATCH_VALUES = 1 << 17, 1 << 22
-_DRAWN_BYTES = 12  # of one synthetic value: its code and what it is decoded to
+_DRAWN_BYTES, _DECODED_BYTES = 10, 14  # of one synthetic value; of one in the piece that is decoded and written
+_DECODED_VALUES = 1 << 22
 _TABLE_BYTES = 1_200  # of one table in a list of many, beside its cells
 _CELL_BYTES = 24  # of one cell: an exact count, an expected one, and what a score needs
 _COUNTED_LOG = 14.0  # tables that others are summed from have up to about 2¹⁴ cells
@@ -273,14 +274,16 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
     batch = min(rows, _BATCH_ROWS, _BATCH_VALUES // columns)
     coded = min(kept, KEPT_ROWS_BYTES)
     read = columns * (min(8 * rows, _PAGE_BYTES) + _READ_BYTES * batch) + coded
-    drawn = columns * _DRAWN_BYTES * min(rows, CHUNK_ROWS)
+    values = columns * min(rows, CHUNK_ROWS)
+    drawn = _DRAWN_BYTES * values + _DECODED_BYTES * min(values, _DECODED_VALUES)
     passes = 1 if kept <= KEPT_ROWS_BYTES else 2
     seconds = rows * columns * (passes * _READ_SECONDS + _WRITTEN_SECONDS) + columns * _COLUMN_SECONDS
     seconds += _RELEASE_SECONDS
     counting = plan.bytes - plan.after_counting
     return replace(
         plan,
-        bytes=_RUN_BYTES + max(max(read, drawn) + counting, coded + plan.bytes),
+        # Rows are drawn beside the fitted model, when about half of what fitting took is given back.
+        bytes=_RUN_BYTES + max(read + counting, drawn + plan.after_counting // 2, coded + plan.bytes),
         seconds=plan.seconds + seconds,
         most_bytes=_RUN_BYTES + max(read, drawn) + plan.most_bytes if plan.most_bytes else 0,
         span=(plan.span[0] + seconds, plan.span[1] + seconds) if plan.span else None,
