@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -35,7 +36,8 @@ class Browser:
     """One browser with one page; use it in a `with` statement."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory()
+        # Helpers of a browser may outlive it by a moment and still write into its folder.
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         read_commands, self._write = _pipe()
         self._read, write_answers = _pipe()
 
@@ -47,6 +49,7 @@ class Browser:
             [str(CHROMIUM), *FLAGS, f"--user-data-dir={self._folder.name}", "about:blank"],
             pass_fds=(3, 4),
             preexec_fn=arrange,
+            start_new_session=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -64,7 +67,7 @@ class Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._write)
         os.close(self._read)
