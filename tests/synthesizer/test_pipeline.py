@@ -428,7 +428,24 @@ def test_settings_of_no_known_form_are_refused(settings: dict[str, object]) -> N
         synthesize(people(50), simple(), **{"method": "laplace", "epsilon": 1.0, **settings})
 
 
+def _labelled_by_trees(unreadable: int) -> Release:
+    """2,000 rows of three columns; the last, which the trees label, has so many values that no code stands for."""
+    rng = np.random.default_rng(1)
+    last = rng.choice(list("0123456789"), 2_000)
+    last[:unreadable] = "?"
+    rows = pa.table({"a": rng.choice(list("xyz"), 2_000), "b": rng.choice(list("pq"), 2_000), "c": last})
+    labels = {"a": "xyz", "b": "pq", "c": "0123456789"}
+    columns = tuple(Category(name=name, labels=tuple(its), missing=False) for name, its in labels.items())
+    schema = Schema(columns=columns, unit=Unit(rows=1))
+    return synthesize(rows, schema, method="rdt", epsilon=1.0, rows=10, _environment=_environment())
+
+
 def test_label_trees_tell_of_no_unreadable_values_in_a_clean_table() -> None:
     """Their shares hold clipped noise, which was once taken for values that could not be read, in every run."""
-    release = synthesize(people(300), simple(), method="rdt", epsilon=1.0, rows=10)
-    assert release.statement.odd == ()
+    assert _labelled_by_trees(0).statement.odd == ()
+
+
+def test_label_trees_tell_of_unreadable_values_that_are_there() -> None:
+    (odd,) = _labelled_by_trees(600).statement.odd
+    assert (odd.column, odd.meaning) == ("c", "unreadable")
+    assert odd.share == pytest.approx(0.3, abs=0.05)

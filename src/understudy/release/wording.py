@@ -368,7 +368,8 @@ def _in_leaves(transcript: Transcript, name: str, size: int, code: int, total: f
     The model's own shares will not do: they hold the clipped noise of many small leaves, and leaves with nothing
     positive are uniform. None for a column that was not labelled: it has no such counts.
     """
-    trees = [answer for answer in transcript.of(Measurement) if answer.name.endswith(f" for {name}")]
+    leaves = re.compile(rf"leaves of tree \d+ for {re.escape(name)}")
+    trees = [answer for answer in transcript.of(Measurement) if leaves.fullmatch(answer.name)]
     counts = [answer.values.reshape(-1, size)[:, code] for answer in trees if answer.values.size % size == 0]
     if not counts or len(counts) < len(trees):
         return None
