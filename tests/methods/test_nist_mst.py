@@ -263,7 +263,8 @@ def test_a_public_table_gives_the_list_before_anything_is_planned():
     assert [charge.cost for charge in release.statement.charges] == [step.cost for step in planned.steps]
     plain = plan(WIDE, method="nist_mst", epsilon=1.0, delta=1e-6, options={"marginals": written})
     assert [step.cost for step in plain.steps] == [step.cost for step in planned.steps]
-    assert planned.bytes - plain.bytes == counting_bytes(facts_of(door(public, WIDE, rho(1))).domain)
+    counted = counting_bytes(facts_of(door(public, WIDE, rho(1))).domain)
+    assert plain.bytes < planned.bytes <= plain.bytes + counted  # less where drawing takes more than counting did
 
 
 def test_the_list_follows_the_public_table_not_the_private_one():
