@@ -12,7 +12,7 @@ from pathlib import Path
 from scipy import stats
 
 from studies.runs import Spent
-from understudy.report.charts import render_picture
+from understudy.report.html import render_picture
 from understudy.report.page import Lines, Points
 
 __all__ = ["Estimate", "Finding", "Form", "StudyPage", "estimate", "run_as_script", "table"]

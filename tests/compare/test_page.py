@@ -5,7 +5,8 @@ from importlib.metadata import version
 from tests.compare.studies import made_up, put_first
 from understudy.compare.study import Candidate, Finished, Found, Outcome, Study, StudySettings
 from understudy.compare.summary import CONFIDENTIAL, build_page
-from understudy.report.charts import draw_lines, render_page
+from understudy.report.charts import draw_lines
+from understudy.report.html import render_page
 from understudy.report.page import BulletList, Lines, Page, Paragraph, TextTable
 
 

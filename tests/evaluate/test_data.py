@@ -31,7 +31,7 @@ from understudy.evaluate.data import (
     unread_columns,
 )
 from understudy.evaluate.suite import build_report
-from understudy.report.charts import render_page
+from understudy.report.html import render_page
 from understudy.schema import Boolean, Category, Date, Float, Integer, OpenCategory, PrivateBins, Schema, Unit
 
 # Rows come in an order of their own, and equal rows are found exactly.

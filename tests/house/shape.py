@@ -62,8 +62,8 @@ def import_share() -> float:
 
 
 def small_folders() -> list[str]:
-    """Packages with fewer than four files."""
-    inside = Counter(path.parent for path in source_files())
+    """Packages with fewer than four modules."""
+    inside = Counter(path.parent for path in modules())
     return [folder.relative_to(SOURCE).as_posix() for folder, number in inside.items() if number < LEAST_IN_FOLDER]
 
 
@@ -170,7 +170,7 @@ def _print() -> None:
         + ", ".join(f"{name.removesuffix('.py')} {number:,}" for name, number in lines.most_common())
     )
     print(f"imports: {100 * import_share():.1f} % of code lines")
-    print(f"folders below {LEAST_IN_FOLDER} files: {small_folders() or 0}")
+    print(f"folders below {LEAST_IN_FOLDER} modules: {small_folders() or 0}")
     print(f"class names used twice: {duplicated_classes() or 0}")
     functions_ = function_lengths()
     print(f"functions: {len(functions_):,}, median {functions_[len(functions_) // 2]} lines, longest {functions_[-1]}")

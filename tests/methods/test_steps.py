@@ -118,7 +118,7 @@ def test_the_run_spends_what_the_plan_says(settings, budget):
     assert curator.left.epsilon == 0
     assert curator.left.rho <= 5
     assert model.marginal(curator.domain.clique(["registered", "voted"]))[1] == 0  # the rule: no vote, not registered
-    assert settings.shares_structure
+    assert settings.structured is settings
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_a_published_run_makes_no_claim():
     plan = method.plan(facts_of(curator), epsilon(1.55))
     assert "ε = 1.55" in plan.refused
     assert "says ε = 1;" in plan.refused
-    assert not method.shares_structure
+    assert method.structured is None
     assert Steps().plan(facts_of(curator), epsilon(1)).refused == ""
 
 

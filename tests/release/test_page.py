@@ -3,7 +3,7 @@
 import pytest
 
 from understudy.release.verify import check_page
-from understudy.report.charts import POLICY, render_page
+from understudy.report.html import POLICY, render_page
 from understudy.report.page import Page
 
 GOOD = render_page(Page("title", "banner", ()))

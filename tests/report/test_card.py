@@ -7,7 +7,7 @@ from tests.report.test_html import Tree
 from understudy.release.release import Release
 from understudy.release.store import card_facts
 from understudy.report.card import MOST_BARS, CardFacts, MeasuredTable, OneWay, build_card
-from understudy.report.charts import render_page
+from understudy.report.html import render_page
 from understudy.report.page import Bars, Paragraph
 
 

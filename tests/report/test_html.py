@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from understudy.report.charts import POLICY, render_page, render_picture
+from understudy.report.html import POLICY, render_page, render_picture
 from understudy.report.page import Bars, BulletList, Lines, Page, Paragraph, Points, Section, Series, TextTable
 
 PAYLOADS = [

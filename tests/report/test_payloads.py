@@ -16,7 +16,7 @@ import pytest
 from tests.report.test_html import PAYLOADS, Tree
 from understudy.errors import SchemaError
 from understudy.evaluate import evaluate
-from understudy.report import charts as html
+from understudy.report import html
 from understudy.schema import Category, Impossible, Schema, Unit
 from understudy.synthesizer import synthesize
 

@@ -120,7 +120,7 @@ def test_methods_without_a_structure_are_left_alone() -> None:
     facts = public_facts(tables.small())
     for name in ("independent", "laplace"):
         method = method_named(name)
-        assert not method.shares_structure
+        assert method.structured is None
         assert one_structure(method, tables.small(), facts, Cost(epsilon=UNIT), 3) is None
     for options in ({"sequence": "*"}, {"shared_structure": False}, {"as_published": "2020"}):
         assert one_structure(method_named("steps", options), tables.small(), facts, Cost(epsilon=UNIT), 3) is None

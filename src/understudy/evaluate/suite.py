@@ -37,7 +37,7 @@ from understudy.folders import CLOSED_FILE, CLOSED_FOLDER
 from understudy.progress import Progress, silent
 from understudy.release.files import RELEASE_FILE, check_free, published, refuse_release_folder
 from understudy.release.release import Release
-from understudy.report.charts import render_page
+from understudy.report.html import render_page
 from understudy.report.page import Block, BulletList, Page, Paragraph, Points, Section, TextTable
 from understudy.schema import Schema
 

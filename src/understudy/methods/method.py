@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -91,8 +91,11 @@ class Plan:
 
     @property
     def limit_bytes(self) -> int:
-        """What a limit of memory or disk must allow: nothing may run out after the charge, whatever the answers."""
-        return max(self.bytes, self.most_bytes)
+        """What a limit of memory or disk must allow: nothing may run out after the charge, whatever the answers.
+
+        Where no most is known, runs were measured to take up to a third more than what is expected.
+        """
+        return max(self.bytes, self.most_bytes or self.bytes * 7 // 5)
 
     @property
     def method(self) -> str:
@@ -132,13 +135,12 @@ class Method(WithOptions, abc.ABC):
         return Fraction(0)
 
     @property
-    def shares_structure(self) -> bool:
-        """Whether copies that are measured anew have one structure in common, chosen and paid for once.
+    def structured(self) -> "Structured | None":
+        """The two halves of a run, for a method whose copies have one structure in common when each is measured anew.
 
-        Such a method has `structure_cost` and the four methods after it, and `run` is the same as `choose_structure`
-        followed by `run_with`, at `structure_cost` and what is left of the cost.
+        It is then chosen and paid for once. None for all other methods.
         """
-        return False
+        return None
 
     @abc.abstractmethod
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
@@ -164,25 +166,33 @@ class Method(WithOptions, abc.ABC):
     def check_without_public(self, facts: PublicFacts) -> None:
         """Raises if this method cannot do without a public table on such a domain."""
 
+
+class Structured(Protocol):
+    """A run in two halves, the choice of a structure and the questions about it.
+
+    `run` of such a method is the same as `choose_structure` followed by `run_with`, at `structure_cost` and what is
+    left of the cost.
+    """
+
     def structure_cost(self, facts: PublicFacts, cost: Cost) -> Cost:
         """What fixing the structure takes of this cost; nothing if there is nothing to pay for."""
-        return Cost()
+        ...
 
     def plan_structure(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The questions of `choose_structure`."""
-        raise NotImplementedError(f"{self.name} shares no structure")
+        ...
 
     def plan_with(self, facts: PublicFacts, cost: Cost) -> Plan:
         """The questions of `run_with`."""
-        raise NotImplementedError(f"{self.name} shares no structure")
+        ...
 
-    def choose_structure(self, curator: Curator, cost: Cost) -> object:
+    def choose_structure(self, curator: Curator, cost: Cost) -> Any:
         """The structure, from answers that cost at most `cost`."""
-        raise NotImplementedError(f"{self.name} shares no structure")
+        ...
 
     def run_with(self, curator: Curator, cost: Cost, structure: Any) -> Model:
         """Asks the curator about that structure, spends at most `cost`, fits and returns a model."""
-        raise NotImplementedError(f"{self.name} shares no structure")
+        ...
 
 
 _CELLS_PER_SECOND = 5e6  # noise, clipping and normalising

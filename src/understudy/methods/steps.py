@@ -59,7 +59,7 @@ Children are the real codes, not padded to a common number, and weights follow f
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -316,9 +316,9 @@ class Steps(Method):
         return self.run_with(curator, Cost(cost.epsilon, cost.rho) - (before - curator.left), structure)
 
     @property
-    def shares_structure(self) -> bool:
-        """Whether copies made anew have one tree in common."""
-        return self.shared_structure and self.as_published == "no"
+    def structured(self) -> Self | None:
+        """Copies made anew have one tree in common, unless told otherwise."""
+        return self if self.shared_structure and self.as_published == "no" else None
 
     def structure_cost(self, facts: PublicFacts, cost: Cost) -> Cost:
         """What choosing takes of this cost."""

@@ -31,6 +31,7 @@ expected type and exactly as long as its file. The document names the kind of th
 Another package adds a kind by an entry point of that name in the group `understudy.models`; an unknown kind is refused
 with the known ones."""
 
+import abc
 import itertools
 import json
 import math
@@ -399,7 +400,7 @@ Contents = tuple[Mapping[str, object], Mapping[str, Sequence[npt.NDArray[Any]]]]
 """What a model is made of: the entries of its document, and the pieces of each of its arrays."""
 
 
-class StoredModel:
+class StoredModel(abc.ABC):
     """A model whose files follow from a declaration: which arrays it has, and what it is made of.
 
     A folder may come from a stranger, so `load` checks names, types and sizes of all files; `of_contents` asks for
@@ -412,14 +413,14 @@ class StoredModel:
     stored: ClassVar[Mapping[str, str]]
     """Array → type of its numbers in the file."""
 
+    @abc.abstractmethod
     def contents(self) -> Contents:
         """What the model is made of."""
-        raise NotImplementedError
 
     @classmethod
+    @abc.abstractmethod
     def of_contents(cls, files: ModelFiles) -> Self:
         """The model that is made of this."""
-        raise NotImplementedError
 
     def save(self, folder: Path) -> None:
         """Writes `model.json` and the raw arrays into an existing empty folder."""

@@ -50,7 +50,7 @@ from understudy.release.release import (
 )
 from understudy.release.statement import Statement, charge_rows, read_statement, statement_document, statement_markdown
 from understudy.report.card import CardFacts, MeasuredTable, OneWay, PrivacyFacts, SampleRows, build_card
-from understudy.report.charts import render_page
+from understudy.report.html import render_page
 from understudy.schema import Schema
 from understudy.schema.document import schema_from_text
 

@@ -68,7 +68,7 @@ from understudy.release.statement import (
 )
 from understudy.release.store import expected_files, load_codec, model_name, number_of_runs, read_ledger, read_schema
 from understudy.release.wording import charge_note, never_unreadable, odd_values
-from understudy.report.charts import POLICY
+from understudy.report.html import POLICY
 from understudy.schema import Boolean, Category, Column, Derived, OpenCategory, Schema, code_names
 
 ALLOWED = frozenset(

@@ -1,31 +1,15 @@
-"""Charts as SVG: axes, curves and bars, readable without a script.
-
-Axis: from numbers to pixels, with round ticks; linear or logarithmic.
-
-Curves and scatters as geometry, for the page template to draw as inline SVG.
+"""Charts as geometry: axes, curves, scatters and bars, as numbers that the page template draws as inline SVG.
 
 Every curve differs from the others in colour (a palette that stays apart for colour-blind eyes), in its dashes and in
-the shape of its marks, so that none of these alone carries the meaning.
-
-Charts as geometry: positions and lengths that the page template draws as inline SVG.
-
-Only numbers and text leave this file; markup is written by the template, which escapes every text.
-
-Page → one HTML file, chart → one SVG file: they open offline, without a script or a request to anywhere.
-
-Every text is escaped by the template engine. A content security policy in the page itself forbids whatever a label
-might try all the same.
+the shape of its marks, so that none of these alone carries the meaning. An axis is linear or logarithmic, with round
+ticks. Only numbers and text leave this file; markup is written by the template, which escapes every text.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import cast
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-
-from understudy.report.page import Bars, Lines, Page, Points, Series
+from understudy.report.page import Bars, Lines, Points, Series
 
 _APART = 1e-9
 """Numbers nearer to each other than this, relative to their size, get no ticks between them: floats are too coarse."""
@@ -295,36 +279,3 @@ def draw_bars(chart: Bars) -> Drawing:
 
 def _within(value: float, scale: float, width: float) -> float:
     return round(min(max(value * scale, 0.0), width), 2)
-
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-
-@cache
-def _template(name: str) -> Template:
-    environment = Environment(
-        loader=PackageLoader("understudy.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(name)
-
-
-def render_page(page: Page) -> str:
-    """The page as HTML text. Characters that may not stand in a file (lone surrogates, NUL) are shown escaped."""
-    drawing = {"draw_bars": draw_bars, "draw_lines": draw_lines, "draw_points": draw_points}
-    return _written(_template("page.html").render(page=page, policy=POLICY, **drawing))
-
-
-def render_picture(chart: Lines | Points) -> str:
-    """One chart as an SVG file of its own: nothing to load, every text escaped."""
-    cloud = draw_points(chart) if isinstance(chart, Points) else None
-    graph = cloud.graph if cloud is not None else draw_lines(cast(Lines, chart))
-    return _written(_template("picture.svg").render(graph=graph, cloud=cloud)).lstrip()
-
-
-def _written(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")

@@ -59,15 +59,16 @@ class OneStructure:
 
 def one_structure(method: Method, schema: Schema, facts: PublicFacts, granted: Cost, runs: int) -> OneStructure | None:
     """How the cost is shared if the method fixes one structure for several runs; None if it does not."""
-    if runs < 2 or not method.shares_structure:
+    halves = method.structured
+    if runs < 2 or halves is None:
         return None
     preparation, rest = preparation_cost(schema, granted)
-    structure = method.structure_cost(facts, rest)
+    structure = halves.structure_cost(facts, rest)
     if structure == Cost():
         return None
     left = rest - structure
     each = Cost(left.epsilon // runs, left.rho // runs)
-    chosen, counted = method.plan_structure(facts, structure), method.plan_with(facts, each)
+    chosen, counted = halves.plan_structure(facts, structure), halves.plan_with(facts, each)
     first = preparation_steps(schema, preparation)
     plan = replace(
         counted,

@@ -422,20 +422,21 @@ class _FixedRun:
 
 def _fix_codec(curator: Curator, design: Design, fixed: _FixedRun | None) -> _FixedRun:
     """What is fixed before a run counts: anew, or taken over from the first run where all share one structure."""
-    if design.structure is None:
+    halves = design.method.structured
+    if design.structure is None or halves is None:
         return _FixedRun(prepare(curator, design.schema, design.preparation), None)
     if fixed is None:
         codec = prepare(curator, design.schema, design.preparation)
-        return _FixedRun(codec, design.method.choose_structure(curator, design.structure))
+        return _FixedRun(codec, halves.choose_structure(curator, design.structure))
     curator.fix_codec(fixed.codec)
     return fixed
 
 
 def _fit(curator: Curator, design: Design, fixed: _FixedRun) -> Fitted:
     """Asks the questions and fits the model."""
-    method = design.method
-    if design.structure is not None:
-        model = method.run_with(curator, design.rest, fixed.structure)
+    method, halves = design.method, design.method.structured
+    if design.structure is not None and halves is not None:
+        model = halves.run_with(curator, design.rest, fixed.structure)
     elif design.preparation:  # the codes are known only now, so the plan is made once more, for them
         model = method.fit(curator, design.rest)
     else:
