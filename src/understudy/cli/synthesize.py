@@ -203,7 +203,9 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
         ["promise", str(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))],
         ["spent as", str(plan.cost)],
         ["cells to measure", f"{plan.cells:,}"],
-        *_needed(plan, rows),
+        *_needed(
+            plan, f"{rows:,} rows" if rows_hint is not None else f"{rows:,} rows (assumed; --rows-hint says better)"
+        ),
     ]
     place.table(["", ""], facts, title="Plan (made without private data)")
     lines = [
@@ -219,12 +221,12 @@ def _show(place: Shell, plan: "Plan", promised: tuple[float, float], rows_hint: 
         place.line(f"No privacy claim: {plan.refused}")
 
 
-def _needed(plan: "Plan", rows: int) -> list[list[str]]:
+def _needed(plan: "Plan", rows: str) -> list[list[str]]:
     """Memory and time, each with its other end where noisy answers decide."""
-    lines = [["memory", f"about {size_text(plan.bytes)} beyond the program itself, for {rows:,} rows"]]
+    lines = [["memory", f"about {size_text(plan.bytes)} beyond the program itself, for {rows}"]]
     if plan.limit_bytes > plan.bytes:
         lines.append(["", f"at most {size_text(plan.limit_bytes)}; a limit must allow that much"])
-    lines.append(["time", f"about {plan.seconds:,.1f} CPU s for {rows:,} rows"])
+    lines.append(["time", f"about {plan.seconds:,.1f} CPU s"])
     least, most = (f"{end:,.1f}" for end in plan.span or (plan.seconds, plan.seconds))
     if least != most:
         lines.append(["", f"from {least} to {most} CPU s, by how strongly columns depend on each other"])

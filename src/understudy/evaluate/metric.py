@@ -91,7 +91,7 @@ class Score:
         """The score in words, against its yardstick.
 
         >>> Scale("x", "x").score(0.3, 0.1).reading, Scale("x", "x").score(0.05, 0.1).reading
-        ('3 × the yardstick', 'as good as fresh real rows')
+        ('3 × the yardstick', 'as close as two real halves')
         >>> Scale("x", "x").score(1.0, 0.98).reading
         'cannot tell: two halves of the real table score 0.98 themselves, and 1 is the worst'
         """
@@ -106,10 +106,10 @@ class Score:
             return f"cannot tell: {halves}, and {self._worst:,g} is the worst"
         better = self.value <= self.yardstick if self.direction == "lower" else self.value >= self.yardstick
         if better or math.isclose(self.value, self.yardstick):
-            return "as good as fresh real rows"
+            return "as close as two real halves"
         if self.direction == "lower" and self.yardstick > 0:
             times = self.value / self.yardstick
-            return "about as good as fresh real rows" if times <= NEAR else f"{times:.3g} × the yardstick"
+            return "about as close as two real halves" if times <= NEAR else f"{times:.3g} × the yardstick"
         return f"{abs(self.value - self.yardstick):.3g} below the yardstick"
 
     def _holds(self, number: float) -> bool:

@@ -44,8 +44,9 @@ from understudy.schema import Schema
 NOTICE = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."
 YARDSTICK = (
     "The yardstick of a score is the same score for two random halves of the real table: what chance alone does to "
-    "tables of half the size. A stand-in that scores as well as its yardstick cannot be told from fresh real rows by "
-    "this score. Where the halves themselves score close to the worst value, the score cannot judge any stand-in."
+    "tables of half the size. A stand-in that scores as well as its yardstick is as close to the real table as its "
+    "halves are to each other. Where the halves themselves score close to the worst value, the score cannot judge any "
+    "stand-in."
 )
 FORMAT = "understudy evaluation, format 1"
 JSON_ROWS = 1000

@@ -49,6 +49,8 @@ AMPLE_EPSILON = 6
 AMPLE_RHO = Fraction(3, 10)
 """ρ, for a unit of one row, from which all pairs are scored at once."""
 _ROWS: Rounding = "controlled"
+_ALL_PAIRS = "the budget is ample enough to score all pairs at once"
+_ROUNDS = "few enough columns to choose, round after round, the table that is predicted worst"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +66,33 @@ class Auto(Method):
     limits: ClassVar[str] = "Those of the method it picks; `plan` says which."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
-    def _by_size(self, facts: PublicFacts, cost: Cost) -> Method:
+    def _pick(self, facts: PublicFacts, cost: Cost) -> tuple[Method, str]:
+        """The method that the rule gives, and why."""
         few, unit_rows = len(facts.domain.columns) <= MOST_COLUMNS, facts.unit_rows
         if not cost.epsilon:
             ample = cost.rho >= AMPLE_RHO * unit_rows**2 * UNIT
             if few and ample and _measures_all_pairs(facts):
-                return PrivSyn()
-            return Aim() if few else Mst()
+                return PrivSyn(), _ALL_PAIRS
+            return (
+                (Aim(), _ROUNDS) if few else (Mst(), f"for more than {MOST_COLUMNS} columns a tree of pairs is chosen")
+            )
         if facts.domain.cells(facts.domain.columns) * unit_rows * UNIT <= MOST_NOISE * cost.epsilon:
-            return Laplace(rounding=_ROWS)
+            return Laplace(rounding=_ROWS), "the full table is small enough for its noise"
         if few and cost.epsilon >= AMPLE_EPSILON * unit_rows * UNIT and _measures_all_pairs(facts):
-            return PrivSyn()
+            return PrivSyn(), _ALL_PAIRS
         if few and cost.epsilon >= LEAST_EPSILON * unit_rows * UNIT:
-            return Mwem()
-        return Independent(rounding=_ROWS)
+            return Mwem(), _ROUNDS
+        return Independent(rounding=_ROWS), "ε is too small, or the columns too many, to measure relations under pure ε"
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """The plan of the method picked, with a note that says so."""
+        """The plan of the method picked, with a note that says so and why."""
         try:
-            plan = self._by_size(facts, cost).plan(facts, cost)
+            method, why = self._pick(facts, cost)
+            plan = method.plan(facts, cost)
         except ResourceError:
             plan = Independent(rounding=_ROWS).plan(facts, cost)
-        return replace(plan, notes=(f"auto picked {plan.method}.", *plan.notes))
+            why = f"{method.name} cannot hold what the rules tie together"
+        return replace(plan, notes=(f"auto picked {plan.method}: {why}.", *plan.notes))
 
     def run(self, curator: Curator, plan: Plan) -> Model:
         """Runs the method picked."""
