@@ -1,24 +1,22 @@
-"""Classification and regression trees: growing, pruning, cross-validated complexity.
+"""Classification trees for two classes on coded columns, grown and pruned as `rpart` does by default.
 
-What classification trees look at: every column as small whole numbers, ordered or not.
-
+Columns as codes
+----------------
 Labels keep their codes. Numbers are cut at quantiles of all rows at hand (exactly, if they take few values), finer
 than the bins of the schema, so that a tree also sees what the stand-in does inside a bin; special and missing
 numbers get codes above all numbers.
 
-Growing a classification tree for two classes on coded columns: the compiled half.
-
+Growing
+-------
 Splits minimise Gini impurity. Ordered columns are cut between codes; the labels of unordered ones are sorted by their
 share of class 1 and cut there, which finds the best subset. A code that did not occur at a node follows the larger
 side.
 
-Cost-complexity pruning: at which penalty per leaf each node of a tree becomes a leaf.
-
+Cost-complexity pruning
+-----------------------
 The risk of a node is the number of rows it would misclassify. Starting from the full tree, the node whose removal
 costs least per leaf saved is cut, again and again (weakest links); the penalty at which that happens is its collapse
-value, relative to the risk of the root.
-
-Classification trees for two classes, grown and pruned as `rpart` does by default, on coded columns.
+value, relative to the risk of the root. The penalty used is cross-validated unless it is given.
 """
 
 import heapq

@@ -1,13 +1,9 @@
-"""Tests of independence, and how often real and synthetic tables agree on them.
+"""chi2: does a test of independence reach the same verdict on both tables, for every pair of columns?
 
-Pearson's test of independence on counts, for tables with empty rows or columns.
-
-chi2: does a test of independence reach the same verdict on both tables, for every pair of columns?
-
-Pearson's test without continuity correction on all pairs. Several copies are pooled by the rule of Li, Meng,
-Raghunathan and Rubin on the degrees of freedom of the public domain. Pairs that a rule ties together (structural
-zeros) are kept and flagged. A pair that cannot be tested in the real table is left out; one that cannot be tested in
-the synthetic table counts as "no association found".
+Pearson's test without continuity correction on all pairs; empty rows and columns of a table are left out of its degrees
+of freedom. Several copies are pooled by the rule of Li, Meng, Raghunathan and Rubin on the degrees of freedom of the
+public domain. Pairs that a rule ties together (structural zeros) are kept and flagged. A pair that cannot be tested in
+the real table is left out; one that cannot be tested in the synthetic table counts as "no association found".
 """
 
 import itertools

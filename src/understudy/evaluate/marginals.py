@@ -1,13 +1,12 @@
-"""marginals: total variation distance of every 1-, 2- and 3-way table, worst first.
+"""marginals and crosstab_l1: how far the two tables are apart in every small table, and in the full one.
 
-The distance of two tables is ½ Σ|f − g| over shares: the part of the rows that would have to move for the tables to
-agree. Every column, pair and triple is counted on all rows; when there are more triples than `most_triples`, that
-many are drawn with the seed and the result says so.
+`marginals` is the total variation distance of every 1-, 2- and 3-way table, worst first: ½ Σ|f − g| over shares, the
+part of the rows that would have to move for the tables to agree. Every column, pair and triple is counted on all rows;
+when there are more triples than `most_triples`, that many are drawn with the seed and the result says so.
 
-crosstab_l1: the distance of the full cross-tabulations over all columns at once.
-
-L1 = Σ|x − x̂| over every cell that occurs, half of it (rows that would have to move), and the same for shares. The
-yardstick of the counts is that of two halves, scaled up to tables of the real size.
+`crosstab_l1` is the distance of the full cross-tabulations over all columns at once: L1 = Σ|x − x̂| over every cell
+that occurs, half of it (rows that would have to move), and the same for shares. The yardstick of the counts is that of
+two halves, scaled up to tables of the real size.
 """
 
 import itertools

@@ -1,13 +1,8 @@
-"""Metric: two tables in, scores with direction, range and yardstick out.
+"""Metric: two tables in, scores out, each with direction, range and yardstick, or the reason why there is no number.
 
-Scores: one number each, with its direction, its range, its yardstick, or the reason why there is no number.
-
-Pair: the real table and its stand-in (one or several copies) under one codec, with what metrics need to be fair.
-
-Every random choice of an evaluation follows from the seed, the metric's name and the step, so that a metric gives
-the same numbers whichever other metrics run beside it.
-
-Metric: what every comparison offers. One metric, one file; its options are the fields of a frozen dataclass.
+A metric is a frozen dataclass whose fields are its options; it sees the real table and its stand-in (one or several
+copies) as a `TablePair`, under one codec. Every random choice of an evaluation follows from the seed, the metric's name
+and the step, so that a metric gives the same numbers whichever other metrics run beside it.
 """
 
 import abc

@@ -1,32 +1,25 @@
-"""Regressions on real and synthetic rows: coefficients, their intervals, and how far these overlap.
-
-Model formulas over schema columns: "outcome ~ a + b + a:b".
-
-Terms are joined by +. `a:b` is the product of two columns, `a*b` stands for `a + b + a:b`, `C(a)` takes a number by its
-bins, and `.` stands for every other column. Names with signs or spaces are put in backquotes. `outcome[label]` names
-the label that counts as 1 in a logistic model.
-
-From a formula and rows to a model matrix and outcomes. Rows with a missing value in a used column are left out.
-
-A value that the schema cannot read is a level of its own in a column that enters by levels (no synthetic row has it, so
-its coefficient cannot be estimated there); where a number or an outcome is due it counts as missing.
-
-Fitting a formula to rows: estimates with standard errors, by the model that suits the outcome.
-
-The same model on both tables, coefficient by coefficient. Several copies are pooled by Liu's rule.
-
-regression: would a model fitted to the synthetic table say the same as one fitted to the real table?
+"""regression and ci_overlap: would a model fitted to the synthetic table say the same as one fitted to the real table?
 
 Linear for a number, logistic for labels, Firth's penalised logistic where plain maximum likelihood has no finite
-estimate ("auto"). Copies are pooled by Liu's rule.
+estimate ("auto"). Copies are pooled by Liu's rule, which needs estimates and standard errors and gives Wald intervals.
+There is no such rule for profile intervals, so with several copies they are refused.
 
-ci_overlap: how much the confidence intervals of a model's coefficients overlap between the two tables.
+Formulas
+--------
+"outcome ~ a + b + a:b", over columns of the schema. Terms are joined by +. `a:b` is the product of two columns, `a*b`
+stands for `a + b + a:b`, `C(a)` takes a number by its bins, and `.` stands for every other column. Names with signs or
+spaces are put in backquotes. `outcome[label]` names the label that counts as 1 in a logistic model.
 
+Rows
+----
+Rows with a missing value in a used column are left out. A value that the schema cannot read is a level of its own in a
+column that enters by levels (no synthetic row has it, so its coefficient cannot be estimated there); where a number or
+an outcome is due it counts as missing.
+
+Overlap of intervals
+--------------------
 J = ½ [(min U − max L)/(width of one) + (min U − max L)/(width of the other)], cut off at 0; the version that goes
 negative for intervals apart from each other is reported too. 1 means equal intervals.
-
-Several copies are pooled by a rule for estimates and their standard errors, which gives Wald intervals. There is no
-such rule for profile intervals, so with several copies they are refused.
 """
 
 import math

@@ -1,24 +1,16 @@
-"""Slopes and correlations between columns, real against synthetic.
+"""slopes and correlations: how levels of columns go together, in both tables.
 
-Slopes and correlations between levels of columns, each level seen as a 0/1 indicator.
-
-slope of y on x: P(y | x) − P(y | not x); correlation: slope · √(P(x)(1 − P(x)) / (P(y)(1 − P(y)))). Both follow from
-the 2-way table. Columns with very many levels are represented by their most frequent ones in the real table.
-
-Comparing one number per pair of levels (a slope, a correlation) between the real table and its stand-in.
+Each level is a 0/1 indicator. slope of y on x: P(y | x) − P(y | not x); correlation: slope · √(P(x)(1 − P(x)) /
+(P(y)(1 − P(y)))). Both follow from the 2-way table. `slopes` takes every level y of an outcome column with every level
+x of any other; its panels are those of a decision-tree study of federal personnel records: slopes synthetic against
+real, and joint shares of chosen columns with their correlation. `correlations` takes every level of a column with every
+level of another. Columns with very many levels are represented by their most frequent ones in the real table.
 
 Where a number cannot be computed from the synthetic table (a level does not occur, or nothing else does) while the
 real table has one, the synthetic one counts as 0: nobody would see an association there.
 
 The headline is the agreement over all pairs. Most levels of most columns have hardly anything to do with each other, so
 a mean of differences is small whether or not the few strong relations were kept; it comes last and says so.
-
-slopes: P(y | x) − P(y | not x) for every level y of an outcome column and level x of any other, in both tables.
-
-The panels of a decision-tree study of federal personnel records: slopes synthetic against real, and joint shares of
-chosen columns with their correlation.
-
-correlations: the correlation of every level of a column with every level of another, in both tables.
 """
 
 import itertools

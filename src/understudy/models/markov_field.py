@@ -1,27 +1,24 @@
 """MarkovField: a distribution given by conditional tables along a junction tree, its fit and its sampler.
 
-Drawing records from conditional tables, bag by bag, with compiled kernels.
-
-Two distributions. Independent records: every record takes its fresh codes from an alias table, one random word per bag.
-Controlled rounding: of the records that share a separator cell, each continuation gets its expected number up to one,
-with exact expectations. There the records of a group are shuffled first: handing out rounded counts in row order would
-make children of one parent rise together. Either way a cell of probability 0 is never drawn, and the records depend
-on the generator's next words only.
-
-MarkovField: a distribution given by conditional tables along a junction tree.
-
 Everything asked of it is exact: marginals inside and outside the bags, records, conditioning on codes. Rules were
 applied when it was fitted; a combination without mass cannot be drawn, and conditioning keeps it so.
 
-The one entry of this engine: noisy tables and rules in, a fitted model out.
+The size of a model is known before it is built (`GraphicalSize.of`, `ModelGrowth`); a fit that would be larger than
+allowed is refused. Fitting draws no randomness, and nothing here sees an exact count.
 
-The size of the model is known before it is built (`GraphicalSize.of`, `ModelGrowth`); a fit that would be larger than
-allowed is refused. Nothing here draws randomness or sees an exact count.
+Drawing records
+---------------
+Bag by bag, with compiled kernels, from one of two distributions. Independent records: every record takes its fresh
+codes from an alias table, one random word per bag. Controlled rounding: of the records that share a separator cell,
+each continuation gets its expected number up to one, with exact expectations. There the records of a group are shuffled
+first: handing out rounded counts in row order would make children of one parent rise together. Either way a cell of
+probability 0 is never drawn, and the records depend on the generator's next words only.
 
-ExpandedField: a graphical model over merged codes, and how each merged code falls apart into codes of the table.
-
-For tables whose columns have many rare values: the relations between columns are kept for merged codes, and which of
-its values a merged code stands for is drawn column by column. Marginals, records and conditions are exact.
+Merged codes
+------------
+`ExpandedField` serves tables whose columns have many rare values: the relations between columns are kept for merged
+codes, and which of its values a merged code stands for is drawn column by column. Marginals, records and conditions
+are exact.
 """
 
 import math

@@ -1,12 +1,17 @@
 """Exact propagation along a junction tree, and the marginals it answers.
 
-Tables along a junction tree: from arbitrary factors to conditional distributions, and from those to joint tables.
-
+Tables
+------
 A bag's table has one row per cell of its separator and one column per cell of its fresh columns (both row-major, in
 the order of the domain). In calibrated form a row is a distribution or all zero, and a zero row is never reached:
 the parent gives it no mass. So records can be drawn bag by bag, and any such tables are a valid model.
 
-The compiled half of propagation: a few loops over tables, told by integer arrays which tables to touch.
+The program
+-----------
+The state is the calibrated tree itself: per bag the distribution of its fresh columns given its separator. An update
+multiplies the model by the exponential of small tables ("parameters") and calibrates again; since every conditional
+distribution sums to one, linear space neither under- nor overflows however extreme the accumulated update becomes.
+A cell that a rule forbids is an exact zero of the state and no update can revive it; any other cell stays positive.
 
 A model's structure is data to these kernels, not code: they are compiled once per machine, whatever the junction tree
 is. Tables live side by side in one array of doubles. An operation walks a bag's cells in memory order as `outer` runs
@@ -14,17 +19,10 @@ of `inner` cells; `offsets` says where in the smaller table each run belongs, an
 the run moves along the smaller table (ALONG) or stays on one of its cells (ACROSS).
 
 The compiler's cache does not notice that a kernel called from another file has changed: after an edit here (or of
-`loss.evaluate`) remove this folder's `__pycache__`.
+`estimation.evaluate`) remove this folder's `__pycache__`.
 
-Program: exact propagation along one junction tree, as integer arrays for the compiled interpreter.
-
-The state is the calibrated tree itself: per bag the distribution of its fresh columns given its separator. An update
-multiplies the model by the exponential of small tables ("parameters") and calibrates again; since every conditional
-distribution sums to one, linear space neither under- nor overflows however extreme the accumulated update becomes.
-A cell that a rule forbids is an exact zero of the state and no update can revive it; any other cell stays positive.
-
-Marginals of a calibrated junction tree: inside a bag, along the tree, any clique, all pairs and triples at once.
-
+Marginals
+---------
 For many pairs or triples, every edge of the tree carries one matrix per direction: the chances of each column beyond
 it given its separator. A pair is then one matrix product, and a triple is joined at the bag where the three ways meet.
 Any other clique is answered by eliminating what is not asked for, along the part of the tree that it spans.
