@@ -1,5 +1,7 @@
-"""Workload: which marginals matter, and how much. Public: it comes from the user or the schema, never from rows.
+"""Which marginals a method measures, and with which weights. Public: from the user, the schema or a public table.
 
+Workloads
+---------
 `pairs` and `triples` mean all of them. Anything else is a list of tables:
 
     sex×age:2, age×income, "odd, name"*sex
@@ -8,10 +10,8 @@ Columns of a table are joined by × or *, tables are separated by commas, a numb
 there is none). A column whose name holds one of these signs, quotes, or spaces at its ends is written in double
 quotes, with a quote in it doubled.
 
-Many questions at costs fixed beforehand, as many at a time as fit in memory.
-
-MarginalList: which tables a method measures and with which weights. Public: it never comes from private rows.
-
+Lists of marginals
+------------------
 Written as a workload (`pairs`, `triples`, or tables such as `sex×age:2, age×income`), with two additions:
 
     income:2                          one column alone: its weight among the one-way tables (1 if it is not listed)
@@ -20,8 +20,9 @@ Written as a workload (`pairs`, `triples`, or tables such as `sex×age:2, age×i
 
 Brackets stand inside the quotes of a column that needs them.
 
-A list of marginals from a public table, by the rule of the challenge's winner.
-
+A list from a public table
+--------------------------
+By the rule of the challenge's winner.
 THE TABLE MUST BE PUBLIC: the list is computed from its exact counts, and whoever sees the list learns about them. An
 earlier year, another region, a published sample; never the table to be protected.
 

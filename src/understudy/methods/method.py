@@ -1,13 +1,10 @@
-"""Method: a frozen set of options, a plan made without data, a run through the curator.
+"""Method: a frozen dataclass of options, a plan made without data, a run through the curator.
 
-What a method is: a frozen dataclass of options, a plan made without data, a run through the curator.
-
-What a query will cost in noise, memory and time, known before any private row is read.
-
-Everything is computed from public numbers. Times are CPU seconds of a run whose kernels are compiled already, rough:
-constants measured on one core of a small machine (`benchmarks/forecasts.py` holds them against runs). Bytes are the
-most that a run is expected to take beyond the program with its libraries. Where noisy answers decide how much that is,
-a plan also says the most it can be, and a run is refused by that.
+What a query will cost in noise, memory and time is computed from public numbers, before any private row is read. Times
+are CPU seconds of a run whose kernels are compiled already, rough: constants measured on one core of a small machine
+(`benchmarks/forecasts.py` holds them against runs). Bytes are the most that a run is expected to take beyond the
+program with its libraries. Where noisy answers decide how much that is, a plan also says the most it can be, and a run
+is refused by that.
 """
 
 import abc

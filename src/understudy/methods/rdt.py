@@ -18,47 +18,14 @@ Without a public table T trees over the public columns are grown by noisy counts
 columns; their leaves are then split by the earlier private columns. The model's public columns are then spread evenly
 within leaves, which is rough: the method is meant for public records.
 
-Privacy. Neighbours differ by the k rows of one unit. Leaf × label is a partition of the records, so a
-table moves by at most k in L1 and L2; every table, the number of records and every grown tree are paid for separately,
-and the parts add up. Which trees are grown depends on public data, on the public structure seed and on answers paid for
-before. `method.py` says what label-change costs and how `relation` provides for it.
-
-Routing (`route`). The source replaces the first private column in the authentic table by synthetic values before it
-counts leaves for the second ("synthetic"). But a synthetic value is drawn without looking at the second column, so
-given the public columns the two are independent, and their association survives only as far as public columns explain
-it. Routing by the record's own value ("true", the default) estimates the distribution of the second given the first,
-which is what the chain needs: it is applied to first values with nearly the same distribution. Both cost the same.
-Measured on 50,000 members of the armed forces (ε = 2, five trees each, mean of five runs): the table gender × race of
-labelled records is off by 0.011 in total variation with "true" and by 0.095 with "synthetic".
-
-Differs from the source. Tables list every label, not only those seen in a leaf; labels are pooled by public counts, not
-by private ones; the ensemble's total is T times a tree's cost for each column; Δ under label-change is 2; noise is
-integer noise; the published pseudo-code filters a new column by the labels of the previous one, here every node filters
-by its own.
-
-Leaf tables as partitions: each record lies in one leaf of a tree and has one label, so it lies in one cell.
-
-`LeafPartition` routes a record by its own values. `ChainedPartition` routes it as the source does for its second
-private column: by a *synthetic* value of the first one. The rule of a partition may look at one record only, so the
-coin of the synthetic value is a public hash of all codes of the record and of a public salt. Records that are equal in
-every column therefore get the same synthetic value; other than that the coin is as good as fresh. Distributions and
-salt are fixed before anything is counted, so one record still moves one cell by one, whatever it is.
-
-TreeGrowth: a random decision tree, layer by layer. Which column an open node would split on is drawn in public.
-
-A node draws its column from those not used above it, with probability proportional to their weights (all nodes of a
-layer the same one with `per_level`), from a generator made of the public structure seed, the tree's number and the
-layer. Whether the node is split is decided from outside: by counts of a public table (`grow_by_counts`) or by noisy
-private counts (`Curator.grow`). Nodes are numbered layer by layer, so the splits alone are the tree.
-
-Public limits: depth, columns used up, and the number of leaves (nodes are split in their order while leaves last).
-
-Method: the options of `rdt` as they apply to one domain, and what each question may cost.
-
-Costs. Leaves of one tree partition the records, so a leaf table moves by k for the k rows of a unit that are added or
-removed, and a tree costs what one table costs. T trees for each of c private columns cost T·c tables: all of them get
-the same share, after `total_share` for the number of records and, where no public table is given, `growth_share` for
-the trees themselves.
+Privacy. Neighbours differ by the k rows of one unit. Leaf × label is a partition of the records: each lies in one leaf
+of a tree and has one label, so a table moves by at most k in L1 and L2, and a tree costs what one table costs. The
+tables of T trees for each of c private columns all get the same share, after `total_share` for the number of records
+and, where no public table is given, `growth_share` for the trees themselves; every table, the number of records and
+every grown tree are paid for separately, and the parts add up. Which trees are grown depends on public data, on the
+public structure seed and on answers paid for before. The order is fixed: trees of a column are grown from the public
+table (and from distributions of earlier columns, which are answers already paid for) before the column's leaf tables
+are counted.
 
 Relations. The claim of a release is about adding or removing a unit. If everybody may know who is in the table and
 what the public columns say, the relation that matters is label-change: private values of one unit differ and nothing
@@ -67,10 +34,28 @@ Gaussian noise √2²·k²/(2σ²) instead of k²/(2σ²), twice as much either 
 times as much. With `relation` = "label_change" every question gets the half (growing in ρ the quarter) of its share:
 then the label-change cost is the budget, and the claim for adding or removing a unit is half of it. Both are printed.
 
-LabelRun: one run of `rdt` through the curator, private column by private column.
+Routing (`route`). The source replaces the first private column in the authentic table by synthetic values before it
+counts leaves for the second ("synthetic"). But a synthetic value is drawn without looking at the second column, so
+given the public columns the two are independent, and their association survives only as far as public columns explain
+it. Routing by the record's own value ("true", the default) estimates the distribution of the second given the first,
+which is what the chain needs: it is applied to first values with nearly the same distribution. Both cost the same.
+Measured on 50,000 members of the armed forces (ε = 2, five trees each, mean of five runs): the table gender × race of
+labelled records is off by 0.011 in total variation with "true" and by 0.095 with "synthetic". The rule of a partition
+may look at one record only, so the coin of a synthetic value is a public hash of all codes of the record and of a
+public salt. Records that are equal in every column therefore get the same synthetic value; other than that the coin is
+as good as fresh. Distributions and salt are fixed before anything is counted, so one record still moves one cell by
+one, whatever it is.
 
-The order matters for privacy and is fixed: trees of a column are grown from the public table (and from distributions of
-earlier columns, which are answers already paid for) before the column's leaf tables are counted.
+Trees. A node draws its column from those not used above it, with probability proportional to their weights (all nodes
+of a layer the same one with `per_level`), from a generator made of the public structure seed, the tree's number and the
+layer. Whether the node is split is decided from outside: by counts of a public table (`grow_by_counts`) or by noisy
+private counts (`Curator.grow`). Nodes are numbered layer by layer, so the splits alone are the tree. Public limits:
+depth, columns used up, and the number of leaves (nodes are split in their order while leaves last).
+
+Differs from the source. Tables list every label, not only those seen in a leaf; labels are pooled by public counts, not
+by private ones; the ensemble's total is T times a tree's cost for each column; Δ under label-change is 2; noise is
+integer noise; the published pseudo-code filters a new column by the labels of the previous one, here every node filters
+by its own.
 """
 
 from collections.abc import Mapping, Sequence

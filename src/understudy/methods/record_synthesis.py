@@ -1,14 +1,9 @@
-"""From noisy overlapping tables to synthetic records: coarser codes, consistency, rows.
+"""From noisy overlapping tables to synthetic records, and what that takes in memory.
 
-Coarsening: each column's codes sent to fewer ones, by public bins or because values are rare, and the way back.
-
-Which values are merged is found out from the noisy one-way tables alone, so all of this is post-processing.
-
-Making: from noisy overlapping tables to synthetic records, and what that takes in memory.
-
-Steps, all post-processing: (1) tables of two columns or more are drawn towards independence as far as their noise
-warrants; (2) all tables are made to agree, without negative counts; (3) records are laid out by the columns alone (and
-by rules), (4) and moved towards the tables, by column sweeps or by gradual update; (5) merged codes fall apart.
+Steps, all post-processing: (1) each column's codes are sent to fewer ones, by public bins or because values are rare by
+the noisy one-way tables; (2) tables of two columns or more are drawn towards independence as far as their noise
+warrants; (3) all tables are made to agree, without negative counts; (4) records are laid out by the columns alone (and
+by rules), (5) and moved towards the tables, by column sweeps or by gradual update; (6) merged codes fall apart.
 
 Everything that is drawn here comes from `structure_seed`, which is an option and so on record.
 """

@@ -1,14 +1,11 @@
 """Rounds that choose a table, measure it and refit: what `aim`, `mwem` and `mst` share.
 
-Compression: rare values of a column become one code, found out from noisy counts alone.
+Which rare values of a column become one code follows from the noisy one-way tables, so it is as public as they are. The
+model of a run and what may still be added to it follow from noisy answers, public rules and public sizes alone.
 
-All of it is post-processing of the noisy one-way tables: which values are merged is as public as the answers are.
-
-Measured: the noisy tables of a run so far, the graphical model fitted to them, and what may still be added.
-
-Post-processing throughout: it sees noisy answers, public rules and public sizes, and nothing else.
-
-Rounds that choose between measuring a table and taking it from public data.
+Rounds with a public table
+--------------------------
+Such a round chooses between measuring a table and taking it from public data.
 
 Source: Fuentes, Mullins, McKenna, Miklau, Sheldon, "Joint selection: adaptively incorporating public information for
 private synthetic data" (JAM, 2024).

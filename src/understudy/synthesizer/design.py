@@ -1,20 +1,16 @@
-"""Design: schema, method and budget become a plan, without data.
+"""Design: the public half of a run, fixed before anything is charged or read.
 
-One structure for all copies: fixed once with its whole share of the budget, then measured anew for every copy.
+Method, options, currency, the cost of every step and the memory it needs follow from the schema and the budget alone.
 
+A public table must hold every column of the private one, or all but those that a method calls private (`not_public`: a
+method that labels public records); what cannot do without a public table says so (`check_without_public`).
+
+One structure for all copies
+----------------------------
 Copies that are measured anew share the budget in equal parts. A method that chooses a structure first (a tree, say) may
 choose it once for all of them: its share of the whole budget is spent in the first run, together with fixing open
 labels and bins, and the rest is shared by the runs. The parts add up to what was granted, and each run is granted no
 more than its part. The structure is made of answers that were paid for, so using it again costs nothing.
-
-Design: the public half of a run, fixed before anything is charged or read.
-
-Method, options, currency, the cost of every step and the memory it needs follow from the schema and the budget alone.
-
-What a public table must hold: every column of the private one, or all but those that a method calls private.
-
-A method that labels public records names its private columns (`not_public`), and what cannot do without a public table
-says so (`check_without_public`).
 """
 
 import math

@@ -1,26 +1,5 @@
 """Replay on neighbouring tables with frozen noise: what leaves must differ only where it was paid for.
 
-Pairs of tables one unit apart: designed to hurt, or drawn at random.
-
-Random pairs alone miss bugs that need a special record (the sole holder of a category, the first missing value), so
-the designed list is mandatory. Tables are Arrow tables of text, as a CSV file would give them: every hostile value
-fits, and the pipeline under test has to parse them itself.
-
-Coins of training for tests: a unit takes part if a hash of its rows says so. NOT PRIVATE.
-
-Replay compares what a pipeline does on two tables given the same coins and the same noise. So the coin of a unit must
-depend on that unit and the step alone, not on where it stands among the others.
-
-What trainings cost by their requests alone: the rate, bound and noise of every step that was asked for.
-
-What growing a tree costs, and what one grown tree gave away about a pair of tables.
-
-`tree_epsilon` is the cost by the theorem of `privacy/trees.py`, from the noise and the bias that a request
-states, rounded up. `split_loss` is no theorem: it is the exact log ratio of the probabilities of the decisions that
-were taken, on two tables, from the biased counts that really reached the randomizer.
-
-Frozen-noise replay: the same answers on a neighbouring table must give the same everything.
-
 Run a pipeline on table D and record every request that reached the randomizer with its exact input and its answer.
 Run it again on a neighbour D′ and answer exactly as before. If the pipeline is private then
 
@@ -30,11 +9,29 @@ Run it again on a neighbour D′ and answer exactly as before. If the pipeline i
 3. the costs of the requests add up to no more than the cost that was granted,
 4. everything that leaves is the same, byte for byte: rows, model, statement, messages, error type and text.
 
-One pair of runs, no statistics. It says nothing about the shape of the noise: `tests/nets/lower_bound.py` and the
-sampler tests do that.
+One pair of runs, no statistics. It says nothing about the shape of the noise: `tests/nets/lower_bound.py`, the sampler
+tests and the audit below do that.
 
-Did the noise follow the distributions that were asked for? Every answer as numbers that are uniform if it did.
+Neighbours
+----------
+Random pairs alone miss bugs that need a special record (the sole holder of a category, the first missing value), so
+the designed list is mandatory. Tables are Arrow tables of text, as a CSV file would give them: every hostile value
+fits, and the pipeline under test has to parse them itself.
 
+Training
+--------
+A unit takes part in a step if a hash of its rows says so (NOT PRIVATE). Replay gives the same coins and the same noise
+to both tables, so the coin of a unit must depend on that unit and the step alone, not on where it stands among the
+others.
+
+Growing trees
+-------------
+`tree_epsilon` is the cost by the theorem of `privacy/trees.py`, from the noise and the bias that a request
+states, rounded up. `split_loss` is no theorem: it is the exact log ratio of the probabilities of the decisions that
+were taken, on two tables, from the biased counts that really reached the randomizer.
+
+Audit: did the noise follow the distributions that were asked for?
+------------------------------------------------------------------
 The probability transform: an answer X with distribution function F gives u = F(X−) + V·P(X) with V uniform on [0, 1].
 If X was drawn from F, given all that was answered before, then u is uniform and independent of all earlier ones. So
 answers of all kinds, scales and questions can be put into one sequence and tested together:
