@@ -130,9 +130,9 @@ def test_schema_of_a_release_is_its_own(plain_release: Release) -> None:
 
 
 def test_module_can_be_called_too() -> None:
-    import understudy.evaluate as room
+    import understudy.evaluate as package
 
-    found = room(mixed_frame(50), mixed_frame(50), mixed(), metrics=["rules"])  # type: ignore[operator]
+    found = package(mixed_frame(50), mixed_frame(50), mixed(), metrics=["rules"])  # type: ignore[operator]
     assert found.metrics == ("rules",)
 
 

@@ -185,7 +185,7 @@ class Counted:
         return np.array([4, 1, 3, 2], dtype=np.int64)
 
 
-def test_draws_from_parts_of_the_options_score_them_once_at_the_price_of_any_draw() -> None:
+def test_draws_from_parts_of_the_options_score_them_once_at_the_cost_of_any_draw() -> None:
     curator, table, recorder = door(PURE)
     part, quality = PURE.share(Fraction(1, 8)), Counted()
     assert [curator.select(quality, part, among) for among in ([1, 2, 3], np.array([1, 3]), [1])] == ["y", "z", "x"]

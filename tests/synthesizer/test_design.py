@@ -21,7 +21,7 @@ from understudy.synthesizer.design import Copies, Design, check_disk, check_memo
 from understudy.testing import cases as tables
 
 
-def test_a_plan_names_every_question_and_stays_within_the_budget() -> None:
+def test_a_plan_names_every_query_and_stays_within_the_budget() -> None:
     made = plan(everything(), method="independent", epsilon=1.0, delta=1e-6)
     assert made.steps[0].name == "discover job"
     assert len(made.steps) == 8

@@ -102,7 +102,7 @@ def test_open_labels_are_settled_once_for_all_copies() -> None:
     assert release.statement.spent.fits(release.statement.granted)
 
 
-def test_prices_follow_the_share_of_choosing() -> None:
+def test_costs_follow_the_share_of_choosing() -> None:
     design = Design.of(tables.small(), "steps", PURE, runs=4)
     assert design.structure is not None
     assert design.structure.epsilon == UNIT // 10

@@ -594,7 +594,7 @@ def _drawn(
 ) -> str:
     """The name of the chosen release; the choice is charged before a row is read for it."""
     schema = opened.table.schema
-    question, cost = _question(releases, schema), budget.cost("pure")
+    query, cost = _query(releases, schema), budget.cost("pure")
     bill.ledger.charge(
         bill.dataset,
         run=run,
@@ -607,13 +607,13 @@ def _drawn(
     inner.stage("charge", 1.0)
     curator = Curator(opened.table, cost, opened.environment.randomizer)
     curator.fix_codec(TableCodec.of(schema))
-    chosen = curator.select(question, Cost(epsilon=cost.epsilon))
+    chosen = curator.select(query, Cost(epsilon=cost.epsilon))
     with suppress(UnderstudyError):  # the note is for the owner's reading; the charge stands without it
         bill.ledger.finish(run, "released")
     return chosen
 
 
-def _question(releases: Mapping[str, Release], schema: Schema) -> StandInError:
+def _query(releases: Mapping[str, Release], schema: Schema) -> StandInError:
     """All pairs of columns: what each release says about them, in rows."""
     codec = TableCodec.of(schema)
     cliques = _pairs(codec)

@@ -232,7 +232,7 @@ class DpWgan(Method):
     device: Device = option("cpu", help="device that trains the networks: cpu or cuda")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """One question for the whole cost; refuses rules that tie too much together, and devices that are missing."""
+        """One query for the whole cost; refuses rules that tie too much together, and devices that are missing."""
         domain = facts.domain
         tied = check_linked(
             domain, [domain.clique([name]) for name in domain.columns], facts.structural_zeros, f"method {self.name}"

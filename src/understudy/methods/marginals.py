@@ -189,19 +189,19 @@ def alone(columns: Sequence[str]) -> list[Clique]:
     return [Clique((name,)) for name in columns]
 
 
-def at_costs(curator: Curator, questions: Sequence[Clique | Partition], costs: Sequence[Cost]) -> list[Measurement]:
-    """Noisy answers to all questions, each at exactly its cost, in ε or in ρ."""
+def at_costs(curator: Curator, queries: Sequence[Clique | Partition], costs: Sequence[Cost]) -> list[Measurement]:
+    """Noisy answers to all queries, each at exactly its cost, in ε or in ρ."""
     answers: list[Measurement] = []
-    for low, high in _batches([_cells(question, curator.domain) for question in questions], costs):
+    for low, high in _batches([_cells(query, curator.domain) for query in queries], costs):
         part = costs[low:high]
-        # Whole numbers as weights: their shares of the sum are whole again, so each question costs its cost exactly.
+        # Whole numbers as weights: their shares of the sum are whole again, so each query costs its cost exactly.
         weights = [cost.rho or cost.epsilon for cost in part]
-        answers += curator.measure(questions[low:high], sum(part, Cost()), weights)
+        answers += curator.measure(queries[low:high], sum(part, Cost()), weights)
     return answers
 
 
 def _batches(cells: Sequence[int], costs: Sequence[Cost]) -> Iterator[tuple[int, int]]:
-    """Questions that follow each other, fit together and are paid in the same currency."""
+    """Queries that follow each other, fit together and are paid in the same currency."""
     start, cells_left = 0, BATCH_CELLS
     for place, size in enumerate(cells):
         if place > start and (size > cells_left or bool(costs[place].rho) != bool(costs[start].rho)):
@@ -212,8 +212,8 @@ def _batches(cells: Sequence[int], costs: Sequence[Cost]) -> Iterator[tuple[int,
         yield start, len(cells)
 
 
-def _cells(question: Clique | Partition, domain: Domain) -> int:
-    return domain.cells(question) if isinstance(question, Clique) else question.cells
+def _cells(query: Clique | Partition, domain: Domain) -> int:
+    return domain.cells(query) if isinstance(query, Clique) else query.cells
 
 
 _GROUPED = re.compile(r"(.*\S)\s*\[([0-9 ]+)\]", re.DOTALL)

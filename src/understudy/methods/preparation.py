@@ -126,7 +126,7 @@ def binned_columns(schema: Schema) -> list[NumberColumn]:
 
 
 def bin_steps(schema: Schema, costs: Mapping[str, Cost]) -> list[Step]:
-    """The questions `chosen_edges` will ask; raises where a share is too small."""
+    """The queries `chosen_edges` will ask; raises where a share is too small."""
     rows, steps = schema.unit.sensitivity, []
     for column in binned_columns(schema):
         name, cost, code = column.name, costs[column.name], code_names(column)[0]
@@ -259,7 +259,7 @@ def rare_columns(schema: Schema) -> list[Category]:
 
 
 def rare_steps(schema: Schema, costs: Mapping[str, Cost]) -> list[Step]:
-    """The questions `chosen_pools` will ask; raises where a share is too small."""
+    """The queries `chosen_pools` will ask; raises where a share is too small."""
     names = [column.name for column in rare_columns(schema)]
     domain = TableCodec.of(schema, columns=names).domain if names else None
     return [
@@ -353,7 +353,7 @@ def preparation_cost(schema: Schema, cost: Cost, *, spends_delta: bool = False) 
 
 
 def preparation_steps(schema: Schema, costs: Mapping[str, Cost]) -> tuple[Step, ...]:
-    """The questions `prepare` will ask, for a plan; raises where a share is too small."""
+    """The queries `prepare` will ask, for a plan; raises where a share is too small."""
     steps = []
     for column in _open(schema):
         name, cost = f"discover {column.name}", costs[column.name]

@@ -91,7 +91,7 @@ _LEVELS = 3
 
 @dataclass(frozen=True, slots=True)
 class NetworkCosts:
-    """What the opening questions cost, all of the structure, and one draw of it."""
+    """What the opening queries cost, all of the structure, and one draw of it."""
 
     opening: Cost
     structure: Cost

@@ -287,7 +287,7 @@ class PrivSyn(Method):
         if chosen:
             noise = SplitNoise(remaining.left)
             weights = [noise.weight(coarsening.domain.cells(clique)) for clique in chosen]
-            queries = [coarsening.question(clique) for clique in chosen]
+            queries = [coarsening.query(clique) for clique in chosen]
             measured = at_costs(curator, queries, remaining.left.split(weights))
             tables = [coarsening.table(clique, answer) for clique, answer in zip(chosen, measured, strict=True)]
             return self._synthesis().made(coarsening, ones, tables, curator.structural_zeros)

@@ -31,7 +31,7 @@ Relations. The claim of a release is about adding or removing a unit. If everybo
 what the public columns say, the relation that matters is label-change: private values of one unit differ and nothing
 else. Then one unit leaves and another one enters, so Laplace noise of scale b on a table costs 2k/b instead of k/b,
 Gaussian noise √2²·k²/(2σ²) instead of k²/(2σ²), twice as much either way; a growing tree costs 2ε, which in ρ is four
-times as much. With `relation` = "label_change" every question gets the half (growing in ρ the quarter) of its share:
+times as much. With `relation` = "label_change" every query gets the half (growing in ρ the quarter) of its share:
 then the label-change cost is the budget, and the claim for adding or removing a unit is half of it. Both are printed.
 
 Routing (`route`). The source replaces the first private column in the authentic table by synthetic values before it
@@ -424,7 +424,7 @@ class LabelRun:
     answers: list[list[Measurement]] = field(default_factory=list)
 
     def model(self) -> LabelModel:
-        """Asks every question and puts the answers together."""
+        """Asks every query and puts the answers together."""
         curator, settings = self.curator, self.settings
         for_total = self.costs.total
         bought = curator.measure([Clique()], for_total) if for_total.epsilon or for_total.rho else []
@@ -609,7 +609,7 @@ class Rdt(Method):
     most_leaves: int = option(50_000, help="maximum number of leaves of a tree", least=1, most=2**24)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """All questions of a run; with a public table growing is free and tables get its share."""
+        """All queries of a run; with a public table growing is free and tables get its share."""
         settings, public = self._settings(facts), facts.has_public
         if self.relation == "label_change" and facts.prepared:
             names = ", ".join(facts.prepared)

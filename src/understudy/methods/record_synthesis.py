@@ -87,7 +87,7 @@ class Coarsening:
             }
         )
 
-    def question(self, clique: Clique) -> Clique | CoarseTable:
+    def query(self, clique: Clique) -> Clique | CoarseTable:
         """What to measure for the clique: itself where none of its columns is coarser."""
         if not set(clique) & set(self.places):
             return clique
@@ -107,7 +107,7 @@ class Coarsening:
         return OverlapTable(Clique((name,)), sums, variance * members)
 
     def table(self, clique: Clique, answer: Measurement) -> OverlapTable:
-        """The answer to `question(clique)`."""
+        """The answer to `query(clique)`."""
         return OverlapTable(
             clique, answer.values.astype(np.float64), max(answer.distribution.variance, _LEAST_VARIANCE)
         )

@@ -164,7 +164,7 @@ class Compression:
         places[np.sort(self.ranks[name][: self.kept[name]])] = np.arange(self.kept[name])
         return places
 
-    def question(self, table: ListedTable) -> Clique | CoarseTable:
+    def query(self, table: ListedTable) -> Clique | CoarseTable:
         """What to measure for a listed table: the clique itself where none of its columns is merged or grouped."""
         if not table.starts and not set(table.clique) & set(self.merged):
             return table.clique
@@ -173,7 +173,7 @@ class Compression:
         return CoarseTable(f"{' × '.join(table.clique)}, coarse", table.clique, places, shape)
 
     def table(self, listed: ListedTable, answer: Measurement, variance: float) -> NoisyTable:
-        """The answer to a listed table's question, as a noisy table over merged codes."""
+        """The answer to a listed table's query, as a noisy table over merged codes."""
         groups = None
         if listed.starts:
             groups = np.zeros(1, dtype=np.int64)

@@ -12,7 +12,7 @@ The choice of columns
 ---------------------
 Privacy. A record lies in one node of a layer, so the choices of a layer, one per node, act on disjoint records and
 cost together what one of them costs (`Curator.select_within`). Layers follow each other and their costs add up. Which
-nodes there are, which columns each may take, and how many questions are asked follows from earlier answers alone. The
+nodes there are, which columns each may take, and how many queries are asked follows from earlier answers alone. The
 scores and their bounds are those of `privacy/trees.py`.
 
 `per node`   −AIC or the information gain of every column not used on the path so far, one draw per node.
@@ -33,7 +33,7 @@ lies in one cell of it, so the layer costs what it always costs, and the cells o
 once with the full table and once more with every layer the path left out. The repeated counts are averaged with weights
 inverse to their variances: with Gaussian noise as good as one count at the sum of their costs, with Laplace noise a
 little worse (precisions add up, not costs). Costs of draws that such a path no longer takes part in stay unused,
-because a draw for some nodes and counts for others cannot be charged as one question.
+because a draw for some nodes and counts for others cannot be charged as one query.
 
 All of this follows from the structure, which is public or was paid for. The fit is post-processing.
 """
@@ -399,7 +399,7 @@ class Shape:
         return _SPLIT_BYTES * self.splits + _CODE_BYTES * self.codes_at_nodes
 
     def choice_steps(self, facts: PublicFacts, costs: ChoiceCosts) -> tuple[Step, ...]:
-        """The questions of choosing, in order; raises where a share is too small for a draw."""
+        """The queries of choosing, in order; raises where a share is too small for a draw."""
         if self.splits:
             return (_drawn("select columns of all layers", costs.draw, self.splits),)
         steps = list[Step]()

@@ -16,7 +16,7 @@ lines, and still verify). How a run went on and ended stays out of the extracts 
 
 Why adding up is allowed
 ------------------------
-Runs follow one another, and whoever plans the next one has seen all earlier releases. So not only questions but costs
+Runs follow one another, and whoever plans the next one has seen all earlier releases. So not only queries but costs
 are chosen adaptively, and a rule that grants or refuses must hold for every such strategy (a *privacy filter*: Rogers,
 Roth, Ullman, Vadhan 2016). Both rules here have the same shape: a limit L, fixed when the dataset is opened; each run
 has a cost p; it is granted iff (sum of earlier costs) + p ≤ L in every component. Refused runs read nothing.

@@ -37,7 +37,7 @@ from understudy.schema.yaml_text import schema_to_text
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One question: the run it belongs to, its cost, and the noise that the cost bought.
+    """One query: the run it belongs to, its cost, and the noise that the cost bought.
 
     The noise is in units of 1/`unit` rows (or of a score): 1 for counts, more for scores and growing trees; for a
     training it is in units of 1/`unit` of the most that one protected unit may contribute to a step. A choice states

@@ -180,7 +180,7 @@ class Design:
 
     @property
     def planned(self) -> list[Cost]:
-        """The costs of all questions, run after run, if the runs keep to the plan."""
+        """The costs of all queries, run after run, if the runs keep to the plan."""
         costs = [step.cost for step in self.plan.steps]
         return costs + costs[self.once :] * (self.runs - 1)
 
@@ -192,7 +192,7 @@ class Design:
 
     @property
     def fixed(self) -> bool:
-        """Whether a run asks just the planned questions at just their costs, whatever the answers.
+        """Whether a run asks just the planned queries at just their costs, whatever the answers.
 
         Not where codes are fixed first: how many there are may move a method's costs.
         """
