@@ -386,14 +386,12 @@ def grow_tree(features: Features, target: Bytes, rows: Ints | None = None, limit
     return Tree(column, left, start, number, ones, sides, collapse_values(left, number, ones))
 
 
-def best_complexity(
-    features: Features, target: Bytes, rng: np.random.Generator, *, folds: int = 5, limits: TreeLimits = USUAL
-) -> float:
+def best_complexity(features: Features, target: Bytes, rng: np.random.Generator, *, folds: int = 5) -> float:
     """The complexity with the smallest cross-validated error, the largest one if several tie.
 
     Candidates lie between the values at which the tree of all rows changes.
     """
-    whole = grow_tree(features, target, limits=limits)
+    whole = grow_tree(features, target)
     values = np.unique(whole.collapse[whole.column >= 0])
     values = values[values > 0]
     if not len(values):
@@ -402,7 +400,7 @@ def best_complexity(
     errors = np.zeros(len(grid), np.int64)
     fold = rng.permutation(np.arange(len(target)) % folds)
     for number in range(folds):
-        tree = grow_tree(features, target, np.flatnonzero(fold != number), limits)
+        tree = grow_tree(features, target, np.flatnonzero(fold != number))
         parts = (tree.column, tree.left, tree.start, tree.sides, tree.collapse, tree.number, tree.ones)
         errors += errors_by_complexity(features.codes, np.flatnonzero(fold == number), target, parts, grid)
     return float(grid[len(grid) - 1 - int(np.argmin(errors[::-1]))])

@@ -331,6 +331,16 @@ def _occupied(parts: Sequence[Rows], clique: Clique) -> Counted:
     return Counted(clique, cells, counts)
 
 
+def joint_counts(first: Rows, second: Rows) -> tuple[Ints, Ints]:
+    """Rows of either table in every cell of the full cross-tabulation that occurs in one of them."""
+    columns = [np.concatenate([first.codes[name], second.codes[name]]) for name in first.domain.columns]
+    groups = group_rows(columns, first.count + second.count)
+    cells = int(groups.max()) + 1
+    parts = (groups[: first.count], groups[first.count :])
+    counts = [np.bincount(part, minlength=cells).astype(np.int64) for part in parts]
+    return counts[0], counts[1]
+
+
 def total_variation(first: Ints, second: Ints) -> float:
     """Half the L1 distance of the two tables of shares: the share of rows that would have to move.
 

@@ -495,10 +495,9 @@ class _Point:
     likelihood: float
 
 
-def fit_firth(design: ModelMatrix, outcomes: Floats, kept: Bools | None = None) -> FirthFit:
+def fit_firth(design: ModelMatrix, outcomes: Floats) -> FirthFit:
     """The penalised maximum likelihood estimate."""
-    if kept is None:
-        kept = independent_columns(design.cross(np.ones(design.rows)))
+    kept = independent_columns(design.cross(np.ones(design.rows)))
     columns = np.flatnonzero(kept)
     point, converged = _climb(design, outcomes, columns, np.zeros(design.width), held=None)
     return FirthFit(point.coefficients, kept, point.inverse, point.likelihood, converged)

@@ -45,7 +45,6 @@ from understudy.release.release import Release
 DRAWS = 40_000
 LONGEST_SUM = 64  # longer sums of noise are taken as normal
 SEED = 20_180_501
-OF_ALL = "A share is of all rows, including those whose value is missing or could not be read."
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ negative for intervals apart from each other is reported too. 1 means equal inte
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -478,28 +478,22 @@ def checked_formula(text: str, family: FamilyName, schema: Schema) -> Formula:
     return formula
 
 
-class ModelMetric(Protocol):
+@dataclass(frozen=True, slots=True)
+class ModelMetric(Metric):
     """A metric whose options name a model."""
 
-    @property
-    def formula(self) -> str:
-        """The model, "" for none."""
-        ...
+    formula: str = option("", help='the model, as "income ~ age + sex"')
+    family: FamilyName = option("auto", help="kind of model")
+    level: float = option(0.95, help="confidence level of the intervals")
 
-    @property
-    def family(self) -> FamilyName:
-        """Its kind."""
-        ...
+    def lacks(self, schema: Schema) -> str:
+        """A formula, if there is none."""
+        return "" if self.formula else NO_FORMULA
 
-    @property
-    def level(self) -> float:
-        """Of the intervals."""
-        ...
-
-    @property
-    def scales(self) -> tuple[Scale, ...]:
-        """What the metric scores."""
-        ...
+    def check(self, schema: Schema) -> None:
+        """Raises when the formula does not fit the schema."""
+        if self.formula:
+            checked_formula(self.formula, self.family, schema)
 
 
 def scored_models(
@@ -594,7 +588,7 @@ def coefficient_detail(comparison: ModelComparison) -> Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class Regression(Metric):
+class Regression(ModelMetric):
     """Coefficients of a model the user names."""
 
     name: ClassVar[str] = "regression"
@@ -605,19 +599,6 @@ class Regression(Metric):
         Scale("same_sign", "share of coefficients with the same sign", "higher", 0.0, 1.0, 1.0),
         Scale("covered", "share of real coefficients inside the synthetic interval", "higher", 0.0, 1.0, 1.0),
     )
-
-    formula: str = option("", help='the model, as "income ~ age + sex"')
-    family: FamilyName = option("auto", help="kind of model")
-    level: float = option(0.95, help="confidence level of the intervals")
-
-    def lacks(self, schema: Schema) -> str:
-        """A formula, if there is none."""
-        return "" if self.formula else NO_FORMULA
-
-    def check(self, schema: Schema) -> None:
-        """Raises when the formula does not fit the schema."""
-        if self.formula:
-            checked_formula(self.formula, self.family, schema)
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """Differences, signs and coverage of the coefficients."""
@@ -652,7 +633,7 @@ NO_PROFILE = (
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalOverlap(Metric):
+class IntervalOverlap(ModelMetric):
     """Overlap of confidence intervals of a model the user names."""
 
     name: ClassVar[str] = "ci_overlap"
@@ -663,9 +644,6 @@ class IntervalOverlap(Metric):
         Scale("mean_with_gaps", "mean overlap, negative for intervals that lie apart", "higher", None, 1.0, 1.0),
     )
 
-    formula: str = option("", help='the model, as "income ~ age + sex"')
-    family: FamilyName = option("auto", help="kind of model")
-    level: float = option(0.95, help="confidence level of the intervals")
     interval: Literal["wald", "profile"] = option(
         "wald", help="kind of interval; profile: for Firth's model and a single copy"
     )
@@ -673,15 +651,6 @@ class IntervalOverlap(Metric):
     def _check_together(self) -> None:
         if self.interval == "profile" and self.family != "firth":
             raise UsageError("ci_overlap: interval", "profile is there for family firth only.", "Set family=firth.")
-
-    def lacks(self, schema: Schema) -> str:
-        """A formula, if there is none."""
-        return "" if self.formula else NO_FORMULA
-
-    def check(self, schema: Schema) -> None:
-        """Raises when the formula does not fit the schema."""
-        if self.formula:
-            checked_formula(self.formula, self.family, schema)
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """Mean and smallest overlap."""

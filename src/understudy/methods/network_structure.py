@@ -34,7 +34,7 @@ warrants (empirical Bayes), negatives are removed by projection, and the table i
 network's distribution of the parents and the child's own one (iterative proportional fitting), so that the noise of
 many cells does not move what was measured well.
 
-Cells that rules exclude have chance 0. A combination of parents that rules leave no code is all 0 (see
+Cells that rules exclude have probability 0. A combination of parents that rules leave no code is all 0 (see
 `models/bayes_net.py`).
 """
 
@@ -510,14 +510,14 @@ def possible_cells(table: FamilyTable, structural_zeros: Sequence[StructuralZero
 
 
 def plain_conditional(counts: Floats, possible: Bools) -> Floats:
-    """Chances of the child given each combination, from noisy counts of the same shape."""
+    """Probabilities of the child given each combination, from noisy counts of the same shape."""
     kept = np.where(possible, np.maximum(counts, 0.0), 0.0)
     own = kept.sum(axis=0)
     return _scaled(kept, own if own.sum() > 0.0 else np.ones(own.size), possible)
 
 
 def refined_conditional(noisy: Floats, variance: float, own: Floats, joint: Floats, possible: Bools) -> Floats:
-    """Chances of the child given each combination.
+    """Probabilities of the child given each combination.
 
     Args:
         noisy: Noisy counts as shares of the records, combinations × codes.

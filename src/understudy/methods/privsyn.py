@@ -153,11 +153,11 @@ def chosen_pairs(
     return taken
 
 
-def combined(domain: Domain, pairs: Sequence[Clique], most_cells: int, shared: int = 2) -> list[Clique]:
+def combined(domain: Domain, pairs: Sequence[Clique], most_cells: int) -> list[Clique]:
     """The pairs with dense groups of them joined to larger tables, and what is left of the pairs.
 
     Sets of three columns or more, all of whose pairs are there, largest first, are taken if they have fewer than
-    `most_cells` cells and share at most `shared` columns with each one taken before.
+    `most_cells` cells and share at most two columns with each one taken before.
     """
     place = {name: position for position, name in enumerate(domain.columns)}
     near: dict[str, set[str]] = {}
@@ -168,7 +168,7 @@ def combined(domain: Domain, pairs: Sequence[Clique], most_cells: int, shared: i
     found.sort(key=lambda names: (-len(names), domain.cells(names), [place[name] for name in names]))
     taken: list[Clique] = []
     for names in found:
-        if all(len(set(names) & set(other)) <= shared for other in taken):
+        if all(len(set(names) & set(other)) <= 2 for other in taken):
             taken.append(names)
     covered = {frozenset(pair) for names in taken for pair in itertools.combinations(names, 2)}
     return [*taken, *(pair for pair in pairs if frozenset(pair) not in covered)]

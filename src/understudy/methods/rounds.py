@@ -643,8 +643,8 @@ def fitting_bytes(domain: Domain, model_bytes: int) -> tuple[int, int]:
 def answering_bytes(domain: Domain, model_bytes: int) -> int:
     """The most that expecting many tables at once takes, as long as no column alone needs more than all are given.
 
-    For all cells of separators the chances of all other codes, and sums of the model's tables that are kept. A column
-    that is no separator's has two codes at least, so separators have half as many cells as the model.
+    For all cells of separators the probabilities of all other codes, and sums of the model's tables that are kept. A
+    column that is no separator's has two codes at least, so separators have half as many cells as the model.
     """
     messages = min(MESSAGE_CELLS, model_bytes // 16 * sum(domain.sizes.values()))
     return 8 * (messages + min(CACHED_CELLS, messages))

@@ -44,7 +44,7 @@ _SUM_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conditional:
-    """The chances of a child's codes, one row per combination of its parents (row-major in their order).
+    """The probabilities of a child's codes, one row per combination of its parents (row-major in their order).
 
     `groups[i]` gives the group of every code of parent i where it is taken at a coarser level, else None.
     """
@@ -267,7 +267,7 @@ class BayesianNetwork(StoredModel):
         return {name: drawn[name] for name in self.domain.columns}
 
     def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.

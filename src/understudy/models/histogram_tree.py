@@ -199,12 +199,12 @@ class TreeStructure:
             end += bounds[1:]
         return self._with_layer(np.array(above), places[above], np.array(first), np.array(end))
 
-    def partition(self, layer: int = -1, name: str = "") -> "LayerPartition":
-        """The nodes of a layer as cells, in order; called `layer NUMBER` in the transcript unless a name is given."""
+    def partition(self, layer: int = -1) -> "LayerPartition":
+        """The nodes of a layer as cells, in order; called `layer NUMBER` in the transcript."""
         number = self._layer(layer)
         used = np.unique(self.columns[: self.starts[number + 1]])
         names = [self.domain.columns[place] for place in used if place >= 0] or [self.domain.columns[0]]
-        return LayerPartition(name or f"layer {number}", self.domain.clique(names), self, number)
+        return LayerPartition(f"layer {number}", self.domain.clique(names), self, number)
 
     def find(self, codes: Mapping[str, Integers], layer: int = -1) -> Ints:
         """The node each record falls in, counted within the layer; codes of the columns split so far are needed."""
@@ -718,7 +718,7 @@ class TreeModel(StoredModel):
         return {name: drawn[name] for name in self.domain.columns}
 
     def condition(self, where: Mapping[str, Integers]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.

@@ -441,7 +441,7 @@ class LabelModel(StoredModel):
         return {name: self._typed(name, drawn[chosen]) for name, drawn in self.chain.drawn.items()}
 
     def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.
@@ -531,7 +531,7 @@ class LabelModel(StoredModel):
         if self.kept.all():
             return distribution
         part = np.where(self.kept, distribution, 0.0)
-        part[part.sum(axis=1) <= 0.0] = self.kept  # a record for which the condition has no chance: all that is left
+        part[part.sum(axis=1) <= 0.0] = self.kept  # a record that the condition excludes: all that is left
         return np.asarray(part / part.sum(axis=1, keepdims=True))
 
     def _named(self, public: Mapping[str, Ints], chosen: Ints) -> Codes:

@@ -295,7 +295,7 @@ _BAG_CELLS = 2**31
 
 @dataclass(frozen=True, eq=False)
 class MarkovField(StoredModel):
-    """A distribution over coded records: per bag of `tree` the chances of its fresh columns given its separator.
+    """A distribution over coded records: per bag of `tree` the probabilities of its fresh columns given its separator.
 
     With `rounding`, `draw` gives every cell its expected number of records up to rounding (in random order) instead
     of independent records: far less sampling noise, and the rows of one draw are no longer independent.
@@ -372,7 +372,7 @@ class MarkovField(StoredModel):
         return replace(self, rounding=True)
 
     def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.
@@ -382,7 +382,7 @@ class MarkovField(StoredModel):
         )
 
     def reweighted(self, where: Mapping[str, Floats]) -> Self:
-        """The distribution given an event that happens, for each named column, with these chances given its code.
+        """The distribution given an event that happens, for each named column, with these probabilities given its code.
 
         Raises:
             UsageError: if the event has probability 0.
@@ -577,7 +577,7 @@ _SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expansion:
-    """One column: the merged code of each of its codes, and the chance of the code given the merged one."""
+    """One column: the merged code of each of its codes, and the probability of the code given the merged one."""
 
     places: Ints
     shares: Floats
@@ -589,20 +589,20 @@ class Expansion:
     def faults(self, size: int, merged: int) -> list[str]:
         """What is wrong with it, in words; empty if nothing is."""
         if self.places.shape != (size,) or self.shares.shape != (size,):
-            return [f"needs one merged code and one chance for each of its {size:,} codes."]
+            return [f"needs one merged code and one probability for each of its {size:,} codes."]
         if self.places.min() < 0 or self.places.max() >= merged:
             return ["merged codes must lie inside the merged column."]
         if not np.all(np.isfinite(self.shares)) or self.shares.min() < 0.0:
-            return ["chances must be finite and 0 or more."]
+            return ["probabilities must be finite and 0 or more."]
         if np.abs(self.sums(self.shares, merged) - 1.0).max() > _SUM_TOLERANCE:
-            return ["the chances of each merged code must add up to 1."]
+            return ["the probabilities of each merged code must add up to 1."]
         return []
 
     def restricted(self, mask: npt.NDArray[np.bool_], merged: int) -> tuple["Expansion", Floats]:
-        """Given that the code is in the mask: the expansion, and the chance of that for each merged code."""
+        """Given that the code is in the mask: the expansion, and the probability of that for each merged code."""
         probabilities = self.sums(self.shares * mask, merged)
         inside = probabilities[self.places]
-        # A merged code without an allowed value cannot occur any more; its old chances keep the expansion whole.
+        # A merged code without an allowed value cannot occur any more; its old probabilities keep the expansion whole.
         shares = np.where(inside > 0.0, self.shares * mask / np.where(inside > 0.0, inside, 1.0), self.shares)
         return Expansion(self.places, shares), probabilities
 
@@ -675,7 +675,7 @@ class ExpandedField(StoredModel):
         return {name: codes[name] for name in self.domain.columns}
 
     def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.

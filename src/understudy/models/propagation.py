@@ -23,9 +23,9 @@ The compiler's cache does not notice that a kernel called from another file has 
 
 Marginals
 ---------
-For many pairs or triples, every edge of the tree carries one matrix per direction: the chances of each column beyond
-it given its separator. A pair is then one matrix product, and a triple is joined at the bag where the three ways meet.
-Any other clique is answered by eliminating what is not asked for, along the part of the tree that it spans.
+For many pairs or triples, every edge of the tree carries one matrix per direction: the probabilities of each column
+beyond it given its separator. A pair is then one matrix product, and a triple is joined at the bag where the three ways
+meet. Any other clique is answered by eliminating what is not asked for, along the part of the tree that it spans.
 """
 
 import math
@@ -435,7 +435,7 @@ CACHED_CELLS = 2**21
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Beyond:
-    """Chances of the columns beyond an edge, given its separator: one row per separator cell."""
+    """Probabilities of the columns beyond an edge, given its separator: one row per separator cell."""
 
     columns: dict[str, slice]
     matrix: Floats
@@ -495,7 +495,7 @@ class Answers:
         return self._cache[key]
 
     def _given(self, bag: int, separator: Sequence[str], others: Sequence[str]) -> Floats:
-        """Chances of `others` given `separator` inside a bag, with axes (separator, others); 0 where it has no mass."""
+        """Probabilities of `others` given `separator` in a bag, axes (separator, others); 0 where it has no mass."""
         joint = self._local(bag, (*separator, *others))
         mass = self._local(bag, separator).reshape(joint.shape[: len(separator)] + (1,) * len(others))
         return np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0.0)
@@ -523,7 +523,7 @@ class Answers:
         return hops
 
     def _reach(self, bag: int, source: int, wanted: Sequence[str]) -> tuple[list[str], Floats]:
-        """Chances of the wanted columns on this side of `source` given the separator to it: (columns, axes sep + them).
+        """Probabilities of the wanted columns on this side of `source` given the separator to it: (columns, axes both).
 
         Without a source (−1) these are all wanted columns, in the order asked for.
         """
@@ -550,7 +550,7 @@ class Answers:
             raise ResourceError("marginal outside the model", cells * 8, WORKING_CELLS * 8, "Ask about fewer columns.")
 
     def _messages(self, columns: Sequence[str]) -> dict[tuple[int, int], _Beyond]:
-        """For every directed edge the chances of these columns beyond it."""
+        """For every directed edge the probabilities of these columns beyond it."""
         found: dict[tuple[int, int], _Beyond] = {}
         for bag in reversed(range(1, len(self._tree.bags))):
             found[bag, self._tree.parents[bag]] = self._message(bag, self._tree.parents[bag], columns, found)

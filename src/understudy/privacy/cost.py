@@ -372,7 +372,7 @@ def discovery_threshold(distribution: Distribution, unit_rows: int, delta_units:
     if not 0 < delta_units < DELTA_UNIT:
         raise UsageError(
             step,
-            "needs a part of δ above 0 and below 1: it is the chance that a label of a single unit shows.",
+            "needs a part of δ above 0 and below 1: it is the probability that a label of a single unit shows.",
             "Grant a budget with delta, for example 1e-9, or declare the labels in the schema.",
         )
     target = Fraction(delta_units, DELTA_UNIT) / unit_rows

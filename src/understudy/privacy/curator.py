@@ -387,7 +387,7 @@ class Curator:
         return answer
 
     def discover(self, column: str, cost: Cost) -> Discovery:
-        """Labels of an open column that enough units hold. `cost.delta` is the chance that a lone label shows."""
+        """Labels of an open column that enough units hold. `cost.delta` is the probability that a lone label shows."""
         step = f"discover {column}"
         distribution = distribution_for(cost, self._unit_rows, step, laplace=True)
         threshold = discovery_threshold(distribution, self._unit_rows, cost.delta, step)

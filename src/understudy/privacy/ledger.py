@@ -551,9 +551,9 @@ class Ledger:
         return ledger
 
     @classmethod
-    def single_use(cls, path: str | os.PathLike[str], budget: Budget, *, dataset: str = "table") -> "Ledger":
+    def single_use(cls, path: str | os.PathLike[str], budget: Budget) -> "Ledger":
         """A new ledger that covers exactly one run of this budget, for a run that belongs to no lasting ledger."""
-        return cls.create(path, dataset, budget)
+        return cls.create(path, "table", budget)
 
     def add_dataset(
         self,

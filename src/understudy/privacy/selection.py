@@ -22,7 +22,7 @@ uniform in [0, 1), of which 64 bits u are drawn first and more only where they a
   m = ⌊u·C_n / 2⁶⁴⌋ the number U·Σ w lies in [m, m + 66·n + 2).
 * If m ≥ C_{i−1} + 66·(i−1) and m + 66·n + 2 ≤ C_i, the draw is i, whatever the bits not drawn would have been. (The
   last allowed option needs no upper bound, because U < 1.)
-* Otherwise (a chance of about 10⁻¹³ per row) the 64 bits are handed to interval arithmetic of growing precision.
+* Otherwise (a probability of about 10⁻¹³ per row) the 64 bits are handed to interval arithmetic of growing precision.
 
 No float is involved, and nothing is decided by a comparison that is not proved.
 """

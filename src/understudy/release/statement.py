@@ -338,10 +338,6 @@ def _spending_text(spent: LedgerFacts) -> str:
     return f"{total}, charges: {spent.releases:,}"
 
 
-def _ledger_text(statement: Statement) -> str:
-    return wording.ledger_text(statement.ledger.dataset, statement.words)
-
-
 def _copies(statement: Statement) -> str:
     return wording.copies_text(statement.copies, statement.copies_mode)
 
