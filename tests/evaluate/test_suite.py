@@ -59,7 +59,7 @@ def test_units_are_not_cut() -> None:
     assert us.evaluate(frame, mixed_frame(200, seed=2), bounded, metrics=["marginals"]).real_rows == 200
 
 
-def test_open_ends_are_settled_from_the_real_table() -> None:
+def test_open_ends_are_fixed_from_the_real_table() -> None:
     schema = Schema(
         columns=(
             OpenCategory(name="region", most_labels=2),

@@ -124,7 +124,7 @@ def test_tables_of_nothing_but_noise_are_not_worth_choosing():
     assert curator.transcript.answers[-1].columns == small
 
 
-def test_the_purse_counts_only_its_own_run():
+def test_the_remaining_budget_counts_only_its_own_run():
     curator = door(rows_of(chain(10)), CHAIN, rho(1))
     curator.measure([AB], rho(0.25))
     remaining = RemainingBudget(curator, rho(0.5))

@@ -99,7 +99,7 @@ def _after_run(change: Callable[[Curator, BlockModel], BlockModel]) -> Plant:
     return plant
 
 
-def _settled_by(look: Callable[[Curator, Schema], Schema]) -> Plant:
+def _fixed_by(look: Callable[[Curator, Schema], Schema]) -> Plant:
     """Codes fixed under a schema that somebody adjusted to the rows."""
 
     @contextmanager
@@ -270,8 +270,8 @@ def _date_to_second() -> AbstractContextManager[object]:
 _HALF = Fraction(SCORE_UNIT // 2)
 
 LEAKS: tuple[PlantedBug, ...] = (
-    PlantedBug("domain from data", "replay", _settled_by(_domain_from_data)),
-    PlantedBug("bounds from data", "replay", _settled_by(_bounds_from_data)),
+    PlantedBug("domain from data", "replay", _fixed_by(_domain_from_data)),
+    PlantedBug("bounds from data", "replay", _fixed_by(_bounds_from_data)),
     PlantedBug("number of rows in the log", "replay", _after_run(_log_rows)),
     PlantedBug("warning about a small table", "replay", _after_run(_warn_small)),
     PlantedBug("true number of rows as output size", "replay", _after_run(_true_size)),

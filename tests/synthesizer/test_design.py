@@ -120,7 +120,7 @@ def test_only_resanitized_copies_measure_again(copies: Copies, runs: int) -> Non
 
 
 @pytest.mark.parametrize(("by", "summed"), [("mass", False), ("quantiles", False), ("privtree", False)])
-def test_nothing_is_summed_by_exact_distributions_where_codes_are_settled_first(by: str, *, summed: bool) -> None:
+def test_nothing_is_summed_by_exact_distributions_where_codes_are_fixed_first(by: str, *, summed: bool) -> None:
     """Where codes are fixed first, costs of what follows may move with them: nothing is summed by exact
     distributions."""
     schema = Schema((Integer(name="pay", lower=0, upper=999, bins=PrivateBins(4, by)),), Unit())
