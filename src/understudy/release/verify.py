@@ -1,5 +1,9 @@
 """verify: whether a release folder is whole, consistent and valid, found out without the private table.
 
+Checked are the manifest; the account (charges that add up to the claim, noise that matches each charge, a ledger that
+agrees); the rows (types, every value inside its domain, rules and derived columns honoured); and the card (no script,
+no request, no element that could make one, and the policy that forbids them).
+
 What it can show: the folder is as it was published, the statement follows from the charges, each noise from its
 cost, the ledger's extract is consistent, the rows obey the schema. What it cannot show: that the noise was drawn
 honestly or that the private table was the one named. Whoever can rewrite every file can forge a folder; compare the
