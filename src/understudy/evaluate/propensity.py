@@ -2,12 +2,12 @@
 
 Classifiers
 -----------
-Logistic regression and classification trees, for real rows (0) against synthetic ones (1).
-Both are prepared once for a stacked table and can then be fitted to any labels and any selection of its rows, which
-is what permutations, bootstrap draws and folds need. Trees are pruned at one complexity for all data sets of an
-evaluation: every copy, the two real halves, and what is drawn under a null. It is the one with the least error in
-5-fold cross-validation on the real table and the first copy, unless an option sets it; the draw of the folds follows
-from the seed alone, so that all metrics with trees use the same one.
+Logistic regression and classification trees, for real rows (0) against synthetic ones (1). Both are prepared once for a
+stacked table and can then be fitted to any labels and any selection of its rows, which is what permutations, bootstrap
+draws and folds need. Trees are pruned at one complexity for all data sets of an evaluation: every copy, the two real
+halves, and what is drawn under a null. It is the one with the least error in 5-fold cross-validation on the real table
+and the first copy, unless an option sets it; the draw of the folds follows from the seed alone, so that all metrics
+with trees use the same one.
 
 specks
 ------

@@ -22,9 +22,8 @@ Brackets stand inside the quotes of a column that needs them.
 
 A list from a public table
 --------------------------
-By the rule of the challenge's winner.
-THE TABLE MUST BE PUBLIC: the list is computed from its exact counts, and whoever sees the list learns about them. An
-earlier year, another region, a published sample; never the table to be protected.
+By the rule of the challenge's winner. THE TABLE MUST BE PUBLIC: the list is computed from its exact counts, and whoever
+sees the list learns about them. An earlier year, another region, a published sample; never the table to be protected.
 
 Pairs: the maximum spanning tree of mutual information. Triples: for each column with two neighbours or more in the
 tree, neighbours b and c are linked if ‖P(a, b, c) − P(a, b)·P(a, c)/P(a)‖₁ is at least `LEAST_GAP`; the links of a

@@ -10,9 +10,8 @@ from the noisy counts. All of this is post-processing.
 
 Critic
 ------
-One hidden layer, computed record by record.
-A record is a set of blocks, one per column (the group its code belongs to). With one weight vector per block and a last
-block that every record has (the bias),
+One hidden layer, computed record by record. A record is a set of blocks, one per column (the group its code belongs
+to). With one weight vector per block and a last block that every record has (the bias),
 
     h = Σ_blocks W[block],     a = leaky(h),     f = ⟨v, a⟩,
 
@@ -32,9 +31,9 @@ is estimated by drawn records and all their one-column neighbours, so no soft re
 
 State
 -----
-Named arrays, so that a training can be interrupted and taken up again.
-Public seeds and noisy sums are all that goes into it: the generator kept here is that of starting weights and drawn
-records, which follows from the option `structure_seed`; noise has no generator that could be kept.
+Named arrays, so that a training can be interrupted and taken up again. Public seeds and noisy sums are all that goes
+into it: the generator kept here is that of starting weights and drawn records, which follows from the option
+`structure_seed`; noise has no generator that could be kept.
 """
 
 import itertools

@@ -21,11 +21,11 @@ Where the bins of a number column begin is chosen among the places of a fine pub
 
 Rare labels
 -----------
-Those of low noisy count share one code, so that no method spends noise and cells on each of them.
-Every column whose schema says `rare: private` is counted with noise once, over all its labels: a histogram, ε or ρ,
-and no δ (the labels are public). Labels whose noisy count is below three standard deviations of that noise are pooled,
-unless there are fewer than two. A row of the common code is written as one of them, drawn in proportion to their noisy
-counts, which are first brought to 0 or more with the sum kept. Nothing after the noisy answer looks at a row again.
+Those of low noisy count share one code, so that no method spends noise and cells on each of them. Every column whose
+schema says `rare: private` is counted with noise once, over all its labels: a histogram, ε or ρ, and no δ (the labels
+are public). Labels whose noisy count is below three standard deviations of that noise are pooled, unless there are
+fewer than two. A row of the common code is written as one of them, drawn in proportion to their noisy counts, which are
+first brought to 0 or more with the sum kept. Nothing after the noisy answer looks at a row again.
 
 Budget
 ------

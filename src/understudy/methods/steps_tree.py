@@ -2,11 +2,11 @@
 
 Shape
 -----
-Public: it follows from the options and the domain before anything is asked.
-With p columns of more than one code and L layers asked for, u = min(L, p − 1) layers lie between the root and the full
-table, which is the last layer (for L = p the last column is forced, so the full table is layer p itself). A path passes
-u draws, u decisions to stop, and u + 1 counted layers, the full table among them. Groups of columns in L layers are
-chosen by one draw; the last group is the full table.
+Public: it follows from the options and the domain before anything is asked. With p columns of more than one code and L
+layers asked for, u = min(L, p − 1) layers lie between the root and the full table, which is the last layer (for L = p
+the last column is forced, so the full table is layer p itself). A path passes u draws, u decisions to stop, and u + 1
+counted layers, the full table among them. Groups of columns in L layers are chosen by one draw; the last group is the
+full table.
 
 The choice of columns
 ---------------------
@@ -26,14 +26,14 @@ is its layer.
 
 Paths that end early
 --------------------
-What a path does not spend on layers goes to its cells of the full table.
-A node that is not split needs no counts of its own below it. In the layers that other paths still have, its records are
-counted by cells of the full table instead: such a layer's partition has the split nodes and those cells. Each record
-lies in one cell of it, so the layer costs what it always costs, and the cells of a path that ended early are counted
-once with the full table and once more with every layer the path left out. The repeated counts are averaged with weights
-inverse to their variances: with Gaussian noise as good as one count at the sum of their costs, with Laplace noise a
-little worse (precisions add up, not costs). Costs of draws that such a path no longer takes part in stay unused,
-because a draw for some nodes and counts for others cannot be charged as one query.
+What a path does not spend on layers goes to its cells of the full table. A node that is not split needs no counts of
+its own below it. In the layers that other paths still have, its records are counted by cells of the full table instead:
+such a layer's partition has the split nodes and those cells. Each record lies in one cell of it, so the layer costs
+what it always costs, and the cells of a path that ended early are counted once with the full table and once more with
+every layer the path left out. The repeated counts are averaged with weights inverse to their variances: with Gaussian
+noise as good as one count at the sum of their costs, with Laplace noise a little worse (precisions add up, not costs).
+Costs of draws that such a path no longer takes part in stay unused, because a draw for some nodes and counts for others
+cannot be charged as one query.
 
 All of this follows from the structure, which is public or was paid for. The fit is post-processing.
 """

@@ -14,12 +14,12 @@ fit spreads them over the possible cells of their node.
 
 How well a hierarchy answers ranges
 -----------------------------------
-By public numbers: fan-outs and noise variances alone.
-A range is a run of neighbouring leaves. `average_variance` is the variance of its least squares estimate, averaged over
-all ranges, exactly: after least squares the errors of a tree are those of a Gaussian tree. Given a node's error e, its
-children's errors are shares of e plus a part that does not correlate with e and adds up to 0 over the children; for
-equal children with upward variance V that part has covariance V(I − J/f). So the sums over all positions and pairs of
-positions inside a node follow from those inside its children, level by level (`_Inside`).
+By public numbers: fan-outs and noise variances alone. A range is a run of neighbouring leaves. `average_variance` is
+the variance of its least squares estimate, averaged over all ranges, exactly: after least squares the errors of a tree
+are those of a Gaussian tree. Given a node's error e, its children's errors are shares of e plus a part that does not
+correlate with e and adds up to 0 over the children; for equal children with upward variance V that part has covariance
+V(I − J/f). So the sums over all positions and pairs of positions inside a node follow from those inside its children,
+level by level (`_Inside`).
 """
 
 import math

@@ -2,11 +2,11 @@
 
 Elimination
 -----------
-How large a graphical model over given cliques becomes is known before anything is built.
-Columns are removed one by one: first those whose neighbours are tied to each other already (that is never wrong, and
-leaves a forest of pairs as it is), else the one whose removal makes the smallest table. The tables made are the bags of
-the junction tree. One compiled kernel answers both "how large would it be with this clique?" (asked hundreds of
-times a round) and "build it", so a model that was said to fit does fit. Columns with one code add nothing and stay out.
+How large a graphical model over given cliques becomes is known before anything is built. Columns are removed one by
+one: first those whose neighbours are tied to each other already (that is never wrong, and leaves a forest of pairs as
+it is), else the one whose removal makes the smallest table. The tables made are the bags of the junction tree. One
+compiled kernel answers both "how large would it be with this clique?" (asked hundreds of times a round) and "build it",
+so a model that was said to fit does fit. Columns with one code add nothing and stay out.
 
 The tree
 --------

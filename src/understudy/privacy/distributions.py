@@ -18,9 +18,9 @@ digits: they are independent, d_i geometric with ratio q^(t^i) conditioned on d_
 
 The magnitude of discrete Gaussian noise
 ----------------------------------------
-P(|X| ≤ k) as proved bounds, by two separate computations.
-With v = σ², w_k = e^(−k²/2v), Z = 1 + 2 Σ_{k≥1} w_k: P(|X| ≤ k) = (1 + 2 Σ_{j=1..k} w_j) / Z.
-The weights follow w_{k+1} = w_k r_k, r_{k+1} = r_k s with r_0 = e^(−1/2v), s = e^(−1/v).
+P(|X| ≤ k) as proved bounds, by two separate computations. With v = σ², w_k = e^(−k²/2v), Z = 1 + 2 Σ_{k≥1} w_k:
+P(|X| ≤ k) = (1 + 2 Σ_{j=1..k} w_j) / Z. The weights follow w_{k+1} = w_k r_k, r_{k+1} = r_k s with r_0 = e^(−1/2v),
+s = e^(−1/v).
 
 `bounds` sums in Python integers, at any precision: the few draws that 63 bits cannot decide need it.
 

@@ -9,9 +9,9 @@ columns compress better, headers and footers come on top.
 
 A folder that appears at once or not at all
 -------------------------------------------
-It is written beside its target, synced, listed, then renamed.
-A process that is killed leaves the target absent; the unfinished sibling (its name starts with a dot and ends in
-`.partial`) can be deleted. Names are fixed, links are refused, an existing target is never touched.
+It is written beside its target, synced, listed, then renamed. A process that is killed leaves the target absent; the
+unfinished sibling (its name starts with a dot and ends in `.partial`) can be deleted. Names are fixed, links are
+refused, an existing target is never touched.
 
 What must be on record before anybody can see the target (`completing`) is called when the sibling is complete, just
 before the rename. From that call on the sibling stays, unless it was refused: it is the finished folder. If it cannot

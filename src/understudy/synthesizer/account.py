@@ -7,18 +7,18 @@ release at most.
 
 The working folder
 ------------------
-Until a run that can be continued is released, it keeps its state beside the output.
-It holds the name of the run, the digest of its settings, the newest checkpoint and, without a lasting ledger, the
-ledger made for this run alone. It belongs to its owner only and is confidential until the release is complete; then it
-goes. A process that works in it holds a lock, which the operating system lets go when the process ends, however it
-ends. What must hold even where locks do not (a folder copied, another machine) is the ledger's part.
+A run that can be continued keeps its state in a folder beside the output until its release. It holds the name of the run, the
+digest of its settings, the newest checkpoint and, without a lasting ledger, the ledger made for this run alone. It
+belongs to its owner only and is confidential until the release is complete; then it goes. A process that works in it
+holds a lock, which the operating system lets go when the process ends, however it ends. What must hold even where locks
+do not (a folder copied, another machine) is the ledger's part.
 
 Releases that wait
 ------------------
-They are complete and paid for, but not in place, because their process ended just before the rename.
-`synthesize` refuses to pay for another release of the same output while one waits, and `resume` puts it in place.
-Nothing is drawn, read or charged for that. One charge yields one release: of a run that can be continued from a
-checkpoint only the release that is on record in its ledger counts, since the run may have gone on without any other.
+They are complete and paid for, but not in place, because their process ended just before the rename. `synthesize`
+refuses to pay for another release of the same output while one waits, and `resume` puts it in place. Nothing is drawn,
+read or charged for that. One charge yields one release: of a run that can be continued from a checkpoint only the
+release that is on record in its ledger counts, since the run may have gone on without any other.
 """
 
 import hashlib
