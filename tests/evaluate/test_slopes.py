@@ -11,7 +11,6 @@ from understudy.evaluate.associations import (
     Correlations,
     Slopes,
     agreement,
-    check_columns,
     correlation_table,
     level_pairs,
     panel_detail,
@@ -19,7 +18,7 @@ from understudy.evaluate.associations import (
     panel_of,
     slope_table,
 )
-from understudy.evaluate.metric import Unavailable
+from understudy.evaluate.metric import Unavailable, check_columns
 
 FRAME = mixed_frame(400)
 

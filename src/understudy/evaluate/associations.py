@@ -37,9 +37,19 @@ from scipy.stats import chi2
 from understudy.arrays import Floats, Ints
 from understudy.codec.table import TableCodec
 from understudy.domain import Clique
-from understudy.errors import UsageError, nearest
 from understudy.evaluate.data import Counted, Rows, counted, declared_size, wholly_unread
-from understudy.evaluate.metric import Context, Detail, Metric, Outcome, Result, Scale, TablePair, Unavailable, table_of
+from understudy.evaluate.metric import (
+    Context,
+    Detail,
+    Metric,
+    Outcome,
+    Result,
+    Scale,
+    TablePair,
+    Unavailable,
+    check_columns,
+    table_of,
+)
 from understudy.evaluate.pooling_rules import pool_chi_squares
 from understudy.options import option
 from understudy.schema import Schema
@@ -277,14 +287,6 @@ class Slopes(Metric):
 def _outcomes(panel: Panel, shares: tuple[Ints, Floats, Floats] | Unavailable) -> list[Outcome]:
     joint = shares if isinstance(shares, Unavailable) else agreement(shares[1], shares[2])
     return [*panel.outcomes(), joint]
-
-
-def check_columns(metric: str, columns: Sequence[str], schema: Schema) -> None:
-    """Raises for the first column that is not modelled."""
-    known = [column.name for column in schema.modelled]
-    for name in columns:
-        if name not in known:
-            raise UsageError(f"{metric}: column {name!r}", "is not a modelled column.", nearest(name, known))
 
 
 def _joint_shares(

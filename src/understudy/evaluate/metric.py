@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.codec.table import TableCodec
+from understudy.errors import UsageError, nearest
 from understudy.evaluate.data import Rows
 from understudy.options import WithOptions
 from understudy.progress import Progress, silent
@@ -293,3 +294,11 @@ class Metric(WithOptions, abc.ABC):
 def refused(metric: Metric, reason: str) -> Result:
     """The result of a metric that cannot be computed at all."""
     return Result(metric.name, metric.question, tuple(scale.missing(reason) for scale in metric.scales))
+
+
+def check_columns(metric: str, columns: Sequence[str], schema: Schema) -> None:
+    """Raises for the first column that is not modelled."""
+    known = [column.name for column in schema.modelled]
+    for name in columns:
+        if name not in known:
+            raise UsageError(f"{metric}: column {name!r}", "is not a modelled column.", nearest(name, known))

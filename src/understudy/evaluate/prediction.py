@@ -16,10 +16,19 @@ import pyarrow as pa
 from scipy.stats import rankdata
 
 from understudy.arrays import Bytes, Floats, Ints
-from understudy.evaluate.associations import check_columns
 from understudy.evaluate.cart import Features, TreeLimits, grow_tree, tree_features
 from understudy.evaluate.data import Rows, stacked, wholly_unread
-from understudy.evaluate.metric import Context, Detail, Metric, Result, Scale, TablePair, refused, table_of
+from understudy.evaluate.metric import (
+    Context,
+    Detail,
+    Metric,
+    Result,
+    Scale,
+    TablePair,
+    check_columns,
+    refused,
+    table_of,
+)
 from understudy.options import option
 from understudy.schema import Schema, code_names
 from understudy.schema.columns import NumberColumn

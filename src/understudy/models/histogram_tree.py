@@ -15,11 +15,10 @@ each child is one code, and by halving otherwise).
 
 Weighted least squares
 ----------------------
-In time linear in the nodes. Given a noisy count y and a variance s of every node, the estimates h that minimise
-Σ (h − y)²/s under "children add up to their parent". One pass up combines what a node's own count and its children's sum
-say about it, one pass down hands what the parent knows better to the children in proportion to their variances (Hay et
-al. 2010 for equal variances and branching; here both are free). s = 0: the count is known exactly. s = ∞: it was not
-measured.
+In time linear in the nodes. Given a noisy count y and a variance s of every node, the estimates h minimise Σ (h − y)²/s
+under "children add up to their parent". One pass up combines what a node's own count and its children's sum say about
+it, one pass down hands what the parent knows better to the children in proportion to their variances (Hay et al. 2010
+for equal variances and branching; here both are free). s = 0: the count is known exactly. s = ∞: it was not measured.
 
 Up, with S and T the sums of the children's z and V: z = (y·T + S·s)/(T + s), V = s·T/(s + T); a node without children
 keeps z = y, V = s. Down: h = z at the root, h_u = z_u + (V_u/T)(h − S) below. Where several children were not measured
