@@ -9,9 +9,9 @@ The working folder
 ------------------
 A run that can be continued keeps its state in a folder beside the output until its release. It holds the name of the
 run, the digest of its settings, the newest checkpoint and, without a lasting ledger, the ledger made for this run
-alone. It belongs to its owner only and is confidential until the release is complete; then it goes. A process that works in it
-holds a lock, which the operating system lets go when the process ends, however it ends. What must hold even where locks
-do not (a folder copied, another machine) is the ledger's part.
+alone. It belongs to its owner only and is confidential until the release is complete; then it goes. A process that
+works in it holds a lock, which the operating system lets go when the process ends, however it ends. What must hold even
+where locks do not (a folder copied, another machine) is the ledger's part.
 
 Releases that wait
 ------------------
