@@ -53,7 +53,7 @@ def test_the_version_stands_in_the_package_alone() -> None:
     assert f"\nversion: {understudy.__version__}\n" in citation
 
 
-def test_importing_loads_no_room() -> None:
+def test_importing_loads_no_package() -> None:
     code = "import sys, understudy; print(sorted(m for m in sys.modules if m.startswith('understudy')))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "['understudy']\n"

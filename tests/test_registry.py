@@ -182,7 +182,7 @@ def test_asking_for_one_method_loads_no_other() -> None:
 def test_asking_for_one_metric_or_model_loads_no_other() -> None:
     loaded = _loaded("from understudy.evaluate.registry import metric; metric('rules')")
     kinds = {place.partition(":")[0] for place in METRICS.built_in.values() if isinstance(place, str)}
-    assert loaded & kinds == {"understudy.evaluate.rules"}
+    assert loaded & kinds == {"understudy.evaluate.records"}
     loaded = _loaded("from understudy.models.model import MODELS; MODELS.find('blocks')")
     assert "understudy.models.product" in loaded
     assert not {"understudy.models.markov_field", "understudy.models.histogram_tree"} & loaded

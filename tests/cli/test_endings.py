@@ -347,7 +347,7 @@ def test_a_signal_leaves_nothing_half_made(place: Workspace, number: int, status
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:
-    code = "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); from understudy.cli.ending import *\n"
+    code = "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); from understudy.cli.console import *\n"
     code += "import os\nwith orderly_signals(): os.kill(os.getpid(), signal.SIGHUP)\nsys.exit(stopped_by() or 7)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 7
 

@@ -23,7 +23,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return made
 
 
-def test_the_plan_lists_every_question(workspace: Workspace) -> None:
+def test_the_plan_lists_every_query(workspace: Workspace) -> None:
     shown = run("plan", "--schema", workspace.schema, "--epsilon", 5, "--method", "independent")
     assert shown.status == 0, shown.err
     for step in ("select cuts of income, layer 3", "grow halves of visited", "measure total", "measure region"):

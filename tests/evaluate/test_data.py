@@ -17,7 +17,7 @@ from tests.evaluate.examples import codes_schema, mixed, mixed_frame, rows_of, s
 from understudy.codec.table import TableCodec
 from understudy.domain import Clique
 from understudy.evaluate import data as counting
-from understudy.evaluate.chi2 import _sizes
+from understudy.evaluate.associations import _sizes
 from understudy.evaluate.data import (
     Unread,
     counted,

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tests.evaluate.examples import codes_schema, context, pair_of
-from understudy.evaluate.disclosure import Disclosure
+from understudy.evaluate.records import Disclosure
 
 SCHEMA = codes_schema({"a": 4, "b": 2})
 REAL = pd.DataFrame({"a": list("00123"), "b": list("00011")})

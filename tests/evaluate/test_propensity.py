@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp
 
 from tests.evaluate.examples import codes_schema, context, mixed, mixed_frame, pair_of, rows_of, shuffled
 from understudy.errors import UsageError
-from understudy.evaluate import propensity as room
+from understudy.evaluate import propensity
 from understudy.evaluate.metric import TablePair, Unavailable
 from understudy.evaluate.propensity import (
     Classifier,
@@ -202,7 +202,7 @@ def test_resampled_rows_are_the_rows(place: int) -> None:
 
 
 def test_too_many_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "MOST_COEFFICIENTS", 5)
+    monkeypatch.setattr(propensity, "MOST_COEFFICIENTS", 5)
     found = Logistic.of(REAL, OTHER)
     assert isinstance(found, Unavailable)
     assert "above the limit of 5" in found.reason

@@ -10,7 +10,7 @@ from tests.evaluate.examples import context, mixed, mixed_frame, pair_of, rows_o
 from tests.evaluate.written_out import dense
 from understudy.demo import schema_text, voter_table
 from understudy.errors import UsageError
-from understudy.evaluate import regression as room
+from understudy.evaluate import regression
 from understudy.evaluate.metric import Unavailable
 from understudy.evaluate.pooling_rules import pool_liu
 from understudy.evaluate.regression import (
@@ -243,7 +243,7 @@ def test_estimates_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "fewer than two rows" in fit_model(none, "linear").reason  # type: ignore[union-attr]
     two = ModelData(data.design.take(np.arange(2)), np.array([0.0, 1.0]), 2, 10)
     assert "no more complete rows" in fit_model(two, "linear").reason  # type: ignore[union-attr]
-    monkeypatch.setattr(room, "MOST_COEFFICIENTS", 1)
+    monkeypatch.setattr(regression, "MOST_COEFFICIENTS", 1)
     assert isinstance(fit_model(data, "logistic"), Unavailable)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.evaluate.examples import codes_schema, context, mixed_frame, pair_of
-from understudy.evaluate.rules import RulesBroken
+from understudy.evaluate.records import RulesBroken
 
 FRAME = mixed_frame(200)
 

@@ -6,13 +6,11 @@ import pytest
 
 from tests.evaluate.examples import codes_schema, context, mixed, mixed_frame, pair_of, shuffled
 from understudy.errors import UsageError
-from understudy.evaluate import slopes as indicators
-from understudy.evaluate.metric import Unavailable
-from understudy.evaluate.slopes import (
+from understudy.evaluate import associations as indicators
+from understudy.evaluate.associations import (
     Correlations,
     Slopes,
     agreement,
-    check_columns,
     correlation_table,
     level_pairs,
     panel_detail,
@@ -20,6 +18,7 @@ from understudy.evaluate.slopes import (
     panel_of,
     slope_table,
 )
+from understudy.evaluate.metric import Unavailable, check_columns
 
 FRAME = mixed_frame(400)
 

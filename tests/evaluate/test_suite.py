@@ -59,7 +59,7 @@ def test_units_are_not_cut() -> None:
     assert us.evaluate(frame, mixed_frame(200, seed=2), bounded, metrics=["marginals"]).real_rows == 200
 
 
-def test_open_ends_are_settled_from_the_real_table() -> None:
+def test_open_ends_are_fixed_from_the_real_table() -> None:
     schema = Schema(
         columns=(
             OpenCategory(name="region", most_labels=2),
@@ -130,9 +130,9 @@ def test_schema_of_a_release_is_its_own(plain_release: Release) -> None:
 
 
 def test_module_can_be_called_too() -> None:
-    import understudy.evaluate as room
+    import understudy.evaluate as package
 
-    found = room(mixed_frame(50), mixed_frame(50), mixed(), metrics=["rules"])  # type: ignore[operator]
+    found = package(mixed_frame(50), mixed_frame(50), mixed(), metrics=["rules"])  # type: ignore[operator]
     assert found.metrics == ("rules",)
 
 

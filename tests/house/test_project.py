@@ -63,7 +63,7 @@ def test_every_extra_has_code_that_imports_it() -> None:
 @pytest.mark.parametrize(
     "module", ["understudy", "understudy.counts.kernels", "understudy.models.histogram_tree", "numpy.x"]
 )
-def test_an_invalid_number_in_any_room_fails_the_suite(module: str) -> None:
+def test_an_invalid_number_in_any_package_fails_the_suite(module: str) -> None:
     divide = compile("np.array([1.0]) / np.array([0.0])", "planted.py", "eval")
     with pytest.raises(RuntimeWarning, match="divide by zero"):
         eval(divide, {"np": np, "__name__": module})  # noqa: S307 - numpy blames the module whose globals these are

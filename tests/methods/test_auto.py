@@ -62,7 +62,7 @@ def test_with_little_noise_all_pairs_are_scored_at_once(sizes, unit_rows, cost, 
 
 @pytest.mark.parametrize("cost", [rho(1), rho(0.01), epsilon(6), epsilon(1)], ids=str)
 def test_the_pick_is_the_same_whatever_the_rows(cost):
-    """An empty table, a constant one and a varied one of one schema: the runs begin with the same questions."""
+    """An empty table, a constant one and a varied one of one schema: the runs begin with the same queries."""
     schema, queries = letters({"a": 30, "b": 30, "c": 30}), set()
     rng = np.random.default_rng(0)
     for codes in (np.zeros((3, 0), int), np.zeros((3, 40), int), rng.integers(0, 30, (3, 300))):

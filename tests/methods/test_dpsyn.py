@@ -68,7 +68,7 @@ def test_a_release_with_reserved_parts_claims_what_was_granted(tmp_path):
     design = Design.of(tables.small(), "dpsyn", budget, options=options)
     assert design.granted.epsilon == pytest.approx(0.3 * UNIT)
     by_rho_alone = budget.cost("zcdp", pure=design.granted.epsilon).rho
-    assert by_rho_alone < design.granted.rho < 1.5 * by_rho_alone, "exact laws are summed beside the pure part"
+    assert by_rho_alone < design.granted.rho < 1.5 * by_rho_alone, "exact distributions are summed beside the pure part"
     release = us.synthesize(
         tables.some_rows(tables.small(), 200, seed=1),
         schema=tables.small(),
@@ -188,7 +188,7 @@ def test_the_same_noise_gives_the_same_records():
     assert all(np.array_equal(first.codes[name], second.codes[name]) for name in "abcd")  # type: ignore[attr-defined]
 
 
-def test_plan_lists_every_question_at_its_price():
+def test_plan_lists_every_query_at_its_cost():
     facts = PublicFacts(Domain.of({"a": 4, "b": 4, "c": 4, "d": 4}), (), 1, None)
     plan = DpSyn(marginals="a×b, b×c", reserve="a×b:0.25").plan(facts, rho(1.0))
     curator = door(rows_of(chain(100)), CHAIN, rho(1.0))
@@ -256,7 +256,7 @@ def test_the_refusal_without_a_list_names_every_way_to_give_one():
         DpSyn().fit(door(rows_of(chain(5)), CHAIN, rho(1.0)), rho(1.0))
 
 
-def test_nothing_is_charged_without_a_price():
+def test_nothing_is_charged_without_a_cost():
     curator = door(rows_of(chain(5)), CHAIN, Cost())
     with pytest.raises(UsageError):
         DpSyn(marginals="a×b").fit(curator, Cost())

@@ -24,12 +24,12 @@ from understudy.testing import cases as tables
 from understudy.testing.replay import coins_of
 
 TINY = {"steps": 5, "hidden": 4, "latent": 2, "batch": 8, "components": 16, "rate": 0.3}
-PRICE = Cost(epsilon=UNIT, delta=DELTA_UNIT // 10**6)
+COST = Cost(epsilon=UNIT, delta=DELTA_UNIT // 10**6)
 PAIR = letters({"a": 3, "b": 3})
 
 
 def _facts(schema=PAIR, rows=1):
-    curator = door(rows_of({"a": [0], "b": [0]}), schema, PRICE)
+    curator = door(rows_of({"a": [0], "b": [0]}), schema, COST)
     return PublicFacts(curator.domain, curator.structural_zeros, rows)
 
 
@@ -51,12 +51,12 @@ def test_bad_options_are_refused(options) -> None:
         DpWgan(**options)
 
 
-def test_the_plan_asks_one_question_for_the_whole_price() -> None:
-    plan = DpWgan(**TINY).plan(_facts(), PRICE)
+def test_the_plan_asks_one_query_for_the_whole_cost() -> None:
+    plan = DpWgan(**TINY).plan(_facts(), COST)
     assert [step.name for step in plan.steps] == ["train dpwgan"]
-    assert plan.cost == plan.steps[0].cost == PRICE
+    assert plan.cost == plan.steps[0].cost == COST
     assert plan.options["structure_seed"] == 0
-    longer = DpWgan(**{**TINY, "steps": 50}).plan(_facts(), PRICE)
+    longer = DpWgan(**{**TINY, "steps": 50}).plan(_facts(), COST)
     assert longer.steps[0].noise_scale > plan.steps[0].noise_scale  # type: ignore[operator]
     assert longer.seconds > plan.seconds
 
@@ -74,13 +74,13 @@ def test_rules_that_tie_too_much_are_refused_in_advance() -> None:
     mask[0] = True
     rules = (StructuralZeros(domain.clique("ab"), mask), StructuralZeros(domain.clique("bc"), mask))
     with pytest.raises(ResourceError):
-        DpWgan(**TINY).plan(PublicFacts(domain, rules, 1), PRICE)
+        DpWgan(**TINY).plan(PublicFacts(domain, rules, 1), COST)
 
 
 def test_a_gpu_that_is_not_there_is_a_usage_error(monkeypatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match="torch"):
-        DpWgan(**TINY, device="cuda").plan(_facts(), PRICE)
+        DpWgan(**TINY, device="cuda").plan(_facts(), COST)
 
 
 def test_it_learns_what_columns_alone_do_not_show() -> None:
@@ -88,7 +88,7 @@ def test_it_learns_what_columns_alone_do_not_show() -> None:
     first = rng.integers(3, size=3000)
     agree = rows_of({"a": first, "b": first})
     options = {"steps": 400, "hidden": 16, "latent": 4, "batch": 64, "components": 256, "rate": 0.1}
-    ample = Cost(epsilon=50 * UNIT, delta=PRICE.delta)
+    ample = Cost(epsilon=50 * UNIT, delta=COST.delta)
     model = DpWgan(**options).fit(door(agree, PAIR, ample), ample)
     joint = model.marginal(model.domain.everything()).reshape(3, 3)
     # 1/3 if nothing is learned; 50 runs gave 0.86 on average, spread 0.03, and 0.77 at least.

@@ -134,7 +134,7 @@ def test_grouped_codes_are_measured_together():
     assert np.abs(found - exact).sum() / 2 < 0.03
 
 
-def test_the_run_asks_just_what_the_plan_says_at_just_these_prices():
+def test_the_run_asks_just_what_the_plan_says_at_just_these_costs():
     cost = Cost(rho=12_345_678_901)
     curator = door(rows_of(wide()), WIDE, cost)
     method = NistMst(marginals="b:3, a×b:2, b×c, a×b×c:5")
@@ -150,7 +150,7 @@ def test_the_run_asks_just_what_the_plan_says_at_just_these_prices():
     assert all(answer.values.size <= step.cells for answer, step in zip(curator.transcript, plan.steps, strict=True))
 
 
-def test_large_tables_are_measured_in_several_passes_at_the_same_prices(monkeypatch):
+def test_large_tables_are_measured_in_several_passes_at_the_same_costs(monkeypatch):
     monkeypatch.setattr("understudy.methods.marginals.BATCH_CELLS", 70)
     cost = rho(0.05)
     curator = door(rows_of(wide()), WIDE, cost)

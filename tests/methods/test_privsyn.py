@@ -129,7 +129,7 @@ def test_records_are_bounded_and_bytes_are_stated():
     assert more > less > 10**4 * 4 * 6
 
 
-def test_plan_prices_add_up_and_name_the_scores():
+def test_plan_costs_add_up_and_name_the_scores():
     facts = PublicFacts(Domain.of({"a": 2, "b": 3, "c": 200}), (), 1, 1000)
     plan = PrivSyn().plan(facts, rho(1.0))
     assert plan.cost.fits(rho(1.0))

@@ -331,7 +331,7 @@ def test_units_of_several_rows():
     assert scale == pytest.approx(2 / (0.99 / 6), rel=1e-6)
 
 
-# Recipes and costs: who is private, what each question costs under either relation.
+# Methods and costs: who is private, what each query costs under either relation.
 
 
 DOMAIN = Domain.of({"age": 9, "pay": 5, "one": 1, "sex": 2, "race": 6})
@@ -353,7 +353,7 @@ def test_the_printed_totals():
     assert 2 * 2 * by_change.ensemble.epsilon == 2 * UNIT
 
 
-def test_prices_add_up_to_the_cost():
+def test_costs_add_up_to_the_cost():
     costs = _costs(3.0, shares=(0.01, 0.25))
     spent = costs.total + Cost(epsilon=5 * costs.tree.epsilon) + Cost(epsilon=2 * costs.ensemble.epsilon)
     assert 0 <= 3 * UNIT - spent.epsilon < 10
@@ -608,7 +608,7 @@ def test_equal_records_share_a_coin():
     assert same[0] == same[1]
 
 
-# A run step by step: public cells, groups, expected reference records, order of questions.
+# A run step by step: public cells, groups, expected reference records, order of queries.
 
 
 RUN_SCHEMA = letters({"a": 3, "b": 2, "sex": 2, "race": 3})
@@ -650,7 +650,7 @@ def test_private_growth_is_asked_before_any_leaf():
         assert 2 in tree.used, "later columns are split by earlier private ones"
 
 
-def test_large_tables_are_counted_in_several_passes_at_the_same_price(monkeypatch):
+def test_large_tables_are_counted_in_several_passes_at_the_same_cost(monkeypatch):
     whole, run = _run()
     model = run.model()
     monkeypatch.setattr("understudy.methods.marginals.BATCH_CELLS", 1)

@@ -90,7 +90,7 @@ def test_options_are_checked(options) -> None:
         PrivSyn(**options)
 
 
-# Coarser codes: which values are rare, bins, the question asked, and the way back.
+# Coarser codes: which values are rare, bins, the query asked, and the way back.
 
 
 COARSENING_DOMAIN = Domain.of({"a": 6, "b": 3, "c": 5})
@@ -123,14 +123,14 @@ def test_merged_codes_add_up_with_their_variances() -> None:
     assert np.asarray(column.variances).tolist() == [100.0, 100.0, 100.0, 300.0]
 
 
-def test_question_counts_records_by_merged_codes() -> None:
+def test_query_counts_records_by_merged_codes() -> None:
     made = Coarsening.of(COARSENING_DOMAIN, {"a": ANSWER}, {"a": Rare(3.0)})
-    queries = made.question(Clique("ab"))
+    queries = made.query(Clique("ab"))
     assert isinstance(queries, CoarseTable)
     assert queries.cells == 12
     rows = {"a": np.array([0, 1, 5]), "b": np.array([2, 0, 1])}
     assert queries.assign(rows).tolist() == [2, 9, 7]
-    assert made.question(Clique("bc")) == Clique("bc")
+    assert made.query(Clique("bc")) == Clique("bc")
 
 
 def test_a_single_rare_value_keeps_its_code() -> None:

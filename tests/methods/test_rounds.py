@@ -124,7 +124,7 @@ def test_tables_of_nothing_but_noise_are_not_worth_choosing():
     assert curator.transcript.answers[-1].columns == small
 
 
-def test_the_purse_counts_only_its_own_run():
+def test_the_remaining_budget_counts_only_its_own_run():
     curator = door(rows_of(chain(10)), CHAIN, rho(1))
     curator.measure([AB], rho(0.25))
     remaining = RemainingBudget(curator, rho(0.5))
@@ -224,10 +224,10 @@ def test_more_is_merged_until_tables_and_model_fit():
     assert dict(nothing.domain.sizes) == {"a": 1, "b": 100, "c": 100}  # all that may be merged is
 
 
-def test_questions_put_each_record_in_one_cell():
+def test_queries_put_each_record_in_one_cell():
     plain = ListedTable(FULL.clique("bc"), 1.0)
-    assert COMPRESSION.question(plain) == FULL.clique("bc")
-    coarse = COMPRESSION.question(ListedTable(FULL.clique("ac"), 1.0, {"c": (1, 3)}))
+    assert COMPRESSION.query(plain) == FULL.clique("bc")
+    coarse = COMPRESSION.query(ListedTable(FULL.clique("ac"), 1.0, {"c": (1, 3)}))
     assert isinstance(coarse, CoarseTable)
     assert isinstance(coarse, Partition)
     assert coarse.cells == 4 * 3
@@ -358,7 +358,7 @@ def test_the_total_comes_from_private_answers_alone() -> None:
     assert model.total == pytest.approx(500, abs=2)
 
 
-def test_an_empty_public_table_changes_no_question() -> None:
+def test_an_empty_public_table_changes_no_query() -> None:
     cost, codes = rho(0.05), chain(200)
     alone = door(rows_of(codes), CHAIN, cost, SeededRandomizer(3))
     beside = assisted(rows_of(codes), CHAIN, rows_of(chain(0)), cost, SeededRandomizer(3))

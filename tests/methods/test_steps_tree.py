@@ -111,7 +111,7 @@ def test_costs_of_choosing_are_equal_parts():
 
 SIZES = {"a": 2, "b": 3, "c": 2, "one": 1, "d": 4}
 SCHEMA = letters(SIZES)
-PRICES = ChoiceCosts(epsilon(0.1), epsilon(0.2), epsilon(0.3))
+COSTS = ChoiceCosts(epsilon(0.1), epsilon(0.2), epsilon(0.3))
 
 
 def some_codes(rows: int = 400) -> dict[str, np.ndarray]:
@@ -125,7 +125,7 @@ def some_codes(rows: int = 400) -> dict[str, np.ndarray]:
 def queries(settings: TreeSettings, codes=None, randomizer=None):
     recorder = Recorder(randomizer or NoNoise())
     curator = door(rows_of(codes or some_codes()), SCHEMA, epsilon(9), recorder)
-    return choose(curator, settings, PRICES), curator, recorder.log
+    return choose(curator, settings, COSTS), curator, recorder.log
 
 
 def columns_of(structure, layer):
@@ -271,7 +271,7 @@ class _StopsAtZero(_Last):
 @pytest.mark.parametrize(
     "settings", [TreeSettings(0), TreeSettings(0, choice="grouped"), TreeSettings(0, stopping="privtree")]
 )
-def test_no_layers_no_questions(settings):
+def test_no_layers_no_queries(settings):
     tree, curator, _ = queries(settings)
     assert tree.structure.layers == 0
     assert tree.counted == ()

@@ -63,7 +63,7 @@ def test_a_scheme_that_is_not_known():
 @pytest.mark.parametrize("layers", [0, 1, 2, 3, 6, 14])
 @pytest.mark.parametrize("scheme", ["equal", "half_leaf"])
 @pytest.mark.parametrize("units", [1_000_000_000_000, 333_333_333_333, 7_777])
-def test_prices_add_up_to_epsilon_exactly(layers, scheme, units):
+def test_costs_add_up_to_epsilon_exactly(layers, scheme, units):
     costs = TreeCosts.shared(Cost(epsilon=units), layers, scheme, total_share=0.01)
     assert costs.spent == Cost(epsilon=units)
     assert len(costs.layers) == layers
@@ -71,7 +71,7 @@ def test_prices_add_up_to_epsilon_exactly(layers, scheme, units):
     assert units - layers - 2 <= never_more.rho <= units
 
 
-def test_equal_prices_stay_equal_with_gaussian_noise():
+def test_equal_costs_stay_equal_with_gaussian_noise():
     upper, leaves = split_exactly(Cost(rho=10), [1.0, 1.0, 1.0])
     assert [*upper, leaves] == [Cost(rho=3)] * 3
 

@@ -217,7 +217,7 @@ def test_the_door_counts_merged_codes_for_free_and_forgets_what_it_kept():
     [("mst", Budget(3.0, 1e-6)), ("aim", Budget(3.0, 1e-6)), ("mwem", Budget(3.0)), ("mwem", Budget(3.0, 1e-6))],
 )
 def test_replay_on_neighbours_whose_codes_are_merged(method, budget):
-    """Which codes are merged must follow from the answers: the same answers ask the same questions of a neighbour."""
+    """Which codes are merged must follow from the answers: the same answers ask the same queries of a neighbour."""
     pipeline = Case(SKEWED, method, budget, {}).pipeline()
     table = rows_of({name: np.asarray(column).astype(np.int64) for name, column in skewed(200).items()})
     for seed, row in enumerate((0, 3, 199)):

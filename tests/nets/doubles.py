@@ -1,27 +1,20 @@
-"""Chooser: the smallest method that uses every verb of the door. It exists to be tested, not to be good.
+"""The smallest methods and trainer that use every verb of the curator, and runs that are interrupted. For tests.
 
-Privacy: a third of the cost for all one-way tables, a third for choosing one pair by the exponential mechanism, a
-third for measuring that pair; the parts add up. The score of a pair is ‖M − M̂‖₁, where M̂ (from noisy answers alone)
-is rounded to score units: one row moves one cell of M by one, so it moves the score by at most one row's worth, in
-either direction, hence not monotone.
+`Chooser`: a third of the cost for all one-way tables, a third for choosing one pair by the exponential mechanism, a
+third for measuring that pair; the parts add up. The score of a pair (`PairError`) is ‖M − M̂‖₁, where M̂ (from noisy
+answers alone) is rounded to score units: one row moves one cell of M by one, so it moves the score by at most one row's
+worth, in either direction, hence not monotone.
 
-Grower: the smallest method that grows a tree, chooses within its leaves and asks for noisy scores. For tests.
+`Grower`: a quarter of the cost each for a tree (halves of the column with the most codes, see `privacy/trees.py`), for
+one choice per leaf (`CommonCode`), for noisy scores of all pairs (`PairError` against nothing), and for all one-way
+tables; the parts add up. `CommonCode` scores a code of a column by the rows of the leaf that hold it: a row of a leaf
+raises one score of that leaf by one row and no other score. Sensitivity one row, monotone.
 
-Privacy: a quarter of the cost each for the tree (halves of the column with the most codes, see
-`privacy/trees.py`), for one choice per leaf (`CommonCode`), for noisy scores of all pairs (`PairError`
-against nothing: its proof is in `chooser.py`), and for all one-way tables; the parts add up.
-
-`CommonCode` scores a code of a column by the rows of the leaf that hold it: a row of a leaf raises one score of that
-leaf by one row and no other score. Sensitivity one row, monotone.
-
-Trainee: the smallest trainer. It counts the codes of a column in every step, as often as its course says. For tests.
-
-Every row adds `length` in the place of its code; a unit of several rows adds several. Noisy sums are kept as they come.
-
-Runs that are interrupted, and the net for what may be done with them: continue, at no charge, once.
+`Trainee` counts the codes of a column in every step, as often as its course says. Every row adds `length` in the place
+of its code; a unit of several rows adds several. Noisy sums are kept as they come.
 
 `Interrupted` starts a small training with real noise and breaks it off where a test wants it: after some steps, or when
-the release is about to be written.
+the release is about to be written. Such a run may be continued, at no charge, once.
 """
 
 import itertools

@@ -133,7 +133,7 @@ def noise_net() -> None:
         assert not np.array_equal(first, second), "two answers share their noise"
         correlation = float(np.corrcoef(first, second)[0, 1])
         assert abs(correlation) < MOST_Z / math.sqrt(first.size), "two answers share their noise"
-        assert _chi_square_z(first - exact, distribution) < MOST_Z, "the noise does not follow its law"
+        assert _chi_square_z(first - exact, distribution) < MOST_Z, "the noise does not follow its distribution"
     _sparse_net(randomizer)
 
 
@@ -240,7 +240,7 @@ def training_net() -> None:
     assert abs(spread - 1) < MOST_Z * math.sqrt(2 / (sizes.size - 1)), "batches do not vary as coins do"
     (part,) = accountant.course_parts(course, None, trained.distribution)
     least = (sizes.mean() - MOST_Z * math.sqrt(rate * (1 - rate) * rows / sizes.size)) / rows
-    assert part.rate >= least, "the price counts on fewer rows taking part than do"
+    assert part.rate >= least, "the cost counts on fewer rows taking part than do"
 
 
 def discovery_net() -> None:

@@ -74,7 +74,7 @@ def patched(target: object, name: str, wrong: object) -> Plant:
 
 
 def _exact(curator: Curator, clique: Clique) -> Any:
-    """What no mechanism may see."""
+    """What no method may see."""
     return curator._bound().counts([clique])[clique]
 
 
@@ -99,7 +99,7 @@ def _after_run(change: Callable[[Curator, BlockModel], BlockModel]) -> Plant:
     return plant
 
 
-def _settled_by(look: Callable[[Curator, Schema], Schema]) -> Plant:
+def _fixed_by(look: Callable[[Curator, Schema], Schema]) -> Plant:
     """Codes fixed under a schema that somebody adjusted to the rows."""
 
     @contextmanager
@@ -270,8 +270,8 @@ def _date_to_second() -> AbstractContextManager[object]:
 _HALF = Fraction(SCORE_UNIT // 2)
 
 LEAKS: tuple[PlantedBug, ...] = (
-    PlantedBug("domain from data", "replay", _settled_by(_domain_from_data)),
-    PlantedBug("bounds from data", "replay", _settled_by(_bounds_from_data)),
+    PlantedBug("domain from data", "replay", _fixed_by(_domain_from_data)),
+    PlantedBug("bounds from data", "replay", _fixed_by(_bounds_from_data)),
     PlantedBug("number of rows in the log", "replay", _after_run(_log_rows)),
     PlantedBug("warning about a small table", "replay", _after_run(_warn_small)),
     PlantedBug("true number of rows as output size", "replay", _after_run(_true_size)),
@@ -376,7 +376,7 @@ UNPAID: tuple[PlantedBug, ...] = (
 
 @contextmanager
 def _noise_distribution(factor: int) -> Iterator[None]:
-    """Noise as if the question had `factor` times its share of the budget."""
+    """Noise as if the query had `factor` times its share of the budget."""
 
     def wrong(cost: Cost, sensitivity: int, step: str, *, laplace: bool = False) -> Distribution:
         more = Cost(cost.epsilon * factor, cost.rho * factor, cost.delta)
@@ -418,10 +418,10 @@ def _choices_for_one_row() -> Iterator[None]:
     """Choices within cells paid for once per layer, but calibrated as if a unit held one row."""
     right = Curator.select_within
 
-    def wrong(self: Curator, *question: Any) -> Any:
+    def wrong(self: Curator, *query: Any) -> Any:
         rows, self._unit_rows = self._unit_rows, 1
         try:
-            return right(self, *question)
+            return right(self, *query)
         finally:
             self._unit_rows = rows
 
@@ -520,7 +520,7 @@ def _no_empty(*_: object) -> Any:
 
 BLUNDERS: tuple[PlantedBug, ...] = (
     PlantedBug("half the noise", "replay", lambda: _noise_distribution(4)),
-    PlantedBug("noise as if each question had all of the budget", "replay", lambda: _noise_distribution(3)),
+    PlantedBug("noise as if each query had all of the budget", "replay", lambda: _noise_distribution(3)),
     PlantedBug("missing ½ in selection", "replay", _no_half),
     PlantedBug("permute-and-flip charged as exponential", "selection", patched(secure, "choose_exponentially", _flip)),
     PlantedBug("worst option chosen", "selection", patched(secure, "choose_exponentially", _worst)),
@@ -714,8 +714,8 @@ TRAINING: tuple[PlantedBug, ...] = (
         "half of the steps charged", "training replay", patched(curator, "training_distributions", _half_the_steps)
     ),
     PlantedBug("amplification without sampling", "training", patched(secure, "sampled_positions", _training_everybody)),
-    PlantedBug("fewer rows priced than take part", "training", patched(accountant, "rate_of", _low_rate)),
-    PlantedBug("shuffled batches priced as coins", "training", patched(secure, "sampled_positions", _fixed_batches)),
+    PlantedBug("fewer rows accounted for than take part", "training", patched(accountant, "rate_of", _low_rate)),
+    PlantedBug("shuffled batches accounted as coins", "training", patched(secure, "sampled_positions", _fixed_batches)),
 )
 
 

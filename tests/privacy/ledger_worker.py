@@ -19,12 +19,12 @@ from understudy.errors import BudgetError, LedgerError, UnderstudyError
 from understudy.privacy.cost import Budget, Cost
 from understudy.privacy.ledger import Ledger, Mark
 
-PRICE = Budget(0.25)
-COST = Cost(epsilon=PRICE.epsilon_units)
+BUDGET = Budget(0.25)
+COST = Cost(epsilon=BUDGET.epsilon_units)
 
 
 def charge(ledger: Ledger, run: str, note: str = "") -> None:
-    ledger.charge("people", run=run, method="laplace", cost=COST, budget=PRICE, note=note)
+    ledger.charge("people", run=run, method="laplace", cost=COST, budget=BUDGET, note=note)
 
 
 def _racing(processes: int, work: Callable[[int], Sequence[int]]) -> tuple[list[int], int]:

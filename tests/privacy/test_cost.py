@@ -159,7 +159,7 @@ def test_delta_is_needed_and_can_be_used_up() -> None:
         budget.claim(Cost(rho=1, delta=budget.delta_units))
 
 
-def test_prices_read_well() -> None:
+def test_costs_read_well() -> None:
     assert str(Cost(epsilon=UNIT // 2, delta=10**9)) == "ε = 0.5, δ = 1e-09"
     assert str(Cost(rho=UNIT)) == "ρ = 1"
     assert str(Cost()) == "nothing"
@@ -244,7 +244,7 @@ def test_sparse_tables_are_refused_from_public_numbers() -> None:
         (Cost(epsilon=1, rho=1), "not in both"),
     ],
 )
-def test_a_price_must_be_in_one_currency(cost: Cost, words: str) -> None:
+def test_a_cost_must_be_in_one_currency(cost: Cost, words: str) -> None:
     with pytest.raises(UsageError, match=f"measure age: .*{words}"):
         distribution_for(cost, 1, "measure age")
     with pytest.raises(UsageError, match=f"measure age: .*{words}"):
@@ -276,7 +276,7 @@ def test_bad_arguments_name_the_step() -> None:
         discovery_threshold(laplace, 0, 5, "step")
 
 
-def test_noise_of_scores_pays_exactly_their_price() -> None:
+def test_noise_of_scores_pays_exactly_their_cost() -> None:
     """P scores, each moved by Δ: L1 = P·Δ, L2² = P·Δ²."""
     assert score_distribution(Cost(epsilon=UNIT // 2), 7, Fraction(3), "step") == Distribution("laplace", Fraction(42))
     distribution = score_distribution(Cost(rho=123_456_789), 7, Fraction(3), "step")

@@ -185,7 +185,7 @@ class Counted:
         return np.array([4, 1, 3, 2], dtype=np.int64)
 
 
-def test_draws_from_parts_of_the_options_score_them_once_at_the_price_of_any_draw() -> None:
+def test_draws_from_parts_of_the_options_score_them_once_at_the_cost_of_any_draw() -> None:
     curator, table, recorder = door(PURE)
     part, quality = PURE.share(Fraction(1, 8)), Counted()
     assert [curator.select(quality, part, among) for among in ([1, 2, 3], np.array([1, 3]), [1])] == ["y", "z", "x"]
@@ -212,7 +212,7 @@ def test_kept_scores_keep_the_bound_they_were_computed_under() -> None:
     assert len({entry.request.rate for entry in recorder.log}) == 1
 
 
-def test_kept_scores_go_when_the_codes_are_settled_anew() -> None:
+def test_kept_scores_go_when_the_codes_are_fixed_anew() -> None:
     curator, _, _ = door(PURE)
     part, quality = PURE.share(Fraction(1, 8)), Counted()
     curator.select(quality, part, [0])
@@ -257,7 +257,7 @@ def test_sparse_noise_is_pure_and_needs_a_threshold() -> None:
     assert table.reads == []
 
 
-def test_nothing_can_be_asked_before_the_codes_are_settled() -> None:
+def test_nothing_can_be_asked_before_the_codes_are_fixed() -> None:
     curator = Curator(StubTable(), PURE, NoNoise())
     with pytest.raises(UsageError, match="fix_codec"):
         curator.measure([A], PURE)

@@ -390,7 +390,7 @@ def test_amounts_are_printed_to_the_last_unit() -> None:
     assert in_full(Cost(epsilon=10**18 - 1)) == "ε = 999999.999999999999"
 
 
-def test_exact_distributions_speak_for_their_own_price_only() -> None:
+def test_exact_distributions_speak_for_their_own_cost_only() -> None:
     budget = Budget(0.1, 1e-9)
     deduction = budget.cost("zcdp").rho * 21 // 20
     variances = (Fraction(UNIT, 2 * deduction),)

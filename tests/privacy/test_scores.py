@@ -191,7 +191,7 @@ def test_a_public_table_of_another_size_and_bad_weights_are_refused() -> None:
 STAND_IN_ERROR_A, STAND_IN_ERROR_B, PAIR = Clique(("a",)), Clique(("b",)), Clique(("a", "b"))
 
 
-def question(aims: dict[str, list[float]]) -> StandInError:
+def query(aims: dict[str, list[float]]) -> StandInError:
     estimates = {}
     for name, pair in aims.items():
         table = np.array(pair).reshape(2, 3)
@@ -209,7 +209,7 @@ def exact(cells: list[int]) -> dict[Clique, np.ndarray]:
 
 
 def test_the_score_is_minus_the_distance_over_all_tables() -> None:
-    queries = question({"same": [1, 2, 3, 4, 5, 6], "one moved": [2, 2, 3, 4, 5, 5]})
+    queries = query({"same": [1, 2, 3, 4, 5, 6], "one moved": [2, 2, 3, 4, 5, 5]})
     assert queries.scores(exact([1, 2, 3, 4, 5, 6])).tolist() == [0, -6 * SCORE_UNIT]
 
 
@@ -219,20 +219,20 @@ def test_the_score_is_minus_the_distance_over_all_tables() -> None:
     st.integers(0, 5),
 )
 def test_no_row_moves_a_score_by_more_than_the_bound(cells: list[int], aims: list[float], place: int) -> None:
-    queries = question({"first": aims, "second": aims[::-1]})
+    queries = query({"first": aims, "second": aims[::-1]})
     more = [count + (index == place) for index, count in enumerate(cells)]
     moved = np.abs(queries.scores(exact(cells)) - queries.scores(exact(more)))
     assert moved.max() <= queries.sensitivity
 
 
 def test_the_bound_is_reached() -> None:
-    queries = question({"empty": [0.0] * 6})
+    queries = query({"empty": [0.0] * 6})
     moved = queries.scores(exact([0] * 6)) - queries.scores(exact([1, 0, 0, 0, 0, 0]))
     assert moved.tolist() == [queries.sensitivity]
 
 
 def test_huge_counts_do_not_wrap() -> None:
-    queries = question({"empty": [0.0] * 6, "huge": [2.0**42] * 6})
+    queries = query({"empty": [0.0] * 6, "huge": [2.0**42] * 6})
     scores = queries.scores(exact([2**42] * 6)).tolist()
     assert scores[0] < scores[1] <= 0
     assert all(score >= -(2**62) for score in itertools.chain(scores))

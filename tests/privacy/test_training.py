@@ -51,7 +51,7 @@ from understudy.testing.replay import Leak, check_pair, designed_pairs, random_p
 # The verb `train`: exact bounds, whole units, charge before reading, and nothing that tells how many took part.
 
 
-PRICE = Cost(epsilon=UNIT, delta=DELTA_UNIT // 10**6)
+COST = Cost(epsilon=UNIT, delta=DELTA_UNIT // 10**6)
 COURSE = Course(64, 3, Fraction(2), Fraction(1, 2))
 FOUR = letters({"a": 4, "b": 2})
 ROWS = rows_of({"a": [0, 1, 1, 3, 3, 3], "b": [0, 0, 1, 1, 0, 1]})
@@ -135,7 +135,7 @@ def test_wrong_shapes_are_refused(given) -> None:
 
 def test_the_first_look_sees_everybody_and_steps_see_some() -> None:
     trainee = Trainee(4, COURSE, 64)
-    answer = door(ROWS, FOUR, PRICE, NoNoise()).train(trainee, PRICE)
+    answer = door(ROWS, FOUR, COST, NoNoise()).train(trainee, COST)
     assert isinstance(answer, Trained)
     assert trainee.sums[0].tolist() == [64, 128, 0, 192]
     assert answer.values.tolist() == trainee.sums[0].tolist()
@@ -149,7 +149,7 @@ def test_units_of_several_rows_come_and_go_together() -> None:
     schema = letters({"a": 4, "b": 2}, unit=Unit(column="person", rows=3))
     people = ROWS.append_column("person", pa.array(["x", "x", "y", "y", "y", "z"]))
     trainee = Trainee(4, Course(64, 40, Fraction(1)), 20)
-    door(people, schema, PRICE, NoNoise()).train(trainee, PRICE)
+    door(people, schema, COST, NoNoise()).train(trainee, COST)
     parts = [[20, 20, 0, 0], [0, 20, 0, 40], [0, 0, 0, 20]]
     sums = {tuple(np.array(parts)[[bool(mask >> place & 1) for place in range(3)]].sum(axis=0)) for mask in range(8)}
     assert {tuple(part[:-1].tolist()) for part in trainee.sums} <= sums
@@ -158,13 +158,13 @@ def test_units_of_several_rows_come_and_go_together() -> None:
 
 def test_a_unit_longer_than_the_bound_is_left_out() -> None:
     trainee = Trainee(4, Course(64, 2, Fraction(1, 8), Fraction(1, 2)), 65)
-    door(ROWS, FOUR, PRICE, NoNoise()).train(trainee, PRICE)
+    door(ROWS, FOUR, COST, NoNoise()).train(trainee, COST)
     assert not any(part.any() for part in trainee.sums)
 
 
 def test_noise_has_the_calibrated_size() -> None:
     trainee = Trainee(4, Course(64, 4000, Fraction(2)), 64)
-    answer = door(ROWS, FOUR, PRICE).train(trainee, PRICE)
+    answer = door(ROWS, FOUR, COST).train(trainee, COST)
     untouched = np.array([part[-1] for part in trainee.sums], dtype=np.float64)
     assert untouched.var() == pytest.approx(answer.distribution.variance, rel=0.2)
 
@@ -173,32 +173,32 @@ def test_the_order_of_rows_does_not_matter_to_the_double() -> None:
     found = []
     for table in (ROWS, ROWS.take([5, 3, 1, 0, 2, 4])):
         trainee = Trainee(4, COURSE, 64)
-        door(table, FOUR, PRICE, SeededRandomizer(3)).train(trainee, PRICE)
+        door(table, FOUR, COST, SeededRandomizer(3)).train(trainee, COST)
         found.append([part.tolist() for part in trainee.sums])
     assert found[0] == found[1]
 
 
-def test_the_price_is_spent_before_a_row_is_read(monkeypatch) -> None:
-    curator = door(ROWS, FOUR, PRICE)
+def test_the_cost_is_spent_before_a_row_is_read(monkeypatch) -> None:
+    curator = door(ROWS, FOUR, COST)
     left = []
     monkeypatch.setattr(ChunkedSource, "records", lambda source: left.append(curator.left) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        curator.train(Trainee(4, COURSE, 64), PRICE)
+        curator.train(Trainee(4, COURSE, 64), COST)
     assert left == [Cost()]
-    assert curator.charges == [("train trainee", PRICE)]
+    assert curator.charges == [("train trainee", COST)]
 
 
 def test_what_cannot_be_paid_is_refused_without_reading(monkeypatch) -> None:
     monkeypatch.setattr(ChunkedSource, "records", lambda source: pytest.fail("rows were read"))
     with pytest.raises(BudgetError):
-        door(ROWS, FOUR, Cost(epsilon=UNIT)).train(Trainee(4, COURSE, 64), PRICE)
+        door(ROWS, FOUR, Cost(epsilon=UNIT)).train(Trainee(4, COURSE, 64), COST)
     with pytest.raises(UsageError):
-        door(ROWS, FOUR, PRICE).train(Trainee(4, COURSE, 64), Cost(rho=UNIT))
+        door(ROWS, FOUR, COST).train(Trainee(4, COURSE, 64), Cost(rho=UNIT))
 
 
 def test_an_empty_table_trains_like_any_other() -> None:
     trainee = Trainee(4, COURSE, 64)
-    door(ROWS.slice(0, 0), FOUR, PRICE).train(trainee, PRICE)
+    door(ROWS.slice(0, 0), FOUR, COST).train(trainee, COST)
     assert [part.size for part in trainee.sums] == [4, 5, 5, 5]
 
 
@@ -209,9 +209,9 @@ def test_progress_tells_steps_and_nothing_else() -> None:
         def stage(self, name, done):
             heard.append((name, done))
 
-    curator = Curator(FrameTable(ROWS, FOUR, memory_bytes=2**28), PRICE, NoNoise(), progress=Told())
+    curator = Curator(FrameTable(ROWS, FOUR, memory_bytes=2**28), COST, NoNoise(), progress=Told())
     curator.fix_codec(TableCodec.of(FOUR))
-    curator.train(Trainee(4, COURSE, 64), PRICE)
+    curator.train(Trainee(4, COURSE, 64), COST)
     assert heard == [("measure", number / 3) for number in (1, 2, 3)]
 
 
@@ -329,7 +329,7 @@ def test_without_a_first_look_the_steps_get_everything() -> None:
         (_cost(1e-9), ACCOUNTANT_COURSE),
     ],
 )
-def test_bad_courses_and_prices_are_refused(cost, course) -> None:
+def test_bad_courses_and_costs_are_refused(cost, course) -> None:
     with pytest.raises(UsageError):
         training_distributions(cost, course, "train")
 
@@ -374,7 +374,7 @@ class Kept:
 
 
 def _curator(table, schema, randomizer, keeper):
-    curator = Curator(FrameTable(table, schema, memory_bytes=2**28), PRICE, randomizer, keeper=keeper)
+    curator = Curator(FrameTable(table, schema, memory_bytes=2**28), COST, randomizer, keeper=keeper)
     curator.fix_codec(TableCodec.of(schema))
     return curator
 
@@ -420,9 +420,9 @@ def _pipeline(schema):
 
     def run(table: pa.Table, randomizer: Randomizer):
         kept = Kept()
-        DpWgan(**TINY).fit(_curator(table, schema, randomizer, kept), PRICE)
+        DpWgan(**TINY).fit(_curator(table, schema, randomizer, kept), COST)
         assert [checkpoint.step for checkpoint in kept.all] == list(range(7))
-        return b"".join(to_bytes(checkpoint, ABOUT) for checkpoint in kept.all), PRICE
+        return b"".join(to_bytes(checkpoint, ABOUT) for checkpoint in kept.all), COST
 
     return run
 
@@ -467,11 +467,11 @@ def test_a_course_goes_on_where_it_stood() -> None:
     schema = tables.small()
     table = tables.possible_rows(schema, 80, seed=2)
     whole = Kept()
-    model: Any = DpWgan(**TINY).fit(_curator(table, schema, NoNoise(), whole), PRICE)
+    model: Any = DpWgan(**TINY).fit(_curator(table, schema, NoNoise(), whole), COST)
     for start in whole.all:
         again = Kept(from_bytes(to_bytes(start, ABOUT), ABOUT))
         curator = _curator(table, schema, NoNoise(), again)
-        same: Any = DpWgan(**TINY).fit(curator, PRICE)
+        same: Any = DpWgan(**TINY).fit(curator, COST)
         assert [checkpoint.step for checkpoint in again.all] == list(range(start.step + 1, 7))
         assert curator.left == Cost()
         assert np.array_equal(same.weights, model.weights)
@@ -483,14 +483,14 @@ def test_a_trainer_that_cannot_be_put_back_keeps_nothing() -> None:
     table = rows_of({"a": [0, 1], "b": [0, 1]})
     trainee = Trainee(4, Course(64, 3, Fraction(2), Fraction(1, 2)), 64)
     with pytest.raises(UsageError, match="cannot be put back"):
-        _curator(table, schema, NoNoise(), Kept()).train(trainee, PRICE)
+        _curator(table, schema, NoNoise(), Kept()).train(trainee, COST)
 
 
 def test_a_run_that_can_be_continued_asks_for_nothing_else() -> None:
     schema = tables.small()
     curator = _curator(tables.some_rows(schema, 20, seed=1), schema, NoNoise(), Kept())
     with pytest.raises(UsageError, match="one training and for nothing else"):
-        curator.measure([Clique(("age",))], Cost(epsilon=PRICE.epsilon // 10))
+        curator.measure([Clique(("age",))], Cost(epsilon=COST.epsilon // 10))
     assert curator.charges == []
 
 

@@ -91,7 +91,7 @@ EQUAL = np.repeat(np.arange(1, 60)[:, np.newaxis], 60, axis=1)
 @pytest.mark.parametrize("decay", [2, 4, 14])
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 3.0, 8.0, 40.0])
 @pytest.mark.parametrize("theta", [0, 4])
-def test_no_tree_costs_more_than_its_price(decay: int, epsilon: float, theta: int) -> None:
+def test_no_tree_loses_more_than_its_cost(decay: int, epsilon: float, theta: int) -> None:
     scale, bias = _rule(epsilon, decay)
     for paths in (*PATHS.values(), EQUAL):
         assert _largest_loss(paths, scale, bias, theta) <= epsilon * (1 + ROUNDING)
@@ -99,7 +99,7 @@ def test_no_tree_costs_more_than_its_price(decay: int, epsilon: float, theta: in
 
 @pytest.mark.parametrize("decay", [2, 4, 14])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-def test_the_price_is_not_far_above_what_is_lost(decay: int, epsilon: float) -> None:
+def test_the_cost_is_not_far_above_what_is_lost(decay: int, epsilon: float) -> None:
     scale, bias = _rule(epsilon, decay)
     assert _largest_loss(EQUAL, scale, bias, 0) > 0.5 * epsilon
 
@@ -489,7 +489,7 @@ def test_only_compared_columns_count_for_stopping() -> None:
         AicRange("stop", ["a"], np.ones((1, 1), dtype=bool), np.ones((1, 2), dtype=bool), -1)
 
 
-def test_no_outcome_of_a_choice_is_more_than_its_price_likelier_for_a_neighbour() -> None:
+def test_no_outcome_of_a_choice_is_more_than_its_cost_likelier_for_a_neighbour() -> None:
     # Every table of two binary columns with up to six rows a cell, each with one row more, charged at ε = 1.
     quality = NodeAic("split", ["a", "b"], np.ones((7**4, 2), dtype=bool))
     rate = float(selection_rate(Cost(epsilon=UNIT), quality.sensitivity, "split", monotone=True))

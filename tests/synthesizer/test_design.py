@@ -21,7 +21,7 @@ from understudy.synthesizer.design import Copies, Design, check_disk, check_memo
 from understudy.testing import cases as tables
 
 
-def test_a_plan_names_every_question_and_stays_within_the_budget() -> None:
+def test_a_plan_names_every_query_and_stays_within_the_budget() -> None:
     made = plan(everything(), method="independent", epsilon=1.0, delta=1e-6)
     assert made.steps[0].name == "discover job"
     assert len(made.steps) == 8
@@ -120,7 +120,7 @@ def test_only_resanitized_copies_measure_again(copies: Copies, runs: int) -> Non
 
 
 @pytest.mark.parametrize(("by", "summed"), [("mass", False), ("quantiles", False), ("privtree", False)])
-def test_nothing_is_summed_by_exact_distributions_where_codes_are_settled_first(by: str, *, summed: bool) -> None:
+def test_nothing_is_summed_by_exact_distributions_where_codes_are_fixed_first(by: str, *, summed: bool) -> None:
     """Where codes are fixed first, costs of what follows may move with them: nothing is summed by exact
     distributions."""
     schema = Schema((Integer(name="pay", lower=0, upper=999, bins=PrivateBins(4, by)),), Unit())

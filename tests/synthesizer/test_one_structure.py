@@ -93,7 +93,7 @@ def test_neighbours_get_the_same_everything_from_the_same_answers() -> None:
             check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(number))
 
 
-def test_open_labels_are_settled_once_for_all_copies() -> None:
+def test_open_labels_are_fixed_once_for_all_copies() -> None:
     budget = Budget(5.0, 1e-4)
     release = released(3, schema=tables.open_labels(), budget=budget, layers=1)
     steps = [charge.step for charge in release.statement.charges]
@@ -102,7 +102,7 @@ def test_open_labels_are_settled_once_for_all_copies() -> None:
     assert release.statement.spent.fits(release.statement.granted)
 
 
-def test_prices_follow_the_share_of_choosing() -> None:
+def test_costs_follow_the_share_of_choosing() -> None:
     design = Design.of(tables.small(), "steps", PURE, runs=4)
     assert design.structure is not None
     assert design.structure.epsilon == UNIT // 10

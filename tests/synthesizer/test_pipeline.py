@@ -339,7 +339,7 @@ def test_a_noisy_total_beyond_measure_is_cut() -> None:
 
 def test_a_plan_may_refuse_the_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A method as it was published, mistakes included: the reason stands in the statement, and verification fails."""
-    reason = "as published: the noise is half of what the price buys"
+    reason = "as published: the noise is half of what the cost buys"
     planned = Independent.plan
     monkeypatch.setattr(Independent, "plan", lambda *given: replace(planned(*given), refused=reason))
     release = synthesize(people(30), simple(), method="independent", epsilon=1.0, out=tmp_path / "r")

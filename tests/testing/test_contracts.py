@@ -76,7 +76,7 @@ def test_source_contract_rejects_lost_rows_and_double_counting() -> None:
 
 
 class Forgetful:
-    """A source that answers every question by itself and never heard of units."""
+    """A source that answers every query by itself and never heard of units."""
 
     undeclared, frame_kind = (), "pandas"
 

@@ -81,19 +81,19 @@ def test_an_honest_pipeline_passes() -> None:
         (lambda table, noise: bytes(_measure(table, noise, name=str(table.num_rows))), "differs between neighbours"),
         (lambda table, noise: bytes(_measure(table, noise, sensitivity=Fraction(1, 2))), "moved by 1"),
         (lambda table, noise: b"".join(bytes(_measure(table, noise)) for _ in range(table.num_rows)), "not asked"),
-        (lambda table, noise: bytes(_measure(table, noise) if table.num_rows < 4 else b""), "1 questions on one"),
+        (lambda table, noise: bytes(_measure(table, noise) if table.num_rows < 4 else b""), "1 queries on one"),
         (lambda table, noise: bytes(_measure(table, noise)) + bytes(_measure(table, noise)) * 2, None),
     ],
 )
 def test_each_kind_of_leak_is_named(ask: Ask, message: str | None) -> None:
-    if message is None:  # two questions of ½ each fit a claim of 1
+    if message is None:  # two queries of ½ each fit a claim of 1
         return check_pair(_pipeline(ask), TABLE, NEIGHBOUR, SeededRandomizer(1))
     with pytest.raises(Leak, match=message):
         check_pair(_pipeline(ask), TABLE, NEIGHBOUR, SeededRandomizer(1))
     return None
 
 
-def test_questions_that_cost_more_than_the_claim_are_a_leak() -> None:
+def test_queries_that_cost_more_than_the_claim_are_a_leak() -> None:
     cheap = _pipeline(lambda table, noise: bytes(_measure(table, noise)), Cost(epsilon=UNIT // 2 - 1))
     with pytest.raises(Leak, match="the claim is"):
         check_pair(cheap, TABLE, NEIGHBOUR, SeededRandomizer(1))
@@ -139,7 +139,7 @@ def test_sparse_tables_and_labels_are_compared_cell_by_cell() -> None:
             check_pair(_pipeline(ask), TABLE, NEIGHBOUR, SeededRandomizer(1))
 
 
-def test_price_by_currency() -> None:
+def test_cost_by_currency() -> None:
     laplace = Request("measure", "a", 1, LAPLACE, Fraction(1))
     gaussian = Request("measure", "b", 1, GAUSSIAN, Fraction(1))
     choice = Request("select", "c", 2, None, Fraction(1), Fraction(1, 2))
@@ -169,7 +169,7 @@ def _each(table: pa.Table, randomizer: Randomizer, scores: np.ndarray, **changes
         ([[2, 0], [1, 0], [0, 0]], {}, "moved by 3 over all cells"),
         ([[1, -1], [0, 0], [0, 0]], {"monotone": True, "rate": Fraction(1, 2)}, "both directions"),
         ([[1, 1], [-1, 0], [0, 0]], {"monotone": True, "rate": Fraction(1, 2)}, None),
-        ([[0, 0], [0, 0], [0, 0]], {"rate": Fraction(1, 3)}, "the questions cost"),
+        ([[0, 0], [0, 0], [0, 0]], {"rate": Fraction(1, 3)}, "the queries cost"),
     ],
 )
 def test_choices_within_cells(moved: list[list[int]], changes: dict[str, object], message: str | None) -> None:
@@ -198,7 +198,7 @@ def test_which_options_are_allowed_must_not_depend_on_rows() -> None:
     ("distribution", "cost"),
     [(Distribution("laplace", Fraction(10)), ONE), (Distribution("gaussian", Fraction(10)), None)],
 )
-def test_scores_are_priced_one_by_one(distribution: Distribution, cost: Cost | None) -> None:
+def test_scores_cost_one_by_one(distribution: Distribution, cost: Cost | None) -> None:
     """Five scores of sensitivity 2: ε = 5 · 2 / 10, ρ = 5 · 4 / 20."""
     request = Request("score", "x", 5, distribution, Fraction(2))
     assert cost_of([request], zcdp=cost is None) == (cost or Cost(rho=UNIT))
@@ -227,13 +227,13 @@ def _tree(table: pa.Table, noise: Randomizer, *, bias: int = 2130, lowered: int 
     return np.concatenate(decided).tobytes()
 
 
-def test_a_tree_is_priced_once_and_its_decisions_together() -> None:
+def test_a_tree_costs_once_and_its_decisions_together() -> None:
     check_pair(_pipeline(_tree), TABLE, NEIGHBOUR, NoNoise())
     with pytest.raises(Leak, match="layer 1 was asked where layer 0 was due"):
         check_pair(_pipeline(lambda *given: _tree(*given, first=1)), TABLE, NEIGHBOUR, NoNoise())
     with pytest.raises(Leak, match="no cost is proved"):
         check_pair(_pipeline(lambda *given: _tree(*given, bias=0)), TABLE, NEIGHBOUR, NoNoise())
-    with pytest.raises(Leak, match="the questions cost"):
+    with pytest.raises(Leak, match="the queries cost"):
         check_pair(_pipeline(lambda *given: _tree(*given) + _tree(*given)), TABLE, NEIGHBOUR, NoNoise())
 
 
@@ -359,16 +359,16 @@ def test_nobody() -> None:
 # What trainings cost by their requests: one cost per training, whatever else was asked.
 
 
-PRICE = Cost(epsilon=UNIT, delta=DELTA_UNIT // 10**6)
+COST = Cost(epsilon=UNIT, delta=DELTA_UNIT // 10**6)
 COURSE = Course(64, 5, Fraction(3), Fraction(1, 2))
 
 
-def _queries(course=COURSE, paid=PRICE):
+def _queries(course=COURSE, paid=COST):
     first, distribution = training_distributions(paid, course, "train")
-    requests = [Request("train", "x", 4, first, Fraction(64), delta=PRICE.delta)]
+    requests = [Request("train", "x", 4, first, Fraction(64), delta=COST.delta)]
     for layer in range(1, COURSE.steps + 1):
         requests.append(
-            Request("train", "x", 4, distribution, Fraction(64), Fraction(1, 3), layer=layer, delta=PRICE.delta)
+            Request("train", "x", 4, distribution, Fraction(64), Fraction(1, 3), layer=layer, delta=COST.delta)
         )
     return requests
 
@@ -376,22 +376,22 @@ def _queries(course=COURSE, paid=PRICE):
 def test_a_training_costs_what_was_paid() -> None:
     ((epsilon, delta),) = trainings_cost(_queries())
     assert 0.99 < epsilon <= 1
-    assert delta == PRICE.delta
+    assert delta == COST.delta
 
 
 def test_a_second_training_costs_again() -> None:
     assert len(trainings_cost(_queries() + _queries())) == 2
-    assert cost_of(_queries() + _queries(), zcdp=False).delta == 2 * PRICE.delta
+    assert cost_of(_queries() + _queries(), zcdp=False).delta == 2 * COST.delta
 
 
 def test_noise_that_was_not_paid_for_shows() -> None:
     cheap = _queries(Course(64, 2, Fraction(3), Fraction(1, 2)))
-    assert not cost_of(cheap, zcdp=False).fits(PRICE)
+    assert not cost_of(cheap, zcdp=False).fits(COST)
     louder = [Request("train", "x", 4, Distribution("gaussian", Fraction(1)), Fraction(64), delta=1)]
     assert trainings_cost(louder)[0][0] > 100
 
 
-def test_other_questions_are_priced_beside() -> None:
+def test_other_queries_cost_beside() -> None:
     other = Request("measure", "y", 4, Distribution("laplace", Fraction(2)), Fraction(1))
     both = cost_of([other, *_queries()], zcdp=False)
     assert both.epsilon == pytest.approx(1.5 * UNIT, rel=0.01)
@@ -430,14 +430,14 @@ def test_losses_of_splits_and_leaves_add_up() -> None:
 
 
 @pytest.mark.parametrize(("units", "decay", "rows"), [(UNIT, 2, 1), (UNIT // 7, 14, 3), (9 * UNIT, 2, 2)])
-def test_the_price_is_recovered_from_noise_and_bias(units: int, decay: int, rows: int) -> None:
+def test_the_cost_is_recovered_from_noise_and_bias(units: int, decay: int, rows: int) -> None:
     distribution, bias = growth_rule(Cost(epsilon=units), rows, Fraction(decay), "grow")
     paid_for = tree_epsilon(_tree_loss_request(distribution, bias, rows))
     assert paid_for is not None
     assert 0.6 * Fraction(units, UNIT) < paid_for <= Fraction(units, UNIT)
 
 
-def test_where_the_theorem_does_not_hold_there_is_no_price() -> None:
+def test_where_the_theorem_does_not_hold_there_is_no_cost() -> None:
     distribution = Distribution("laplace", Fraction(3 * GROWTH_UNIT))
     assert tree_epsilon(_tree_loss_request(distribution, GROWTH_UNIT - 1)) is None
     assert tree_epsilon(_tree_loss_request(None)) is None
@@ -533,7 +533,7 @@ def test_noise_used_again_is_found(kind: str) -> None:
     first, second = _noise_queries(kind, Fraction(1), Fraction(1))
     with pytest.raises(Leak, match="of the run before"):
         check_noise([first, first], fewest=600)
-    with pytest.raises(Leak, match="of the question before"):
+    with pytest.raises(Leak, match="of the query before"):
         check_noise([[exchange for exchange in first for _ in range(2)], second], fewest=600)
 
 
@@ -552,5 +552,5 @@ def test_too_few_draws_do_not_pass() -> None:
         check_noise(_noise_queries("labels", Fraction(1), Fraction(1)), fewest=10**6)
 
 
-def test_no_question_is_no_fault() -> None:
+def test_no_query_is_no_fault() -> None:
     check_noise([[], []], fewest=0)

@@ -24,7 +24,7 @@ def test_source(place: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_trees_choices_and_scores_replay_through_every_source(place: str, tmp_path: Path) -> None:
-    """Neighbours of several rows per person, through each place: the same questions, the same release."""
+    """Neighbours of several rows per person, through each place: the same queries, the same release."""
     schema = tables.several_rows()
     case = Case(schema, "grower", Budget(2.0))
     pairs = list(random_pairs(schema, 2, np.random.default_rng(7)))

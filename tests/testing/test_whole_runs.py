@@ -101,7 +101,7 @@ def _choices(log: Sequence[Exchange]) -> Key:
 
 
 def _cells(runs: Sequence[Sequence[Exchange]]) -> dict[Key, tuple[int, int]]:
-    """Where the extra row is counted, and what that cell holds without it, by path and question."""
+    """Where the extra row is counted, and what that cell holds without it, by path and query."""
     found: dict[Key, tuple[int, int]] = {}
     for log in runs:
         path = _choices(log)

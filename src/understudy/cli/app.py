@@ -14,14 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from understudy.cli import compare, demo, evaluate, ledger, methods, sample, schema, synthesize
-from understudy.cli import evaluate as pool
-from understudy.cli import methods as metrics
-from understudy.cli import sample as label
-from understudy.cli import sample as leafsize
-from understudy.cli import sample as verify
-from understudy.cli import synthesize as plan
-from understudy.cli.console import end, show_error
-from understudy.cli.ending import OutputError, has_output, orderly_signals, stopped_by
+from understudy.cli.console import OutputError, end, has_output, orderly_signals, show_error, stopped_by
 
 ORDER = (
     "demo",
@@ -61,16 +54,16 @@ app = typer.Typer(
 app.command("demo", short_help="Run the whole workflow on a simulated table.")(demo.demo)
 app.command("methods", short_help="List the methods: guarantee, needs, limits, source.")(methods.methods)
 app.add_typer(schema.app, name="schema", short_help="Draft and check what the table may contain.")
-app.command("plan", short_help="Plan a run: its cost, memory and time; reads no data.")(plan.plan)
-app.command("leafsize", short_help="Find leaf_size for method rdt; reads no data.")(leafsize.leafsize)
+app.command("plan", short_help="Plan a run: its cost, memory and time; reads no data.")(synthesize.plan)
+app.command("leafsize", short_help="Find leaf_size for method rdt; reads no data.")(sample.leafsize)
 app.command("synthesize", short_help="Make a release folder from a private table.")(synthesize.synthesize)
 app.command("sample", short_help="Draw more rows from a release, free of charge.")(sample.sample)
-app.command("label", short_help="Fill in private columns of your own records, free of charge.")(label.label)
-app.command("verify", short_help="Check a release folder without private data.")(verify.verify)
-app.command("metrics", short_help="List the metrics: question, scores, options.")(metrics.metrics)
+app.command("label", short_help="Fill in private columns of your own records, free of charge.")(sample.label)
+app.command("verify", short_help="Check a release folder without private data.")(sample.verify)
+app.command("metrics", short_help="List the metrics: question, scores, options.")(methods.metrics)
 app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE.")(evaluate.evaluate)
 app.command("compare", short_help="Compare methods and budgets; NOT FOR RELEASE.")(compare.compare)
-app.command("pool", short_help="Estimate with intervals that include the noise.")(pool.pool)
+app.command("pool", short_help="Estimate with intervals that include the noise.")(evaluate.pool)
 app.add_typer(ledger.app, name="ledger", short_help="Keep account of what each table has spent.")
 
 # Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.

@@ -1,8 +1,6 @@
-"""`understudy evaluate`, `understudy metrics` and `understudy pool`.
+"""`understudy evaluate` and `understudy pool`: how close a stand-in is to the real table, and estimates from a release.
 
-`understudy evaluate`: how close a stand-in is to the real table. Confidential, and never written into a release.
-
-`understudy pool`: estimates with honest intervals from a release. Reads no private data.
+An evaluation is confidential and never written into a release; pooling reads no private data.
 """
 
 import dataclasses

@@ -1,7 +1,4 @@
-"""`understudy methods`: every method with its guarantee, needs, limits and source.
-
-`understudy metrics`: every comparison with its question, scores and options.
-"""
+"""`understudy methods` and `understudy metrics`: what can be asked for by name, and what each needs and gives."""
 
 from typing import TYPE_CHECKING, Annotated
 

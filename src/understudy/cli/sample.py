@@ -1,12 +1,6 @@
-"""`understudy sample`, `understudy verify` and `understudy label`.
+"""What a finished release is good for: `understudy sample`, `verify`, `label`; and `leafsize`, which needs no release.
 
-`understudy sample`: more rows out of a release, free of charge, if wanted under conditions.
-
-`understudy verify`: whether a release folder is whole and consistent, without private data.
-
-`understudy label`: private columns for records of your own, from a release that was made for that.
-
-`understudy leafsize`: how many records a leaf needs, for a budget and a wanted precision.
+None of them charges anything. Records to be labelled may be private; all else is public.
 """
 
 import secrets

@@ -1,9 +1,4 @@
-"""`understudy synthesize` and `understudy plan`.
-
-`understudy synthesize`: a private table goes in, a release folder comes out.
-
-`understudy plan`: what a run would ask, cost and need, found out without any data.
-"""
+"""`understudy synthesize` and `understudy plan`: from a private table to a release folder, and what that would cost."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,38 +1,38 @@
-"""A private choice of method: what it costs, its resumable folder, and the draw that is paid for.
+"""choose: one release with each of several methods, and the best of them picked privately, all charged to a ledger.
 
-Bill: what one private choice has been charged, and whether the ledger covers what is still to come.
-
-Every run of a choice is named after it: CHOICE-PART-ATTEMPT. So the ledger itself is the record of what was charged,
-whatever became of the process, and a second attempt at a part has a name of its own. Amounts are sums of whole units;
-as numbers they are rounded up.
-
-The folder of a private choice, for one process at a time, and taken up again by the same command after a kill.
-
-OUT holds releases and at the end `choice.json`, which may be published (a training that is not finished keeps its state
-in there too, hidden and for its owner alone; then that goes). Beside it, until the choice is made, `.OUT.choosing` is
-open to its owner alone. It keeps the name of the choice, what was asked, a lock, and the fingerprint of the table,
-which depends on every private value. It goes when `choice.json` is there, or if nothing was charged. What has been
-charged is the ledger's to know.
-
-A choice of method that is paid for: every candidate's release and the choice itself are charged to a ledger.
-
-Privacy. Each candidate makes a release of its own at (ε, δ), charged as any release is. The best of them is then drawn
-by the exponential mechanism on how far the private table is from each set of released rows over all pairs of columns
+Privacy
+-------
+Each candidate makes a release of its own at (ε, δ), charged as any release is. The best of them is then drawn by the
+exponential mechanism on how far the private table is from each set of released rows over all pairs of columns
 (`StandInError`, with its sensitivity), at ε_choice. Releases are public by then, so the parts add up: with K candidates
 (K ε + ε_choice, K δ) in all. The ledger must cover all of it before anything begins, and each part is charged before a
 row is read for it. Everything may be published: the chosen release, the others, and which one was chosen. A method that
 makes no claim of its own is refused. Comparing without paying (`compare`) is confidential; choosing by it leaks.
 
-Taking up. After a kill the same command goes on in the same folder. It keeps every finished release as it is: that is
-public output, paid for by a charge that must be in the ledger, as must the newest charge (an older copy is refused). It
+Every run of a choice is named after it: CHOICE-PART-ATTEMPT. So the ledger itself is the record of what was charged,
+whatever became of the process, and a second attempt at a part has a name of its own. Amounts are sums of whole units;
+as numbers they are rounded up.
+
+The folder
+----------
+OUT holds releases and at the end `choice.json`, which may be published (a training that is not finished keeps its state
+in there too, hidden and for its owner alone; then that goes). Beside it, until the choice is made, `.OUT.choosing` is
+open to its owner alone and to one process at a time. It keeps the name of the choice, what was asked, a lock, and the
+fingerprint of the table, which depends on every private value. It goes when `choice.json` is there, or if nothing was
+charged.
+
+Resuming
+--------
+After a kill the same command goes on in the same folder. It keeps every finished release as it is: that is public
+output, paid for by a charge that must be in the ledger, as must the newest charge (an older copy is refused). It
 charges and makes what is missing. A part that was charged but left no release, or no finished `choice.json`, is charged
 anew under a name of its own; only a training that kept its state goes on under its charge (see `privacy/ledger.py`).
 Why this is sound: charged parts, each chosen after seeing earlier ones, are an adaptive composition whose costs add up,
 and no charge yields two answers. What was charged stays charged, and the published total counts all of it, also
 attempts that left nothing. How many attempts there are is fixed from outside: no row's content can stop a run (see
-`pipeline.py`), and whether to go on is decided by what is asked, what is on disk and what the ledger says. Should
-somebody stop a run because of what was released before, then costs were chosen on the way, and the cap of the ledger is
-what holds (see `privacy/ledger.py`); `choice.json` says so.
+`synthesizer/pipeline.py`), and whether to go on is decided by what is asked, what is on disk and what the ledger says.
+Should somebody stop a run because of what was released before, then costs were chosen on the way, and the cap of the
+ledger is what holds (see `privacy/ledger.py`); `choice.json` says so.
 
 One thing private is compared: the fingerprint of the table, so that releases of two tables are not put side by side. It
 is first computed when the first part has been charged, is kept for the owner alone, and goes into nothing that is
@@ -594,7 +594,7 @@ def _drawn(
 ) -> str:
     """The name of the chosen release; the choice is charged before a row is read for it."""
     schema = opened.table.schema
-    question, cost = _question(releases, schema), budget.cost("pure")
+    query, cost = _query(releases, schema), budget.cost("pure")
     bill.ledger.charge(
         bill.dataset,
         run=run,
@@ -607,13 +607,13 @@ def _drawn(
     inner.stage("charge", 1.0)
     curator = Curator(opened.table, cost, opened.environment.randomizer)
     curator.fix_codec(TableCodec.of(schema))
-    chosen = curator.select(question, Cost(epsilon=cost.epsilon))
+    chosen = curator.select(query, Cost(epsilon=cost.epsilon))
     with suppress(UnderstudyError):  # the note is for the owner's reading; the charge stands without it
         bill.ledger.finish(run, "released")
     return chosen
 
 
-def _question(releases: Mapping[str, Release], schema: Schema) -> StandInError:
+def _query(releases: Mapping[str, Release], schema: Schema) -> StandInError:
     """All pairs of columns: what each release says about them, in rows."""
     codec = TableCodec.of(schema)
     cliques = _pairs(codec)

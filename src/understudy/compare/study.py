@@ -1,30 +1,28 @@
-"""Study: methods × ε × repeats on one table, resumable, locked, and checked before anything runs.
+"""Study: every method at every ε, each run in a process of its own, in a folder that survives a kill at any moment.
 
-Fingerprint: what tells one table from another when a study is taken up again.
+Confidential: scores compare with the private table, and noise of all these runs together was not paid for. A study on a
+public table of the same schema (`public_proxy`) costs nothing and may be shown.
 
-Files are told apart by their bytes; frames and opened tables by a sum over their rows, so that neither the order of
-rows nor the kind of frame matters. A fingerprint depends on every private value: it stays in the study's folder, which
-is as confidential as the table.
-
-Settings: which methods, at which ε, how often. A study is resumed only under the settings it was begun with.
-
-One process under a limit of time and memory: it is watched from outside and killed when it goes past either.
-
-Job: what one run of a study is told, and what it leaves behind, as JSON files in the study's folder.
-
-Study: every method at every ε, each run in a process of its own, in a folder that survives a kill at any moment.
-
-The folder holds `study.json` (settings, digests of schema and tables), `runs/` (one outcome for each finished run),
+The folder
+----------
+It holds `study.json` (settings, digests of schema and tables), `runs/` (one outcome for each finished run),
 `results.parquet`, and `index.html`. A run's outcome appears in one step, so what is there is finished, and what is not
-there is run again. Methods, ε and repeats may be added to a study later. Confidential: scores compare with the private
-table, and noise of all these runs together was not paid for. A study on a public table of the same schema
-(`public_proxy`) costs nothing and may be shown.
+there is run again. A study is resumed only under the settings it was begun with and on the same tables; methods, ε and
+repeats may be added later. Files are told apart by their bytes; frames and opened tables by a sum over their rows, so
+that neither the order of rows nor the kind of frame matters. Such a fingerprint depends on every private value: it
+stays in the folder, which is as confidential as the table.
 
-Everything that can be wrong with a study, found before its folder exists and before anything runs.
+A run
+-----
+Its process is watched from outside and killed when it goes past its limit of time or memory. What it is to do and what
+it leaves behind are JSON files in the folder.
 
-Plans follow from public facts; of the tables, headers are looked at, and whether the table has a row at all, which is
-no leak because a comparison is confidential. A method that is too large for the machine stays in the study as a
-refused run, as long as another one can run; every mistake of use raises.
+Checks beforehand
+-----------------
+Everything that can be wrong with a study is found before its folder exists and before anything runs. Plans follow from
+public facts; of the tables, headers are looked at, and whether the table has a row at all, which is no leak because a
+comparison is confidential. A method that is too large for the machine stays in the study as a refused run, as long as
+another one can run; every mistake of use raises.
 """
 
 import contextlib

@@ -1,16 +1,10 @@
-"""What a study shows: means with intervals, ranks, and a recommendation with its grounds.
+"""What the runs of a study say together: tidy tables, means with intervals, ranks, a recommendation, and a page.
 
-Summary: what the runs of a study say together, as tidy tables, means with intervals, ranks and their agreement.
-
-Recommendation: one method for each ε, in plain words, with the grounds on which it rests.
-
-Grounds: the mean rank over the headline score of every metric that judges and has numbers at that ε; of equals, the
-faster. Ranked are the methods that finished every repeat there (if none did, those that finished most) and have all of
-these scores in each; who is left out is named with the reason. A lead or a lag counts as clear only where intervals do
-not overlap. The best by mean rank is named even where the runs do not tell it from others: then these are named
-beside it, and which of them is much faster.
-
-The page of a study: which method at which ε, every score over ε with its interval, ranks and where they disagree.
+The recommendation names one method for each ε, by the mean rank over the headline score of every metric that judges and
+has numbers at that ε; of equals, the faster. Ranked are the methods that finished every repeat there (if none did,
+those that finished most) and have all of these scores in each; who is left out is named with the reason. A lead or a
+lag counts as clear only where intervals do not overlap. The best by mean rank is named even where the runs do not tell
+it from others: then these are named beside it, and which of them is much faster.
 """
 
 import itertools

@@ -1,24 +1,22 @@
-"""Classification and regression trees: growing, pruning, cross-validated complexity.
+"""Classification trees for two classes on coded columns, grown and pruned as `rpart` does by default.
 
-What classification trees look at: every column as small whole numbers, ordered or not.
-
+Columns as codes
+----------------
 Labels keep their codes. Numbers are cut at quantiles of all rows at hand (exactly, if they take few values), finer
 than the bins of the schema, so that a tree also sees what the stand-in does inside a bin; special and missing
 numbers get codes above all numbers.
 
-Growing a classification tree for two classes on coded columns: the compiled half.
-
+Growing
+-------
 Splits minimise Gini impurity. Ordered columns are cut between codes; the labels of unordered ones are sorted by their
 share of class 1 and cut there, which finds the best subset. A code that did not occur at a node follows the larger
 side.
 
-Cost-complexity pruning: at which penalty per leaf each node of a tree becomes a leaf.
-
+Cost-complexity pruning
+-----------------------
 The risk of a node is the number of rows it would misclassify. Starting from the full tree, the node whose removal
 costs least per leaf saved is cut, again and again (weakest links); the penalty at which that happens is its collapse
-value, relative to the risk of the root.
-
-Classification trees for two classes, grown and pruned as `rpart` does by default, on coded columns.
+value, relative to the risk of the root. The penalty used is cross-validated unless it is given.
 """
 
 import heapq
@@ -388,14 +386,12 @@ def grow_tree(features: Features, target: Bytes, rows: Ints | None = None, limit
     return Tree(column, left, start, number, ones, sides, collapse_values(left, number, ones))
 
 
-def best_complexity(
-    features: Features, target: Bytes, rng: np.random.Generator, *, folds: int = 5, limits: TreeLimits = USUAL
-) -> float:
+def best_complexity(features: Features, target: Bytes, rng: np.random.Generator, *, folds: int = 5) -> float:
     """The complexity with the smallest cross-validated error, the largest one if several tie.
 
     Candidates lie between the values at which the tree of all rows changes.
     """
-    whole = grow_tree(features, target, limits=limits)
+    whole = grow_tree(features, target)
     values = np.unique(whole.collapse[whole.column >= 0])
     values = values[values > 0]
     if not len(values):
@@ -404,7 +400,7 @@ def best_complexity(
     errors = np.zeros(len(grid), np.int64)
     fold = rng.permutation(np.arange(len(target)) % folds)
     for number in range(folds):
-        tree = grow_tree(features, target, np.flatnonzero(fold != number), limits)
+        tree = grow_tree(features, target, np.flatnonzero(fold != number))
         parts = (tree.column, tree.left, tree.start, tree.sides, tree.collapse, tree.number, tree.ones)
         errors += errors_by_complexity(features.codes, np.flatnonzero(fold == number), target, parts, grid)
     return float(grid[len(grid) - 1 - int(np.argmin(errors[::-1]))])

@@ -1,29 +1,28 @@
-"""The two tables as metrics see them: codes, numbers, rows and counts.
+"""The two tables as metrics see them: codes, numbers, rows and counts under one codec.
 
-Numbers of number columns, as the codec reads them and as the file has them.
+One codec for both tables
+-------------------------
+Where the schema leaves labels or bins open and no release has fixed them, they are taken from the real table. That is
+no leak here: a comparison is confidential anyway. With or without a release the codec is one for judging: what the
+schema cannot read has a code of its own, which a release never writes.
 
-Codes for a schema that leaves labels or bins open, when no release has fixed them.
-
-Labels and bins are then taken from the real table. That is no leak here: a comparison is confidential anyway. With or
-without a release, the codec is one for judging: what the schema cannot read has a code of its own.
-
-Rows: one table as codes and numbers, in an order that does not depend on how it was stored.
-
+Rows
+----
 Rows are sorted by a public hash of their own content. Halves, folds and permutations drawn with a seed are then the
 same whatever the order of rows or columns in the file. Unit bounds are not applied: the comparison is with the
 whole table, so that what a bound cost shows.
 
-Counts of several tables over the same cliques, batch by batch, so that thousands of tables fit in memory.
+Counts
+------
+Tables are counted batch by batch, so that thousands of them fit in memory. Cells that are empty in every table say
+nothing to a distance, so tables too large to hold are counted over the cells that occur in at least one of them.
 
-Cells that are empty in every table say nothing to a distance, so tables too large to hold are counted over the cells
-that occur in at least one of them.
-
-What the schema cannot read of a table, column by column: said before any score, because no score can mend it.
-
+What cannot be read
+-------------------
 Tables are judged as their files have them. A value that is there and that the schema cannot read (a label that is not
-in the list, text where a number is due) has a code of its own here, which a release never writes: it counts as a
-difference in every metric. A number beyond the bounds is judged as part of the end bin, as the schema reads it, so its
-share is all that shows. Shares are of the values that are there, missing ones apart.
+in the list, text where a number is due) counts as a difference in every metric, and is told before any score, because
+no score can mend it. A number beyond the bounds is judged as part of the end bin, as the schema reads it, so its share
+is all that shows. Shares are of the values that are there, missing ones apart.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -330,6 +329,16 @@ def _occupied(parts: Sequence[Rows], clique: Clique) -> Counted:
     spans = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
     counts = tuple(np.bincount(places[low:high], minlength=len(cells)).astype(np.int64) for low, high in spans)
     return Counted(clique, cells, counts)
+
+
+def joint_counts(first: Rows, second: Rows) -> tuple[Ints, Ints]:
+    """Rows of either table in every cell of the full cross-tabulation that occurs in one of them."""
+    columns = [np.concatenate([first.codes[name], second.codes[name]]) for name in first.domain.columns]
+    groups = group_rows(columns, first.count + second.count)
+    cells = int(groups.max()) + 1
+    parts = (groups[: first.count], groups[first.count :])
+    counts = [np.bincount(part, minlength=cells).astype(np.int64) for part in parts]
+    return counts[0], counts[1]
 
 
 def total_variation(first: Ints, second: Ints) -> float:

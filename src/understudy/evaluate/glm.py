@@ -1,35 +1,30 @@
-"""Regression models: design matrices, least squares, logistic and Firth regression.
+"""Linear, logistic and Firth regression on model matrices of any height.
 
-Terms: the building blocks of a model matrix, stored as one level and at most one value per row.
+Model matrices
+--------------
+A matrix is given by its terms, each stored as one level and at most one value per row. A factor of ten thousand levels
+costs as much as one of two, because no dummy column is ever written out; products of terms are terms again, so
+interactions need nothing new. The cross product X'WX of a row with T terms touches T² entries, however many columns the
+matrix has. Columns that are linear combinations of earlier ones are found from it and left out.
 
-A factor of ten thousand levels costs as much as one of two, because no dummy column is ever written out. Products of
-terms are terms again, so interactions need nothing new.
+Normal equations
+----------------
+They are solved by elimination on one thread. Fits solve systems of a few hundred unknowns many times; libraries spread
+such small systems over threads that wait for each other, which on a busy machine takes a hundred times as long as the
+arithmetic. Rows are updated as a whole, so that the compiler vectorises them; sums keep their order.
 
-Which columns of a model matrix are linear combinations of earlier ones, from its cross product.
+Logistic regression
+-------------------
+By Newton's method. Levels that occur with one outcome only have no finite estimate; their fitted probabilities still
+converge, and that is what propensity measures use. When even those run to 0 and 1 throughout (the two tables are
+perfectly told apart), a small ridge keeps the fit finite and is reported.
 
-Solving the normal equations of a fit by elimination, on one thread.
-
-Fits solve systems of a few hundred unknowns many times. Libraries spread such small systems over threads that wait for
-each other, which on a busy machine takes a hundred times as long as the arithmetic. Rows are updated as a whole, so
-that the compiler vectorises them; sums keep their order.
-
-Design: a model matrix given by its terms, and the three products that every fit needs.
-
-The cross product X'WX of a row with T terms touches T² entries, however many columns the matrix has.
-
-Linear regression by least squares, for model matrices of any height.
-
-Logistic regression by Newton's method, for model matrices of any height.
-
-Columns that are combinations of earlier ones are left out. Levels that occur with one outcome only have no finite
-estimate; their fitted probabilities still converge, and that is what propensity measures use. When even those run to
-0 and 1 throughout (the two tables are perfectly told apart), a small ridge keeps the fit finite and is reported.
-
-Firth's logistic regression: a penalty of half the log determinant of the information keeps estimates finite.
-
-Steps solve X'WX δ = X'(y − p + h(½ − p)), with h the diagonal of the weighted hat matrix, limited in length and
-halved until the penalised likelihood does not fall. Wald intervals come from the inverse information; profile
-intervals hold one coefficient and maximise over the others.
+Firth's logistic regression
+---------------------------
+A penalty of half the log determinant of the information keeps estimates finite. Steps solve
+X'WX δ = X'(y − p + h(½ − p)), with h the diagonal of the weighted hat matrix, limited in length and halved until the
+penalised likelihood does not fall. Wald intervals come from the inverse information; profile intervals hold one
+coefficient and maximise over the others.
 """
 
 import math
@@ -500,10 +495,9 @@ class _Point:
     likelihood: float
 
 
-def fit_firth(design: ModelMatrix, outcomes: Floats, kept: Bools | None = None) -> FirthFit:
+def fit_firth(design: ModelMatrix, outcomes: Floats) -> FirthFit:
     """The penalised maximum likelihood estimate."""
-    if kept is None:
-        kept = independent_columns(design.cross(np.ones(design.rows)))
+    kept = independent_columns(design.cross(np.ones(design.rows)))
     columns = np.flatnonzero(kept)
     point, converged = _climb(design, outcomes, columns, np.zeros(design.width), held=None)
     return FirthFit(point.coefficients, kept, point.inverse, point.likelihood, converged)

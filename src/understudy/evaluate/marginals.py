@@ -1,13 +1,12 @@
-"""marginals: total variation distance of every 1-, 2- and 3-way table, worst first.
+"""marginals and crosstab_l1: how far the two tables are apart in every small table, and in the full one.
 
-The distance of two tables is ½ Σ|f − g| over shares: the part of the rows that would have to move for the tables to
-agree. Every column, pair and triple is counted on all rows; when there are more triples than `most_triples`, that
-many are drawn with the seed and the result says so.
+`marginals` is the total variation distance of every 1-, 2- and 3-way table, worst first: ½ Σ|f − g| over shares, the
+part of the rows that would have to move for the tables to agree. Every column, pair and triple is counted on all rows;
+when there are more triples than `most_triples`, that many are drawn with the seed and the result says so.
 
-crosstab_l1: the distance of the full cross-tabulations over all columns at once.
-
-L1 = Σ|x − x̂| over every cell that occurs, half of it (rows that would have to move), and the same for shares. The
-yardstick of the counts is that of two halves, scaled up to tables of the real size.
+`crosstab_l1` is the distance of the full cross-tabulations over all columns at once: L1 = Σ|x − x̂| over every cell
+that occurs, half of it (rows that would have to move), and the same for shares. The yardstick of the counts is that of
+two halves, scaled up to tables of the real size.
 """
 
 import itertools
@@ -19,9 +18,9 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Floats
 from understudy.domain import Clique
-from understudy.evaluate.data import Rows, counted, declared_size, group_rows, total_variation
+from understudy.evaluate.data import Rows, counted, declared_size, joint_counts, total_variation
 from understudy.evaluate.metric import (
     Context,
     Detail,
@@ -206,16 +205,6 @@ def _scaled_up(real: Rows, one: Rows, other: Rows) -> list[Outcome]:
     first, *counts = _distances(one, other)
     factor = real.count / one.count
     return [first, *(line if isinstance(line, Unavailable) else line * factor for line in counts)]
-
-
-def joint_counts(first: Rows, second: Rows) -> tuple[Ints, Ints]:
-    """Rows of either table in every cell of the full cross-tabulation that occurs in one of them."""
-    columns = [np.concatenate([first.codes[name], second.codes[name]]) for name in first.domain.columns]
-    groups = group_rows(columns, first.count + second.count)
-    cells = int(groups.max()) + 1
-    parts = (groups[: first.count], groups[first.count :])
-    counts = [np.bincount(part, minlength=cells).astype(np.int64) for part in parts]
-    return counts[0], counts[1]
 
 
 def _distances(first: Rows, second: Rows) -> list[Outcome]:

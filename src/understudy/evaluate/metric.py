@@ -1,13 +1,8 @@
-"""Metric: two tables in, scores with direction, range and yardstick out.
+"""Metric: two tables in, scores out, each with direction, range and yardstick, or the reason why there is no number.
 
-Scores: one number each, with its direction, its range, its yardstick, or the reason why there is no number.
-
-Pair: the real table and its stand-in (one or several copies) under one codec, with what metrics need to be fair.
-
-Every random choice of an evaluation follows from the seed, the metric's name and the step, so that a metric gives
-the same numbers whichever other metrics run beside it.
-
-Metric: what every comparison offers. One metric, one file; its options are the fields of a frozen dataclass.
+A metric is a frozen dataclass whose fields are its options; it sees the real table and its stand-in (one or several
+copies) as a `TablePair`, under one codec. Every random choice of an evaluation follows from the seed, the metric's name
+and the step, so that a metric gives the same numbers whichever other metrics run beside it.
 """
 
 import abc
@@ -22,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.codec.table import TableCodec
+from understudy.errors import UsageError, nearest
 from understudy.evaluate.data import Rows
 from understudy.options import WithOptions
 from understudy.progress import Progress, silent
@@ -298,3 +294,11 @@ class Metric(WithOptions, abc.ABC):
 def refused(metric: Metric, reason: str) -> Result:
     """The result of a metric that cannot be computed at all."""
     return Result(metric.name, metric.question, tuple(scale.missing(reason) for scale in metric.scales))
+
+
+def check_columns(metric: str, columns: Sequence[str], schema: Schema) -> None:
+    """Raises for the first column that is not modelled."""
+    known = [column.name for column in schema.modelled]
+    for name in columns:
+        if name not in known:
+            raise UsageError(f"{metric}: column {name!r}", "is not a modelled column.", nearest(name, known))

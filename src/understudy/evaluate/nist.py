@@ -1,8 +1,17 @@
-"""The three scores of the 2018 NIST challenge.
+"""nist: the three scores of the 2018 NIST challenge, each from 0 to 1,000,000, computed as its public program does.
 
-What the challenge's scorer sees of a column: a code, or one of 100 buckets for a number.
+clustering: agreement of 100 random 3-way tables. classification: shares of rows that satisfy 300 random conjunctions,
+compared on the log scale. regression: Gini index of wages and pay gap between the sexes by city, for tables with sex,
+city and wage. The match score is the mean of those that apply. The random tests are drawn once and kept, so that all
+systems meet the same ones; they are made from rows of the original, so a file of them is as confidential as the rest of
+an evaluation. `k_marginal` is the score of the institute's later tools: mean agreement of all pairs, times 1,000; it
+counts the cells of the schema (its bins) under either rule.
 
-Two rules, because the matches had two kinds of specification.
+What the scorer sees of a column
+--------------------------------
+Two rules, because the matches had two kinds of specification. On a table with the 98 columns of Match 3 the first
+holds, on other tables the second; the option `rule` overrules that. A value that the schema cannot read agrees with
+nothing.
 
 match3: every column holds whole numbers from 0 to the largest code of the challenge's own specification, amounts of
 money included: a wage of 1,500 and one of 1,501 are as different as two cities. A code of the submission beyond the
@@ -11,30 +20,12 @@ largest one is out of range and agrees with nothing.
 buckets (Matches 1 and 2): labels are codes 0, 1, 2, … in the order of the schema (then "other" and missing, if the
 schema has them); numbers, dates and times fall into 100 buckets of equal width between their public bounds.
 
-Score 1 of the challenge ("clustering"): densities of 100 random triples of columns.
-
-Score 2 of the challenge ("classification"): shares of rows that satisfy 300 random conjunctions.
-
-The random tests of the challenge, drawn once and kept, so that all systems meet the same ones.
-
-They are made from rows of the original, so a file of them is as confidential as the rest of an evaluation.
-
-Score 3 of the challenge ("regression"): Gini index of wages and pay gap between the sexes, city by city.
-
+Cities
+------
 Every city of a table is ranked, as the official program does: where nobody's wage is known, or all known wages are 0,
 the Gini index is 1; a sex without a known wage adds nothing to the pay gap. The program applies this to submissions and
 stops at such a city of the original; here both tables follow one rule, so that equal tables score in full. Cities with
 the same pay gap are ranked in the order of their codes (there: in the order of the file).
-
-nist: the three scores of the 2018 challenge, each from 0 to 1,000,000, computed as its public program does.
-
-clustering: agreement of 100 random 3-way tables. classification: shares of rows that satisfy 300 random conjunctions,
-compared on the log scale. regression: Gini index and pay gap by city, for tables with sex, city and wage. The match
-score is the mean of those that apply. On a table with the 98 columns of Match 3 every column is one of codes from 0 to
-the largest code of the challenge's specification, and numbers are those of the file; on other tables labels are codes
-and numbers fall into 100 buckets, as in Matches 1 and 2 (see `cells`; the option `rule` overrules that). A value that
-the schema cannot read agrees with nothing. `k_marginal` is the score of the institute's later tools: mean agreement of
-all pairs, times 1,000; it counts the cells of the schema (its bins) under either rule.
 """
 
 import functools

@@ -1,20 +1,19 @@
-"""Estimates with honest intervals from a release: pooled models, and shares straight from noisy answers.
+"""pool: inference from a release, with intervals that include the noise.
 
-Shares with intervals that account for privacy noise, straight from the noisy answers of a release.
+Numbers of several copies, a model fitted to each copy, or a share straight from the noisy answers. Copies that were
+drawn from one fitted model ("resample") share its privacy noise, so no rule that looks at how copies differ can see
+that noise: intervals would be too narrow, and pooling them is refused.
 
-A measured table holds y = x + z with known integer noise z. The share of rows in a set S of its cells is estimated by p
-= y(S)/y(all). To first order its error is [(1 − p)·z(S) − p·z(rest)]/n, so privacy noise adds the variance v·[(1 −
-p)²·|S| + p²·|rest|]/n² for noise of variance v per cell; inference to a population adds p(1 − p)/n. Quantiles are those
-of the noise distribution itself while the sums are short (Laplace sums have heavier tails than the normal
+Measured shares
+---------------
+A measured table holds y = x + z with known integer noise z. The share of rows in a set S of its cells is estimated by
+p = y(S)/y(all). To first order its error is [(1 − p)·z(S) − p·z(rest)]/n, so privacy noise adds the variance
+v·[(1 − p)²·|S| + p²·|rest|]/n² for noise of variance v per cell; inference to a population adds p(1 − p)/n. Quantiles
+are those of the noise distribution itself while the sums are short (Laplace sums have heavier tails than the normal
 distribution).
 
 This works for shares of tables that were measured. A share of columns that were never measured together has an error
 that no answer bounds, and is refused. Several runs are averaged: their noise is independent, the rows are the same.
-
-pool: inference from synthetic data. Numbers of several copies, a model fitted to each copy, or a measured share.
-
-Copies that were drawn from one fitted model ("resample") share its privacy noise, so no rule that looks at how copies
-differ can see that noise: intervals would be too narrow, and pooling them is refused.
 """
 
 import math
@@ -46,7 +45,6 @@ from understudy.release.release import Release
 DRAWS = 40_000
 LONGEST_SUM = 64  # longer sums of noise are taken as normal
 SEED = 20_180_501
-OF_ALL = "A share is of all rows, including those whose value is missing or could not be read."
 
 
 @dataclass(frozen=True, slots=True)

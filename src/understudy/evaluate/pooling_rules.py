@@ -1,16 +1,13 @@
 """Rules that combine estimates and tests from several synthetic copies.
 
-One estimate from several synthetic copies: Liu's rule for copies that were each made differentially private.
+Liu's rule, for estimates from copies that were each made differentially private: mean q̄, between-copy variance
+B = Σ(q − q̄)²/(m − 1), within-copy variance W = mean(w), total T = W + B/m, t with ν = (m − 1)(1 + mW/B)² degrees of
+freedom. B holds what privacy noise and synthesis add, so the copies must have been measured anew each ("remeasure"):
+copies drawn from one model share their noise, and B would not see it.
 
-mean q̄, between-copy variance B = Σ(q − q̄)²/(m − 1), within-copy variance W = mean(w), total T = W + B/m, t with
-ν = (m − 1)(1 + mW/B)² degrees of freedom. B holds what privacy noise and synthesis add, so the copies must have been
-measured anew each ("remeasure"): copies drawn from one model share their noise, and B would not see it.
-
-One p-value from the χ² tests of several synthetic copies: the rule of Li, Meng, Raghunathan and Rubin (1991).
-
-With d the m statistics on k degrees of freedom: r = (1 + 1/m)·Var(√d), D = [d̄/k − r(m + 1)/(m − 1)]/(1 + r), compared
-with F on k and ν = k^(−3/m)(m − 1)(1 + 1/r)² degrees of freedom. The rule was made for multiple imputation; its 1 + 1/m
-is cautious for synthetic copies.
+The rule of Li, Meng, Raghunathan and Rubin (1991), for χ² tests: with d the m statistics on k degrees of freedom,
+r = (1 + 1/m)·Var(√d) and D = [d̄/k − r(m + 1)/(m − 1)]/(1 + r), compared with F on k and ν = k^(−3/m)(m − 1)(1 + 1/r)²
+degrees of freedom. The rule was made for multiple imputation; its 1 + 1/m is cautious for synthetic copies.
 """
 
 import math

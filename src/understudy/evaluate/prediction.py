@@ -18,8 +18,17 @@ from scipy.stats import rankdata
 from understudy.arrays import Bytes, Floats, Ints
 from understudy.evaluate.cart import Features, TreeLimits, grow_tree, tree_features
 from understudy.evaluate.data import Rows, stacked, wholly_unread
-from understudy.evaluate.metric import Context, Detail, Metric, Result, Scale, TablePair, refused, table_of
-from understudy.evaluate.slopes import check_columns
+from understudy.evaluate.metric import (
+    Context,
+    Detail,
+    Metric,
+    Result,
+    Scale,
+    TablePair,
+    check_columns,
+    refused,
+    table_of,
+)
 from understudy.options import option
 from understudy.schema import Schema, code_names
 from understudy.schema.columns import NumberColumn
@@ -31,7 +40,7 @@ MOST_TARGETS = 30
 
 
 def area_under_curve(scores: Floats, truth: Bytes) -> float | None:
-    """The chance that a random positive scores above a random negative, ties counting half; None without both.
+    """The probability that a random positive scores above a random negative, ties counting half; None without both.
 
     >>> area_under_curve(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0, 0, 1, 1], np.uint8))
     0.75

@@ -1,39 +1,35 @@
-"""SPECKS and pMSE: can a classifier tell synthetic rows from real ones?
+"""specks and pmse: how well can a classifier tell synthetic rows from real ones?
 
-Classifiers that tell real rows (0) from synthetic ones (1): logistic regression and classification trees.
+Classifiers
+-----------
+Logistic regression and classification trees, for real rows (0) against synthetic ones (1). Both are prepared once for a
+stacked table and can then be fitted to any labels and any selection of its rows, which is what permutations, bootstrap
+draws and folds need. Trees are pruned at one complexity for all data sets of an evaluation: every copy, the two real
+halves, and what is drawn under a null. It is the one with the least error in 5-fold cross-validation on the real table
+and the first copy, unless an option sets it; the draw of the folds follows from the seed alone, so that all metrics
+with trees use the same one.
 
-Both are prepared once for a stacked table and can then be fitted to any labels and any selection of its rows, which
-is what permutations, bootstrap draws and folds need. Trees are pruned at one complexity for all data sets of an
-evaluation: every copy, the two real halves, and what is drawn under a null. It is the one with the least error in
-5-fold cross-validation on the real table and the first copy, unless an option sets it; the draw of the folds follows
-from the seed alone, so that all metrics with trees use the same one.
+specks
+------
+The Kolmogorov–Smirnov distance of propensity scores of real and synthetic rows: 0 means that the classifier learned
+nothing, 1 that it separates the tables. Copies are averaged. `legacy` is what the authors' published script computes
+(the distance of the values of the distribution functions on a grid), for comparison with printed figures only.
 
-How far apart two samples of scores lie.
+pmse
+----
+The mean squared deviation of propensity scores from the share of synthetic rows, raw and against its null:
+ratio = pMSE / its mean under the null (1: as close as the null says), standardised = (pMSE − mean) / standard
+deviation. Where no tree splits under the null, the ratio is undefined and says so.
 
-specks: the Kolmogorov–Smirnov distance of propensity scores of real and synthetic rows.
-
-A classifier is trained to tell the tables apart; 0 means that it learned nothing, 1 that it separates them. Copies are
-averaged. Trees are pruned at one complexity for all data sets, the same as in pmse (see `classifier`). `legacy` is what
-the authors' published script computes (the distance of the values of the distribution functions on a grid), for
-comparison with printed figures only.
-
-What pMSE would be if the tables could not be told apart: its mean and spread under three assumptions.
-
-permutation: both tables are independent samples from one distribution. fitted_model: the synthetic rows are drawn from
-the correct model fitted to the real ones, which makes them closer by the factor 1 − c, with c the share of synthetic
-rows. bootstrap: both tables are drawn with replacement from the real rows. For logistic regression scored on its own
-rows the first two have closed forms: pMSE·N/(c(1 − c)) is about χ² with as many degrees of freedom as slopes.
+Three nulls say what pMSE would be if the tables could not be told apart, so always state which. permutation: both
+tables are independent samples from one distribution. fitted_model: the synthetic rows are drawn from the correct model
+fitted to the real ones, which makes them closer, and the mean smaller, by the factor 1 − c, with c the share of
+synthetic rows. bootstrap: both tables are drawn with replacement from the real rows. For logistic regression scored on
+its own rows the first two have closed forms: pMSE·N/(c(1 − c)) is about χ² with as many degrees of freedom as slopes.
 
 The factor 1 − c is that of all real rows against all synthetic ones, so it is offered for rows that were fitted only:
 with folds, a part of the real rows is as far from the model as a fresh sample, and 1 − c would be nearly twice too
 small. A tree sees every combination of columns, so for it the correct model is one that fits them all.
-
-pmse: the mean squared deviation of propensity scores from the share of synthetic rows, raw and against its null.
-
-ratio = pMSE / its mean under the null (1: as close as the null says), standardised = (pMSE − mean) / standard
-deviation. Always state the null: under "fitted_model" the mean is smaller by the factor 1 − c than under
-"permutation" (see `null`). Trees are pruned at one complexity for all data sets, the same as in specks (see
-`classifier`); where no tree splits under the null, the ratio is undefined and says so.
 """
 
 import math

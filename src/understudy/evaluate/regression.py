@@ -1,38 +1,31 @@
-"""Regressions on real and synthetic rows: coefficients, their intervals, and how far these overlap.
-
-Model formulas over schema columns: "outcome ~ a + b + a:b".
-
-Terms are joined by +. `a:b` is the product of two columns, `a*b` stands for `a + b + a:b`, `C(a)` takes a number by its
-bins, and `.` stands for every other column. Names with signs or spaces are put in backquotes. `outcome[label]` names
-the label that counts as 1 in a logistic model.
-
-From a formula and rows to a model matrix and outcomes. Rows with a missing value in a used column are left out.
-
-A value that the schema cannot read is a level of its own in a column that enters by levels (no synthetic row has it, so
-its coefficient cannot be estimated there); where a number or an outcome is due it counts as missing.
-
-Fitting a formula to rows: estimates with standard errors, by the model that suits the outcome.
-
-The same model on both tables, coefficient by coefficient. Several copies are pooled by Liu's rule.
-
-regression: would a model fitted to the synthetic table say the same as one fitted to the real table?
+"""regression and ci_overlap: would a model fitted to the synthetic table say the same as one fitted to the real table?
 
 Linear for a number, logistic for labels, Firth's penalised logistic where plain maximum likelihood has no finite
-estimate ("auto"). Copies are pooled by Liu's rule.
+estimate ("auto"). Copies are pooled by Liu's rule, which needs estimates and standard errors and gives Wald intervals.
+There is no such rule for profile intervals, so with several copies they are refused.
 
-ci_overlap: how much the confidence intervals of a model's coefficients overlap between the two tables.
+Formulas
+--------
+"outcome ~ a + b + a:b", over columns of the schema. Terms are joined by +. `a:b` is the product of two columns, `a*b`
+stands for `a + b + a:b`, `C(a)` takes a number by its bins, and `.` stands for every other column. Names with signs or
+spaces are put in backquotes. `outcome[label]` names the label that counts as 1 in a logistic model.
 
+Rows
+----
+Rows with a missing value in a used column are left out. A value that the schema cannot read is a level of its own in a
+column that enters by levels (no synthetic row has it, so its coefficient cannot be estimated there); where a number or
+an outcome is due it counts as missing.
+
+Overlap of intervals
+--------------------
 J = ½ [(min U − max L)/(width of one) + (min U − max L)/(width of the other)], cut off at 0; the version that goes
 negative for intervals apart from each other is reported too. 1 means equal intervals.
-
-Several copies are pooled by a rule for estimates and their standard errors, which gives Wald intervals. There is no
-such rule for profile intervals, so with several copies they are refused.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -485,28 +478,22 @@ def checked_formula(text: str, family: FamilyName, schema: Schema) -> Formula:
     return formula
 
 
-class ModelMetric(Protocol):
+@dataclass(frozen=True, slots=True)
+class ModelMetric(Metric):
     """A metric whose options name a model."""
 
-    @property
-    def formula(self) -> str:
-        """The model, "" for none."""
-        ...
+    formula: str = option("", help='the model, as "income ~ age + sex"')
+    family: FamilyName = option("auto", help="kind of model")
+    level: float = option(0.95, help="confidence level of the intervals")
 
-    @property
-    def family(self) -> FamilyName:
-        """Its kind."""
-        ...
+    def lacks(self, schema: Schema) -> str:
+        """A formula, if there is none."""
+        return "" if self.formula else NO_FORMULA
 
-    @property
-    def level(self) -> float:
-        """Of the intervals."""
-        ...
-
-    @property
-    def scales(self) -> tuple[Scale, ...]:
-        """What the metric scores."""
-        ...
+    def check(self, schema: Schema) -> None:
+        """Raises when the formula does not fit the schema."""
+        if self.formula:
+            checked_formula(self.formula, self.family, schema)
 
 
 def scored_models(
@@ -601,7 +588,7 @@ def coefficient_detail(comparison: ModelComparison) -> Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class Regression(Metric):
+class Regression(ModelMetric):
     """Coefficients of a model the user names."""
 
     name: ClassVar[str] = "regression"
@@ -612,19 +599,6 @@ class Regression(Metric):
         Scale("same_sign", "share of coefficients with the same sign", "higher", 0.0, 1.0, 1.0),
         Scale("covered", "share of real coefficients inside the synthetic interval", "higher", 0.0, 1.0, 1.0),
     )
-
-    formula: str = option("", help='the model, as "income ~ age + sex"')
-    family: FamilyName = option("auto", help="kind of model")
-    level: float = option(0.95, help="confidence level of the intervals")
-
-    def lacks(self, schema: Schema) -> str:
-        """A formula, if there is none."""
-        return "" if self.formula else NO_FORMULA
-
-    def check(self, schema: Schema) -> None:
-        """Raises when the formula does not fit the schema."""
-        if self.formula:
-            checked_formula(self.formula, self.family, schema)
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """Differences, signs and coverage of the coefficients."""
@@ -659,7 +633,7 @@ NO_PROFILE = (
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalOverlap(Metric):
+class IntervalOverlap(ModelMetric):
     """Overlap of confidence intervals of a model the user names."""
 
     name: ClassVar[str] = "ci_overlap"
@@ -670,9 +644,6 @@ class IntervalOverlap(Metric):
         Scale("mean_with_gaps", "mean overlap, negative for intervals that lie apart", "higher", None, 1.0, 1.0),
     )
 
-    formula: str = option("", help='the model, as "income ~ age + sex"')
-    family: FamilyName = option("auto", help="kind of model")
-    level: float = option(0.95, help="confidence level of the intervals")
     interval: Literal["wald", "profile"] = option(
         "wald", help="kind of interval; profile: for Firth's model and a single copy"
     )
@@ -680,15 +651,6 @@ class IntervalOverlap(Metric):
     def _check_together(self) -> None:
         if self.interval == "profile" and self.family != "firth":
             raise UsageError("ci_overlap: interval", "profile is there for family firth only.", "Set family=firth.")
-
-    def lacks(self, schema: Schema) -> str:
-        """A formula, if there is none."""
-        return "" if self.formula else NO_FORMULA
-
-    def check(self, schema: Schema) -> None:
-        """Raises when the formula does not fit the schema."""
-        if self.formula:
-            checked_formula(self.formula, self.family, schema)
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """Mean and smallest overlap."""

@@ -1,12 +1,7 @@
-"""evaluate: runs metrics on a real and a synthetic table; the confidential report.
+"""evaluate: every metric on the real table and its stand-in; what was found, as values, as a page and as a folder.
 
-Evaluation: everything a comparison found, as plain frozen values. Confidential: it was computed from real rows.
-
-The confidential report: what an evaluation found, as a page. Every score beside its yardstick, the worst first.
-
-The confidential folder of an evaluation: every number as JSON and CSV, marked, and never inside a release.
-
-evaluate: every metric on the real table and its stand-in, both read through one codec.
+Everything here was computed from real rows and is confidential: the page says so first, with every score beside its
+yardstick and the worst first, and the folder of numbers (JSON and CSV) is marked and never lies inside a release.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Which questions to ask, in which order. A method sees the curator and nothing else.
+"""Which queries to ask, in which order. A method sees the curator and nothing else.
 
 Once any file of this package is loaded, `understudy.methods` is this module rather than the function of that name, so
 the module can be called as well.

@@ -15,7 +15,7 @@ the rest so that all have the same noise (tables by their weights; `one_way_shar
 With δ > 0 the reserved shares are shares of ε and pay Laplace noise, ε₁ in all, as in the source; ρ(ε − ε₁, δ) pays
 Gaussian noise for all others, and (ε, δ) holds for both together (`privacy/cost.py` has the proof).
 `reserve_noise=gaussian` takes the same shares of ρ instead. With δ = 0 everything is Laplace.
-Which values are merged depends on noisy answers alone. Questions depend on answers, costs do not.
+Which values are merged depends on noisy answers alone. Queries depend on answers, costs do not.
 
 Which is better depends on what is reserved. Pure ε adds up, ρ adds up too but is worth √ρ: a few tables are cheaper in
 ε (at ε = 1, δ = 10⁻⁹ a quarter of ε gives noise of 5.7 rows, a quarter of ρ 11.6), and ρ(2ε/3) is 0.46 of ρ(ε), so
@@ -164,7 +164,7 @@ class DpSyn(Method):
             zip(queries.columns, at_costs(curator, alone(queries.columns), queries.column_costs), strict=True)
         )
         coarsening = self._coarsening(domain, answers, queries)
-        measured = at_costs(curator, [coarsening.question(clique) for clique in queries.tables], queries.table_costs)
+        measured = at_costs(curator, [coarsening.query(clique) for clique in queries.tables], queries.table_costs)
         tables = [coarsening.table(clique, answer) for clique, answer in zip(queries.tables, measured, strict=True)]
         ones = {name: [answer] for name, answer in answers.items()}
         return self._synthesis().made(coarsening, ones, tables, curator.structural_zeros, queries.blocks)
@@ -183,7 +183,7 @@ class DpSyn(Method):
             most[widest] = max(1, (sizes.sizes[widest] - 1) * 9 // 10)
 
     def _queries(self, domain: Domain, structural_zeros: Sequence[StructuralZeros], cost: Cost) -> "_Queries":
-        """The questions of a run and their costs, from public facts alone."""
+        """The queries of a run and their costs, from public facts alone."""
         whole = Cost(cost.epsilon, cost.rho)
         tied = frozenset(name for rule in structural_zeros for name in rule.clique)
         lists, reserved, rare = self._lists(domain, cost, tied)

@@ -7,36 +7,31 @@ Steps. (1) A first look at all rows: a noisy count of every code of every column
 and generator move (`networks.py`). (3) The generator, held at `components` fixed inputs, is a mixture of products; its
 columns are raked to the noisy counts.
 
-Privacy. One question at the door (`train`), one cost (ε, δ) for all of it: neighbours differ by one unit, its
-contributions are bounded in L2 norm, moments of both directions add up over the first look and the steps
-(`privacy/training.py`). Whole numbers from the gradient to the noisy sum: no caveat about floats. The noise
-is calibrated to (ε, δ) before the first row is read, and a batch is divided by its expected size, from the noisy number
-of rows. Everything after a noisy sum is post-processing, on a processor or on a GPU. All that is asked is that one
-question, so a run can be interrupted and continued from a checkpoint (`privacy/training.py`).
+The first look: every row adds a one-hot vector of all its codes, and the noisy sum gives the number of rows and the
+distribution of each column. A step: sampled rows contribute the gradients of the critic's real term, cut to a public
+norm; the noisy sum, divided by the *expected* number of rows in a batch, moves the critic together with the (public)
+term of drawn records; every few steps the generator climbs the critic. Critic weights are kept within ±1. Raking is
+iterative proportional fitting (Deming and Stephan 1940) on a mixture of products: multiplying the joint distribution by
+a factor per code of one column keeps its form. A component's line of that column is multiplied and scaled back to 1,
+and its weight takes up the scale. Rules stay as they are.
+
+Privacy. One query (`train`), one cost (ε, δ) for all of it: neighbours differ by one unit, its contributions are
+bounded in L2 norm, moments of both directions add up over the first look and the steps (`privacy/training.py`). Whole
+numbers from the gradient to the noisy sum: no caveat about floats. The noise is calibrated to (ε, δ) before the first
+row is read, and a batch is divided by its expected size, from the noisy number of rows. Everything after a noisy sum is
+post-processing with a public seed, on a processor or on a GPU. All that is asked is that one query, so a run can be
+interrupted and continued from a checkpoint (`privacy/training.py`).
+
+A row's contribution depends on the row, on weights that were made from noisy sums, and on public settings. The one-hot
+vector has norm √columns · value ≤ clip/k, the gradient is cut to (clip − ½√entries)/k before each of its entries is
+rounded to the nearest whole number, which adds at most ½ to each: a row stays within clip/k, a unit of k rows within
+clip, and the curator leaves out what does not.
 
 Differs from the source. Rows are sampled by coins (the source walked through shuffled batches and accounted for
 coins). One joint clip for all weights. The whole budget is used: the source left most of it. Columns get a share of the
 budget of their own; wide columns enter as groups of codes of about equal noisy mass, instead of numbers divided by 100.
 Drawn records are hard ones, and the generator's gradient averages over all one-column changes of them. The generator is
 averaged over its steps. Rate, steps and output size follow from options and noisy counts, never from the table.
-
-Raking: a mixture whose columns get the distributions that were measured, with everything else kept.
-
-Iterative proportional fitting (Deming and Stephan 1940) on a mixture of products: multiplying the joint distribution by
-a factor per code of one column keeps its form. A component's line of that column is multiplied and scaled back to 1,
-and its weight takes up the scale. Rules stay as they are. Post-processing.
-
-WganTrainer: a Wasserstein generative adversarial network that learns through the door.
-
-Course. A first look: every row adds a one-hot vector of all its codes, and the noisy sum gives the number of rows and
-the distribution of each column. Then steps: sampled rows contribute the gradients of the critic's real term, cut to a
-public norm; the noisy sum, divided by the *expected* number of rows in a batch, moves the critic together with the
-(public) term of drawn records; every few steps the generator climbs the critic. Critic weights are kept within ±1.
-
-Privacy. A row's contribution depends on the row, on weights that were made from noisy sums, and on public settings.
-The one-hot vector has norm √columns · value ≤ clip/k, the gradient is cut to (clip − ½√entries)/k before each of its
-entries is rounded to the nearest whole number, which adds at most ½ to each: a row stays within clip/k, a unit of k
-rows within clip, and the door leaves out what does not. Everything else is post-processing with a public seed.
 """
 
 import importlib
@@ -237,7 +232,7 @@ class DpWgan(Method):
     device: Device = option("cpu", help="device that trains the networks: cpu or cuda")
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """One question for the whole cost; refuses rules that tie too much together, and devices that are missing."""
+        """One query for the whole cost; refuses rules that tie too much together, and devices that are missing."""
         domain = facts.domain
         tied = check_linked(
             domain, [domain.clique([name]) for name in domain.columns], facts.structural_zeros, f"method {self.name}"

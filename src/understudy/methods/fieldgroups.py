@@ -1,14 +1,4 @@
-"""DPFieldGroups: groups of columns that go together, each with a table of its own.
-
-Disjoint groups of columns, each with a table of its own: how they are written, tied by rules, measured and kept.
-
-Written as `sex+age, income+city`: columns of a group joined by `+`, groups separated by commas. A column whose name
-holds one of these signs (or quotes, or blanks at an end) stands in double quotes, a quote inside them doubled. `>= N`
-behind a group is a least number of rows, for methods that know what to do with it.
-
-Columns that a rule ties together must share a table, so groups that a rule touches are joined, whatever was written.
-
-DPFieldGroups: groups of columns that go together, each with its own table; groups are independent.
+"""DPFieldGroups: groups of columns that go together, each with a table of its own; groups are independent.
 
 Source: the entry of that name (team gardn999) in Match 3 of the 2018 challenge, after its public program.
 
@@ -33,6 +23,11 @@ there, measured on tables of many shapes, the projection on the noisy total alon
 
 Differs from the source. Domains are public; noise is integer and exact; a group without any surviving cell is uniform
 over what rules allow instead of the first code; values outside the domain are handled by the schema.
+
+Groups are written as `sex+age, income+city`: columns of a group joined by `+`, groups separated by commas. A column
+whose name holds one of these signs (or quotes, or blanks at an end) stands in double quotes, a quote inside them
+doubled. `>= N` behind a group is a least number of rows, for methods that know what to do with it. Columns that a rule
+ties together must share a table, so groups that a rule touches are joined, whatever was written.
 """
 
 import itertools

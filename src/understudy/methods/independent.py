@@ -3,7 +3,7 @@
 Privacy. Neighbours differ by the rows of one unit, at most k of them. Every column is counted once; a row falls in one
 cell of each count, so one column's table moves by at most k in L1 and in L2. With d columns the cost is split into d
 equal parts, and the parts add up (ε under pure DP with discrete Laplace noise of scale dk/ε, ρ under zCDP with
-discrete Gaussian noise of σ² = dk²/(2ρ)). Questions and costs are fixed before any answer, so with one row per unit
+discrete Gaussian noise of σ² = dk²/(2ρ)). Queries and costs are fixed before any answer, so with one row per unit
 the exact distributions of the noise are summed, which buys a larger ρ for the same (ε, δ). All else is post-processing.
 
 Total. The cells of each table add up to a noisy number of rows of its own; they are averaged with weights inverse to

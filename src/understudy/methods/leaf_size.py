@@ -1,10 +1,13 @@
-"""LeafSize: how many records a branch needs so that its noisy shares are good enough.
-
-LeafInterval: how far a label's share among synthetic records can be from its true share in a leaf.
+"""LeafSize: how many records a branch should have before it is split, so that its noisy shares are good enough.
 
 Source: Duke University Synthetic Data Project, "Differentially private synthetic attribute generation using variable
 depth random decision trees" (2018), section 5 and Figures 1 and 2.
 
+All of it is public: no record is involved, nothing is charged. The figure of the intervals is one SVG file without
+script, style sheet or link; its texts are numbers.
+
+How far a synthetic share can be from the true one
+--------------------------------------------------
 A leaf of n records holds a label with share p₀. Its noisy share is p = clip(p₀ + Laplace(1/(nλ)), 0, 1), where 1/λ is
 the scale of the noise on one count, and of n records drawn with it X ~ Binomial(n, p) get the label. So
 P(X = k) = ∫ Binomial(k; n, p) dLaplace(p), with mass of its own at p = 0 and p = 1. The interval starts at
@@ -13,20 +16,16 @@ the last step is interpolated, and both ends are divided by n. The source's othe
 not renormalised by the noisy size of the leaf.
 
 Numbers, not draws: the integral is taken by Gauss's rule on panels no wider than the noise and half the spread of the
-binomial, out to where e⁻⁴⁰ of the noise is left. All of it is public: no record is involved.
+binomial, out to where e⁻⁴⁰ of the noise is left.
 
-LeafSize: how many records a branch should have before it is split, so that its noisy shares are good enough.
-
+The size of a leaf
+------------------
 The smallest n whose interval (see `leaf_interval`) is no wider than asked for. λ follows from a budget: an ensemble of
 T trees for each of c private columns shares ε equally, and one record moves a leaf table by Δ = 1 when it is added or
-removed, by Δ = 2 when its label changes, so λ = ε/(Δ·T·c). Public: no record is involved, nothing is charged.
+removed, by Δ = 2 when its label changes, so λ = ε/(Δ·T·c).
 
 Widths fall with n up to ripples, because n·p₀ is rounded. The search doubles and halves n, then walks down as long as
 one of the 32 sizes below is narrow enough too.
-
-The intervals of leaf sizes as one SVG file: a panel for each share, a bar for each λ at each number of records.
-
-Self-contained: no script, no style sheet, no link, nothing to load. Every text is written here and is a number.
 """
 
 import math

@@ -1,5 +1,7 @@
-"""Workload: which marginals matter, and how much. Public: it comes from the user or the schema, never from rows.
+"""Which marginals a method measures, and with which weights. Public: from the user, the schema or a public table.
 
+Workloads
+---------
 `pairs` and `triples` mean all of them. Anything else is a list of tables:
 
     sex×age:2, age×income, "odd, name"*sex
@@ -8,10 +10,8 @@ Columns of a table are joined by × or *, tables are separated by commas, a numb
 there is none). A column whose name holds one of these signs, quotes, or spaces at its ends is written in double
 quotes, with a quote in it doubled.
 
-Many questions at costs fixed beforehand, as many at a time as fit in memory.
-
-MarginalList: which tables a method measures and with which weights. Public: it never comes from private rows.
-
+Lists of marginals
+------------------
 Written as a workload (`pairs`, `triples`, or tables such as `sex×age:2, age×income`), with two additions:
 
     income:2                          one column alone: its weight among the one-way tables (1 if it is not listed)
@@ -20,10 +20,10 @@ Written as a workload (`pairs`, `triples`, or tables such as `sex×age:2, age×i
 
 Brackets stand inside the quotes of a column that needs them.
 
-A list of marginals from a public table, by the rule of the challenge's winner.
-
-THE TABLE MUST BE PUBLIC: the list is computed from its exact counts, and whoever sees the list learns about them. An
-earlier year, another region, a published sample; never the table to be protected.
+A list from a public table
+--------------------------
+By the rule of the challenge's winner. THE TABLE MUST BE PUBLIC: the list is computed from its exact counts, and whoever
+sees the list learns about them. An earlier year, another region, a published sample; never the table to be protected.
 
 Pairs: the maximum spanning tree of mutual information. Triples: for each column with two neighbours or more in the
 tree, neighbours b and c are linked if ‖P(a, b, c) − P(a, b)·P(a, c)/P(a)‖₁ is at least `LEAST_GAP`; the links of a
@@ -188,19 +188,19 @@ def alone(columns: Sequence[str]) -> list[Clique]:
     return [Clique((name,)) for name in columns]
 
 
-def at_costs(curator: Curator, questions: Sequence[Clique | Partition], costs: Sequence[Cost]) -> list[Measurement]:
-    """Noisy answers to all questions, each at exactly its cost, in ε or in ρ."""
+def at_costs(curator: Curator, queries: Sequence[Clique | Partition], costs: Sequence[Cost]) -> list[Measurement]:
+    """Noisy answers to all queries, each at exactly its cost, in ε or in ρ."""
     answers: list[Measurement] = []
-    for low, high in _batches([_cells(question, curator.domain) for question in questions], costs):
+    for low, high in _batches([_cells(query, curator.domain) for query in queries], costs):
         part = costs[low:high]
-        # Whole numbers as weights: their shares of the sum are whole again, so each question costs its cost exactly.
+        # Whole numbers as weights: their shares of the sum are whole again, so each query costs its cost exactly.
         weights = [cost.rho or cost.epsilon for cost in part]
-        answers += curator.measure(questions[low:high], sum(part, Cost()), weights)
+        answers += curator.measure(queries[low:high], sum(part, Cost()), weights)
     return answers
 
 
 def _batches(cells: Sequence[int], costs: Sequence[Cost]) -> Iterator[tuple[int, int]]:
-    """Questions that follow each other, fit together and are paid in the same currency."""
+    """Queries that follow each other, fit together and are paid in the same currency."""
     start, cells_left = 0, BATCH_CELLS
     for place, size in enumerate(cells):
         if place > start and (size > cells_left or bool(costs[place].rho) != bool(costs[start].rho)):
@@ -211,8 +211,8 @@ def _batches(cells: Sequence[int], costs: Sequence[Cost]) -> Iterator[tuple[int,
         yield start, len(cells)
 
 
-def _cells(question: Clique | Partition, domain: Domain) -> int:
-    return domain.cells(question) if isinstance(question, Clique) else question.cells
+def _cells(query: Clique | Partition, domain: Domain) -> int:
+    return domain.cells(query) if isinstance(query, Clique) else query.cells
 
 
 _GROUPED = re.compile(r"(.*\S)\s*\[([0-9 ]+)\]", re.DOTALL)

@@ -1,25 +1,23 @@
-"""Match 3 of the 2018 NIST challenge: its schema, and the tables and groups that three teams measured.
+"""Match 3 of the 2018 NIST challenge: the 1940 census in 98 columns, and what three teams measured of it.
 
-Match 3 of the 2018 NIST challenge: the 1940 census in 98 columns. Its tables and its schema.
+Everything comes from public documents: the challenge's specification and code book, and the teams' published
+descriptions and programs. In the groups of DPFieldGroups, columns not named stay single.
 
-Everything comes from public documents: the challenge's specification and code book, and the published description of
-the winning system. Two columns are coded in a special way, which the schema says.
-
+Columns coded in a special way
+------------------------------
 VALUEH is a number in bins of 5 up to 25,000, one bin above, and two special codes.
 
 INCWAGE is split: its size is the number of whole hundreds (50 from 5,000 on, 51 for "not available"), its kind tells
 how round the amount is. The census was asked for no more than "over 5,000", so larger amounts come back as 5,000 or
 5,001. The source gives "not available" the kind of its digits; here it has one of its own.
 
-Match 3 of the 2018 NIST challenge as team DPSyn measured it: four blocks of tables, reserved parts, its noise.
-
-From the team's published description and program. A column product (say SPLIT × GQ × GQFUNDS) is measured as a table of
+The tables of team DPSyn
+------------------------
+Four blocks of tables, reserved parts, its noise. A column product (say SPLIT × GQ × GQFUNDS) is measured as a table of
 its columns; the program first made one column of it. Columns of the sample-line block hold "not available" for
 everybody off the sample line, so their tables carry the flag as a column. Incomes are counted by whole hundreds, so
 the program's bin "1 to 99" is part of the first bin; and where the schema splits incomes, a rule ties the two parts and
 the bins are not used, so every hundred is counted. One list of age bins serves all tables.
-
-The groups of columns that DPFieldGroups used in Match 3 of the 2018 challenge; columns not named stay single.
 """
 
 import functools

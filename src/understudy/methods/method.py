@@ -1,13 +1,10 @@
-"""Method: a frozen set of options, a plan made without data, a run through the curator.
+"""Method: a frozen dataclass of options, a plan made without data, a run through the curator.
 
-What a method is: a frozen dataclass of options, a plan made without data, a run through the curator.
-
-What a query will cost in noise, memory and time, known before any private row is read.
-
-Everything is computed from public numbers. Times are CPU seconds of a run whose kernels are compiled already, rough:
-constants measured on one core of a small machine (`benchmarks/forecasts.py` holds them against runs). Bytes are the
-most that a run is expected to take beyond the program with its libraries. Where noisy answers decide how much that is,
-a plan also says the most it can be, and a run is refused by that.
+What a query will cost in noise, memory and time is computed from public numbers, before any private row is read. Times
+are CPU seconds of a run whose kernels are compiled already, rough: constants measured on one core of a small machine
+(`benchmarks/forecasts.py` holds them against runs). Bytes are the most that a run is expected to take beyond the
+program with its libraries. Where noisy answers decide how much that is, a plan also says the most it can be, and a run
+is refused by that.
 """
 
 import abc
@@ -47,7 +44,7 @@ class PublicFacts:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One question of the plan: its share of the cost and the noise that follows from it."""
+    """One query of the plan: its share of the cost and the noise that follows from it."""
 
     name: str
     cost: Cost
@@ -64,7 +61,7 @@ class Plan:
     by: "Method"
     """The method that runs it."""
     granted: Cost
-    """What a run may spend. `cost`, which the questions add up to, is never above it."""
+    """What a run may spend. `cost`, which the queries add up to, is never above it."""
     cost: Cost
     steps: tuple[Step, ...]
     cells: int
@@ -72,9 +69,9 @@ class Plan:
     seconds: float
     notes: tuple[str, ...] = ()
     schedule: Any = field(default=None, repr=False, compare=False)
-    """Questions and costs as `run` follows them, in the form the method likes; for these codes and this cost only."""
+    """Queries and costs as `run` follows them, in the form the method likes; for these codes and this cost only."""
     fixed: bool = False
-    """Whether a run asks just these questions at just these costs, whatever the answers: then the exact distributions
+    """Whether a run asks just these queries at just these costs, whatever the answers: then the exact distributions
     of the noise can be summed beforehand, which buys less noise for the same (ε, δ) than adding up ρ does. Only for
     plain measurements: scores, choices and trees are not summed in this way."""
     refused: str = ""
@@ -126,8 +123,8 @@ class Method(WithOptions, abc.ABC):
     spends_delta: ClassVar[bool] = False
     """Whether it pays in ε and δ by itself, as training does."""
     keeps_checkpoints: ClassVar[bool] = False
-    """Whether an interrupted run can be continued. Only for methods whose one question is a training: answers to other
-    questions are not kept."""
+    """Whether an interrupted run can be continued. Only for methods whose one query is a training: answers to other
+    queries are not kept."""
 
     @property
     def pure_share(self) -> Fraction:
@@ -144,7 +141,7 @@ class Method(WithOptions, abc.ABC):
 
     @abc.abstractmethod
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """The questions, their cost (never above `cost`), memory and time; raises ResourceError in advance."""
+        """The queries, their cost (never above `cost`), memory and time; raises ResourceError in advance."""
 
     @abc.abstractmethod
     def run(self, curator: Curator, plan: Plan) -> Model:
@@ -168,7 +165,7 @@ class Method(WithOptions, abc.ABC):
 
 
 class Structured(Protocol):
-    """A run in two halves, the choice of a structure and the questions about it.
+    """A run in two halves, the choice of a structure and the queries about it.
 
     `run` of such a method is the same as `choose_structure` followed by `run_with`, at `structure_cost` and what is
     left of the cost.
@@ -179,11 +176,11 @@ class Structured(Protocol):
         ...
 
     def plan_structure(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """The questions of `choose_structure`."""
+        """The queries of `choose_structure`."""
         ...
 
     def plan_with(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """The questions of `run_with`."""
+        """The queries of `run_with`."""
         ...
 
     def choose_structure(self, curator: Curator, cost: Cost) -> Any:
@@ -219,7 +216,7 @@ _COUNTED_LOG = 14.0  # tables that others are summed from have up to about 2¹�
 _OVERLAP = 1.2  # pairs that lie in several of them
 _COUNTING_BYTES = 1 << 29  # tables of one pass over the rows
 KEPT_ROWS_BYTES = 1 << 29
-"""Most bytes of coded rows of a file that are kept for the next question."""
+"""Most bytes of coded rows of a file that are kept for the next query."""
 _READ_SECONDS = 2.3e-8  # reading and encoding one value
 _WRITTEN_SECONDS = 7.5e-8  # drawing, decoding and writing one value
 _COLUMN_SECONDS = 5.5e-3  # of one column: its codes, its part of the model and of the card

@@ -1,7 +1,7 @@
 """The structure of a Bayesian network: which parents a column may get, families in order, and their tables.
 
-Which parents a column may get: usefulness, maximal parent sets, coarser levels, and the limits of a step.
-
+Which parents a column may get
+------------------------------
 All of it is public: it depends on sizes, rules, levels and numbers that were paid for.
 
 Limits of a step (public, so that the number of candidates never depends on a row). Parent sets hold at most as many
@@ -14,14 +14,16 @@ conditional table can hold the rule.
 What all draws together come to is expected from sizes alone (`SearchSize`): tables of random columns stand for those
 that a step offers, since it is not known beforehand which columns will have been chosen.
 
-The structure of a network: families in order, and which of them get their table from a later one.
-
+Families in order
+-----------------
 `drawn`     one family after the other by the exponential mechanism; each draw costs the same.
 `from_pairs`  noisy scores of all pairs of columns, paid for once; the rest is post-processing: a first table grows from
             the pair with the best score per cell, by the column that adds most, while it stays useful; then the
             column with the best sum of pair scores over a parent set that stays useful is added, again and again.
 
-From noisy tables of families to the conditional tables of a network. Post-processing throughout.
+From noisy tables to conditional tables
+---------------------------------------
+Post-processing throughout.
 
 As published (`plain_conditional`): negatives set to 0, each combination of parents scaled to 1; a combination without
 mass takes the child's own distribution, from the sums of the same table.
@@ -32,7 +34,7 @@ warrants (empirical Bayes), negatives are removed by projection, and the table i
 network's distribution of the parents and the child's own one (iterative proportional fitting), so that the noise of
 many cells does not move what was measured well.
 
-Cells that rules exclude have chance 0. A combination of parents that rules leave no code is all 0 (see
+Cells that rules exclude have probability 0. A combination of parents that rules leave no code is all 0 (see
 `models/bayes_net.py`).
 """
 
@@ -508,14 +510,14 @@ def possible_cells(table: FamilyTable, structural_zeros: Sequence[StructuralZero
 
 
 def plain_conditional(counts: Floats, possible: Bools) -> Floats:
-    """Chances of the child given each combination, from noisy counts of the same shape."""
+    """Probabilities of the child given each combination, from noisy counts of the same shape."""
     kept = np.where(possible, np.maximum(counts, 0.0), 0.0)
     own = kept.sum(axis=0)
     return _scaled(kept, own if own.sum() > 0.0 else np.ones(own.size), possible)
 
 
 def refined_conditional(noisy: Floats, variance: float, own: Floats, joint: Floats, possible: Bools) -> Floats:
-    """Chances of the child given each combination.
+    """Probabilities of the child given each combination.
 
     Args:
         noisy: Noisy counts as shares of the records, combinations × codes.

@@ -1,24 +1,17 @@
-"""Critic and generator of `dpwgan` without any extra package. Post-processing only.
+"""Critic and generator of `dpwgan` on the processor, without any extra package. Post-processing only.
 
-State of networks as named arrays, so that a training can be interrupted and taken up again.
-
-Public seeds and noisy sums are all that goes into it: the generator kept here is that of starting weights and drawn
-records, which follows from the option `structure_seed`; noise has no generator that could be kept.
-
-Adam: steps whose size adapts to the gradients seen so far (Kingma and Ba 2015); RMSProp where momentum is 0.
-
-Encoding: how codes become blocks of a network, from sizes and noisy counts alone.
-
+Blocks
+------
 Every column is one-hot over at most `most` groups of neighbouring codes. A column with no more codes than that is taken
 as it is; otherwise the noisy counts of the column (already paid for) are cut into groups of about equal mass, so that a
 frequent code has a group of its own and rare neighbours share one. Bins of numbers are ordered, so neighbours belong
 together there; the missing code and special values come last. What is drawn is a group; which code of the group follows
 from the noisy counts. All of this is post-processing.
 
-Critic: a network that tells records from drawn ones, one hidden layer, computed record by record.
-
-A record is a set of blocks, one per column (the group its code belongs to). With one weight vector per block and a last
-block that every record has (the bias),
+Critic
+------
+One hidden layer, computed record by record. A record is a set of blocks, one per column (the group its code belongs
+to). With one weight vector per block and a last block that every record has (the bias),
 
     h = Σ_blocks W[block],     a = leaky(h),     f = ⟨v, a⟩,
 
@@ -26,7 +19,9 @@ so that a record's gradient is the same vector v ∘ leaky'(h) in each of its bl
 form in which the door takes contributions; no matrix product over a batch is needed, and nothing of a record's numbers
 depends on another record. Kernels add in a fixed order ("fastmath" is off), so a record alone decides its vector.
 
-Generator: random numbers in, one distribution per column out; records are drawn from these distributions.
+Generator
+---------
+Random numbers in, one distribution per column out; records are drawn from these distributions.
 
     z ~ N(0, 1)^latent,     u = leaky(A z + c),     p_column = softmax(B u + s)
 
@@ -34,7 +29,11 @@ Given z the columns are independent; what they have in common is z. The expected
 x drawn column by column, has the exact derivative E[f(x with block j in its column)] in the probability of block j. It
 is estimated by drawn records and all their one-column neighbours, so no soft records and no straight-through trick.
 
-NumpyNetworks: critic and generator on the processor, without any extra package. Post-processing only.
+State
+-----
+Named arrays, so that a training can be interrupted and taken up again. Public seeds and noisy sums are all that goes
+into it: the generator kept here is that of starting weights and drawn records, which follows from the option
+`structure_seed`; noise has no generator that could be kept.
 """
 
 import itertools
@@ -105,7 +104,10 @@ def structure_draws(stored: npt.NDArray[np.generic]) -> np.random.Generator:
 
 
 class Adam:
-    """Running means of gradients and of their squares; remembers as many arrays as it is given."""
+    """Steps whose size adapts to the gradients seen so far (Kingma and Ba 2015); RMSProp where momentum is 0.
+
+    Keeps running means of gradients and of their squares, of as many arrays as it is given.
+    """
 
     def __init__(self, rate: float, momentum: float = 0.5, memory: float = 0.99) -> None:
         self._rate, self._momentum, self._memory = rate, momentum, memory

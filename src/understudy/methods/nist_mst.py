@@ -11,8 +11,8 @@ tables. (5) Merged codes fall apart by the noisy counts of their values.
 Privacy. Neighbours differ by the rows of one unit, at most k. A row falls in one cell of each table, merged or not, so
 a table moves by at most k in L2: Gaussian noise with σ_i² = k²/(2ρ_i) costs ρ_i, and the parts add up. Within a round
 ρ_i ∝ w_i²; this is the noise of weighted queries w_i·count at sensitivity 1, on integers. Which values are merged
-depends on the first round's noisy answers alone. The questions of the second round therefore depend on answers, their
-costs do not: they are fixed beforehand, every question is dominated by one and the same pair of Gaussians whatever
+depends on the first round's noisy answers alone. The queries of the second round therefore depend on answers, their
+costs do not: they are fixed beforehand, every query is dominated by one and the same pair of Gaussians whatever
 the merging, and with one row per unit the exact distributions are summed, which buys a larger ρ for the same (ε, δ).
 
 Public data. Without a list of its own the method takes one from a public table (`marginals.py`), before anything is
@@ -160,8 +160,7 @@ class NistMst(Method):
         ones = dict(zip(queries.columns, at_costs(curator, alone(queries.columns), queries.column_costs), strict=True))
         rare = {name: ones[name] for name in queries.columns if name not in queries.kept}
         compression = Compression.of(domain, rare, self.threshold).within(queries.limits)
-        questions = [compression.question(table) for table in queries.tables]
-        answers = at_costs(curator, questions, queries.table_costs)
+        answers = at_costs(curator, [compression.query(table) for table in queries.tables], queries.table_costs)
         total = _total([*ones.values(), *answers])
         tables = [compression.column(name, answer, _variance(answer), total) for name, answer in ones.items()]
         tables += [
@@ -220,7 +219,7 @@ class NistMst(Method):
 
 @dataclass(frozen=True, slots=True)
 class _ListedQueries:
-    """The questions of a run and their costs, columns that are never merged, and what must fit."""
+    """The queries of a run and their costs, columns that are never merged, and what must fit."""
 
     columns: Sequence[str]
     column_costs: Sequence[Cost]

@@ -1,11 +1,14 @@
-"""Before any method runs: labels, private bins and rare labels are fixed through the curator, and paid for.
+"""Before any method runs: what the schema leaves open is fixed through the curator, and paid for.
 
-PublicTable: what preparing a plan needs of a table that protects nobody.
+Open categories
+---------------
+Their labels are discovered: a label appears if its noisy count reaches a threshold that one unit's labels pass with
+probability δ at most. (ε, δ)-DP, or (δ, ρ)-approximate zCDP; the curator proves it. Of the labels found, the
+`most_labels` with the highest noisy count stay (post-processing); all others are "other".
 
-Methods never hold such a table. They see its counts alone: through `PublicFacts.public` in a plan and through
-`Curator.public_counts` in a run.
-
-Private bins: where the bins of a number column begin, chosen among the places of a fine public grid, and paid for.
+Private bins
+------------
+Where the bins of a number column begin is chosen among the places of a fine public grid. ε or ρ, no δ.
 
 `mass`       the grid is counted with noise, and edges of similar noisy mass are chosen. One row falls in one cell of
              the grid, so this is a histogram like any other: ε or ρ.
@@ -16,30 +19,25 @@ Private bins: where the bins of a number column begin, chosen among the places o
              (`Halving`, `Curator.grow`: one cost for the whole tree). A tenth of the cost buys the noisy number of
              rows that this average needs.
 
-Everything after the noisy answers is post-processing.
+Rare labels
+-----------
+Those of low noisy count share one code, so that no method spends noise and cells on each of them. Every column whose
+schema says `rare: private` is counted with noise once, over all its labels: a histogram, ε or ρ, and no δ (the labels
+are public). Labels whose noisy count is below three standard deviations of that noise are pooled, unless there are
+fewer than two. A row of the common code is written as one of them, drawn in proportion to their noisy counts, which are
+first brought to 0 or more with the sum kept. Nothing after the noisy answer looks at a row again.
 
-Rare labels: those of low noisy count share one code, so that no method spends noise and cells on each of them.
-
-Every column whose schema says `rare: private` is counted with noise once, over all its labels: a histogram, ε or ρ,
-and no δ (the labels are public). Labels whose noisy count is below three standard deviations of that noise are pooled,
-unless there are fewer than two. A row of the common code is written as one of them, drawn in proportion to their noisy
-counts, which are first brought to 0 or more with the sum kept. Nothing after the noisy answer looks at a row again.
-
-Before any method runs: what the schema leaves open is fixed through the door, and paid for.
-
-Open categories. Their labels are discovered: a label appears if its noisy count reaches a threshold that one unit's
-labels pass with probability δ at most. (ε, δ)-DP, or (δ, ρ)-approximate zCDP; the curator proves it. Of the labels
-found, the `most_labels` with the highest noisy count stay (post-processing); all others are "other".
-
-Private bins. Edges are chosen among the places of a fine public grid, by noisy mass, by private quantiles or by halving
-ranges that hold many rows (see above). ε or ρ, no δ.
-
-Rare labels. Those of low noisy count share one code (see above). A histogram, ε or ρ, no δ.
-
-Budget. Each such column gets 5 % of ρ, or of ε in a pure run, all of them together at most 30 %; the parts add up with
+Budget
+------
+Each such column gets 5 % of ρ, or of ε in a pure run, all of them together at most 30 %; the parts add up with
 what the method spends on the rest. δ goes to open categories alone, in equal parts: all of it under pure ε, half under
 zCDP (where the other half pays for the conversion of ρ into ε) and where the method spends δ itself. A schema that
 leaves nothing open spends nothing here.
+
+Public tables
+-------------
+Methods never hold a table that protects nobody. They see its counts alone: through `PublicFacts.public` in a plan and
+through `Curator.public_counts` in a run.
 """
 
 import math
@@ -128,7 +126,7 @@ def binned_columns(schema: Schema) -> list[NumberColumn]:
 
 
 def bin_steps(schema: Schema, costs: Mapping[str, Cost]) -> list[Step]:
-    """The questions `chosen_edges` will ask; raises where a share is too small."""
+    """The queries `chosen_edges` will ask; raises where a share is too small."""
     rows, steps = schema.unit.sensitivity, []
     for column in binned_columns(schema):
         name, cost, code = column.name, costs[column.name], code_names(column)[0]
@@ -261,7 +259,7 @@ def rare_columns(schema: Schema) -> list[Category]:
 
 
 def rare_steps(schema: Schema, costs: Mapping[str, Cost]) -> list[Step]:
-    """The questions `chosen_pools` will ask; raises where a share is too small."""
+    """The queries `chosen_pools` will ask; raises where a share is too small."""
     names = [column.name for column in rare_columns(schema)]
     domain = TableCodec.of(schema, columns=names).domain if names else None
     return [
@@ -355,7 +353,7 @@ def preparation_cost(schema: Schema, cost: Cost, *, spends_delta: bool = False) 
 
 
 def preparation_steps(schema: Schema, costs: Mapping[str, Cost]) -> tuple[Step, ...]:
-    """The questions `prepare` will ask, for a plan; raises where a share is too small."""
+    """The queries `prepare` will ask, for a plan; raises where a share is too small."""
     steps = []
     for column in _open(schema):
         name, cost = f"discover {column.name}", costs[column.name]

@@ -31,8 +31,6 @@ and k), negatives set to 0, and independent rows. Coarser parents by halving are
 Limits of a step: see `network_structure.py`. `groups` of a category are offered as a coarser parent in every preset.
 Hierarchies across columns (`within`) are rules: they tie columns, so the coarser column is a parent of the finer one,
 or the other way round, in every network.
-
-NetworkFit: one run of PrivBayes, from the first question to the network. Settings say which variant it is.
 """
 
 import math
@@ -93,7 +91,7 @@ _LEVELS = 3
 
 @dataclass(frozen=True, slots=True)
 class NetworkCosts:
-    """What the opening questions cost, all of the structure, and one draw of it."""
+    """What the opening queries cost, all of the structure, and one draw of it."""
 
     opening: Cost
     structure: Cost

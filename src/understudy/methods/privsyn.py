@@ -1,14 +1,4 @@
-"""PrivSyn: noisy scores say which pairs of columns to measure; rows are moved until they fit those tables.
-
-Which pairs of columns to measure, from noisy scores: what leaving a pair out misses against the noise it adds.
-
-Post-processing of noisy scores and public sizes.
-
-The noise of a table of c cells measured at ρ_i adds up to ψ = c·√(1/(πρ_i)) in expectation (mean absolute Gaussian
-noise times cells). Over all tables Σψ is smallest when ρ_i ∝ c^(2/3), and is then (Σ c^(2/3))^(3/2)/√(πρ). For Laplace
-noise ψ = c/ε_i, the best split is ε_i ∝ √c, and Σψ = (Σ √c)²/ε. A unit of k rows multiplies either by k.
-
-PrivSyn: noisy scores say which pairs of columns to measure; records are moved until they have those tables.
+"""PrivSyn: noisy scores say which pairs of columns to measure; records are moved until they have those tables.
 
 Source: Zhang, Wang, Li, Honorio, Backes, He, Chen and Zhang, "PrivSyn: Differentially Private Data Synthesis" (2021).
 
@@ -23,6 +13,12 @@ table moves by at most k in L1 and L2, so noise at cost ρ_i (σ² = k²/(2ρ_i)
 row moves an InDif by less than 4 (proof in `privacy/dependence.py`), so P scores move by at most 4k√P in L2
 and 4kP in L1, to which the door's `score` fits its noise. The parts add up to the cost. Which values are pooled and
 which pairs are chosen depends on noisy answers alone; so does the number of rows, which is estimated, never read.
+
+The choice of pairs weighs what leaving a pair out misses against the noise it adds (post-processing of noisy scores and
+public sizes). The noise of a table of c cells measured at ρ_i adds up to ψ = c·√(1/(πρ_i)) in expectation (mean
+absolute Gaussian noise times cells). Over all tables Σψ is smallest when ρ_i ∝ c^(2/3), and is then
+(Σ c^(2/3))^(3/2)/√(πρ). For Laplace noise ψ = c/ε_i, the best split is ε_i ∝ √c, and Σψ = (Σ √c)²/ε. A unit of k rows
+multiplies either by k.
 
 Differs from the source. Discrete noise. Both currencies; with pure ε tables share by √cells, the best split there.
 Noisy scores are drawn towards their mean as far as their noise warrants, so that thousands of pairs are not chosen by
@@ -157,11 +153,11 @@ def chosen_pairs(
     return taken
 
 
-def combined(domain: Domain, pairs: Sequence[Clique], most_cells: int, shared: int = 2) -> list[Clique]:
+def combined(domain: Domain, pairs: Sequence[Clique], most_cells: int) -> list[Clique]:
     """The pairs with dense groups of them joined to larger tables, and what is left of the pairs.
 
     Sets of three columns or more, all of whose pairs are there, largest first, are taken if they have fewer than
-    `most_cells` cells and share at most `shared` columns with each one taken before.
+    `most_cells` cells and share at most two columns with each one taken before.
     """
     place = {name: position for position, name in enumerate(domain.columns)}
     near: dict[str, set[str]] = {}
@@ -172,7 +168,7 @@ def combined(domain: Domain, pairs: Sequence[Clique], most_cells: int, shared: i
     found.sort(key=lambda names: (-len(names), domain.cells(names), [place[name] for name in names]))
     taken: list[Clique] = []
     for names in found:
-        if all(len(set(names) & set(other)) <= shared for other in taken):
+        if all(len(set(names) & set(other)) <= 2 for other in taken):
             taken.append(names)
     covered = {frozenset(pair) for names in taken for pair in itertools.combinations(names, 2)}
     return [*taken, *(pair for pair in pairs if frozenset(pair) not in covered)]
@@ -291,7 +287,7 @@ class PrivSyn(Method):
         if chosen:
             noise = SplitNoise(remaining.left)
             weights = [noise.weight(coarsening.domain.cells(clique)) for clique in chosen]
-            queries = [coarsening.question(clique) for clique in chosen]
+            queries = [coarsening.query(clique) for clique in chosen]
             measured = at_costs(curator, queries, remaining.left.split(weights))
             tables = [coarsening.table(clique, answer) for clique, answer in zip(chosen, measured, strict=True)]
             return self._synthesis().made(coarsening, ones, tables, curator.structural_zeros)

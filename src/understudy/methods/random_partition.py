@@ -8,7 +8,7 @@ Privacy. The columns are drawn from `structure_seed`, an option, so the tree is 
 Neighbours differ by the rows of one unit, at most k of them. A record lies in one node per layer and in one cell of the
 full table, so each layer moves by at most k in L1 and in L2: discrete Laplace noise of scale k/ε_l costs ε_l, discrete
 Gaussian noise of σ² = k²/(2ρ_l) costs ρ_l. The costs of the L layers, of the full table and (with `n_policy` "noisy")
-of the number of rows add up to the whole. Questions and costs are fixed before any answer, so with Gaussian noise and
+of the number of rows add up to the whole. Queries and costs are fixed before any answer, so with Gaussian noise and
 one row per unit the exact distributions are summed. All else is post-processing.
 
 Differs from the source. Children are the real codes, never padded to a common branching; weights follow from the

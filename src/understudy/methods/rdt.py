@@ -18,10 +18,21 @@ Without a public table T trees over the public columns are grown by noisy counts
 columns; their leaves are then split by the earlier private columns. The model's public columns are then spread evenly
 within leaves, which is rough: the method is meant for public records.
 
-Privacy. Neighbours differ by the k rows of one unit. Leaf × label is a partition of the records, so a
-table moves by at most k in L1 and L2; every table, the number of records and every grown tree are paid for separately,
-and the parts add up. Which trees are grown depends on public data, on the public structure seed and on answers paid for
-before. `method.py` says what label-change costs and how `relation` provides for it.
+Privacy. Neighbours differ by the k rows of one unit. Leaf × label is a partition of the records: each lies in one leaf
+of a tree and has one label, so a table moves by at most k in L1 and L2, and a tree costs what one table costs. The
+tables of T trees for each of c private columns all get the same share, after `total_share` for the number of records
+and, where no public table is given, `growth_share` for the trees themselves; every table, the number of records and
+every grown tree are paid for separately, and the parts add up. Which trees are grown depends on public data, on the
+public structure seed and on answers paid for before. The order is fixed: trees of a column are grown from the public
+table (and from distributions of earlier columns, which are answers already paid for) before the column's leaf tables
+are counted.
+
+Relations. The claim of a release is about adding or removing a unit. If everybody may know who is in the table and
+what the public columns say, the relation that matters is label-change: private values of one unit differ and nothing
+else. Then one unit leaves and another one enters, so Laplace noise of scale b on a table costs 2k/b instead of k/b,
+Gaussian noise √2²·k²/(2σ²) instead of k²/(2σ²), twice as much either way; a growing tree costs 2ε, which in ρ is four
+times as much. With `relation` = "label_change" every query gets the half (growing in ρ the quarter) of its share:
+then the label-change cost is the budget, and the claim for adding or removing a unit is half of it. Both are printed.
 
 Routing (`route`). The source replaces the first private column in the authentic table by synthetic values before it
 counts leaves for the second ("synthetic"). But a synthetic value is drawn without looking at the second column, so
@@ -29,48 +40,22 @@ given the public columns the two are independent, and their association survives
 it. Routing by the record's own value ("true", the default) estimates the distribution of the second given the first,
 which is what the chain needs: it is applied to first values with nearly the same distribution. Both cost the same.
 Measured on 50,000 members of the armed forces (ε = 2, five trees each, mean of five runs): the table gender × race of
-labelled records is off by 0.011 in total variation with "true" and by 0.095 with "synthetic".
+labelled records is off by 0.011 in total variation with "true" and by 0.095 with "synthetic". The rule of a partition
+may look at one record only, so the coin of a synthetic value is a public hash of all codes of the record and of a
+public salt. Records that are equal in every column therefore get the same synthetic value; other than that the coin is
+as good as fresh. Distributions and salt are fixed before anything is counted, so one record still moves one cell by
+one, whatever it is.
+
+Trees. A node draws its column from those not used above it, with probability proportional to their weights (all nodes
+of a layer the same one with `per_level`), from a generator made of the public structure seed, the tree's number and the
+layer. Whether the node is split is decided from outside: by counts of a public table (`grow_by_counts`) or by noisy
+private counts (`Curator.grow`). Nodes are numbered layer by layer, so the splits alone are the tree. Public limits:
+depth, columns used up, and the number of leaves (nodes are split in their order while leaves last).
 
 Differs from the source. Tables list every label, not only those seen in a leaf; labels are pooled by public counts, not
 by private ones; the ensemble's total is T times a tree's cost for each column; Δ under label-change is 2; noise is
 integer noise; the published pseudo-code filters a new column by the labels of the previous one, here every node filters
 by its own.
-
-Leaf tables as partitions: each record lies in one leaf of a tree and has one label, so it lies in one cell.
-
-`LeafPartition` routes a record by its own values. `ChainedPartition` routes it as the source does for its second
-private column: by a *synthetic* value of the first one. The rule of a partition may look at one record only, so the
-coin of the synthetic value is a public hash of all codes of the record and of a public salt. Records that are equal in
-every column therefore get the same synthetic value; other than that the coin is as good as fresh. Distributions and
-salt are fixed before anything is counted, so one record still moves one cell by one, whatever it is.
-
-TreeGrowth: a random decision tree, layer by layer. Which column an open node would split on is drawn in public.
-
-A node draws its column from those not used above it, with probability proportional to their weights (all nodes of a
-layer the same one with `per_level`), from a generator made of the public structure seed, the tree's number and the
-layer. Whether the node is split is decided from outside: by counts of a public table (`grow_by_counts`) or by noisy
-private counts (`Curator.grow`). Nodes are numbered layer by layer, so the splits alone are the tree.
-
-Public limits: depth, columns used up, and the number of leaves (nodes are split in their order while leaves last).
-
-Method: the options of `rdt` as they apply to one domain, and what each question may cost.
-
-Costs. Leaves of one tree partition the records, so a leaf table moves by k for the k rows of a unit that are added or
-removed, and a tree costs what one table costs. T trees for each of c private columns cost T·c tables: all of them get
-the same share, after `total_share` for the number of records and, where no public table is given, `growth_share` for
-the trees themselves.
-
-Relations. The claim of a release is about adding or removing a unit. If everybody may know who is in the table and
-what the public columns say, the relation that matters is label-change: private values of one unit differ and nothing
-else. Then one unit leaves and another one enters, so Laplace noise of scale b on a table costs 2k/b instead of k/b,
-Gaussian noise √2²·k²/(2σ²) instead of k²/(2σ²), twice as much either way; a growing tree costs 2ε, which in ρ is four
-times as much. With `relation` = "label_change" every question gets the half (growing in ρ the quarter) of its share:
-then the label-change cost is the budget, and the claim for adding or removing a unit is half of it. Both are printed.
-
-LabelRun: one run of `rdt` through the curator, private column by private column.
-
-The order matters for privacy and is fixed: trees of a column are grown from the public table (and from distributions of
-earlier columns, which are answers already paid for) before the column's leaf tables are counted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -439,7 +424,7 @@ class LabelRun:
     answers: list[list[Measurement]] = field(default_factory=list)
 
     def model(self) -> LabelModel:
-        """Asks every question and puts the answers together."""
+        """Asks every query and puts the answers together."""
         curator, settings = self.curator, self.settings
         for_total = self.costs.total
         bought = curator.measure([Clique()], for_total) if for_total.epsilon or for_total.rho else []
@@ -624,7 +609,7 @@ class Rdt(Method):
     most_leaves: int = option(50_000, help="maximum number of leaves of a tree", least=1, most=2**24)
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        """All questions of a run; with a public table growing is free and tables get its share."""
+        """All queries of a run; with a public table growing is free and tables get its share."""
         settings, public = self._settings(facts), facts.has_public
         if self.relation == "label_change" and facts.prepared:
             names = ", ".join(facts.prepared)

@@ -1,14 +1,9 @@
-"""From noisy overlapping tables to synthetic records: coarser codes, consistency, rows.
+"""From noisy overlapping tables to synthetic records, and what that takes in memory.
 
-Coarsening: each column's codes sent to fewer ones, by public bins or because values are rare, and the way back.
-
-Which values are merged is found out from the noisy one-way tables alone, so all of this is post-processing.
-
-Making: from noisy overlapping tables to synthetic records, and what that takes in memory.
-
-Steps, all post-processing: (1) tables of two columns or more are drawn towards independence as far as their noise
-warrants; (2) all tables are made to agree, without negative counts; (3) records are laid out by the columns alone (and
-by rules), (4) and moved towards the tables, by column sweeps or by gradual update; (5) merged codes fall apart.
+Steps, all post-processing: (1) each column's codes are sent to fewer ones, by public bins or because values are rare by
+the noisy one-way tables; (2) tables of two columns or more are drawn towards independence as far as their noise
+warrants; (3) all tables are made to agree, without negative counts; (4) records are laid out by the columns alone (and
+by rules), (5) and moved towards the tables, by column sweeps or by gradual update; (6) merged codes fall apart.
 
 Everything that is drawn here comes from `structure_seed`, which is an option and so on record.
 """
@@ -92,7 +87,7 @@ class Coarsening:
             }
         )
 
-    def question(self, clique: Clique) -> Clique | CoarseTable:
+    def query(self, clique: Clique) -> Clique | CoarseTable:
         """What to measure for the clique: itself where none of its columns is coarser."""
         if not set(clique) & set(self.places):
             return clique
@@ -112,7 +107,7 @@ class Coarsening:
         return OverlapTable(Clique((name,)), sums, variance * members)
 
     def table(self, clique: Clique, answer: Measurement) -> OverlapTable:
-        """The answer to `question(clique)`."""
+        """The answer to `query(clique)`."""
         return OverlapTable(
             clique, answer.values.astype(np.float64), max(answer.distribution.variance, _LEAST_VARIANCE)
         )

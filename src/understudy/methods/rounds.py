@@ -1,14 +1,11 @@
 """Rounds that choose a table, measure it and refit: what `aim`, `mwem` and `mst` share.
 
-Compression: rare values of a column become one code, found out from noisy counts alone.
+Which rare values of a column become one code follows from the noisy one-way tables, so it is as public as they are. The
+model of a run and what may still be added to it follow from noisy answers, public rules and public sizes alone.
 
-All of it is post-processing of the noisy one-way tables: which values are merged is as public as the answers are.
-
-Measured: the noisy tables of a run so far, the graphical model fitted to them, and what may still be added.
-
-Post-processing throughout: it sees noisy answers, public rules and public sizes, and nothing else.
-
-Rounds that choose between measuring a table and taking it from public data.
+Rounds with a public table
+--------------------------
+Such a round chooses between measuring a table and taking it from public data.
 
 Source: Fuentes, Mullins, McKenna, Miklau, Sheldon, "Joint selection: adaptively incorporating public information for
 private synthetic data" (JAM, 2024).
@@ -167,7 +164,7 @@ class Compression:
         places[np.sort(self.ranks[name][: self.kept[name]])] = np.arange(self.kept[name])
         return places
 
-    def question(self, table: ListedTable) -> Clique | CoarseTable:
+    def query(self, table: ListedTable) -> Clique | CoarseTable:
         """What to measure for a listed table: the clique itself where none of its columns is merged or grouped."""
         if not table.starts and not set(table.clique) & set(self.merged):
             return table.clique
@@ -176,7 +173,7 @@ class Compression:
         return CoarseTable(f"{' × '.join(table.clique)}, coarse", table.clique, places, shape)
 
     def table(self, listed: ListedTable, answer: Measurement, variance: float) -> NoisyTable:
-        """The answer to a listed table's question, as a noisy table over merged codes."""
+        """The answer to a listed table's query, as a noisy table over merged codes."""
         groups = None
         if listed.starts:
             groups = np.zeros(1, dtype=np.int64)
@@ -646,8 +643,8 @@ def fitting_bytes(domain: Domain, model_bytes: int) -> tuple[int, int]:
 def answering_bytes(domain: Domain, model_bytes: int) -> int:
     """The most that expecting many tables at once takes, as long as no column alone needs more than all are given.
 
-    For all cells of separators the chances of all other codes, and sums of the model's tables that are kept. A column
-    that is no separator's has two codes at least, so separators have half as many cells as the model.
+    For all cells of separators the probabilities of all other codes, and sums of the model's tables that are kept. A
+    column that is no separator's has two codes at least, so separators have half as many cells as the model.
     """
     messages = min(MESSAGE_CELLS, model_bytes // 16 * sum(domain.sizes.values()))
     return 8 * (messages + min(CACHED_CELLS, messages))

@@ -1,30 +1,4 @@
-"""STEPS: a tree of columns, counted with noise layer by layer; also as its papers print it.
-
-STEPS as its papers print it, mistakes included. For studies only: a run like this makes no privacy claim.
-
-Budgets. The papers divide a budget ε_p (per synthetic set) as follows; L layers of p columns, share r for choosing.
-
-    2020   choices   r ε_p/(L − 1) each            true number of choices on a path:  q = min(L, p − 1)
-           counts    (1 − r) ε_p/L per layer       true number of counted layers:     Λ = min(L, p − 1) + 1
-           true cost ε_p · (r q/(L − 1) + (1 − r) Λ/L): 1.55 ε_p at L = 2, r = 0.1; 1.35 ε_p at L = 3; 1.5 and 1.33
-           ε_p for a given sequence (r = 0). It is ε_p for L = p and for groups in two layers: what it was made for.
-    2019   counts    c_l ε_p with sensitivity 1/2 for the layers and 1 for the full table; c = 1/(L + 1) each, or half
-                     for the full table. Every layer has sensitivity 1, so a layer truly costs 2 c_l ε_p: 1.5 ε_p in
-                     all with half_leaf. Its columns were chosen on the private rows for nothing, which the door does
-                     not offer: a sequence must be given.
-
-A run is charged what it truly costs: the ε that is asked for is the true cost E, and the printed budget is ε_p =
-E/factor (`printed_factor`), so that the paper's ε_p = 1 at L = 2, r = 0.1 is asked for as ε = 1.55. Any ledger stays
-right then. The statement still refuses a claim: under the printed budget ε_p, what such a run is for, it is false.
-
-Counts. All columns are padded to b codes, b the largest number of codes; the b-ary rule of Hay et al. (2010) combines a
-node of height l (a cell of the full table has l = 1) with its children's sum S, z = ((b^l − b^(l−1)) y + (b^(l−1) − 1)
-S)/(b^l − 1), and hands z + (parent − S)/b to each child. The printed weights do not add up to 1; these are the ones
-they were taken from. The padded codes are dropped, so children do not add up to their parents. A full table with more
-than b cells below a node is not padded: they share what is missing equally. The papers do not say how signed counts
-became rows: negatives are set to 0 and the rest scaled.
-
-STEPS: a tree whose upper layers are the columns that matter most, noisy counts on every layer, all fitted together.
+"""STEPS: a tree whose upper layers are the columns that matter most, noisy counts on every layer, all fitted together.
 
 Source: Bowen, Liu, Su, "Differentially private data release via statistical election to partition sequentially" (2019,
 2020): "STEPS-L".
@@ -54,6 +28,32 @@ Differs from the source. The printed budgets spend up to 1.55 ε at L = 2; ours 
 codes of the schema, occupied or not. Draws use the rate that monotone scores allow (`choice_form` published: half).
 Children are the real codes, not padded to a common number, and weights follow from the variances of the real nodes.
 `as_published` does what the papers print, is charged what that truly costs, and makes no claim.
+
+As the papers print it
+----------------------
+Mistakes included (`as_published`). For studies only: a run like this makes no privacy claim.
+
+Budgets. The papers divide a budget ε_p (per synthetic set) as follows; L layers of p columns, share r for choosing.
+
+    2020   choices   r ε_p/(L − 1) each            true number of choices on a path:  q = min(L, p − 1)
+           counts    (1 − r) ε_p/L per layer       true number of counted layers:     Λ = min(L, p − 1) + 1
+           true cost ε_p · (r q/(L − 1) + (1 − r) Λ/L): 1.55 ε_p at L = 2, r = 0.1; 1.35 ε_p at L = 3; 1.5 and 1.33
+           ε_p for a given sequence (r = 0). It is ε_p for L = p and for groups in two layers: what it was made for.
+    2019   counts    c_l ε_p with sensitivity 1/2 for the layers and 1 for the full table; c = 1/(L + 1) each, or half
+                     for the full table. Every layer has sensitivity 1, so a layer truly costs 2 c_l ε_p: 1.5 ε_p in
+                     all with half_leaf. Its columns were chosen on the private rows for nothing, which the door does
+                     not offer: a sequence must be given.
+
+A run is charged what it truly costs: the ε that is asked for is the true cost E, and the printed budget is ε_p =
+E/factor (`printed_factor`), so that the paper's ε_p = 1 at L = 2, r = 0.1 is asked for as ε = 1.55. Any ledger stays
+right then. The statement still refuses a claim: under the printed budget ε_p, what such a run is for, it is false.
+
+Counts. All columns are padded to b codes, b the largest number of codes; the b-ary rule of Hay et al. (2010) combines a
+node of height l (a cell of the full table has l = 1) with its children's sum S, z = ((b^l − b^(l−1)) y + (b^(l−1) − 1)
+S)/(b^l − 1), and hands z + (parent − S)/b to each child. The printed weights do not add up to 1; these are the ones
+they were taken from. The padded codes are dropped, so children do not add up to their parents. A full table with more
+than b cells below a node is not padded: they share what is missing equally. The papers do not say how signed counts
+became rows: negatives are set to 0 and the rest scaled.
 """
 
 from collections.abc import Sequence

@@ -1,16 +1,18 @@
 """Trees of `steps`: their shape, the choice of columns, growth node by node, and stopped paths.
 
-NodeGrowth: a fixed tree that is cut back by noisy counts; nodes too small to be worth splitting stay whole.
+Shape
+-----
+Public: it follows from the options and the domain before anything is asked. With p columns of more than one code and L
+layers asked for, u = min(L, p − 1) layers lie between the root and the full table, which is the last layer (for L = p
+the last column is forced, so the full table is layer p itself). A path passes u draws, u decisions to stop, and u + 1
+counted layers, the full table among them. Groups of columns in L layers are chosen by one draw; the last group is the
+full table.
 
-The tree of all layers is public or was chosen before. From the root downwards, PrivTree's rule decides about every node
-whose parent was split (`Curator.grow`, proved in `privacy/trees.py`): a child's cell lies inside its
-parent's, and its depth is its layer.
-
-Choosing the columns of a tree: by a public sequence, node by node, or as groups; and when to stop splitting.
-
+The choice of columns
+---------------------
 Privacy. A record lies in one node of a layer, so the choices of a layer, one per node, act on disjoint records and
 cost together what one of them costs (`Curator.select_within`). Layers follow each other and their costs add up. Which
-nodes there are, which columns each may take, and how many questions are asked follows from earlier answers alone. The
+nodes there are, which columns each may take, and how many queries are asked follows from earlier answers alone. The
 scores and their bounds are those of `privacy/trees.py`.
 
 `per node`   −AIC or the information gain of every column not used on the path so far, one draw per node.
@@ -18,22 +20,20 @@ scores and their bounds are those of `privacy/trees.py`.
 `range`      before each layer, a draw between "go on" and "stop" per node: `AicRange`. Stopped nodes stay as they are.
 `privtree`   after all columns are chosen, nodes are split or not by noisy counts (`Curator.grow`): one cost for all.
 
-Shape: what follows from the options of STEPS and a domain before anything is asked. Public throughout.
+The tree that PrivTree's rule cuts back is public or was chosen before. From the root downwards the rule decides about
+every node whose parent was split (proved in `privacy/trees.py`): a child's cell lies inside its parent's, and its depth
+is its layer.
 
-With p columns of more than one code and L layers asked for, u = min(L, p − 1) layers lie between the root and the full
-table, which is the last layer (for L = p the last column is forced, so the full table is layer p itself). A path passes
-u draws, u decisions to stop, and u + 1 counted layers, the full table among them. Groups of columns in L layers are
-chosen by one draw; the last group is the full table.
-
-Trees whose paths end at different depths: what a path does not spend on layers goes to its cells of the full table.
-
-A node that is not split needs no counts of its own below it. In the layers that other paths still have, its records are
-counted by cells of the full table instead: such a layer's partition has the split nodes and those cells. Each record
-lies in one cell of it, so the layer costs what it always costs, and the cells of a path that ended early are counted
-once with the full table and once more with every layer the path left out. The repeated counts are averaged with weights
-inverse to their variances: with Gaussian noise as good as one count at the sum of their costs, with Laplace noise a
-little worse (precisions add up, not costs). Costs of draws that such a path no longer takes part in stay unused,
-because a draw for some nodes and counts for others cannot be charged as one question.
+Paths that end early
+--------------------
+What a path does not spend on layers goes to its cells of the full table. A node that is not split needs no counts of
+its own below it. In the layers that other paths still have, its records are counted by cells of the full table instead:
+such a layer's partition has the split nodes and those cells. Each record lies in one cell of it, so the layer costs
+what it always costs, and the cells of a path that ended early are counted once with the full table and once more with
+every layer the path left out. The repeated counts are averaged with weights inverse to their variances: with Gaussian
+noise as good as one count at the sum of their costs, with Laplace noise a little worse (precisions add up, not costs).
+Costs of draws that such a path no longer takes part in stay unused, because a draw for some nodes and counts for others
+cannot be charged as one query.
 
 All of this follows from the structure, which is public or was paid for. The fit is post-processing.
 """
@@ -399,7 +399,7 @@ class Shape:
         return _SPLIT_BYTES * self.splits + _CODE_BYTES * self.codes_at_nodes
 
     def choice_steps(self, facts: PublicFacts, costs: ChoiceCosts) -> tuple[Step, ...]:
-        """The questions of choosing, in order; raises where a share is too small for a draw."""
+        """The queries of choosing, in order; raises where a share is too small for a draw."""
         if self.splits:
             return (_drawn("select columns of all layers", costs.draw, self.splits),)
         steps = list[Step]()

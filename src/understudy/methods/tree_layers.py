@@ -1,6 +1,4 @@
-"""What all tree methods share: from a tree and a cost per layer to a fitted model, and its error on ranges.
-
-From a tree and a cost per layer to a fitted model: what all tree methods share.
+"""From a tree and a cost per layer to a fitted model: what all tree methods share.
 
     costs = TreeCosts.shared(cost, layers=tree.layers, allocation="half_leaf", total_share=0.01)
     model = fit_tree(curator, tree, costs, TreeFit(negatives="clip_rescale"))
@@ -14,13 +12,14 @@ Impossible cells are dropped after noise (the same distribution as never asking 
 zeros. Rows that break a public rule all the same are counted in the layers, whose nodes hold them, but in no cell: the
 fit spreads them over the possible cells of their node.
 
-How well a hierarchy answers ranges, by public numbers: fan-outs and noise variances alone.
-
-A range is a run of neighbouring leaves. `average_variance` is the variance of its least squares estimate, averaged over
-all ranges, exactly: after least squares the errors of a tree are those of a Gaussian tree. Given a node's error e, its
-children's errors are shares of e plus a part that does not correlate with e and adds up to 0 over the children; for
-equal children with upward variance V that part has covariance V(I − J/f). So the sums over all positions and pairs of
-positions inside a node follow from those inside its children, level by level (`_Inside`).
+How well a hierarchy answers ranges
+-----------------------------------
+By public numbers: fan-outs and noise variances alone. A range is a run of neighbouring leaves. `average_variance` is
+the variance of its least squares estimate, averaged over all ranges, exactly: after least squares the errors of a tree
+are those of a Gaussian tree. Given a node's error e, its children's errors are shares of e plus a part that does not
+correlate with e and adds up to 0 over the children; for equal children with upward variance V that part has covariance
+V(I − J/f). So the sums over all positions and pairs of positions inside a node follow from those inside its children,
+level by level (`_Inside`).
 """
 
 import math

@@ -22,7 +22,7 @@ or `optimal` for that average.
 Privacy. The tree follows from the domain and the options, so it is public. Neighbours differ by the rows of one unit,
 at most k of them. Each level holds every record once, so it moves by at most k in L1 and in L2: discrete Laplace noise
 of scale k/ε_l costs ε_l, discrete Gaussian noise of σ² = k²/(2ρ_l) costs ρ_l. The costs of the levels and (with
-`n_policy` "noisy") of the number of rows add up. Questions and costs are fixed before any answer, so with Gaussian
+`n_policy` "noisy") of the number of rows add up. Queries and costs are fixed before any answer, so with Gaussian
 noise and one row per unit the exact distributions are summed. All else is post-processing.
 """
 

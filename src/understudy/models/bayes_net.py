@@ -1,17 +1,13 @@
-"""BayesianNetwork: each column given its parents, with coarser versions of columns as parents.
-
-Nodes of a Bayesian network: conditional tables, and coarser versions of a column as columns of their own.
-
-A parent that is taken at a coarser level becomes a hidden column: a function of the parent, with a table of ones and
-zeros. Then a network with coarser parents is a plain network, and nothing else has to know about levels.
-
-BayesianNetwork: a distribution given by each column's chances given its parents.
+"""BayesianNetwork: a distribution given by each column's probabilities given its parents.
 
     P(record) ∝ Π P(column | parents)
 
 Drawing goes column by column and needs no more memory than the tables. Marginals are exact, by elimination over the
 columns asked about and their ancestors; where that would not fit, they are refused, never estimated. Conditions are
 exact as well: the whole network as a junction tree, refused where it would not fit.
+
+A parent that is taken at a coarser level becomes a hidden column: a function of the parent, with a table of ones and
+zeros. Then a network with coarser parents is a plain network, and nothing else has to know about levels.
 
 Rules were applied when the tables were made: structural zeros have probability 0 given their parents. Where that leaves
 some combination of parents without any code for a child (a dead end), the combination is impossible, and the
@@ -48,7 +44,7 @@ _SUM_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conditional:
-    """The chances of a child's codes, one row per combination of its parents (row-major in their order).
+    """The probabilities of a child's codes, one row per combination of its parents (row-major in their order).
 
     `groups[i]` gives the group of every code of parent i where it is taken at a coarser level, else None.
     """
@@ -271,7 +267,7 @@ class BayesianNetwork(StoredModel):
         return {name: drawn[name] for name in self.domain.columns}
 
     def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.

@@ -1,25 +1,28 @@
 """Fitting a graphical model to noisy tables: loss, closed form for forests, entropic mirror descent.
 
-The loss of a fit: squared distance to the noisy tables, each cell in units of its noise variance.
+Loss
+----
+Squared distance to the noisy tables, each cell in units of its noise variance. Tables of one clique are averaged into
+one, tables inside a larger measured clique are read off that clique's marginal, and a table may be measured coarsely: a
+public map sends the cells of its clique to groups and there is one noisy value per group. Cells that a rule forbids
+carry no information (their count is known to be 0) and are left out.
 
-Tables of one clique are averaged into one, tables inside a larger measured clique are read off that clique's marginal,
-and a table may be measured coarsely: a public map sends the cells of its clique to groups and there is one noisy value
-per group. Cells that a rule forbids carry no information (their count is known to be 0) and are left out.
+Forests
+-------
+When the measured pairs form no circle, no iteration over the model is needed. With the total known, least squares falls
+apart into pieces that know nothing of each other. A column's distribution is the inverse-variance mean of its own table
+and the margins of its pairs, cut to what is possible. A pair's table is the nearest table of 0 or more with the margins
+just found. The maximum-entropy model with these tables is the product of their conditionals. Pairs are drawn towards
+independence by as much as the noise warrants (empirical Bayes: how counts are spread around independence is estimated
+from the noisy table itself, noise accounted for).
 
-Closed form for forests: when the measured pairs form no circle, no iteration over the model is needed.
-
-With the total known, least squares falls apart into pieces that know nothing of each other. A column's distribution
-is the inverse-variance mean of its own table and the margins of its pairs, cut to what is possible. A pair's table is
-the nearest table of 0 or more with the margins just found. The maximum-entropy model with these tables is the product
-of their conditionals. Pairs are drawn towards independence by as much as the noise warrants (empirical Bayes: how
-counts are spread around independence is estimated from the noisy table itself, noise accounted for).
-
-Estimation by entropic mirror descent: the model is multiplied by exp(−rate · gradient) until the loss is low.
-
-The step is accepted if the loss falls by half of what its gradient promises; the rate halves after a failure and grows
-after a success: by half until the first failure, by a little from then on. The whole loop is compiled once, whatever
-the structure. A fit can start from an earlier one, and it stops after a number of steps or as soon as the loss is what
-the noise alone explains: going on would fit noise.
+Mirror descent
+--------------
+The model is multiplied by exp(−rate · gradient) until the loss is low. The step is accepted if the loss falls by half
+of what its gradient promises; the rate halves after a failure and grows after a success: by half until the first
+failure, by a little from then on. The whole loop is compiled once, whatever the structure. A fit can start from an
+earlier one, and it stops after a number of steps or as soon as the loss is what the noise alone explains: going on
+would fit noise.
 """
 
 import itertools

@@ -1,33 +1,38 @@
-"""Histogram trees: structure, weighted least squares, projection, raking, and the model they make.
+"""TreeModel: a full table of probabilities fitted to the noisy counts of a tree of its cells.
 
-Structure: which records the nodes of a tree hold, layer by layer. Public: it never holds a count.
+The leaf layer of a tree is the full table, so the distribution is one probability per cell of the domain, row-major;
+cells that a rule excludes have none. `signed` holds the least squares estimates before negatives were removed, in the
+same order: unbiased, and what sums over many cells should be taken from. Sums over a node's cells give its estimates.
+Post-processing: everything here follows from noisy answers and their public variances.
 
-A node holds the records of its parent whose code of one column lies in a range; the children of a node share the column
-and their ranges follow each other and cover the parent's. A node may also be passed on to the next layer as it is. All
-nodes lie in flat arrays, layer after layer, children of one node side by side, so a record finds its node of any
-layer by following child ranges downwards (compiled; a range is found by position where each child is one code, and by
-halving otherwise).
+The tree
+--------
+Public: it never holds a count. A node holds the records of its parent whose code of one column lies in a range; the
+children of a node share the column and their ranges follow each other and cover the parent's. A node may also be passed
+on to the next layer as it is. All nodes lie in flat arrays, layer after layer, children of one node side by side, so a
+record finds its node of any layer by following child ranges downwards (compiled; a range is found by position where
+each child is one code, and by halving otherwise).
 
-Weighted least squares on a histogram tree, in time linear in its nodes.
-
-Given a noisy count y and a variance s of every node, the estimates h that minimise Σ (h − y)²/s under "children add
-up to their parent". One pass up combines what a node's own count and its children's sum say about it, one pass down
-hands what the parent knows better to the children in proportion to their variances (Hay et al. 2010 for equal
-variances and branching; here both are free). s = 0: the count is known exactly. s = ∞: it was not measured.
+Weighted least squares
+----------------------
+In time linear in the nodes. Given a noisy count y and a variance s of every node, the estimates h minimise Σ (h − y)²/s
+under "children add up to their parent". One pass up combines what a node's own count and its children's sum say about
+it, one pass down hands what the parent knows better to the children in proportion to their variances (Hay et al. 2010
+for equal variances and branching; here both are free). s = 0: the count is known exactly. s = ∞: it was not measured.
 
 Up, with S and T the sums of the children's z and V: z = (y·T + S·s)/(T + s), V = s·T/(s + T); a node without children
 keeps z = y, V = s. Down: h = z at the root, h_u = z_u + (V_u/T)(h − S) below. Where several children were not measured
 at all, nothing tells them apart: they share what is missing equally.
 
-Counts of 0 or more on a tree, from the root downwards: each node's children are made to add up to it.
+Counts of 0 or more
+-------------------
+From the root downwards each node's children are made to add up to it, in one of the two ways of `models/tables.py`,
+applied to all sibling sets of a level at once: `clip_rescale` sets negatives to 0 and scales the rest to the parent
+(equal shares if nothing is positive), `norm_sub` is the nearest vector with that sum. Cells that a public rule excludes
+get nothing and take no part; a node with nothing but such cells below it gets nothing either. Biased, as every way is.
 
-The two ways are those of `models/tables.py`, applied to all sibling sets of a level at once: `clip_rescale` sets
-negatives to 0 and scales the rest to the parent (equal shares if nothing is positive), `norm_sub` is the nearest vector
-with that sum. Cells that a public rule excludes get nothing and take no part; a node with nothing but such cells below
-it gets nothing either. Post-processing, and biased, as every way is; the signed estimates stay in the model.
-
-Raking: a non-negative table moved so that its columns agree with what the signed estimates say about them.
-
+Raking
+------
 Setting negatives to 0 is biased: in a table with far more cells than rows, noise that stays above 0 in empty cells
 pulls every column that no layer measured towards uniform. The sum of the *signed* estimates over a code has no such
 bias, only variance: the sum V of its cells' variances. So each column gets a target between the two,
@@ -38,14 +43,6 @@ bias, only variance: the sum V of its cells' variances. So each column gets a ta
 the difference that noise does not explain, as in James and Stein: near 1 where the signed sums say something, 0 where
 they are noise. Then cells are multiplied, column by column, to meet the targets (iterative proportional fitting), and
 last by node, so that what the layers measured is kept. Cells that are 0, impossible ones among them, stay 0.
-
-Post-processing: everything here follows from noisy answers and their public variances.
-
-TreeModel: a full table of probabilities with the tree it was counted by, and the signed estimates beside it.
-
-The leaf layer of a tree is the full table, so the distribution is one probability per cell of the domain, row-major;
-cells that a rule excludes have none. `signed` holds the least squares estimates before negatives were removed, in the
-same order: unbiased, and what sums over many cells should be taken from. Sums over a node's cells give its estimates.
 """
 
 import itertools
@@ -200,12 +197,12 @@ class TreeStructure:
             end += bounds[1:]
         return self._with_layer(np.array(above), places[above], np.array(first), np.array(end))
 
-    def partition(self, layer: int = -1, name: str = "") -> "LayerPartition":
-        """The nodes of a layer as cells, in order; called `layer NUMBER` in the transcript unless a name is given."""
+    def partition(self, layer: int = -1) -> "LayerPartition":
+        """The nodes of a layer as cells, in order; called `layer NUMBER` in the transcript."""
         number = self._layer(layer)
         used = np.unique(self.columns[: self.starts[number + 1]])
         names = [self.domain.columns[place] for place in used if place >= 0] or [self.domain.columns[0]]
-        return LayerPartition(name or f"layer {number}", self.domain.clique(names), self, number)
+        return LayerPartition(f"layer {number}", self.domain.clique(names), self, number)
 
     def find(self, codes: Mapping[str, Integers], layer: int = -1) -> Ints:
         """The node each record falls in, counted within the layer; codes of the columns split so far are needed."""
@@ -719,7 +716,7 @@ class TreeModel(StoredModel):
         return {name: drawn[name] for name in self.domain.columns}
 
     def condition(self, where: Mapping[str, Integers]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.

@@ -1,14 +1,15 @@
-"""Junction trees, and how large a graphical model over given cliques becomes before anything is built.
+"""JunctionTree: bags of columns such that every clique lies in a bag and every column forms a connected part.
 
-Greedy elimination: how large a graphical model over given cliques becomes, before anything is built.
+Elimination
+-----------
+How large a graphical model over given cliques becomes is known before anything is built. Columns are removed one by
+one: first those whose neighbours are tied to each other already (that is never wrong, and leaves a forest of pairs as
+it is), else the one whose removal makes the smallest table. The tables made are the bags of the junction tree. One
+compiled kernel answers both "how large would it be with this clique?" (asked hundreds of times a round) and "build it",
+so a model that was said to fit does fit. Columns with one code add nothing and stay out.
 
-Columns are removed one by one: first those whose neighbours are tied to each other already (that is never wrong, and
-leaves a forest of pairs as it is), else the one whose removal makes the smallest table. The tables made are the bags of
-the junction tree. One compiled kernel answers both "how large would it be with this clique?" (asked hundreds of
-times a round) and "build it", so a model that was said to fit does fit. Columns with one code add nothing and stay out.
-
-JunctionTree: bags of columns such that every clique lies in a bag and every column forms a connected part.
-
+The tree
+--------
 The tree of an elimination order joins bags along the largest separators, so it is a maximum spanning tree without a
 search. Unconnected parts are joined by empty separators: there is always one root, and every other bag splits into
 its separator (the columns it shares with its parent) and its fresh columns (which no bag before it holds).

@@ -1,35 +1,29 @@
-"""LabelModel: private labels for public records, by ensembles of decision trees, one column after another.
-
-DecisionTree: splits on coded columns; every combination of codes ends in exactly one leaf.
-
-Nodes are numbered layer by layer, children of one node side by side in the order of their groups. So a tree is one
-array: for each node the column it splits on, or −1. Where children stand and which number a leaf has follow from it.
-
-Ensemble: several trees for one private column, each with a table of label probabilities in every leaf.
-
-A record's label distribution is the mean of the distributions of the leaves that it reaches, one leaf per tree.
-(Drawing a tree at random and then a label of its leaf is the same distribution.)
-
-LabelChain: the joint distribution of all private columns given the public ones, one ensemble per column, in order.
-
-The first column is drawn from its ensemble, the next from its own with the first drawn value in place, and so on. Here
-that is one table: a line per record, an entry per combination of private codes (row-major in the order of the chain),
-each the product of the ensembles' distributions. One draw from a line has the distribution of the chain.
-
-Rules. Combinations that a rule excludes for a record get 0 and the rest is scaled up. Where the trees gave everything
-to excluded combinations, the possible ones share equally. Where none is possible the rules are set aside: only records
-from outside can be like that, and they want a label all the same.
-
-LabelModel: records whose public columns come from a table of cells and whose private ones are drawn given them.
+"""LabelModel: records whose public columns come from a table of cells and whose private ones are drawn given them.
 
 The public part is a list of cells with probabilities: a public table, or what noisy trees say about the public columns.
 The private part is a `LabelChain`. Marginals, draws and conditions are exact: the distribution of the private columns
 is written out for every cell of the list.
 
-The file form of a label model: `model.json` and raw arrays, checked before use.
+Trees and ensembles
+-------------------
+In a tree every combination of codes ends in exactly one leaf. Nodes are numbered layer by layer, children of one node
+side by side in the order of their groups. So a tree is one array: for each node the column it splits on, or −1. Where
+children stand and which number a leaf has follow from it, also in the file, where all lengths are stated in the
+document or follow from the domain, so that every array can be checked before it is cut into pieces.
 
-Of a tree only the splits are written: where children stand follows from them. All lengths are stated in the document
-or follow from the domain, so that every array can be checked before it is cut into pieces.
+An ensemble is several trees for one private column, each with a table of label probabilities in every leaf.
+A record's label distribution is the mean of the distributions of the leaves that it reaches, one leaf per tree.
+(Drawing a tree at random and then a label of its leaf is the same distribution.)
+
+The chain of private columns
+----------------------------
+The first column is drawn from its ensemble, the next from its own with the first drawn value in place, and so on. Here
+that is one table: a line per record, an entry per combination of private codes (row-major in the order of the chain),
+each the product of the ensembles' distributions. One draw from a line has the distribution of the chain.
+
+Combinations that a rule excludes for a record get 0 and the rest is scaled up. Where the trees gave everything to
+excluded combinations, the possible ones share equally. Where none is possible the rules are set aside: only records
+from outside can be like that, and they want a label all the same.
 """
 
 import itertools
@@ -447,7 +441,7 @@ class LabelModel(StoredModel):
         return {name: self._typed(name, drawn[chosen]) for name, drawn in self.chain.drawn.items()}
 
     def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.
@@ -537,7 +531,7 @@ class LabelModel(StoredModel):
         if self.kept.all():
             return distribution
         part = np.where(self.kept, distribution, 0.0)
-        part[part.sum(axis=1) <= 0.0] = self.kept  # a record for which the condition has no chance: all that is left
+        part[part.sum(axis=1) <= 0.0] = self.kept  # a record that the condition excludes: all that is left
         return np.asarray(part / part.sum(axis=1, keepdims=True))
 
     def _named(self, public: Mapping[str, Ints], chosen: Ints) -> Codes:

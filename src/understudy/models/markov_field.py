@@ -1,27 +1,24 @@
 """MarkovField: a distribution given by conditional tables along a junction tree, its fit and its sampler.
 
-Drawing records from conditional tables, bag by bag, with compiled kernels.
-
-Two distributions. Independent records: every record takes its fresh codes from an alias table, one random word per bag.
-Controlled rounding: of the records that share a separator cell, each continuation gets its expected number up to one,
-with exact expectations. There the records of a group are shuffled first: handing out rounded counts in row order would
-make children of one parent rise together. Either way a cell of probability 0 is never drawn, and the records depend
-on the generator's next words only.
-
-MarkovField: a distribution given by conditional tables along a junction tree.
-
 Everything asked of it is exact: marginals inside and outside the bags, records, conditioning on codes. Rules were
 applied when it was fitted; a combination without mass cannot be drawn, and conditioning keeps it so.
 
-The one entry of this engine: noisy tables and rules in, a fitted model out.
+The size of a model is known before it is built (`GraphicalSize.of`, `ModelGrowth`); a fit that would be larger than
+allowed is refused. Fitting draws no randomness, and nothing here sees an exact count.
 
-The size of the model is known before it is built (`GraphicalSize.of`, `ModelGrowth`); a fit that would be larger than
-allowed is refused. Nothing here draws randomness or sees an exact count.
+Drawing records
+---------------
+Bag by bag, with compiled kernels, from one of two distributions. Independent records: every record takes its fresh
+codes from an alias table, one random word per bag. Controlled rounding: of the records that share a separator cell,
+each continuation gets its expected number up to one, with exact expectations. There the records of a group are shuffled
+first: handing out rounded counts in row order would make children of one parent rise together. Either way a cell of
+probability 0 is never drawn, and the records depend on the generator's next words only.
 
-ExpandedField: a graphical model over merged codes, and how each merged code falls apart into codes of the table.
-
-For tables whose columns have many rare values: the relations between columns are kept for merged codes, and which of
-its values a merged code stands for is drawn column by column. Marginals, records and conditions are exact.
+Merged codes
+------------
+`ExpandedField` serves tables whose columns have many rare values: the relations between columns are kept for merged
+codes, and which of its values a merged code stands for is drawn column by column. Marginals, records and conditions
+are exact.
 """
 
 import math
@@ -298,7 +295,7 @@ _BAG_CELLS = 2**31
 
 @dataclass(frozen=True, eq=False)
 class MarkovField(StoredModel):
-    """A distribution over coded records: per bag of `tree` the chances of its fresh columns given its separator.
+    """A distribution over coded records: per bag of `tree` the probabilities of its fresh columns given its separator.
 
     With `rounding`, `draw` gives every cell its expected number of records up to rounding (in random order) instead
     of independent records: far less sampling noise, and the rows of one draw are no longer independent.
@@ -375,7 +372,7 @@ class MarkovField(StoredModel):
         return replace(self, rounding=True)
 
     def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.
@@ -385,7 +382,7 @@ class MarkovField(StoredModel):
         )
 
     def reweighted(self, where: Mapping[str, Floats]) -> Self:
-        """The distribution given an event that happens, for each named column, with these chances given its code.
+        """The distribution given an event that happens, for each named column, with these probabilities given its code.
 
         Raises:
             UsageError: if the event has probability 0.
@@ -580,7 +577,7 @@ _SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expansion:
-    """One column: the merged code of each of its codes, and the chance of the code given the merged one."""
+    """One column: the merged code of each of its codes, and the probability of the code given the merged one."""
 
     places: Ints
     shares: Floats
@@ -592,20 +589,20 @@ class Expansion:
     def faults(self, size: int, merged: int) -> list[str]:
         """What is wrong with it, in words; empty if nothing is."""
         if self.places.shape != (size,) or self.shares.shape != (size,):
-            return [f"needs one merged code and one chance for each of its {size:,} codes."]
+            return [f"needs one merged code and one probability for each of its {size:,} codes."]
         if self.places.min() < 0 or self.places.max() >= merged:
             return ["merged codes must lie inside the merged column."]
         if not np.all(np.isfinite(self.shares)) or self.shares.min() < 0.0:
-            return ["chances must be finite and 0 or more."]
+            return ["probabilities must be finite and 0 or more."]
         if np.abs(self.sums(self.shares, merged) - 1.0).max() > _SUM_TOLERANCE:
-            return ["the chances of each merged code must add up to 1."]
+            return ["the probabilities of each merged code must add up to 1."]
         return []
 
     def restricted(self, mask: npt.NDArray[np.bool_], merged: int) -> tuple["Expansion", Floats]:
-        """Given that the code is in the mask: the expansion, and the chance of that for each merged code."""
+        """Given that the code is in the mask: the expansion, and the probability of that for each merged code."""
         probabilities = self.sums(self.shares * mask, merged)
         inside = probabilities[self.places]
-        # A merged code without an allowed value cannot occur any more; its old chances keep the expansion whole.
+        # A merged code without an allowed value cannot occur any more; its old probabilities keep the expansion whole.
         shares = np.where(inside > 0.0, self.shares * mask / np.where(inside > 0.0, inside, 1.0), self.shares)
         return Expansion(self.places, shares), probabilities
 
@@ -678,7 +675,7 @@ class ExpandedField(StoredModel):
         return {name: codes[name] for name in self.domain.columns}
 
     def condition(self, where: Mapping[str, npt.NDArray[np.integer]]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.

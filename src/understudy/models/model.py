@@ -256,9 +256,9 @@ def read_plain(path: Path, most_bytes: int = MOST_DOCUMENT_BYTES) -> bytes:
     return content
 
 
-def read_json(path: Path, most_bytes: int = MOST_DOCUMENT_BYTES) -> object:
+def read_json(path: Path) -> object:
     """The JSON document in a plain file of bounded size."""
-    return parse_json(read_plain(path, most_bytes), _name(path))
+    return parse_json(read_plain(path, MOST_DOCUMENT_BYTES), _name(path))
 
 
 def parse_json(content: bytes, name: str) -> object:

@@ -142,7 +142,7 @@ class BlockModel(StoredModel):
         return {name: drawn[name] for name in self.domain.columns}
 
     def condition(self, where: Mapping[str, Integers]) -> Self:
-        """The distribution given that each named column holds one of the codes; `total` shrinks with its chance.
+        """The distribution given that each named column holds one of the codes; `total` shrinks with its probability.
 
         Raises:
             UsageError: if a code is outside its column or the condition has probability 0.

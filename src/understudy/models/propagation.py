@@ -1,12 +1,17 @@
 """Exact propagation along a junction tree, and the marginals it answers.
 
-Tables along a junction tree: from arbitrary factors to conditional distributions, and from those to joint tables.
-
+Tables
+------
 A bag's table has one row per cell of its separator and one column per cell of its fresh columns (both row-major, in
 the order of the domain). In calibrated form a row is a distribution or all zero, and a zero row is never reached:
 the parent gives it no mass. So records can be drawn bag by bag, and any such tables are a valid model.
 
-The compiled half of propagation: a few loops over tables, told by integer arrays which tables to touch.
+The program
+-----------
+The state is the calibrated tree itself: per bag the distribution of its fresh columns given its separator. An update
+multiplies the model by the exponential of small tables ("parameters") and calibrates again; since every conditional
+distribution sums to one, linear space neither under- nor overflows however extreme the accumulated update becomes.
+A cell that a rule forbids is an exact zero of the state and no update can revive it; any other cell stays positive.
 
 A model's structure is data to these kernels, not code: they are compiled once per machine, whatever the junction tree
 is. Tables live side by side in one array of doubles. An operation walks a bag's cells in memory order as `outer` runs
@@ -14,20 +19,13 @@ of `inner` cells; `offsets` says where in the smaller table each run belongs, an
 the run moves along the smaller table (ALONG) or stays on one of its cells (ACROSS).
 
 The compiler's cache does not notice that a kernel called from another file has changed: after an edit here (or of
-`loss.evaluate`) remove this folder's `__pycache__`.
+`estimation.evaluate`) remove this folder's `__pycache__`.
 
-Program: exact propagation along one junction tree, as integer arrays for the compiled interpreter.
-
-The state is the calibrated tree itself: per bag the distribution of its fresh columns given its separator. An update
-multiplies the model by the exponential of small tables ("parameters") and calibrates again; since every conditional
-distribution sums to one, linear space neither under- nor overflows however extreme the accumulated update becomes.
-A cell that a rule forbids is an exact zero of the state and no update can revive it; any other cell stays positive.
-
-Marginals of a calibrated junction tree: inside a bag, along the tree, any clique, all pairs and triples at once.
-
-For many pairs or triples, every edge of the tree carries one matrix per direction: the chances of each column beyond
-it given its separator. A pair is then one matrix product, and a triple is joined at the bag where the three ways meet.
-Any other clique is answered by eliminating what is not asked for, along the part of the tree that it spans.
+Marginals
+---------
+For many pairs or triples, every edge of the tree carries one matrix per direction: the probabilities of each column
+beyond it given its separator. A pair is then one matrix product, and a triple is joined at the bag where the three ways
+meet. Any other clique is answered by eliminating what is not asked for, along the part of the tree that it spans.
 """
 
 import math
@@ -437,7 +435,7 @@ CACHED_CELLS = 2**21
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Beyond:
-    """Chances of the columns beyond an edge, given its separator: one row per separator cell."""
+    """Probabilities of the columns beyond an edge, given its separator: one row per separator cell."""
 
     columns: dict[str, slice]
     matrix: Floats
@@ -497,7 +495,7 @@ class Answers:
         return self._cache[key]
 
     def _given(self, bag: int, separator: Sequence[str], others: Sequence[str]) -> Floats:
-        """Chances of `others` given `separator` inside a bag, with axes (separator, others); 0 where it has no mass."""
+        """Probabilities of `others` given `separator` in a bag, axes (separator, others); 0 where it has no mass."""
         joint = self._local(bag, (*separator, *others))
         mass = self._local(bag, separator).reshape(joint.shape[: len(separator)] + (1,) * len(others))
         return np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0.0)
@@ -525,7 +523,7 @@ class Answers:
         return hops
 
     def _reach(self, bag: int, source: int, wanted: Sequence[str]) -> tuple[list[str], Floats]:
-        """Chances of the wanted columns on this side of `source` given the separator to it: (columns, axes sep + them).
+        """Probabilities of the wanted columns on this side of `source` given the separator to it: (columns, axes both).
 
         Without a source (−1) these are all wanted columns, in the order asked for.
         """
@@ -552,7 +550,7 @@ class Answers:
             raise ResourceError("marginal outside the model", cells * 8, WORKING_CELLS * 8, "Ask about fewer columns.")
 
     def _messages(self, columns: Sequence[str]) -> dict[tuple[int, int], _Beyond]:
-        """For every directed edge the chances of these columns beyond it."""
+        """For every directed edge the probabilities of these columns beyond it."""
         found: dict[tuple[int, int], _Beyond] = {}
         for bag in reversed(range(1, len(self._tree.bags))):
             found[bag, self._tree.parents[bag]] = self._message(bag, self._tree.parents[bag], columns, found)

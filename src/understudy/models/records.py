@@ -1,53 +1,46 @@
-"""RecordModel: synthetic records themselves as the model, and how blocks of columns are joined into records.
-
-Rows and wanted tables as the kernels of this folder see them, and the rules that no change may break.
-
-Blocks of columns whose records are made apart, and how their records are put together again.
-
-A block that shares columns with what is there already is joined within their codes: each record gets, in random order,
-the rest of a record of the block with the same codes there. A block that shares none is joined record by record.
-
-RecordModel: synthetic records themselves as the model, for methods that make rows and no tables.
+"""RecordModel: synthetic records themselves as the model, moved until they have wanted tables.
 
 The distribution is the one of the records: each equally likely. Drawing takes every record the same number of times
 and the rest without repeats, in random order; as many rows as there are records give back just these. So rows drawn in
 one piece hold the tables they were made for and nothing is lost to sampling. Records that rules exclude were never
 made, so none is drawn.
 
-Gradual update: rows moved step by step until their tables are near given ones, without ever fitting a model.
+Moving records is post-processing: it sees wanted counts, which come from noisy answers, and public rules. Given those
+and a seed the rows are always the same; nothing depends on the number of threads. Rows are picked from a random place
+onward. Their order means nothing, so that is as good as picking at random, and it reads memory in order. A change that
+would break a rule is not made.
 
-Source: the gradual update method of DPSyn (Li, Zhang, Wang 2019) and PrivSyn (Zhang et al. 2021). Post-processing: it
-sees wanted counts, which come from noisy answers, and public rules. Given those and a seed the rows are always the
-same; nothing depends on the number of threads.
+Gradual update
+--------------
+Source: DPSyn (Li, Zhang, Wang 2019) and PrivSyn (Zhang et al. 2021).
 
 One step looks at one table. Cells that hold too few rows get more: at most a share α of what they hold, or α of what
 they should hold if they are empty. As many rows leave the cells that hold too many: at most a share β of each, β such
 that the numbers match. A row that leaves is overwritten, either by a copy of a whole row of the cell that needs one
 ("duplicate"), or in the columns of this table alone ("replace"); empty cells are always filled by replacing. Even
 rounds do half of each, odd rounds duplicate only. Fractions of rows are rounded along the running sum with one random
-offset, so that small wants are met in the long run. A replacement that would break a rule is not made.
+offset, so that small wants are met in the long run.
 
 Where few tables overlap the distance falls until it is small. Where many do, each step undoes part of the others and it
 stays where it is: 200 pairs of 21 columns, 10⁶ rows, 50 rounds: total variation 0.127 before and 0.142 after, where 10
 column sweeps end at 0.0001 (benchmarks/gradual_update.py). They have no such limit, and methods use them unless told
 otherwise.
 
-Rows are picked from a random place onward. Their order means nothing, so that is as good as picking at random, and it
-reads memory in order.
+Column sweeps
+-------------
+A step of the gradual update moves whole rows at random, which shakes every other table: the distance stays where the
+shaking balances the gain, at about the number of tables times their cells, in rows. Here a value is changed only if the
+sum of squared distances over all tables falls, so the distance never rises and ends near what rounding to whole rows
+allows (benchmarks/gradual_update.py).
 
-Column sweeps: rows changed one value at a time, each change bringing all tables together nearer to wanted ones.
+One sweep goes through the columns in a random order and through all rows. With gaps e = rows − wanted, changing a row's
+code from x to x' changes the sum of squares by 2·Σ (1 + e(x') − e(x)) over the tables that hold the column, their other
+codes as in the row; x' is the code where that is lowest, if it is below 0.
 
-Why it exists. A step of `gradual_update` looks at one table and moves whole rows at random, which shakes every other
-table: the distance fixes where the shaking balances the gain, at about the number of tables times their cells, in
-rows. Here a value is changed only if the sum of squared distances over all tables falls, so the distance never rises
-and ends near what rounding to whole rows allows (benchmarks/gradual_update.py).
-
-One sweep goes through the columns in a random order and through all rows from a random place onward. With gaps
-e = rows − wanted, changing a row's code from x to x' changes the sum of squares by 2·Σ (1 + e(x') − e(x)) over the
-tables that hold the column, their other codes as in the row; x' is the code where that is lowest, if it is below 0. A
-change that would break a rule is not made.
-
-Post-processing, like `gradual_update`: given the wanted tables and a seed the rows are always the same.
+Blocks of columns
+-----------------
+A block that shares columns with what is there already is joined within their codes: each record gets, in random order,
+the rest of a record of the block with the same codes there. A block that shares none is joined record by record.
 """
 
 import math

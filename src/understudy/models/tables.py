@@ -1,7 +1,25 @@
 """Tables of probabilities: structural zeros as zero cells, counts made non-negative, rows drawn from a table.
 
-Rows out of a table of probabilities: independent draws of its cells, or controlled rounding of expected counts.
+Structural zeros
+----------------
+One implementation serves fitting and drawing alike, so a rule cannot hold in one and be forgotten in the other. All
+of it depends on the domain and the rules only, so a plan can refuse a table that is too large before anything is
+charged.
 
+The joint table of columns that rules tie together starts as the product of the parts, with the impossible cells at 0.
+That alone would distort the parts (a city's share would be multiplied by its state's share), so the table is then
+scaled towards each part in turn (iterative proportional fitting, Deming and Stephan 1940): of all tables on the
+possible cells that have the wanted parts, the limit is the one closest to the product. Noisy parts may contradict the
+rules; then no such table exists, and the last round is returned, which is a distribution on the possible cells all the
+same.
+
+Counts of 0 or more
+-------------------
+Three ways to get them, with a given total, from signed noisy counts. Post-processing: free of charge, and biased (noise
+that would cancel is cut off on one side). The signed answers stay in the transcript for whoever needs unbiased sums.
+
+Rows
+----
 `multinomial`: records are independent draws, one uniform number each, found in the cumulative probabilities.
 `controlled`: every cell gets the whole part of its expectation, and the rows still missing go to different cells, each
 with a probability equal to its fractional part (systematic sampling in a random order). So every count has the right
@@ -10,25 +28,6 @@ cost that formulas for independent rows overstate the sampling error. Rows come 
 handed out in the order of cells would make tables drawn for the same rows rise together.
 The generator is seeded on purpose: drawing rows from a fitted model is post-processing, and nothing private depends
 on it.
-
-Three ways to turn signed noisy counts into counts of 0 or more with a given total.
-
-Post-processing: free of charge, and biased (noise that would cancel is cut off on one side). The signed answers stay
-in the transcript for whoever needs unbiased sums. Nothing here draws randomness.
-
-Rules as zero cells: which cells of a table are possible, and which tables a rule ties together.
-
-One implementation serves fitting and drawing alike, so a rule cannot hold in one and be forgotten in the other. All
-of it depends on the domain and the rules only, so a plan can refuse a table that is too large before anything is
-charged.
-
-Joint tables for columns that rules tie together.
-
-Start: the product of the parts, with the impossible cells at 0. That alone would distort the parts (a city's share
-would be multiplied by its state's share), so the table is then scaled towards each part in turn (iterative
-proportional fitting, Deming and Stephan 1940): of all tables on the possible cells that have the wanted parts, the
-limit is the one closest to the product. Noisy parts may contradict the rules; then no such table exists, and the last
-round is returned, which is a distribution on the possible cells all the same.
 """
 
 import math

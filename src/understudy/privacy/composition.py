@@ -2,7 +2,7 @@
 
 Setting. One unit is one row. Every answer is a histogram, so neighbours differ by one in one cell of it, and the
 answer is dominated by the pair "integer Gaussian noise of σ²" against "the same, moved by one". The privacy loss of
-one answer at noise x is (1 − 2x)/(2σ²). Losses of answers add up, also when later questions depend on earlier
+one answer at noise x is (1 − 2x)/(2σ²). Losses of answers add up, also when later queries depend on earlier
 answers, as long as the scales were fixed beforehand. So with L the sum of independent losses,
 
     δ(ε) = E[(1 − e^(ε − L))⁺],

@@ -18,20 +18,20 @@ Costs and budgets
 -----------------
 Costs are kept as integers and always rounded against us. Units: 10⁻¹² of ε, 10⁻¹² of ρ, 10⁻¹⁸ of δ. (Nano-units would
 be too coarse: at ε = 0.001 and δ = 10⁻⁹ the whole budget is ρ ≈ 1.2·10⁻⁸, twelve nano-units to share among all
-questions.) A budget given as a float is rounded down when it becomes integers, a charge computed from real numbers is
+queries.) A budget given as a float is rounded down when it becomes integers, a charge computed from real numbers is
 rounded up.
 
 Two currencies. *Pure*: ε of Laplace noise and of the exponential mechanism, adding up (Dwork et al. 2006).
-*zCDP*: ρ of zero-concentrated DP (Bun and Steinke 2016), adding up over adaptively chosen questions; δ that a
+*zCDP*: ρ of zero-concentrated DP (Bun and Steinke 2016), adding up over adaptively chosen queries; δ that a
 step fails outright adds on top ("approximate zCDP", ibid. §8), and the rest of δ pays for the conversion to (ε, δ).
 
-Both in one run: steps of ε₁ in all, pure, and steps of ρ in all, asked in any order, each question depending on earlier
+Both in one run: steps of ε₁ in all, pure, and steps of ρ in all, asked in any order, each query depending on earlier
 answers. Two bounds hold, and the smaller one is claimed. *In ρ*: an ε-DP step is ε²/2-zCDP (ibid., proposition 1.4), so
 the sum is ρ + Σεᵢ²/2 ≤ ρ + ε₁²/2. *Side by side*: (ε₁ + ε(ρ, δ), δ). Proof: write a transcript's probability as a
 product of conditional ones, p on one table and q on its neighbour. Each pure step has q_i ≥ e^(−εᵢ)·p_i, so in
 δ(ε) = ∫ (p − e^ε·q)₊ those factors of q may be replaced by those of p at the cost of e^(−ε₁): δ(ε) is at most
 ∫ (p − e^(ε−ε₁)·q')₊, where q' draws pure answers as p does. There they are one and the same kernel on both sides,
-part of how later questions are chosen, and what is left is the adaptive composition of the steps in ρ, at ε − ε₁. The
+part of how later queries are chosen, and what is left is the adaptive composition of the steps in ρ, at ε − ε₁. The
 same holds if what is left is bounded by summing exact distributions of noise whose scales were fixed beforehand.
 
 From a cost to noise
@@ -372,7 +372,7 @@ def discovery_threshold(distribution: Distribution, unit_rows: int, delta_units:
     if not 0 < delta_units < DELTA_UNIT:
         raise UsageError(
             step,
-            "needs a part of δ above 0 and below 1: it is the chance that a label of a single unit shows.",
+            "needs a part of δ above 0 and below 1: it is the probability that a label of a single unit shows.",
             "Grant a budget with delta, for example 1e-9, or declare the labels in the schema.",
         )
     target = Fraction(delta_units, DELTA_UNIT) / unit_rows
@@ -427,7 +427,7 @@ def _in_epsilon(cost: Cost, step: str) -> bool:
         raise UsageError(step, f"must be paid in ε or in ρ, not in both ({cost}).")
     if not cost.epsilon and not cost.rho:
         raise UsageError(
-            step, "gets no share of the budget, so its noise would be infinite.", "Ask fewer questions or grant more."
+            step, "gets no share of the budget, so its noise would be infinite.", "Make fewer queries or grant more."
         )
     return bool(cost.epsilon)
 
@@ -444,6 +444,6 @@ def _within(parameter: Fraction, largest: Fraction, step: str) -> Fraction:
         raise UsageError(
             step,
             "the noise would drown every count: the share of the budget is too small.",
-            "Ask fewer questions, bound the rows of a unit more tightly, or grant more.",
+            "Make fewer queries, bound the rows of a unit more tightly, or grant more.",
         )
     return parameter

@@ -30,9 +30,9 @@ what is no `PrivateTable` is refused.
 Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
 integers. Nothing here logs, and no message depends on a count.
 
-Exact counts of cliques stay in memory between questions (up to `KEPT_BYTES`, in this object alone, never on disk), so
+Exact counts of cliques stay in memory between queries (up to `KEPT_BYTES`, in this object alone, never on disk), so
 that many rounds of choosing among the same tables read the rows once. It changes no answer and no cost; what is kept
-depends on the questions, not on the rows, and is dropped when the codes are fixed anew.
+depends on the queries, not on the rows, and is dropped when the codes are fixed anew.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ Option = TypeVar("Option")
 Tree = TypeVar("Tree", bound=GrowingTree)
 
 KEPT_BYTES = 2**28
-"""Most bytes of exact counts kept between questions."""
+"""Most bytes of exact counts kept between queries."""
 
 _LARGEST_SCORE = 2**60
 
@@ -112,7 +112,7 @@ class _Scored:
 
 
 class Curator:
-    """Holds the private table and a granted cost; answers questions until the cost is spent."""
+    """Holds the private table and a granted cost; answers queries until the cost is spent."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Curator:
         return self._fixed().taxonomies
 
     def fix_codec(self, codec: TableCodec) -> None:
-        """Fixes the codes all later questions speak about.
+        """Fixes the codes all later queries speak about.
 
         The codec must come from the schema and from earlier answers alone; then this is post-processing and free.
         """
@@ -187,7 +187,7 @@ class Curator:
         """From now on code c of each of these columns counts as code `places[column][c]`, in `domain` as in answers.
 
         Which codes are merged must follow from the schema and earlier answers alone; then this is post-processing and
-        free. A row lies in one cell of a table of merged codes as in any other, so later questions cost what they cost.
+        free. A row lies in one cell of a table of merged codes as in any other, so later queries cost what they cost.
         """
         if places:
             self.fix_codec(MergedCodec(self._fixed(), places))
@@ -371,7 +371,7 @@ class Curator:
         """Puts the trainer through its whole course on sampled units, for `cost` in all, paid in ε and δ.
 
         Under a keeper the training keeps checkpoints, or goes on from one: its cost was charged before. It is then the
-        only question: any other would be asked anew after an interruption, beside a state made with its first answer.
+        only query: any other would be asked anew after an interruption, beside a state made with its first answer.
         """
         step = f"train {trainer.name}"
         distributions = training_distributions(cost, trainer.course, step)
@@ -387,7 +387,7 @@ class Curator:
         return answer
 
     def discover(self, column: str, cost: Cost) -> Discovery:
-        """Labels of an open column that enough units hold. `cost.delta` is the chance that a lone label shows."""
+        """Labels of an open column that enough units hold. `cost.delta` is the probability that a lone label shows."""
         step = f"discover {column}"
         distribution = distribution_for(cost, self._unit_rows, step, laplace=True)
         threshold = discovery_threshold(distribution, self._unit_rows, cost.delta, step)
@@ -416,7 +416,7 @@ class Curator:
         total = sum((cost for _, cost in charges), Cost())
         if not total.fits(self._left):
             step = charges[0][0] if len(charges) == 1 else f"{charges[0][0]} and {len(charges) - 1} more"
-            raise BudgetError(step, str(total), str(self._left), "Plan fewer questions or grant more.")
+            raise BudgetError(step, str(total), str(self._left), "Plan fewer queries or grant more.")
         if self._keeper is not None and (self.charges or not charges[0][0].startswith("train ")):
             raise UsageError(charges[0][0], "a run that can be continued asks for one training and for nothing else.")
         self._left = self._left - total

@@ -182,7 +182,7 @@ class Family:
 
 
 class FamilyTables:
-    """Turns exact counts of cliques into tables of parents × child; made once per question."""
+    """Turns exact counts of cliques into tables of parents × child; made once per query."""
 
     def __init__(self, domain: Domain, coarser: Levels | None = None) -> None:
         self._domain = domain

@@ -1,14 +1,14 @@
 """Distributions of discrete Gaussian and geometric magnitudes, as proved integer bounds.
 
-Exponentials and powers as integer intervals.
-
+Exponentials and powers as integer intervals
+--------------------------------------------
 A real number x in [0, 1] is held at `bits` fractional bits by a pair (lower, upper) of integers with
 lower ≤ 2^bits · x ≤ upper. Every operation rounds the lower end down and the upper end up, so the true value never
 leaves the interval; more bits make it narrower. There are no floats here and nothing is trusted to be "close enough".
 
-Distributions with geometric tails on 0, 1, 2, …: magnitudes of discrete Laplace noise, digits of geometric numbers,
-gaps.
-
+Geometric tails
+---------------
+Magnitudes of discrete Laplace noise, digits of geometric numbers, and gaps are distributions on 0, 1, 2, … of one kind.
 All have P(X ≤ k) = (1 − a·r^(k+1)) / c for a ratio r, a factor a and a total c, each known as an interval at any
 precision. A distribution may be cut: with `top` the distribution is conditioned on X < top (a digit), with `cap` every
 X ≥ cap is reported as cap (an overflow that the caller does not need to tell apart).
@@ -16,10 +16,11 @@ X ≥ cap is reported as cap (an overflow that the caller does not need to tell 
 Digits. If G is geometric with ratio q, P(G = g) = (1 − q) q^g, and g = Σ d_i t^i, then q^g is a product over the
 digits: they are independent, d_i geometric with ratio q^(t^i) conditioned on d_i < t (the topmost is unconditioned).
 
-The magnitude of discrete Gaussian noise: P(|X| ≤ k) as proved bounds, by two separate computations.
-
-With v = σ², w_k = e^(−k²/2v), Z = 1 + 2 Σ_{k≥1} w_k: P(|X| ≤ k) = (1 + 2 Σ_{j=1..k} w_j) / Z.
-The weights follow w_{k+1} = w_k r_k, r_{k+1} = r_k s with r_0 = e^(−1/2v), s = e^(−1/v).
+The magnitude of discrete Gaussian noise
+----------------------------------------
+P(|X| ≤ k) as proved bounds, by two separate computations. With v = σ², w_k = e^(−k²/2v), Z = 1 + 2 Σ_{k≥1} w_k:
+P(|X| ≤ k) = (1 + 2 Σ_{j=1..k} w_j) / Z. The weights follow w_{k+1} = w_k r_k, r_{k+1} = r_k s with r_0 = e^(−1/2v),
+s = e^(−1/v).
 
 `bounds` sums in Python integers, at any precision: the few draws that 63 bits cannot decide need it.
 

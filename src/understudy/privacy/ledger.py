@@ -3,24 +3,20 @@
 A steward opens a ledger once, with a cap (ε, δ) per dataset. Every run charges it first: the check against the cap and
 the new entry are one transaction, synced before `charge` returns, and whoever holds no `Receipt` must not read rows.
 A charge is never taken back, whatever becomes of the run. Entries are never changed or removed; each is tied to the
-ones before by a hash, and `verify` finds any change. Amounts are integers. The argument below
-proves that what is granted stays within the cap, however runs are chosen.
+ones before by a hash, and `verify` finds any change. Amounts are integers.
 
 What it cannot do: a copy of the file is a second ledger that knows nothing of the first, so a copied ledger is a
 forked ledger, and the caps of the two add up. Each release prints the hash of its charge; `verify` can be asked whether
 those hashes are still in the chain, which uncovers a fork or a return to an old copy. Nothing here stops somebody who
 rewrites the file on purpose.
 
-A run that was interrupted may be continued under its charge while nothing was released from it: by one process at a
-time, and from the newest state that it kept. Continuing is a line of its own, free of charge.
-
 Nothing in a ledger comes from rows: names, costs and dates are fixed before they are read. Every line carries the date
 alone: two charges with the time of day would tell how long the run between them took (ledgers of version 0.1 hold such
 lines, and still verify). How a run went on and ended stays out of the extracts that go into releases.
 
-Balance: what a dataset's cap still covers, and why adding up is allowed.
-
-Runs follow one another, and whoever plans the next one has seen all earlier releases. So not only questions but costs
+Why adding up is allowed
+------------------------
+Runs follow one another, and whoever plans the next one has seen all earlier releases. So not only queries but costs
 are chosen adaptively, and a rule that grants or refuses must hold for every such strategy (a *privacy filter*: Rogers,
 Roth, Ullman, Vadhan 2016). Both rules here have the same shape: a limit L, fixed when the dataset is opened; each run
 has a cost p; it is granted iff (sum of earlier costs) + p ≤ L in every component. Refused runs read nothing.
@@ -44,7 +40,10 @@ has a cost p; it is granted iff (sum of earlier costs) + p ≤ L in every compon
 The cost of a run in one composition says nothing about the other, so a dataset keeps the composition it was opened
 with. All runs of a dataset must protect the same unit: guarantees for different neighbours do not add up.
 
-Who holds a charged run, and how far it has come: the lines `checkpoint` and `continue`.
+Runs that are continued
+-----------------------
+A run that was interrupted may be continued under its charge while nothing was released from it: by one process at a
+time, and from the newest state that it kept. Continuing is a line of its own, free of charge.
 
 A run that trains for hours keeps its state from time to time. Each kept state is a line of the ledger: the number of
 steps behind it and the SHA-256 of its bytes. After an interruption the run may be continued without a new charge, from
@@ -53,13 +52,11 @@ further states or end the run, and a run ends once. Every rule is checked in the
 
 So the states of one charge, in the order of their lines, form a single sequence with rising steps: no two branches
 are ever recorded, whatever is copied, restored or started twice. One charge yields one release, because the end is
-recorded before a release may be seen (`synthesizer/pipeline.py`). Why continuing costs nothing:
-`training.py`.
+recorded before a release may be seen (`synthesizer/pipeline.py`). Why continuing costs nothing: `training.py`. The
+lines hold nothing but public numbers and a digest of noisy answers, and their day without the hour.
 
-The lines hold nothing but public numbers and a digest of noisy answers, and their day without the hour.
-
-The check of a chain: does every line say what was written, in the order it was written, and add up?
-
+The check of a chain
+--------------------
 It reads lines only, no data and no file, so it serves a whole ledger and the extract in a release alike. It finds any
 change to a line (its hash), a line left out, added or moved (the two chains), totals that do not follow from the
 charges, and runs that were continued by somebody who did not hold them or from a state that was not the newest. It
@@ -554,9 +551,9 @@ class Ledger:
         return ledger
 
     @classmethod
-    def single_use(cls, path: str | os.PathLike[str], budget: Budget, *, dataset: str = "table") -> "Ledger":
+    def single_use(cls, path: str | os.PathLike[str], budget: Budget) -> "Ledger":
         """A new ledger that covers exactly one run of this budget, for a run that belongs to no lasting ledger."""
-        return cls.create(path, dataset, budget)
+        return cls.create(path, "table", budget)
 
     def add_dataset(
         self,

@@ -1,7 +1,7 @@
 """The file under the ledger: sealed entries in an append-only SQLite database, synced before a write returns.
 
-Entry: one line of the ledger, sealed by a hash that ties it to the lines before.
-
+Entries
+-------
 Five kinds. `dataset` opens a dataset: its budget columns hold the cap, its cost columns the limit that charges add up
 to. `charge` is one run: the (ε, δ) it claims, what it spends, and the totals of its dataset after it. `checkpoint`,
 `continue` and `finish` tell how far a charged run has come, who goes on with it, and how it ended (`ledger.py`); they
@@ -14,8 +14,8 @@ hash of the line by which its run was held until then.
 
 All amounts are whole units (see `cost.py`) below 2⁶³, the most a column of SQLite holds.
 
-The file under the ledger: SQLite, append-only, and synced before a write returns.
-
+The database
+------------
 Rollback journal and `synchronous=EXTRA`: a commit returns after the pages, the journal's removal and its folder are on
 disk, so it survives kill -9 and loss of power, and between writes the ledger is one single file (write-ahead mode would
 keep recent entries in a second file that a careless copy leaves behind). Every call opens its own connection: nothing

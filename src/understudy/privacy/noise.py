@@ -1,7 +1,12 @@
 """Integer noise, drawn exactly: discrete Laplace and Gaussian vectors, geometric numbers, gaps between rare successes.
 
-Exact draws from a distribution on 0, 1, 2, … at the speed of a table lookup.
+Every number is drawn exactly from its distribution (see `distributions.py`), from the operating system's generator,
+once. No function takes a seed and nothing random is kept between calls, so forked processes cannot share draws. Numbers
+whose size exceeds 2⁶² are reported as ±2⁶² (`LARGEST`); who adds them to counts below 2⁵³ and cuts the sum at ±2⁶¹ gets
+the same as if they had been exact.
 
+At the speed of a table lookup
+------------------------------
 A draw is the first k with U < F(k), where F(k) = P(X ≤ k) and U is a uniform real number in [0, 1) of which only as
 many bits are drawn as the answer needs.
 
@@ -18,28 +23,21 @@ many bits are drawn as the answer needs.
 So the draw has exactly the distribution F: total variation 0, not merely 2⁻¹⁰⁰. The only assumption is that the bits of
 `os.urandom` are independent and fair. The table alone, without the last rule, would be about entries · 2⁻⁶³ away.
 
-There is no seed and nothing random is kept between calls, so forked processes cannot share draws.
+Scales that no table can hold
+-----------------------------
+A geometric number is put together from base-4096 digits, which are independent (`distributions.py`), so tables stay
+small at any scale. Laplace noise is then a sign and a geometric magnitude, where minus zero is rejected and drawn
+again: P(k) ∝ q^|k|, as it must be.
 
-Discrete Gaussian numbers of any variance, exact in distribution, for the few numbers whose scale no table can hold.
-
-P(k) ∝ e^(−k²/(2·variance)) by rejection (Canonne, Kamath, Steinke 2020, Algorithm 3): with t = ⌊σ⌋ + 1 a proposal Y is
-discrete Laplace of scale t, and it is kept with probability e^(−(|Y| − variance/t)²/(2·variance)). Completing the
-square, e^(−|y|/t) · e^(−(|y| − variance/t)²/(2·variance)) = e^(−y²/(2·variance)) · constant, so what is kept has the
+Discrete Gaussian numbers of any variance, P(k) ∝ e^(−k²/(2·variance)), are drawn by rejection (Canonne, Kamath, Steinke
+2020, Algorithm 3): with t = ⌊σ⌋ + 1 a proposal Y is discrete Laplace of scale t, and it is kept with probability
+e^(−(|Y| − variance/t)²/(2·variance)). Completing the square,
+e^(−|y|/t) · e^(−(|y| − variance/t)²/(2·variance)) = e^(−y²/(2·variance)) · constant, so what is kept has the
 distribution wanted. About three proposals in four are kept.
 
 Whether to keep is decided by comparing a uniform number, of which bits are drawn as needed, with bounds of the
 exponential: exact, no floats. A proposal that `discrete_laplace` cut at 2⁶² is drawn on without a cut, which is easy
 because magnitudes have no memory: given that |Y| ≥ m, |Y| − m is geometric again.
-
-Integer noise: discrete Laplace and discrete Gaussian vectors, geometric numbers, and gaps between rare successes.
-
-Every number is drawn exactly from its distribution (see `distributions.py`), from the operating system's generator,
-once. No function takes a seed. Numbers whose size exceeds 2⁶² are reported as ±2⁶² (`LARGEST`); who adds them to counts
-below 2⁵³ and cuts the sum at ±2⁶¹ gets the same as if they had been exact.
-
-Large scales: a geometric number is put together from base-4096 digits, which are independent (`distributions.py`),
-so tables stay small at any scale. Laplace noise is then a sign and a geometric magnitude, where minus zero is
-rejected and drawn again: P(k) ∝ q^|k|, as it must be.
 """
 
 import math

@@ -1,11 +1,7 @@
-"""Where noise is drawn: the seam between curator and noise, and the only randomizer that releases use.
+"""Where noise is drawn: requests go in with exact integers, noisy answers come out.
 
-The seam between the door and the noise: requests go in with exact integers, noisy answers come out.
-
-There is one implementation for releases (`SecureRandomizer`), which has no seed and no state. Test doubles that record
-and replay answers live in `understudy.testing` and mark themselves as not private.
-
-SecureRandomizer: the only randomizer releases use. Exact integer noise, no seed, no state.
+There is one implementation for releases (`SecureRandomizer`): exact integer noise, no seed, no state. Test doubles that
+record and replay answers live in `understudy.testing` and mark themselves as not private.
 
 Counts are int64 in [0, 2⁵³), noise is int64, answers are int64 cut at ±2⁶¹. Noise beyond ±2⁶² arrives as ±2⁶²; the
 sum is cut all the same, so the cut answer equals the cut of count + true noise: post-processing, which costs nothing.

@@ -1,12 +1,10 @@
 """Scores for choosing among public options, each with the bound that makes it safe.
 
-Quality: a score for choosing among public options, together with the bound that makes it safe.
-
 Score and sensitivity live in one object because they drift apart when they do not (an L2 bound fed to an L1 score is
 a known leak). Every implementation is checked by brute force in the contract suite.
 
-MarginalError: how far each clique's exact table is from its estimate, for choosing what to measure next.
-
+`MarginalError`: how far each clique's exact table is from its estimate, for choosing what to measure next
+----------------------------------------------------------------------------------------------------------
     score_r = w_r · (Σ_x max(|M_r(x) − M̂_r(x)| − floor_r, 0) − penalty_r)
 
 M_r are exact counts; the estimate M̂_r, floor, penalty and the weight w_r are public (from earlier answers). With a
@@ -23,8 +21,8 @@ W_r · SCORE_UNIT ≤ WEIGHT_UNIT · SCORE_UNIT, with nothing lost to rounding. 
 scores at ±2⁶², so that no product or sum can wrap; cutting never takes two numbers further apart. A row can bring a
 cell closer to its estimate or take it away, in one table up and in another down: not monotone.
 
-PublicOrPrivate: the same choice when a public table Q of the same columns could stand in for a measurement.
-
+`PublicOrPrivate`: the same choice when a public table Q of the same columns could stand in for a measurement
+-------------------------------------------------------------------------------------------------------------
     private:  score_r = w_r · (Σ_x max(|M_r(x) − M̂_r(x)| − floor_r, 0) − penalty_r)
     public:   score_r = w_r · (‖M_r − M̂_r‖₁ − ‖M_r − Q_r‖₁ − penalty_r)
 
@@ -38,8 +36,8 @@ divided by its own bound: public scores are halved. To halve integers without ro
 
 and every score moves by at most 2 · max W · SCORE_UNIT for one row.
 
-StandInError: how far the private table is from each of several stand-ins, for a choice that is paid for.
-
+`StandInError`: how far the private table is from each of several stand-ins, for a choice that is paid for
+----------------------------------------------------------------------------------------------------------
     score_s = − Σ_r ‖M_r − E_{s,r}‖₁ ,   r over the same public list of cliques for all stand-ins s
 
 M_r are exact counts of the private table; E_{s,r} are the counts a stand-in has, scaled to its estimate of the number

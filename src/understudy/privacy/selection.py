@@ -1,10 +1,18 @@
 """The exponential mechanism on integer scores, drawn exactly, one choice or many at once.
 
-Many draws of the exponential mechanism at once, each exact in distribution, at the speed of a compiled loop.
+Option i is chosen with probability e^(−rate·(max − score_i)) / Σ_j e^(−rate·(max − score_j)), which is
+∝ e^(rate·score_i): higher scores are likelier. Options with equal scores form a group with one weight; a group is
+chosen first, then a member of it uniformly.
 
-For every row of a matrix of integer scores one allowed option i is drawn with probability w_i / Σ_j w_j, where
-w_i = e^(−rate·(best − score_i)). As in `selection.py` the draw is the first i with U·Σ w < w_1 + … + w_i, U uniform in
-[0, 1), of which 64 bits u are drawn first and more only where they are needed.
+The weights are irrational, so they are held as integer intervals. A uniform U, of which only some bits are drawn,
+falls in the part of [0, 1) that belongs to one group; if the bits and the bounds at hand cannot tell which, more bits
+of both are taken. The choice has exactly the stated distribution. No floats, no Gumbel noise, no base-2 approximation.
+
+Many draws at once
+------------------
+For every row of a matrix of integer scores, and for long lists of options, one allowed option i is drawn by a compiled
+loop, with the same distribution: with w_i = e^(−rate·(best − score_i)) it is the first i with U·Σ w < w_1 + … + w_i, U
+uniform in [0, 1), of which 64 bits u are drawn first and more only where they are needed.
 
 * Weights are integers of 62 fractional bits. A gap best − score is written in digits of base 16; ⌊2⁶²·e^(−rate·d·16^p)⌋
   stands in a table, from intervals, at most 2 too low; a weight is the product of at most 16 entries. A product of two
@@ -14,22 +22,9 @@ w_i = e^(−rate·(best − score_i)). As in `selection.py` the draw is the firs
   m = ⌊u·C_n / 2⁶⁴⌋ the number U·Σ w lies in [m, m + 66·n + 2).
 * If m ≥ C_{i−1} + 66·(i−1) and m + 66·n + 2 ≤ C_i, the draw is i, whatever the bits not drawn would have been. (The
   last allowed option needs no upper bound, because U < 1.)
-* Otherwise (a chance of about 10⁻¹³ per row) the 64 bits are handed to interval arithmetic of growing precision.
+* Otherwise (a probability of about 10⁻¹³ per row) the 64 bits are handed to interval arithmetic of growing precision.
 
 No float is involved, and nothing is decided by a comparison that is not proved.
-
-The exponential mechanism on integer scores, drawn exactly.
-
-Option i is chosen with probability e^(−rate·(max − score_i)) / Σ_j e^(−rate·(max − score_j)), which is
-∝ e^(rate·score_i): higher scores are likelier. Options with equal scores form a group with one weight; a group is
-chosen first, then a member of it uniformly.
-
-The weights are irrational, so they are held as integer intervals. A uniform U, of which only some bits are drawn,
-falls in the part of [0, 1) that belongs to one group; if the bits and the bounds at hand cannot tell which, more bits
-of both are taken. The choice has exactly the stated distribution. No floats, no Gumbel noise, no base-2 approximation.
-
-Long lists of options go through the compiled loop of this module, which has the same distribution and a proof of
-its own.
 """
 
 import os

@@ -1,4 +1,20 @@
-"""Training on sampled units: what it costs, its checkpoints, and the one question that hands rows to an optimiser.
+"""Training on sampled units: what it costs, its checkpoints, and the one query that hands rows to an optimiser.
+
+The query
+---------
+Neighbours differ by one unit, at most k rows. In every step each unit takes part by a coin of its own, with the same
+public probability; the rows of a unit come and go together. The trainer turns rows into integer vectors, each row by
+itself: a row's vector may depend on that row and on what the trainer was told before (noisy sums, public settings), on
+nothing else. The curator adds up the vectors of each unit, leaves a unit out whose sum is longer than `clip` in L2 norm
+(exact integers: a comparison, not a matter of rounding), adds up the units, puts discrete Gaussian noise on every
+coordinate and hands the noisy sum back. How many units took part is never said.
+
+All that is asked of a trainer is that it keeps rows apart. If it does not, the bound on each unit still holds, but a
+unit could change what others contribute; so contributions are computed row by row, without sums over a batch in
+floating point, and replay on neighbouring tables looks at the exact sums.
+
+The number of steps, the coins' probability and the noise are fixed before the first row is read. Nothing here ends
+early, and no message depends on a row.
 
 What training costs
 -------------------
@@ -74,28 +90,9 @@ The table may have changed in between: every step bounds what a unit adds to it,
 cost stays the same. That the table is the one the charge was made for is the steward's word, as for every charge;
 a digest of the rows would be a private number and is not kept.
 
-FolderKeeper: checkpoints as files of their owner, each recorded in the ledger; only the newest recorded one counts.
-
-A file is written under a temporary name with mode 0600, synced, renamed to its digest, its folder synced; then the
-ledger takes its mark; then older files go. A kill at any moment leaves the newest recorded checkpoint in place. Files
-that the ledger does not know are never read.
-
-train: the one question that hands rows to an optimiser, and takes nothing from it but bounded whole numbers.
-
-Neighbours differ by one unit, at most k rows. In every step each unit takes part by a coin of its own, with the same
-public probability; the rows of a unit come and go together. The trainer turns rows into integer vectors, each row by
-itself: a row's vector may depend on that row and on what the trainer was told before (noisy sums, public settings), on
-nothing else. The door adds up the vectors of each unit, leaves a unit out whose sum is longer than `clip` in L2 norm
-(exact integers: a comparison, not a matter of rounding), adds up the units, puts discrete Gaussian noise on every
-coordinate and hands the noisy sum back. How many units took part is never said. The cost is proved above.
-
-All that is asked of a trainer is that it keeps rows apart. If it does not, the bound on each unit still holds, but a
-unit could change what others contribute; so contributions are computed row by row, without sums over a batch in
-floating point, and replay on neighbouring tables looks at the exact sums.
-
-The number of steps, the coins' probability and the noise are fixed before the first row is read. Nothing here ends
-early, and no message depends on a row. A course that was interrupted goes on from its newest checkpoint, with fresh
-coins and noise for every step that is left: what a checkpoint holds, and why this costs nothing, is proved above.
+Files. A checkpoint is written under a temporary name with mode 0600, synced, renamed to its digest, its folder synced;
+then the ledger takes its mark; then older files go. A kill at any moment leaves the newest recorded checkpoint in
+place. Files that the ledger does not know are never read.
 """
 
 import functools

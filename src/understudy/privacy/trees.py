@@ -1,4 +1,4 @@
-"""Questions about trees: growing one by noisy counts, halving ranges, and which column splits a node.
+"""Queries about trees: growing one by noisy counts, halving ranges, and which column splits a node.
 
 Counting inside the cells of a partition
 ----------------------------------------
@@ -69,7 +69,7 @@ outside of the range moves nothing. So one row moves the scores of its own cell 
 and lowers others: not monotone. L and R are cut at 2⁴⁰ first, so that no product can wrap (a + b ≤ 2²⁰): a row then
 moves one of them by one, or none.
 
-Ranges of a layer are disjoint, so that a layer is one question (`Curator.select_within`), and ⌈log₂ bins⌉ layers give
+Ranges of a layer are disjoint, so that a layer is one query (`Curator.select_within`), and ⌈log₂ bins⌉ layers give
 all quantiles: each costs a share of the cost, and the shares add up.
 
 AIC of one-column models inside a node: which column splits it, how to group columns, when to stop

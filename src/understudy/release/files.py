@@ -1,26 +1,17 @@
-"""How much space synthetic rows will take, from public facts alone, so that what cannot fit is refused beforehand.
+"""The files of a folder: how much space they will take, how a folder appears at once, how a stranger's is read.
 
-A column of labels or of few numbers is written as bit-packed indices, so a row takes about the sum of log₂(values) bits
-in Parquet; in text it takes as many bytes as its values have characters, and in memory the width of their types. That
-is a forecast and no bound: skewed columns compress better, headers and footers come on top.
+Space
+-----
+Forecast from public facts alone, so that what cannot fit is refused beforehand. A column of labels or of few numbers is
+written as bit-packed indices, so a row takes about the sum of log₂(values) bits in Parquet; in text it takes as many
+bytes as its values have characters, and in memory the width of their types. That is a forecast and no bound: skewed
+columns compress better, headers and footers come on top.
 
-Effort: how much of a folder `verify` looks at unless it is told to look at everything, and what it left out.
-
-A folder may come from a stranger, and a few kilobytes on a disk can stand for terabytes of zeros or billions of rows.
-So whatever grows with a folder's content has a limit, and what lies beyond it is named instead of being read.
-
-Parquet files that may come from a stranger, opened only when reading them in pieces needs bounded memory.
-
-A few bytes of Parquet can stand for gigabytes: a footer with millions of empty entries, a page that is compressed a
-thousandfold, texts that share long beginnings. So footer and page headers are read here first (they are Thrift structs
-in the compact protocol: https://parquet.apache.org/docs/file-format/metadata), and only files whose pages are small and
-written in the few encodings that releases use are handed to the library. Texts are read as dictionaries, since one long
-text may be named by millions of rows.
-
-A folder that appears at once or not at all: written beside its target, synced, listed, then renamed.
-
-A process that is killed leaves the target absent; the unfinished sibling (its name starts with a dot and ends in
-`.partial`) can be deleted. Names are fixed, links are refused, an existing target is never touched.
+A folder that appears at once or not at all
+-------------------------------------------
+It is written beside its target, synced, listed, then renamed. A process that is killed leaves the target absent; the
+unfinished sibling (its name starts with a dot and ends in `.partial`) can be deleted. Names are fixed, links are
+refused, an existing target is never touched.
 
 What must be on record before anybody can see the target (`completing`) is called when the sibling is complete, just
 before the rename. From that call on the sibling stays, unless it was refused: it is the finished folder. If it cannot
@@ -34,7 +25,17 @@ Files and folders carry one fixed time instead of the clock's: how far apart two
 the work between them took, and that depends on private rows. What cannot be set (when an inode was changed or made)
 stays on the disk of the publisher; copies do not take it along.
 
-The folder as a set of files: exactly those that belong there, plain files only, each with its checksum.
+Folders that may come from a stranger
+-------------------------------------
+A folder is the set of files that belong there: plain files only, each with its checksum. A few kilobytes on a disk can
+stand for terabytes of zeros or billions of rows, so whatever grows with a folder's content has a limit, and what lies
+beyond it is named instead of being read, unless `verify` is told to look at everything.
+
+A few bytes of Parquet can stand for gigabytes: a footer with millions of empty entries, a page that is compressed a
+thousandfold, texts that share long beginnings. So footer and page headers are read here first (they are Thrift structs
+in the compact protocol: https://parquet.apache.org/docs/file-format/metadata), and only files whose pages are small and
+written in the few encodings that releases use are handed to the library. Texts are read as dictionaries, since one long
+text may be named by millions of rows.
 """
 
 import contextlib

@@ -1,20 +1,9 @@
-"""Release: everything that may be shared about a run, and the rows drawn from it.
+"""Release: everything that may be shared about a run, in memory or as a folder, and the rows drawn from it.
 
-RunConfig: how a release was made, so that its public half can be made again: method, options, rows, seed, versions.
-
-The seed is that of drawing rows from the fitted model. Noise has no seed.
-
-Synthetic rows as the kind of frame the caller works with. Types stay: whole numbers with gaps stay whole.
-
-Rows drawn from a fitted model, piece by piece, so that a seed gives the same rows whatever the output.
-
-This is post-processing: nothing here can see a private row, and drawing again costs nothing.
-
-Release: everything that may be shared about a run, in memory or as a folder.
-
-A release holds public facts and noisy answers only. Drawing rows from it is free; it has no way back to the private
-table. Synthetic rows follow from the fitted model, the number of rows and the seed, so they are drawn when asked for
-and streamed to disk when saved.
+A release holds public facts and noisy answers only. Drawing rows from it is post-processing: free, and without a way
+back to the private table. Synthetic rows follow from the fitted model, the number of rows and the seed, whatever the
+output, so they are drawn when asked for and streamed to disk when saved. The seed is for drawing rows; noise has none.
+In the caller's kind of frame types stay: whole numbers with gaps stay whole.
 
 Spreadsheets run cells that start with =, +, -, @, a tab or a line break. Labels and column names come from people, so
 a released CSV could carry such a cell; an apostrophe in front makes it text. Numbers and dates are left as they are.

@@ -37,7 +37,7 @@ from understudy.schema.yaml_text import schema_to_text
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One question: the run it belongs to, its cost, and the noise that the cost bought.
+    """One query: the run it belongs to, its cost, and the noise that the cost bought.
 
     The noise is in units of 1/`unit` rows (or of a score): 1 for counts, more for scores and growing trees; for a
     training it is in units of 1/`unit` of the most that one protected unit may contribute to a step. A choice states
@@ -336,10 +336,6 @@ def _number_text(value: float | None) -> str:
 def _spending_text(spent: LedgerFacts) -> str:
     total = "no claim" if spent.epsilon is None else f"ε = {spent.epsilon:.6g}, δ = {spent.delta or 0:.6g}"
     return f"{total}, charges: {spent.releases:,}"
-
-
-def _ledger_text(statement: Statement) -> str:
-    return wording.ledger_text(statement.ledger.dataset, statement.words)
 
 
 def _copies(statement: Statement) -> str:

@@ -1,10 +1,8 @@
 """The release folder on disk: written in one piece under fixed names, read back with every file checked first.
 
-Nothing is written that was not already in the release, no clock is read, nothing that is loaded is executed.
-
-What the public card shows about a release, gathered from the release alone.
-
-Error bars follow from the noise that was added, which is public; no private number is needed to state them.
+Nothing is written that was not already in the release, no clock is read, nothing that is loaded is executed. The error
+bars of the public card follow from the noise that was added, which is public; no private number is needed to state
+them.
 """
 
 import json

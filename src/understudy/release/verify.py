@@ -1,12 +1,8 @@
-"""verify_release: everything wrong with a release folder, without private data.
+"""verify: whether a release folder is whole, consistent and valid, found out without the private table.
 
-The card as a page: no script, no request, no element that could make one, and the policy that forbids them.
-
-The synthetic rows against the schema: types, every value inside its domain, rules and derived columns honoured.
-
-The account of a release: charges that add up to the claim, noise that matches each charge, a ledger that agrees.
-
-verify: whether a release folder is whole, consistent and valid, found out without the private table.
+Checked are the manifest; the account (charges that add up to the claim, noise that matches each charge, a ledger that
+agrees); the rows (types, every value inside its domain, rules and derived columns honoured); and the card (no script,
+no request, no element that could make one, and the policy that forbids them).
 
 What it can show: the folder is as it was published, the statement follows from the charges, each noise from its
 cost, the ledger's extract is consistent, the rows obey the schema. What it cannot show: that the noise was drawn

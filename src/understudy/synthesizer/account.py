@@ -1,23 +1,24 @@
-"""What a run is charged to, and the state of a run that can be continued.
+"""Account: what a run is charged to, and the state of a run that can be continued.
 
-Working: the folder beside the output in which a run that can be continued keeps its state until it is released.
+A run is charged to a lasting ledger, or to one made for this run alone; on disk in either case, and once. If a run that
+keeps checkpoints is interrupted its charge stays open, and it may be taken up again under it. That its release is
+complete is recorded before the release can be seen, by whoever holds the run by then, and once: so a charge yields one
+release at most.
 
-It holds the name of the run, the digest of its settings, the newest checkpoint and, without a lasting ledger, the
-ledger made for this run alone. It belongs to its owner only and is confidential until the release is complete; then it
-goes. A process that works in it holds a lock, which the operating system lets go when the process ends, however it
-ends. What must hold even where locks do not (a folder copied, another machine) is the ledger's part.
+The working folder
+------------------
+A run that can be continued keeps its state in a folder beside the output until its release. It holds the name of the
+run, the digest of its settings, the newest checkpoint and, without a lasting ledger, the ledger made for this run
+alone. It belongs to its owner only and is confidential until the release is complete; then it goes. A process that
+works in it holds a lock, which the operating system lets go when the process ends, however it ends. What must hold even
+where locks do not (a folder copied, another machine) is the ledger's part.
 
-Account: where a run is charged. A lasting ledger, or one made for this run alone; on disk in either case.
-
-A run that keeps checkpoints is charged once as well. If it is interrupted its charge stays open, and it may be taken up
-again under it. That its release is complete is recorded before the release can be seen, by whoever holds the run by
-then, and once: so a charge yields one release at most.
-
-Releases that wait: complete and paid for, but not in place, because their process ended just before the rename.
-
-`synthesize` refuses to pay for another release of the same output while one waits, and `resume` puts it in place.
-Nothing is drawn, read or charged for that. One charge yields one release: of a run that can be continued from a
-checkpoint only the release that is on record in its ledger counts, since the run may have gone on without any other.
+Releases that wait
+------------------
+They are complete and paid for, but not in place, because their process ended just before the rename. `synthesize`
+refuses to pay for another release of the same output while one waits, and `resume` puts it in place. Nothing is drawn,
+read or charged for that. One charge yields one release: of a run that can be continued from a checkpoint only the
+release that is on record in its ledger counts, since the run may have gone on without any other.
 """
 
 import hashlib

@@ -1,20 +1,16 @@
-"""Design: schema, method and budget become a plan, without data.
+"""Design: the public half of a run, fixed before anything is charged or read.
 
-One structure for all copies: fixed once with its whole share of the budget, then measured anew for every copy.
+Method, options, currency, the cost of every step and the memory it needs follow from the schema and the budget alone.
 
+A public table must hold every column of the private one, or all but those that a method calls private (`not_public`: a
+method that labels public records); what cannot do without a public table says so (`check_without_public`).
+
+One structure for all copies
+----------------------------
 Copies that are measured anew share the budget in equal parts. A method that chooses a structure first (a tree, say) may
 choose it once for all of them: its share of the whole budget is spent in the first run, together with fixing open
 labels and bins, and the rest is shared by the runs. The parts add up to what was granted, and each run is granted no
 more than its part. The structure is made of answers that were paid for, so using it again costs nothing.
-
-Design: the public half of a run, fixed before anything is charged or read.
-
-Method, options, currency, the cost of every step and the memory it needs follow from the schema and the budget alone.
-
-What a public table must hold: every column of the private one, or all but those that a method calls private.
-
-A method that labels public records names its private columns (`not_public`), and what cannot do without a public table
-says so (`check_without_public`).
 """
 
 import math
@@ -184,7 +180,7 @@ class Design:
 
     @property
     def planned(self) -> list[Cost]:
-        """The costs of all questions, run after run, if the runs keep to the plan."""
+        """The costs of all queries, run after run, if the runs keep to the plan."""
         costs = [step.cost for step in self.plan.steps]
         return costs + costs[self.once :] * (self.runs - 1)
 
@@ -196,7 +192,7 @@ class Design:
 
     @property
     def fixed(self) -> bool:
-        """Whether a run asks just the planned questions at just their costs, whatever the answers.
+        """Whether a run asks just the planned queries at just their costs, whatever the answers.
 
         Not where codes are fixed first: how many there are may move a method's costs.
         """

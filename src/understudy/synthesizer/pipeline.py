@@ -433,7 +433,7 @@ def _fix_codec(curator: Curator, design: Design, fixed: _FixedRun | None) -> _Fi
 
 
 def _fit(curator: Curator, design: Design, fixed: _FixedRun) -> Fitted:
-    """Asks the questions and fits the model."""
+    """Asks the queries and fits the model."""
     method, halves = design.method, design.method.structured
     if design.structure is not None and halves is not None:
         model = halves.run_with(curator, design.rest, fixed.structure)

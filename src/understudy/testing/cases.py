@@ -1,7 +1,6 @@
-"""Tiny schemas and tables for contracts: every column kind once, hostile names, a unit with several rows.
+"""Tiny schemas and tables for contracts, and the whole way from a table to everything that leaves, as one function.
 
-The whole way from a table to everything that leaves, as one function of table and randomizer.
-
+The tables have every column kind once, hostile names, and a unit with several rows.
 What leaves: the release's rows, statement, card, answers and model, the folder byte for byte with its files' times (if
 one is written), all that was printed, logged or warned about, and on failure the type and text of the error. The
 run's name and the day are fixed, because they are not private and would differ between two runs. The time of day is

@@ -137,7 +137,7 @@ class MethodChecks:
                 yield Case(schema, self.method, budget, self.options, public=self.public(schema))
 
     def budget_is_kept(self) -> None:
-        """The questions cost no more than was granted and charged, and nearly all of it; the plan says the same."""
+        """The queries cost no more than was granted and charged, and nearly all of it; the plan says the same."""
         for case in self.cases():
             recorder = Recorder(NoNoise())
             with self._checking(case.schema, case.budget):

@@ -1,51 +1,48 @@
 """Replay on neighbouring tables with frozen noise: what leaves must differ only where it was paid for.
 
-Pairs of tables one unit apart: designed to hurt, or drawn at random.
-
-Random pairs alone miss bugs that need a special record (the sole holder of a category, the first missing value), so
-the designed list is mandatory. Tables are Arrow tables of text, as a CSV file would give them: every hostile value
-fits, and the pipeline under test has to parse them itself.
-
-Coins of training for tests: a unit takes part if a hash of its rows says so. NOT PRIVATE.
-
-Replay compares what a pipeline does on two tables given the same coins and the same noise. So the coin of a unit must
-depend on that unit and the step alone, not on where it stands among the others.
-
-What trainings cost by their requests alone: the rate, bound and noise of every step that was asked for.
-
-What growing a tree costs, and what one grown tree gave away about a pair of tables.
-
-`tree_epsilon` is the cost by the theorem of `privacy/trees.py`, from the noise and the bias that a request
-states, rounded up. `split_loss` is no theorem: it is the exact log ratio of the probabilities of the decisions that
-were taken, on two tables, from the biased counts that really reached the randomizer.
-
-Frozen-noise replay: the same answers on a neighbouring table must give the same everything.
-
 Run a pipeline on table D and record every request that reached the randomizer with its exact input and its answer.
 Run it again on a neighbour D′ and answer exactly as before. If the pipeline is private then
 
-1. the sequence of requests is the same (no question, scale or claim depends on the rows),
+1. the sequence of requests is the same (no query, scale or claim depends on the rows),
 2. each exact input moved by at most the sensitivity its request claims, and the decisions of a growing tree taken
    together are not more likely on one table than its cost allows,
 3. the costs of the requests add up to no more than the cost that was granted,
 4. everything that leaves is the same, byte for byte: rows, model, statement, messages, error type and text.
 
-One pair of runs, no statistics. It says nothing about the shape of the noise: `tests/nets/lower_bound.py` and the
-sampler tests do that.
+One pair of runs, no statistics. It says nothing about the shape of the noise: `tests/nets/lower_bound.py`, the sampler
+tests and the audit below do that.
 
-Did the noise follow the distributions that were asked for? Every answer as numbers that are uniform if it did.
+Neighbours
+----------
+Random pairs alone miss bugs that need a special record (the sole holder of a category, the first missing value), so
+the designed list is mandatory. Tables are Arrow tables of text, as a CSV file would give them: every hostile value
+fits, and the pipeline under test has to parse them itself.
 
+Training
+--------
+A unit takes part in a step if a hash of its rows says so (NOT PRIVATE). Replay gives the same coins and the same noise
+to both tables, so the coin of a unit must depend on that unit and the step alone, not on where it stands among the
+others.
+
+Growing trees
+-------------
+`tree_epsilon` is the cost by the theorem of `privacy/trees.py`, from the noise and the bias that a request
+states, rounded up. `split_loss` is no theorem: it is the exact log ratio of the probabilities of the decisions that
+were taken, on two tables, from the biased counts that really reached the randomizer.
+
+Audit: did the noise follow the distributions that were asked for?
+------------------------------------------------------------------
 The probability transform: an answer X with distribution function F gives u = F(X−) + V·P(X) with V uniform on [0, 1].
 If X was drawn from F, given all that was answered before, then u is uniform and independent of all earlier ones. So
-answers of all kinds, scales and questions can be put into one sequence and tested together:
+answers of all kinds, scales and queries can be put into one sequence and tested together:
 
 * u itself, and how far it lies from the middle (too much and too little noise),
-* u minus that of the question before, cell by cell and modulo 1 (noise used twice in one run),
+* u minus that of the query before, cell by cell and modulo 1 (noise used twice in one run),
 * u minus that of the run before, modulo 1 (noise used again in the next run).
 
 Each is uniform again. The distance of its empirical distribution from the uniform one is held against the bound of
 Dvoretzky, Kiefer, Wolfowitz and Massart, P(D > d) ≤ 2·exp(−2nd²), which holds for every n. A tree decides by its
-answers how many questions follow, so n may depend on what is tested: of each sequence as many are used as the largest
+answers how many queries follow, so n may depend on what is tested: of each sequence as many are used as the largest
 power of two allows, and the level is divided among all powers. Which empty cells of a sparse table show is not tested
 here, only how many do and with which counts. The V come from a seed; they are part of the test and not of any answer.
 """
@@ -260,7 +257,7 @@ def split_loss(request: Request, one: Ints, other: Ints, split: Bools) -> float:
 
 _ROUNDING = 1e-9
 _PAID_IN_EPSILON = ("measure", "sparse")
-"""Questions that get Laplace noise only if they are paid in ε."""
+"""Queries that get Laplace noise only if they are paid in ε."""
 Exact = Ints | OccupiedCells | LabelCounts
 Reply = TypeVar("Reply")
 Pipeline = Callable[[pa.Table, Randomizer], tuple[bytes, Cost]]
@@ -324,7 +321,7 @@ class Recorder:
 
 @dataclass(slots=True)
 class Replayer:
-    """Answers from a record, whatever the table; raises `Leak` when the questions differ."""
+    """Answers from a record, whatever the table; raises `Leak` when the queries differ."""
 
     frozen: list[Exchange]
     log: list[Exchange] = field(default_factory=list)
@@ -367,10 +364,10 @@ class Replayer:
     def _replay(self, request: Request, exact: Exact) -> object:
         position = len(self.log)
         if position >= len(self.frozen):
-            raise Leak(f"question {position} was not asked on the neighbouring table: {request}")
+            raise Leak(f"query {position} was not asked on the neighbouring table: {request}")
         earlier = self.frozen[position]
         if earlier.request != request:
-            raise Leak(f"question {position} differs between neighbours: {request} against {earlier.request}")
+            raise Leak(f"query {position} differs between neighbours: {request} against {earlier.request}")
         self.log.append(Exchange(request, exact, earlier.answer))
         return earlier.answer
 
@@ -382,7 +379,7 @@ def check_pair(pipeline: Pipeline, table: pa.Table, neighbour: pa.Table, randomi
     replayer = Replayer(recorder.log)
     released_again, claimed_again = pipeline(neighbour, replayer)
     if len(replayer.log) != len(recorder.log):
-        raise Leak(f"{len(recorder.log)} questions on one table, {len(replayer.log)} on its neighbour")
+        raise Leak(f"{len(recorder.log)} queries on one table, {len(replayer.log)} on its neighbour")
     for one, other in zip(recorder.log, replayer.log, strict=True):
         _check_distance(one, other)
     _check_trees(recorder.log, replayer.log)
@@ -390,7 +387,7 @@ def check_pair(pipeline: Pipeline, table: pa.Table, neighbour: pa.Table, randomi
         raise Leak(f"claims differ between neighbours: {claimed} against {claimed_again}")
     queries = cost_of([exchange.request for exchange in recorder.log], zcdp=claimed.rho > 0)
     if not queries.fits(claimed):
-        raise Leak(f"the questions cost {queries}, the claim is {claimed}")
+        raise Leak(f"the queries cost {queries}, the claim is {claimed}")
     if released != released_again:
         raise Leak(f"released bytes differ: {_first_difference(released, released_again)}")
 
@@ -546,7 +543,7 @@ def check_noise(runs: Sequence[Sequence[Exchange]], *, fewest: int, seed: int = 
     earlier = [_apart(parts) for parts in found]
     _check_uniform(pooled, "does not follow its distribution")
     _check_uniform(np.abs(2 * pooled - 1), "is too small or too large for its distribution")
-    _check_uniform(np.concatenate([np.zeros(0), *earlier]), "is that of the question before")
+    _check_uniform(np.concatenate([np.zeros(0), *earlier]), "is that of the query before")
     _check_uniform(_apart(whole), "is that of the run before")
 
 

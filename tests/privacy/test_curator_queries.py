@@ -1,4 +1,4 @@
-"""What the curator is asked: whole questions, choices within cells, and what they cost."""
+"""What the curator is asked: whole queries, choices within cells, and what they cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -95,7 +95,7 @@ def test_masks_that_do_not_fit_are_refused_before_spending(cells: int, options: 
     assert recorder.log == []
 
 
-def test_scores_with_noise_of_their_price() -> None:
+def test_scores_with_noise_of_their_cost() -> None:
     curator, recorder = _curator(epsilon(1) + rho(1))
     answer = curator.score(Counts(), epsilon(1))
     assert answer.scores.tolist() == [3.0, 5.0]
