@@ -1,13 +1,14 @@
-"""`understudy schema`: a first draft from names and types, and a check that lists every problem at once."""
+"""`understudy schema`: a first draft from names and types, a check that lists every problem at once."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Debug, Quiet, shell
-from understudy.cli.options import note_lines, require_absent
-from understudy.errors import InputError, Problem, SchemaError
+from understudy.cli.console import Debug, Quiet, Shell, shell
+from understudy.cli.options import Dataset, Delta, Json, LedgerFile, note_lines, require_absent
+from understudy.errors import InputError, Problem, SchemaError, UsageError
+from understudy.schema.table_check import TableCheck
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
@@ -54,21 +55,71 @@ def check(
         str | None, typer.Argument(metavar="TABLE", help="Also compare with the column names of this table.")
     ] = None,
     *,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Also look at the rows of TABLE. CONFIDENTIAL, unless you give --epsilon.")
+    ] = False,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="With --rows: privacy budget ε of a look with noise.")
+    ] = None,
+    delta: Delta = 0.0,
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Lists all problems of a schema, and of a table's header under it. Reads no rows."""
-    with shell(quiet=quiet, debug=debug) as place:
+    """Lists all problems of a schema, and of a table's header under it. Reads no rows, unless told to.
+
+    With --rows it shows for each column the shares of values that are inside the bounds or the list, outside, missing
+    or unreadable, and the most frequent shapes of what cannot be read (letters as a, digits as 9). That is for your
+    eyes alone: it is written nowhere, and no guarantee covers decisions taken from it. With --epsilon the shares have
+    noise, are charged to --ledger before a row is read, and may be shown to anybody.
+    """
+    with shell(quiet=quiet, debug=debug, charges=epsilon is not None) as place:
+        if rows and table is None:
+            raise UsageError("--rows", "needs a table to look at.", "Name it after the schema.")
         known, names = _checked(schema, table)
-        place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
-        undeclared = [name for name in names if name not in known.names and name != known.unit.column]
-        remark = known.unit_remark(undeclared)
-        if remark:
-            place.line(f"Look at this: {remark}")
-        if undeclared:
-            place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")
+        found = TableCheck(tuple(undeclared := _undeclared(known, names)), known.unit_remark(undeclared))
+        if rows or epsilon is not None or delta or ledger is not None or dataset is not None:
+            with place.running(("measure",)):
+                found = known.check(table, rows=rows, epsilon=epsilon, delta=delta, ledger=ledger, dataset=dataset)
         if table is not None:
             note_lines(place, table)
+        if as_json:
+            place.json({**found.to_json(), "schema": str(schema)})
+            return
+        _show(place, known, found, schema)
+        if ledger is not None:
+            _show_balance(place, ledger, dataset)
+
+
+def _undeclared(known: "Schema", names: list[str]) -> list[str]:
+    return [name for name in names if name not in known.names and name != known.unit.column]
+
+
+def _show(place: Shell, known: "Schema", found: TableCheck, schema: Path) -> None:
+    """What the check found; a confidential one begins and ends by saying so."""
+    if found.first_line:
+        place.line(found.first_line)
+    place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
+    if found.remark:
+        place.line(f"Look at this: {found.remark}")
+    if found.left_out:
+        place.line(f"Not in the schema, so left out: {', '.join(found.left_out)}.")
+    if found.rows is not None:
+        place.line(f"{'Rows' if found.confidential else 'Rows, with noise'}: {found.rows:,}")
+        place.table(*found.table())
+    if found.last_line:
+        place.line(found.last_line)
+
+
+def _show_balance(place: Shell, ledger: Path, dataset: str | None) -> None:
+    """What is left of the cap after a look with noise."""
+    from understudy.privacy.ledger import Ledger
+
+    opened = Ledger.open(ledger)
+    name = dataset or opened.datasets()[0]
+    place.line(f"Charged to {name!r} in {ledger}; left: {opened.balance(name).left}.")
 
 
 def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":

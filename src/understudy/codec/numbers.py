@@ -32,9 +32,10 @@ does hold, so that every coded pair stands for a value. The pairs that stand for
 gives them mass.
 """
 
+import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Protocol, Self
@@ -528,6 +529,17 @@ class NumberCodec:
         if kind is np.int64 and axis.upper - axis.lower < _WIDEST_TABLE:
             every = np.arange(axis.lower, axis.upper + 1, dtype=np.int64)
             self._table = np.searchsorted(self._inner, every, side="right").astype(self.layout.dtype)
+
+    def by_bounds(self) -> Self:
+        """The same reading with three bins: below the bounds, between them, above; for counting alone."""
+        last = self.axis.upper
+        past = math.nextafter(last, math.inf) if isinstance(last, float) else last + 1
+        found = copy.copy(self)
+        found.edges = (-math.inf, self.axis.lower, past, math.inf)
+        found.layout = replace(self.layout, regular=3)
+        found._inner = np.asarray([self.axis.lower, past], dtype=self._inner.dtype)
+        found._table = None
+        return found
 
     def encode(self, array: pa.Array) -> CodeArray:
         """The code of each value."""

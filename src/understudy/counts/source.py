@@ -180,7 +180,8 @@ class PrivateTable(abc.ABC):
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Number of rows and the values of these columns, batch by batch, every row once and before any bound.
 
-        Private. Beside the two methods below, only comparisons with the private table read it; those are confidential.
+        Private. Beside the two methods below, only comparisons with the private table and looks at its values
+        (`profile.py`) read it; those are confidential.
         """
 
     def label_counts(self, column: str) -> LabelCounts:

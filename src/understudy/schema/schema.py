@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 from understudy.errors import Problem, SchemaError, UsageError, nearest, shown
@@ -34,6 +35,7 @@ from understudy.schema.columns import (
     code_names,
     number_of,
 )
+from understudy.schema.table_check import TableCheck
 
 LONGEST = 256
 """No system that names columns allows more; survey questions used as headings stay below, too."""
@@ -341,6 +343,35 @@ class Schema:
         if not isinstance(given, Schema):
             raise UsageError("schema", f"must be a Schema or the path of its file, got a {type(given).__name__}.")
         return given
+
+    def check(
+        self,
+        data: object,
+        *,
+        rows: bool = False,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        ledger: object | None = None,
+        dataset: str | None = None,
+    ) -> TableCheck:
+        """What a table looks like under this schema: its header and, with `rows=True`, how its values are read.
+
+        A look at the rows is confidential. With `epsilon` (and `delta`) it has noise instead, is charged to `dataset`
+        in `ledger` before a row is read, and may be shown to anybody.
+
+        Args:
+            data: a frame, a path or an opened table; without `rows` only its column names are looked at.
+            rows: whether to look at the rows.
+            epsilon, delta: the budget of a look with noise; none for an exact one.
+            ledger, dataset: the ledger to charge, and the name in it.
+
+        Raises:
+            SchemaError, InputError: the header does not fit; every problem is listed.
+        """
+        verb = import_module("understudy.synthesizer.checking").check_table  # it reads rows, so it lies above
+        paid = {"epsilon": epsilon, "delta": delta, "ledger": ledger, "dataset": dataset}
+        found: TableCheck = verb(self, data, rows=rows, **paid)
+        return found
 
     def to_yaml(self, target: str | Path) -> None:
         """Writes the schema so that `from_yaml` returns an equal one."""
