@@ -193,6 +193,21 @@ class Reader:
         found = [self.text(value, here) for value in listed.values]
         return None if None in found else tuple(text for text in found if text is not None)
 
+    def filled_text(self, tree: Tree, here: str) -> str | None:
+        """Text that is not empty."""
+        text = self.text(tree, here)
+        if text == "":
+            self.refuse(tree, here, "is empty.", "Write what it is, or leave the key out.")
+        return text or None
+
+    def words(self, tree: Tree, here: str) -> tuple[str, ...] | None:
+        """A list of texts in which even a plain null or true is the word that it is."""
+        listed = self.items(tree, here)
+        if listed is None:
+            return None
+        found = [self.leaf(value, here, "It must be text.") for value in listed.values]
+        return None if None in found else tuple(leaf.text for leaf in found if leaf is not None)
+
     def text_map(self, tree: Tree, here: str) -> dict[str, str] | None:
         """Texts by text."""
         entries = self.entries(tree, here)
@@ -272,6 +287,18 @@ _VALUE_READERS: Mapping[str, Callable[[Reader, Tree, str], object]] = {
     "missing": Reader.boolean,
     "storage": Reader.blank_or_text,
     "note": Reader.blank_or_text,
+    "title": Reader.blank_or_text,
+    "description": Reader.blank_or_text,
+    "missing_values": Reader.words,
+    "ignore_case": Reader.boolean,
+    "ordered": Reader.boolean,
+    "meanings": Reader.text_map,
+    "decimal": Reader.filled_text,
+    "thousands": Reader.filled_text,
+    "prefix": Reader.filled_text,
+    "suffix": Reader.filled_text,
+    "parentheses": Reader.boolean,
+    "measured_in": Reader.blank_or_text,
     "labels": Reader.texts,
     "other": Reader.text,
     "groups": Reader.text_map,
@@ -391,7 +418,7 @@ def _formula(reader: Reader, fields: dict[str, Tree], entries: Entries, here: st
 
 
 FORMAT = 1
-_KEYS = ("understudy", "title", "note", "unit", "unreadable", "columns", "rules")
+_KEYS = ("understudy", "title", "note", "unit", "unreadable", "missing_values", "columns", "rules")
 
 
 def read_schema(path: Path) -> Schema:
@@ -457,6 +484,7 @@ def schema_from_text(text: str, where: str) -> Schema:
     note = reader.blank_or_text(fields["note"], "note") if "note" in fields else ""
     unit = _unit(reader, fields["unit"]) if "unit" in fields else None
     unreadable = reader.text(fields["unreadable"], "unreadable") if "unreadable" in fields else "keep"
+    missing_values = reader.words(fields["missing_values"], "missing_values") if "missing_values" in fields else None
     columns, kinds = _columns(reader, fields.get("columns"))
     rules = _rules(reader, fields["rules"], kinds) if "rules" in fields else []
     reader.problems += _guess_problems(text, tree, where)
@@ -467,7 +495,7 @@ def schema_from_text(text: str, where: str) -> Schema:
         raise SchemaError([*reader.problems, *map(reader.located, more)])
     try:
         said = {"title": title or "", "note": note or "", "unreadable": unreadable or ""}
-        return Schema(tuple(columns), unit, tuple(rules), **said)
+        return Schema(tuple(columns), unit, tuple(rules), **said, missing_values=missing_values)
     except SchemaError as error:
         raise SchemaError([reader.located(problem) for problem in error.problems]) from error
 

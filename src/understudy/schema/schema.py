@@ -269,11 +269,13 @@ class Schema:
     unreadable: str = "keep"
     """What becomes of values that cannot be read in columns with neither missing nor other: `keep` gives them a code of
     their own, `drop` leaves out the rows that hold one."""
+    missing_values: tuple[str, ...] | None = None
+    """The texts that mean "no value" in all columns that do not list their own; None for `MISSING_VALUES`."""
 
     def __post_init__(self) -> None:
         from understudy.schema.checks import problems_of  # `check` needs the types above
 
-        for field in ("columns", "rules"):
+        for field in ("columns", "rules", "missing_values"):
             given = getattr(self, field)
             if isinstance(given, list):
                 object.__setattr__(self, field, tuple(given))
@@ -288,15 +290,21 @@ class Schema:
 
     @property
     def modelled(self) -> tuple[Column, ...]:
-        """The columns that are counted and modelled: all but the derived ones."""
-        return tuple(column for column in self.columns if not isinstance(column, Derived))
+        """The columns that are counted and modelled: all but the derived ones, with the table's missing values."""
+        return tuple(self._complete(column) for column in self.columns if not isinstance(column, Derived))
 
     def column(self, name: str) -> Column:
-        """The column of that name; an unknown name raises with the closest one."""
+        """The column of that name, with the table's missing values; an unknown name raises with the closest one."""
         for column in self.columns:
             if column.name == name:
-                return column
+                return self._complete(column)
         raise UsageError(f"column {name!r}", "is not in the schema.", nearest(name, self.names))
+
+    def _complete(self, column: Column) -> Column:
+        """The column with the missing values of the table, where it lists none of its own."""
+        if self.missing_values is None or column.missing_values is not None or isinstance(column, Derived):
+            return column
+        return replace(column, missing_values=self.missing_values)
 
     def header_problems(self, names: Iterable[str]) -> list[Problem]:
         """What keeps a table with these column names from being read under this schema."""

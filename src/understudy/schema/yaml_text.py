@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import yaml
 
 from understudy.errors import Problem, SchemaError, shown
-from understudy.schema.columns import Column, Cut, Derived, GivenBins, LinearSum, PrivateBins, UniformBins
+from understudy.schema.columns import Column, Cut, Derived, GivenBins, LinearSum, Named, PrivateBins, UniformBins
 from understudy.schema.schema import Impossible, Range, Schema, Unit
 
 MOST_BYTES = 1 << 24
@@ -256,6 +256,8 @@ def _top(schema: Schema) -> dict[str, object]:
     top["unit"] = _unit(schema.unit)
     if schema.unreadable != "keep":
         top["unreadable"] = text_token(schema.unreadable)
+    if schema.missing_values is not None:
+        top["missing_values"] = _value(schema.missing_values)
     top["columns"] = {text_token(column.name): _column(column) for column in schema.columns}
     if schema.rules:
         top["rules"] = [_rule(rule) for rule in schema.rules]
@@ -318,7 +320,9 @@ def _unit(unit: Unit) -> object:
 
 def _column(column: Column) -> dict[str, object]:
     said: dict[str, object] = {"kind": column.kind}
-    own = [field for field in dataclasses.fields(column) if field.name not in ("name", "missing", "storage", "note")]
+    said |= {key: text_token(getattr(column, key)) for key in ("title", "description") if getattr(column, key)}
+    shared = {field.name for field in dataclasses.fields(Named)}
+    own = [field for field in dataclasses.fields(column) if field.name not in shared]
     for field in own:
         value = getattr(column, field.name)
         if isinstance(column, Derived):
@@ -326,6 +330,8 @@ def _column(column: Column) -> dict[str, object]:
         elif value != _default(field):
             said[field.name] = _value(value)
     said["missing"] = _scalar(bool(column.missing))
+    if column.missing_values is not None:
+        said["missing_values"] = _value(column.missing_values)
     return said | {key: text_token(getattr(column, key)) for key in ("storage", "note") if getattr(column, key)}
 
 
