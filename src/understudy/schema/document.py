@@ -7,13 +7,15 @@ Reads the declaration of one column: which keys each kind has and what they hold
 Schema files: YAML ⇄ Schema, lossless, all problems at once, each with its file, line and key.
 
 A file is refused rather than guessed at: unknown keys, anchors, tags, repeated keys, files above 16 MiB or a million
-entries, and places that still say DECIDE are problems. `write` gives text from which `read` makes an equal schema.
+entries, places that still say DECIDE and lines that are marked as a guess are problems. `write` gives text from which
+`read` makes an equal schema.
 """
 
+import bisect
 import dataclasses
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +44,23 @@ from understudy.schema.columns import (
     UniformBins,
 )
 from understudy.schema.schema import Impossible, Range, Schema, Unit, header_problems
-from understudy.schema.yaml_text import MOST_BYTES, TOO_LARGE, Entries, Leaf, Tree, YamlList, parse_yaml, schema_to_text
+from understudy.schema.yaml_text import (
+    MOST_BYTES,
+    TOO_LARGE,
+    Entries,
+    Leaf,
+    Tree,
+    YamlList,
+    guessed_lines,
+    parse_yaml,
+    schema_to_text,
+)
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[-+]\d\d:\d\d(:\d\d)?)?", re.ASCII)
 
-_QUESTIONS = {
+QUESTIONS = {
     "unit": "who is protected (row, or an id column with the most rows one of them may have)",
     "lower": "the lower bound, from public knowledge",
     "upper": "the upper bound, from public knowledge",
@@ -57,6 +69,7 @@ _QUESTIONS = {
     "zone": "the time zone, such as Europe/Berlin",
     "kind": "what kind of column this is",
 }
+"""What a person has to say under a key that is left open."""
 
 
 def _date(leaf: Leaf) -> Point | None:
@@ -115,7 +128,7 @@ class Reader:
             self.refuse(tree, here, f"must not be {given}.", wanted)
         elif tree.undecided:
             key = re.split(r"[.\[]", here)[-1]
-            question = _QUESTIONS.get(key, "a value")
+            question = QUESTIONS.get(key, "a value")
             self.refuse(tree, here, "still says DECIDE:", f"state {question}.")
         else:
             return tree
@@ -149,7 +162,7 @@ class Reader:
                 self.refuse(key, place, "is not a key that belongs here.", suggest(key.text, known))
         for name in required:
             if name not in found:
-                question = _QUESTIONS.get(name)
+                question = QUESTIONS.get(name)
                 self.refuse(tree, below(here, name), "is not stated.", f"State {question}." if question else "Add it.")
         return found
 
@@ -474,6 +487,7 @@ def schema_from_text(text: str, where: str) -> Schema:
     missing_values = reader.words(fields["missing_values"], "missing_values") if "missing_values" in fields else None
     columns, kinds = _columns(reader, fields.get("columns"))
     rules = _rules(reader, fields["rules"], kinds) if "rules" in fields else []
+    reader.problems += _guess_problems(text, tree, where)
     if reader.problems or unit is None:
         names = frozenset(column.name for column in columns)
         more = [found for column in columns for found in column_problems(column)]
@@ -484,6 +498,40 @@ def schema_from_text(text: str, where: str) -> Schema:
         return Schema(tuple(columns), unit, tuple(rules), **said, missing_values=missing_values)
     except SchemaError as error:
         raise SchemaError([reader.located(problem) for problem in error.problems]) from error
+
+
+def _guess_problems(text: str, tree: Tree, where: str) -> list[Problem]:
+    """One problem for every line that is marked as a guess and that nobody has confirmed."""
+    fix = "Delete the comment to confirm it, or correct the line."
+    held = key_at(tree)
+    places = [(line, place(*held(line)[0])) for line in guessed_lines(text)]
+    return [Problem(f"{where}:{line}: {here}", "is a guess that nobody has confirmed.", fix) for line, here in places]
+
+
+def key_at(tree: Tree) -> Callable[[int], tuple[tuple[str, ...], Tree | None]]:
+    """Gives for a line of the file the outermost key in it, or the last key before it: its path and what it holds."""
+    starts: dict[int, tuple[tuple[str, ...], Tree]] = {}
+    for path, line, value in keys_of(tree):
+        starts.setdefault(line, (path, value))
+    lines = sorted(starts)
+
+    def found(line: int) -> tuple[tuple[str, ...], Tree | None]:
+        before = bisect.bisect_right(lines, line)
+        return starts[lines[before - 1]] if before else ((), None)
+
+    return found
+
+
+def keys_of(tree: Tree, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int, Tree]]:
+    """Every key of the file in order: its path, its line and what it holds."""
+    if isinstance(tree, Entries):
+        for key, value in tree.pairs:
+            path = (*above, key.text)
+            yield path, key.line, value
+            yield from keys_of(value, path)
+    if isinstance(tree, YamlList):
+        for item in tree.values:
+            yield from keys_of(item, above)
 
 
 def _check_format(reader: Reader, fields: dict[str, Tree]) -> None:

@@ -11,6 +11,7 @@ Text is written plain only where every YAML reader takes it for text; otherwise 
 everything invisible escaped. Numbers and dates are written so that nothing is lost.
 """
 
+import bisect
 import dataclasses
 import datetime as dt
 import re
@@ -152,6 +153,40 @@ def parse_yaml(text: str, where: str) -> Tree:
     return tree
 
 
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+_GUESS = re.compile("(?<=[^\\S\r\n\x85\u2028\u2029])#[ \t]*guess:", re.IGNORECASE)
+
+
+def guessed_lines(text: str) -> dict[int, str]:
+    """The lines of a YAML text that end in a comment `# guess: why`, and why; a comment alone on its line is none.
+
+    >>> guessed_lines('age: 7  # guess: by its name\\nsaid: "a # guess: in quotes"\\n')
+    {1: 'by its name'}
+    """
+    lines = [0, *(match.end() for match in _BREAK.finditer(text))]
+    found: dict[int, str] = {}
+    spans = _scalar_spans(text)
+    start, end = 0, 0
+    for match in _GUESS.finditer(text):
+        place = match.start()
+        while end <= place and (span := next(spans, None)) is not None:
+            start, end = span
+        line = bisect.bisect_right(lines, place)
+        if not start <= place < end and text[lines[line - 1] : place].strip():
+            rest = text[match.end() : lines[line] if line < len(lines) else len(text)]
+            found.setdefault(line, rest.strip())
+    return found
+
+
+def _scalar_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where scalars begin and end, in characters. What stands behind the `|` of a block is not yet the block."""
+    for token in yaml.scan(text, _StrictLoader):
+        if isinstance(token, yaml.ScalarToken):
+            start, end = token.start_mark.index, token.end_mark.index
+            heading = _BREAK.search(text, start) if token.style in ("|", ">") else None
+            yield (heading.end() if heading else start, end)
+
+
 def _syntax_problem(error: yaml.MarkedYAMLError, where: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     place = f"{where}:{mark.line + 1}" if mark else where
@@ -182,6 +217,17 @@ def _tree(node: yaml.Node, where: str, problems: list[Problem]) -> Tree:
             seen[key.text] = key.line
             pairs.append((key, value))
     return Entries(tuple(pairs), line)
+
+
+def written(tree: Tree) -> str:
+    """The tree as YAML on one line."""
+    match tree:
+        case Leaf():
+            return tree.text if tree.plain else f'"{"".join(map(_escaped, tree.text))}"'
+        case YamlList():
+            return f"[{', '.join(map(written, tree.values))}]"
+        case _:
+            return f"{{{', '.join(f'{written(key)}: {written(value)}' for key, value in tree.pairs)}}}"
 
 
 _WIDTH = 110
