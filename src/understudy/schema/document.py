@@ -423,7 +423,7 @@ _KEYS = ("understudy", "title", "note", "unit", "unreadable", "missing_values", 
 
 def read_schema(path: Path) -> Schema:
     """The schema in that file; raises SchemaError with all problems at once."""
-    return schema_from_text(_text_of(path), str(path))
+    return schema_from_text(text_of(path), str(path))
 
 
 def file_header_problems(path: Path, names: Sequence[str]) -> list[Problem]:
@@ -432,7 +432,7 @@ def file_header_problems(path: Path, names: Sequence[str]) -> list[Problem]:
     It goes by the names that the file declares, as far as it can be parsed at all; otherwise nothing is found.
     """
     try:
-        top = _entries(parse_yaml(_text_of(path), str(path)))
+        top = _entries(parse_yaml(text_of(path), str(path)))
     except SchemaError:
         return []
     columns, unit = _entries(top.get("columns")), _entries(top.get("unit")).get("column")
@@ -449,7 +449,8 @@ def _said(tree: Tree | None) -> str | None:
     return tree.text if isinstance(tree, Leaf) and not tree.null and not tree.undecided else None
 
 
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """The text of a schema file; raises SchemaError if there is none."""
     where = str(path)
     try:
         with path.open("rb") as file:
