@@ -162,7 +162,7 @@ def edit(
         try:
             _walk(place, editor, schema)
         except (KeyboardInterrupt, UsageError):
-            place.line(_standing(editor, schema))
+            place.line(f"\n{_standing(editor, schema)}")
             raise
         if editor.left:
             place.line(_standing(editor, schema))

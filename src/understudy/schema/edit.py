@@ -24,9 +24,12 @@ from understudy.schema.draft import OpenPlace, open_places
 from understudy.schema.yaml_text import DECIDE, guessed_lines, parse_yaml, text_token
 
 _GUESS = re.compile(r"\s#[ \t]*guess:", re.IGNORECASE)
+_ITEM = re.compile(r"""\s*(?:("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*|([^,]*)),""")
+"""One item of a list without brackets, with the comma behind it: in quotes, or as it is up to the comma."""
 _LISTS = ("labels", "missing_values")
 _WORDS = {"y": "true", "yes": "true", "n": "false", "no": "false"}
 _BOOLEAN = ("missing", "ignore_case", "ordered", "parentheses")
+_ANYTHING = "a value"
 _ROWS = "the most rows that one of them may have"
 _ABSENT, _FOREIGN = "is not stated.", "is not a key that belongs here."
 
@@ -55,12 +58,12 @@ class Question:
             return "the whole column"
         if last == "kind":
             return f"{QUESTIONS[last]}: {', '.join(KINDS)}"
-        return _ROWS if self.place.key == "unit.rows" else QUESTIONS.get(last, "a value")
+        return _ROWS if self.place.key == "unit.rows" else QUESTIONS.get(last, _ANYTHING)
 
     @property
     def hint(self) -> str:
         """What the file says about it, or why it was guessed; empty if that is what is asked anyway."""
-        return "" if self.asked.startswith(self.place.hint) else self.place.hint
+        return "" if self.place.hint == _ANYTHING or self.asked.startswith(self.place.hint) else self.place.hint
 
     @property
     def default(self) -> str:
@@ -140,7 +143,10 @@ class SchemaEditor:
         self.text, self._skipped, self.answered = text, skipped, self.answered + answers
 
     def _new_problems(self, text: str, answered: OpenPlace, still: Sequence[OpenPlace]) -> list[str]:
-        """What the changed text has against it, in the column or key of the answer, that was not there before."""
+        """What the changed text has against it, in the column or key of the answer, that was not there before.
+
+        What is said of the answered place itself counts even if it was said before: accepting a guess confirms it.
+        """
         before = {_told(problem) for problem in _problems(_probe(self.text))}
         own = place("columns", answered.column) if answered.column else answered.key.split(".")[0]
         waiting = {_path(one) for one in still}
@@ -148,7 +154,8 @@ class SchemaEditor:
         for problem in _problems(_probe(text)):
             here, said = _told(problem)
             inside = here == own or here.startswith((f"{own}.", f"{own}["))
-            if inside and here not in waiting and (here, said) not in before:
+            fresh = (here, said) not in before or here == _path(answered)
+            if inside and here not in waiting and fresh:
                 found.append(f"{here}: {said}")
         return found
 
@@ -241,7 +248,7 @@ def _yaml_of(said: str, key: str) -> str:
     ('[F, M]', 'true', '"ward #7"', '0')
     """
     if key in _LISTS and not said.startswith("["):
-        return f"[{', '.join(_item(part.strip()) for part in said.split(','))}]"
+        return f"[{', '.join(quoted or text_token(plain.strip()) for quoted, plain in _ITEM.findall(f'{said},'))}]"
     if key in _BOOLEAN:
         said = _WORDS.get(said.lower(), said)
     try:
@@ -252,11 +259,6 @@ def _yaml_of(said: str, key: str) -> str:
     if said[0] in "[{\"'" or (whole and isinstance(node, yaml.ScalarNode)):
         return said
     return text_token(said)
-
-
-def _item(part: str) -> str:
-    quoted = len(part) > 1 and part[0] in "\"'" and part[-1] == part[0]
-    return part if quoted else text_token(part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
