@@ -79,7 +79,7 @@ class TableCheck:
         if self.rows is None:
             return ""
         delta = f", δ = {self.delta:g}" if self.delta else ""
-        off = f"{100 * self.error:.2g} percentage points"
+        off = f"{100 * self.error:.1f} percentage points"
         return f"With noise, paid with ε = {self.epsilon:g}{delta}: a share may be off by {off}."
 
     @property
