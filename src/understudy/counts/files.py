@@ -62,6 +62,7 @@ from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_colu
 from understudy.errors import InputError, UsageError, size_text
 from understudy.registry import Registry
 from understudy.schema import Schema
+from understudy.schema.columns import missing_texts
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
@@ -476,11 +477,12 @@ def streamed_labels(table: PrivateTable, column: str) -> LabelCounts:
     Only fixed-size numbers of labels are ranked and counted; the labels themselves stay in one dictionary.
     """
     unit, known = table.schema.unit, LabelNumbers()
+    absent = missing_texts(table.schema.column(column))
     names = [column] if unit.column is None else list(dict.fromkeys([column, unit.column]))
     rows = UnitRows([np.dtype(np.uint64)] * 2, unit.rows, _share(table))
     times = np.zeros(0, np.int64)
     for _, batch in _read(table, names):
-        labels = texts_of(batch[column]).only_labels()
+        labels = texts_of(batch[column]).only_labels(absent)
         numbers, has_label = known.of(labels), labels.places >= 0
         if unit.column is None:
             times = _added(times, numbers[has_label], len(known))
