@@ -17,7 +17,8 @@ OPTIONS = {
     ("demo",): ["--out", "--private"],
     ("methods",): ["--json"],
     ("schema", "draft"): ["--out", "--names-are-right"],
-    ("schema", "check"): [],
+    ("schema", "edit"): [],
+    ("schema", "check"): ["--rows", "--epsilon", "--delta", "--ledger", "--dataset", "--json"],
     ("plan",): [
         *("--schema", "--method", "--epsilon", "--delta", "--set", "--rows-hint", "--public", "--memory", "--json"),
     ],

@@ -162,3 +162,23 @@ def test_memory_for_shapes_is_bounded_and_frequent_ones_survive(monkeypatch: pyt
     first, again = (profile(open_table(rows, schema)).columns["age"].shapes for _ in range(2))
     assert first == again == (("?", 20), ("a/a", 20))
     assert max(seen) <= 16
+
+
+def test_declared_forms_and_missing_texts_are_read_as_a_run_reads_them() -> None:
+    schema = Schema(
+        (
+            Category(name="sex", labels=("F", "M"), ignore_case=True),
+            Float(name="price", lower=0, upper=2000, decimal=",", thousands=".", suffix="€"),
+            Integer(name="age", lower=0, upper=99, missing_values=("-99", "unknown")),
+        ),
+        Unit(),
+    )
+    codec = OutcomeCodec(schema)
+    cells = {
+        "sex": (["f", "NA", "x"], ["inside", "missing", "unreadable"]),
+        "price": (["1.234,50 €", "2.000,01 €", "1,234.5"], ["inside", "outside", "unreadable"]),
+        "age": (["-99", "-98", "unknown", "NA"], ["missing", "outside", "missing", "unreadable"]),
+    }
+    for name, (values, expected) in cells.items():
+        codes = codec.encode(name, pa.array(values)).tolist()
+        assert [codec.describe(name, code) for code in codes] == expected, name

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from understudy.cli.ending import OutputError, drop_output, ending_of, ignore_signals, require_handles
-from understudy.errors import UnderstudyWarning
+from understudy.errors import UnderstudyWarning, UsageError
 from understudy.progress import STAGES, Standing, recorded
 
 if TYPE_CHECKING:
@@ -135,6 +135,26 @@ class Shell:
         """A remark beside the result, dropped by `--quiet`."""
         if not self.quiet:
             self._err.print(plain(text), markup=False, highlight=False, soft_wrap=True)
+
+    def ask(self, prompt: str) -> str:
+        """What somebody types on one line after the prompt, without white space at its ends.
+
+        Raises:
+            UsageError: if there is nobody to ask.
+        """
+        self._out.file.write(plain(prompt))
+        self.flush()
+        fix = "Run it in a terminal, or edit the file itself."
+        if sys.stdin is None:
+            raise UsageError("standard input", "is closed, so nothing can be asked.", fix)
+        try:
+            return input().strip()
+        except EOFError:
+            raise UsageError("standard input", "has ended, so nothing more can be asked.", fix) from None
+        except UnicodeDecodeError:
+            raise UsageError("standard input", "is not UTF-8.", "Set the terminal to UTF-8.") from None
+        except (OSError, RuntimeError):  # the terminal has gone, or there never was one
+            raise UsageError("standard input", "cannot be read.", fix) from None
 
     def json(self, value: Mapping[str, object]) -> None:
         """The result for programs: one JSON object, in which no character could steer a terminal."""

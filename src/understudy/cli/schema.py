@@ -1,12 +1,11 @@
 """`understudy schema`: a first draft from names and types, a walk through what is open, a check that tells all."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Debug, Quiet, Shell, plain, shell
+from understudy.cli.console import Debug, Quiet, Shell, shell
 from understudy.cli.options import Dataset, Delta, Json, LedgerFile, note_lines, require_absent
 from understudy.errors import InputError, Problem, SchemaError, UsageError
 from understudy.schema.table_check import TableCheck
@@ -48,6 +47,92 @@ def draft(
         place.line(f"Wrote {out}. Places that say DECIDE are yours to fill in, from public knowledge only.")
         note_lines(place, table)
         place.note(f"Then: understudy schema check {out} {table}")
+
+
+HELP = """\
+Enter    accept the guess, where there is one
+u        undo the last answer or skip
+s        skip this place; it stays open
+q        quit; everything answered so far is saved
+?        this page
+Anything else is the answer, as you would write it in the file; lists as A, B, C or [A, B, C].
+Put quotes around an answer that is one of these letters: "s".
+Answers come from public knowledge (a codebook, a form, a law), never from the rows.\
+"""
+
+
+@app.command("edit")
+def edit(
+    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file to fill in.")],
+    *,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Walks through what is open in a schema: places that say DECIDE, and guesses to confirm.
+
+    Each place shows its column, what to state, a hint and the guess if there is one. Enter accepts the guess, u undoes,
+    s skips, q quits, ? helps. Answers are checked and saved at once, so you may stop at any time and go on later.
+    Comments and layout of the file stay. Reads no table.
+    """
+    with shell(quiet=quiet, debug=debug) as place:
+        from understudy.schema.document import schema_from_text, text_of
+        from understudy.schema.edit import SchemaEditor
+
+        editor = SchemaEditor(text_of(schema), str(schema))
+        if editor.left:
+            place.line(f"{schema}: {editor.left} open. Enter accepts a guess, u undoes, s skips, q quits, ? helps.")
+        else:
+            place.line(f"{schema}: nothing is open.")
+        try:
+            _walk(place, editor, schema)
+        except (KeyboardInterrupt, UsageError):
+            place.line(f"\n{_standing(editor, schema)}")
+            raise
+        if editor.left:
+            place.line(_standing(editor, schema))
+            return
+        known = schema_from_text(editor.text, str(schema))
+        place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
+
+
+def _standing(editor: "SchemaEditor", schema: Path) -> str:
+    """Where the walk stands, in words that are true at any moment."""
+    left = f"{editor.left} still open. Go on with: understudy schema edit {schema}"
+    return f"{schema}: {editor.answered} answered and saved, {left if editor.left else 'nothing open.'}"
+
+
+def _walk(place: Shell, editor: "SchemaEditor", schema: Path) -> None:
+    """Asks until nothing is left or the person has had enough; every change is on disk before the next question."""
+    from understudy.schema.edit import save_text
+
+    while (question := editor.question()) is not None:
+        _show_question(place, question)
+        said = place.ask("> ")
+        before = editor.text
+        if said == "q":
+            return
+        if said == "?":
+            place.line(HELP)
+        elif said == "s":
+            editor.skip()
+        elif said == "u":
+            if not editor.undo():
+                place.line("There is nothing to undo.")
+        else:
+            for reason in editor.answer(said):
+                place.line(f"  Not taken: {reason}")
+        if editor.text != before:
+            save_text(schema, editor.text, before)
+
+
+def _show_question(place: Shell, question: "Question") -> None:
+    kind = f" ({question.kind})" if question.kind else ""
+    place.line(f"\n{question.number} of {question.total}: {question.subject}{kind}")
+    place.line(f"  {'Confirm or state' if question.default else 'State'} {question.asked}.")
+    if question.hint:
+        place.line(f"  Hint: {question.hint}")
+    if question.default:
+        place.line(f"  Guess: {question.default}")
 
 
 @app.command("check")
@@ -122,110 +207,6 @@ def _show_balance(place: Shell, ledger: Path, dataset: str | None) -> None:
     opened = Ledger.open(ledger)
     name = dataset or opened.datasets()[0]
     place.line(f"Charged to {name!r} in {ledger}; left: {opened.balance(name).left}.")
-
-
-HELP = """\
-Enter    accept the guess, where there is one
-u        undo the last answer or skip
-s        skip this place; it stays open
-q        quit; everything answered so far is saved
-?        this page
-Anything else is the answer, as you would write it in the file; lists as A, B, C or [A, B, C].
-Put quotes around an answer that is one of these letters: "s".
-Answers come from public knowledge (a codebook, a form, a law), never from the rows.\
-"""
-ENDED = "standard input"
-
-
-@app.command("edit")
-def edit(
-    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file to fill in.")],
-    *,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Walks through what is open in a schema: places that say DECIDE, and guesses to confirm.
-
-    Each place shows its column, what to state, a hint and the guess if there is one. Enter accepts the guess, u undoes,
-    s skips, q quits, ? helps. Answers are checked and saved at once, so you may stop at any time and go on later.
-    Comments and layout of the file stay. Reads no table.
-    """
-    with shell(quiet=quiet, debug=debug) as place:
-        from understudy.schema.document import schema_from_text, text_of
-        from understudy.schema.edit import SchemaEditor
-
-        editor = SchemaEditor(text_of(schema), str(schema))
-        if editor.left:
-            place.line(f"{schema}: {editor.left} open. Enter accepts a guess, u undoes, s skips, q quits, ? helps.")
-        else:
-            place.line(f"{schema}: nothing is open.")
-        try:
-            _walk(place, editor, schema)
-        except (KeyboardInterrupt, UsageError):
-            place.line(f"\n{_standing(editor, schema)}")
-            raise
-        if editor.left:
-            place.line(_standing(editor, schema))
-            return
-        known = schema_from_text(editor.text, str(schema))
-        place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
-
-
-def _standing(editor: "SchemaEditor", schema: Path) -> str:
-    """Where the walk stands, in words that are true at any moment."""
-    left = f"{editor.left} still open. Go on with: understudy schema edit {schema}"
-    return f"{schema}: {editor.answered} answered and saved, {left if editor.left else 'nothing open.'}"
-
-
-def _walk(place: Shell, editor: "SchemaEditor", schema: Path) -> None:
-    """Asks until nothing is left or the person has had enough; every change is on disk before the next question."""
-    from understudy.schema.edit import save_text
-
-    while (question := editor.question()) is not None:
-        _show_question(place, question)
-        said = _typed("> ")
-        before = editor.text
-        if said == "q":
-            return
-        if said == "?":
-            place.line(HELP)
-        elif said == "s":
-            editor.skip()
-        elif said == "u":
-            if not editor.undo():
-                place.line("There is nothing to undo.")
-        else:
-            for reason in editor.answer(said):
-                place.line(f"  Not taken: {reason}")
-        if editor.text != before:
-            save_text(schema, editor.text, before)
-
-
-def _show_question(place: Shell, question: "Question") -> None:
-    kind = f" ({question.kind})" if question.kind else ""
-    place.line(f"\n{question.number} of {question.total}: {question.subject}{kind}")
-    place.line(f"  {'Confirm or state' if question.default else 'State'} {question.asked}.")
-    if question.hint:
-        place.line(f"  Hint: {question.hint}")
-    if question.default:
-        place.line(f"  Guess: {question.default}")
-
-
-def _typed(prompt: str) -> str:
-    """One line that a person typed.
-
-    Raises:
-        UsageError: if there is nobody to ask.
-    """
-    fix = "Run it in a terminal, or edit the file itself."
-    if sys.stdin is None:
-        raise UsageError(ENDED, "is closed, so nothing can be asked.", fix)
-    try:
-        return input(plain(prompt)).strip()
-    except EOFError:
-        raise UsageError(ENDED, "has ended, so nothing more can be asked.", fix) from None
-    except UnicodeDecodeError:
-        raise UsageError(ENDED, "is not UTF-8.", "Set the terminal to UTF-8.") from None
 
 
 def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":

@@ -27,16 +27,17 @@ decides what is asked. Shares, the estimated number of rows (the mean over colum
 computed from the noisy counts and public numbers alone, which costs nothing.
 """
 
+import math
 from contextlib import suppress
 
 from understudy.counts.files import open_table
 from understudy.counts.profile import OutcomeCodec, profile
 from understudy.counts.source import PrivateTable
-from understudy.domain import Distribution, Measurement
+from understudy.domain import Measurement
 from understudy.errors import UnderstudyError, UsageError
 from understudy.privacy.cost import Budget, Cost, distribution_for
 from understudy.privacy.curator import Curator
-from understudy.privacy.ledger import Ledger
+from understudy.privacy.ledger import Ledger, Outcome
 from understudy.progress import recorded
 from understudy.release.statement import digest_of
 from understudy.release.wording import charge_note
@@ -83,7 +84,7 @@ def check_table(
         return TableCheck(table.undeclared, remark)
     if epsilon is None:
         return _exact(table, remark)
-    request = _Request(schema, Budget(epsilon, delta))
+    request = _NoisyLook(schema, Budget(epsilon, delta))
     environment = _environment or Environment.real()
     answers = _asked(table, request, Account.of(ledger, dataset, None), environment)
     return _noisy(table, remark, request, answers)
@@ -115,7 +116,7 @@ def _exact(table: PrivateTable, remark: str) -> TableCheck:
     return TableCheck(table.undeclared, remark, found.rows, tuple(columns))
 
 
-class _Request:
+class _NoisyLook:
     """What will be asked and what it costs, worked out before anything is charged."""
 
     def __init__(self, schema: Schema, budget: Budget) -> None:
@@ -127,16 +128,11 @@ class _Request:
 
     @property
     def error_rows(self) -> float:
-        """Rows by which noise moves a count at most, in 95 of 100 cases."""
-        return _most(self.distribution)
+        """Rows by which noise moves a count at most, in 95 of 100 cases: ln 20 scales of Laplace, 1.96 of Gaussian."""
+        return (math.log(20) if self.distribution.kind == "laplace" else 1.96) * self.distribution.scale
 
 
-def _most(distribution: Distribution) -> float:
-    """What 95 of 100 draws do not exceed in size: ln 20 scales of Laplace noise, 1.96 of Gaussian noise."""
-    return (2.996 if distribution.kind == "laplace" else 1.96) * distribution.scale
-
-
-def _asked(table: PrivateTable, request: _Request, account: Account, environment: Environment) -> list[Measurement]:
+def _asked(table: PrivateTable, request: _NoisyLook, account: Account, environment: Environment) -> list[Measurement]:
     """Charges, and only then asks. From here on the charge stands, whatever happens."""
     assert account.ledger is not None
     assert account.dataset is not None
@@ -150,7 +146,7 @@ def _asked(table: PrivateTable, request: _Request, account: Account, environment
         unit=unit_words(request.schema.unit),
         note=charge_note(digest_of(request.schema)),
     )
-    outcome = "failed"
+    outcome: Outcome = "failed"
     try:
         curator = Curator(table, request.cost, environment.randomizer)
         curator.fix_codec(request.codec)
@@ -159,11 +155,11 @@ def _asked(table: PrivateTable, request: _Request, account: Account, environment
         outcome = "released"
     finally:
         with suppress(UnderstudyError):  # the note is for the owner's reading; the charge stands without it
-            account.ledger.finish(run, "released" if outcome == "released" else "failed")
+            account.ledger.finish(run, outcome)
     return answers
 
 
-def _noisy(table: PrivateTable, remark: str, request: _Request, answers: list[Measurement]) -> TableCheck:
+def _noisy(table: PrivateTable, remark: str, request: _NoisyLook, answers: list[Measurement]) -> TableCheck:
     """Shares from noisy counts: post-processing."""
     rows = max(1, round(sum(int(answer.values.sum()) for answer in answers) / len(answers)))
     columns = []
