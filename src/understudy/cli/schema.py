@@ -1,5 +1,6 @@
 """`understudy schema`: a first draft from names and types, a walk through what is open, a check that tells all."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -163,13 +164,17 @@ def check(
     noise, are charged to --ledger before a row is read, and may be shown to anybody.
     """
     with shell(quiet=quiet, debug=debug, charges=epsilon is not None) as place:
+        from understudy.counts.files import header_of
+
         if rows and table is None:
             raise UsageError("--rows", "needs a table to look at.", "Name it after the schema.")
         known, names = _checked(schema, table)
-        found = TableCheck(tuple(undeclared := _undeclared(known, names)), known.unit_remark(undeclared))
+        found = TableCheck(tuple(undeclared := _undeclared(known, names)), (known.unit_remark(undeclared),))
         if rows or epsilon is not None or delta or ledger is not None or dataset is not None:
             with place.running(("measure",)):
                 found = known.check(table, rows=rows, epsilon=epsilon, delta=delta, ledger=ledger, dataset=dataset)
+        formats = known.format_remark([] if table is None else header_of(table))
+        found = replace(found, remarks=tuple(filter(None, (*found.remarks, formats))))
         if table is not None:
             note_lines(place, table)
         if as_json:
@@ -189,8 +194,8 @@ def _show(place: Shell, known: "Schema", found: TableCheck, schema: Path) -> Non
     if found.first_line:
         place.line(found.first_line)
     place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
-    if found.remark:
-        place.line(f"Look at this: {found.remark}")
+    for remark in found.remarks:
+        place.line(f"Look at this: {remark}")
     if found.left_out:
         place.line(f"Not in the schema, so left out: {', '.join(found.left_out)}.")
     if found.rows is not None:

@@ -50,8 +50,8 @@ class TableCheck:
 
     left_out: tuple[str, ...]
     """Columns of the table that the schema does not declare."""
-    remark: str
-    """That people may be meant where rows are protected; empty if no name hints at it."""
+    remarks: tuple[str, ...] = ()
+    """What to look at, by names and storage types alone: people may be meant where rows are protected, for example."""
     rows: int | None = None
     """Number of rows; with noise, an estimate of how many were counted."""
     columns: tuple[ColumnCheck, ...] = ()
@@ -119,12 +119,12 @@ class TableCheck:
         ]
         looked = {} if self.rows is None else {"rows": self.rows, **noise, "columns": columns}
         notice = {"notice": f"{self.first_line} {self.last_line}".strip()} if self.rows is not None else {}
-        facts = {"left_out": list(self.left_out), "remark": self.remark}
+        facts = {"left_out": list(self.left_out), "remarks": list(self.remarks)}
         return {"confidential": self.confidential, **notice, **facts, **looked}
 
     def __repr__(self) -> str:
         if self.rows is None:
-            return f"TableCheck(left_out={self.left_out!r}, remark={self.remark!r})"
+            return f"TableCheck(left_out={self.left_out!r}, remarks={self.remarks!r})"
         headings, lines = self.table()
         grid = [[heading.removeprefix(">") for heading in headings], *lines]
         widths = [max(len(line[place]) for line in grid) for place in range(len(headings))]

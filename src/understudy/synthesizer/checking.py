@@ -79,15 +79,15 @@ def check_table(
     """
     _check_arguments(rows=rows, epsilon=epsilon, delta=delta, ledger=ledger, dataset=dataset)
     table = open_table(data, schema)
-    remark = schema.unit_remark(table.undeclared)
+    remarks = tuple(filter(None, (schema.unit_remark(table.undeclared),)))
     if not rows:
-        return TableCheck(table.undeclared, remark)
+        return TableCheck(table.undeclared, remarks)
     if epsilon is None:
-        return _exact(table, remark)
+        return _exact(table, remarks)
     request = _NoisyLook(schema, Budget(epsilon, delta))
     environment = _environment or Environment.real()
     answers = _asked(table, request, Account.of(ledger, dataset, None), environment)
-    return _noisy(table, remark, request, answers)
+    return _noisy(table, remarks, request, answers)
 
 
 def _check_arguments(
@@ -105,7 +105,7 @@ def _check_arguments(
         raise UsageError("epsilon", rule, "Give ledger= too; `understudy ledger init` makes one.")
 
 
-def _exact(table: PrivateTable, remark: str) -> TableCheck:
+def _exact(table: PrivateTable, remarks: tuple[str, ...]) -> TableCheck:
     found = profile(table)
     rows = max(1, found.rows)
     columns = []
@@ -113,7 +113,7 @@ def _exact(table: PrivateTable, remark: str) -> TableCheck:
         shares = dict(zip(OUTCOMES, (one.outcomes / rows).tolist(), strict=True))
         shapes = tuple((shape, times / rows) for shape, times in one.shapes)
         columns.append(ColumnCheck(name, table.schema.column(name).kind, **shares, shapes=shapes))
-    return TableCheck(table.undeclared, remark, found.rows, tuple(columns))
+    return TableCheck(table.undeclared, remarks, found.rows, tuple(columns))
 
 
 class _NoisyLook:
@@ -159,7 +159,9 @@ def _asked(table: PrivateTable, request: _NoisyLook, account: Account, environme
     return answers
 
 
-def _noisy(table: PrivateTable, remark: str, request: _NoisyLook, answers: list[Measurement]) -> TableCheck:
+def _noisy(
+    table: PrivateTable, remarks: tuple[str, ...], request: _NoisyLook, answers: list[Measurement]
+) -> TableCheck:
     """Shares from noisy counts: post-processing."""
     rows = max(1, round(sum(int(answer.values.sum()) for answer in answers) / len(answers)))
     columns = []
@@ -169,4 +171,4 @@ def _noisy(table: PrivateTable, remark: str, request: _NoisyLook, answers: list[
         columns.append(ColumnCheck(name, request.schema.column(name).kind, *shares))
     error = min(1.0, request.error_rows / rows)
     budget = request.budget
-    return TableCheck(table.undeclared, remark, rows, tuple(columns), budget.epsilon, budget.delta, error)
+    return TableCheck(table.undeclared, remarks, rows, tuple(columns), budget.epsilon, budget.delta, error)
