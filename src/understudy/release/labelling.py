@@ -141,7 +141,7 @@ def labelled_bytes(fitted: Fitted, records: str | Path, target: Path) -> int:
     """
     container = container_of(records)
     schema = fitted.codec.schema
-    if container.kind == "parquet":
+    if container.kind == "parquet" and not container.packing:
         rows = sum(int(pq.read_metadata(path).num_rows) for path in container.paths)
         return file_bytes(schema, rows, target.suffix)
     return sum(path.stat().st_size for path in container.paths)
