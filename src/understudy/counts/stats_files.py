@@ -76,7 +76,7 @@ def stats_file(path: Path, encoding: str | None) -> StatsFile:
     if found is None:
         raise InputError(str(path), "is not a readable file of its kind (damaged, cut short, encrypted or another).")
     meta: Any = found[1]
-    known = _encoding_of(path, encoding, meta)
+    known = _encoding_of(path, encoding)
     columns = tuple(_column(path, name, meta, known) for name in meta.column_names)
     widths = sum(int(width) for width in (getattr(meta, "variable_storage_width", None) or {}).values())
     return StatsFile(path, known, columns, max(0, int(meta.number_rows or 0)) * max(1, widths))
@@ -96,9 +96,8 @@ def _read(path: Path, **limits: Any) -> tuple[dict[str, list[Any]], object] | No
     read: Callable[..., Any] = getattr(_library(path), name)
     more = {"user_missing": True} if name == "read_sav" else {}
     try:
-        data, meta = read(
-            str(path), encoding=_LATIN, output_format="dict", disable_datetime_conversion=True, **more, **limits
-        )
+        told = {"encoding": _LATIN, "output_format": "dict", "disable_datetime_conversion": True} | more | limits
+        data, meta = read(str(path), **told)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - the library has an exception of its own, and Python's where a header is odd
@@ -106,11 +105,12 @@ def _read(path: Path, **limits: Any) -> tuple[dict[str, list[Any]], object] | No
     return data, meta
 
 
-def _encoding_of(path: Path, encoding: str | None, meta: Any) -> str:
+def _encoding_of(path: Path, encoding: str | None) -> str:
     """As declared, else as the file says, else as is usual for its kind."""
     if encoding is not None:
         return plain_encoding(encoding)
-    said = getattr(meta, "file_encoding", None)
+    found = _read(path, encoding=None, metadataonly=True)  # which fails if names are not as the file says
+    said = None if found is None else getattr(found[1], "file_encoding", None)
     if path.suffix.lower() == ".dta":
         with path.open("rb") as file:
             release = _STATA_RELEASE.match(file.read(64))
