@@ -4,6 +4,7 @@ import datetime as dt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import openpyxl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from tests.counts.containers import CONTAINERS
 from tests.counts.places import full_counts
 from understudy.codec.table import TableCodec
-from understudy.counts.files import header_of, open_table
-from understudy.schema import Boolean, Category, Date, Datetime, Float, Integer, Schema, Unit
+from understudy.counts.files import header_of, open_table, read_table
+from understudy.schema import Boolean, Category, Date, Datetime, Float, Integer, Schema, UniformBins, Unit
+from understudy.schema.dialect import Dialect
 
 SCHEMA = Schema(
     columns=(
@@ -61,8 +63,8 @@ def test_the_same_values_get_the_same_codes(rows: list[dict[str, object]]) -> No
             assert _codes(make(table, Path(folder)), codec) == expected, name
 
 
-def _codes(data: object, codec: TableCodec) -> list[list[int]]:
-    table = open_table(data, SCHEMA)
+def _codes(data: object, codec: TableCodec, schema: Schema = SCHEMA) -> list[list[int]]:
+    table = open_table(data, schema)
     found = []
     for column in codec.domain.columns:
         found.append(
@@ -81,3 +83,40 @@ def test_names_and_rows(name: str, tmp_path: Path) -> None:
     assert opened.undeclared == ("note",)
     assert sum(rows for rows, _ in opened.batches([])) == 3
     assert sum(full_counts(opened.bind(TableCodec.of(schema)))) == 3
+
+
+def test_a_decimal_of_the_file_is_that_of_columns_without_their_own(tmp_path: Path) -> None:
+    """Read as the same numbers in a plain file are; text in the plain form is no number there."""
+    columns = (
+        Float(name="plain", lower=0, upper=10, bins=UniformBins(10), missing_values=("9,9", "x.y"), missing=False),
+        Float(name="swiss", lower=0, upper=10, bins=UniformBins(10), suffix="Fr.", missing=False),
+        Float(name="own", lower=0, upper=10, bins=UniformBins(10), decimal=".", missing=False),
+        Category(name="label", labels=("1,5", "1.5")),
+    )
+    lines = ["1,5;2,5 Fr.;3.5;1,5", "1.5;2.5;3,5;1.5", "9,9;-;;1,5", "x.y;(1);1e0;", "\xff;1,5,5;nan;1"]
+    path = tmp_path / "t.csv"
+    path.write_bytes("\r\n".join(["plain;swiss;own;label", *lines]).encode("latin-1"))
+    schema = Schema(columns=columns, unit=Unit(), file=Dialect(decimal=","))
+    codec = TableCodec.of(schema)
+    found = _codes(path, codec, schema)
+    unreadable = 10
+    assert found == [
+        [1, unreadable, unreadable, unreadable, unreadable],
+        [2, unreadable, unreadable, unreadable, unreadable],
+        [3, unreadable, unreadable, 1, unreadable],
+        [0, 1, 0, 2, 2],
+    ]
+    said = read_table(path, decimal=".")
+    assert _codes(said, codec, schema)[0][:2] == [unreadable, 1]
+
+
+def test_numbers_of_a_workbook_are_numbers_whatever_sign_text_has(tmp_path: Path) -> None:
+    column = Float(name="rate", lower=0, upper=10, bins=UniformBins(10), decimal=",", missing=False)
+    schema = Schema(columns=(column,), unit=Unit())
+    book = openpyxl.Workbook()
+    for value in ("rate", 1.5, "2,5", "3.5"):
+        book.active.append([value])
+    book.save(tmp_path / "t.xlsx")
+    (tmp_path / "t.jsonl").write_text('{"rate": 1.5}\n{"rate": "2,5"}\n{"rate": "3.5"}\n')
+    for name in ("t.xlsx", "t.jsonl"):
+        assert _codes(tmp_path / name, TableCodec.of(schema), schema) == [[1, 2, 10]]

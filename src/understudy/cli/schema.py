@@ -59,11 +59,13 @@ def check(
 ) -> None:
     """Lists all problems of a schema, and of a table's header under it. Reads no rows."""
     with shell(quiet=quiet, debug=debug) as place:
+        from understudy.counts.files import header_of
+
         known, names = _checked(schema, table)
         place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
         undeclared = [name for name in names if name not in known.names and name != known.unit.column]
-        remark = known.unit_remark(undeclared)
-        if remark:
+        remarks = (known.unit_remark(undeclared), known.format_remark([] if table is None else header_of(table)))
+        for remark in filter(None, remarks):
             place.line(f"Look at this: {remark}")
         if undeclared:
             place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")

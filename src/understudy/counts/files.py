@@ -40,16 +40,19 @@ from typing import Literal
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.arrays import Ints
+from understudy.codec.reading import NumberForm
 from understudy.codec.table import TableCodec
 from understudy.counts.arrow_files import ARROW_ERRORS, arrow_batches, arrow_header, check_arrow
 from understudy.counts.delimited import delimited_batches, delimited_header
 from understudy.counts.excel import EXCEL_ERRORS, check_parts, excel_batches, excel_header, sheets_of
 from understudy.counts.frames import FrameSource, FrameTable, is_frame
-from understudy.counts.jsonlines import json_batches, json_header
+from understudy.counts.jsonlines import UNREADABLE, json_batches, json_header
 from understudy.counts.source import (
+    CONTENT_ERRORS,
     DEFAULT_MEMORY_BYTES,
     ORDER_KEY,
     Batch,
@@ -76,6 +79,7 @@ from understudy.counts.streams import (
 from understudy.errors import InputError, UnderstudyError, UsageError, size_text
 from understudy.registry import Registry
 from understudy.schema import Float, Integer, Schema
+from understudy.schema.columns import missing_texts
 from understudy.schema.dialect import Dialect, located, parted, plain_encoding, require_dialect
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ""}
@@ -664,7 +668,42 @@ class FileTable(PrivateTable):
             column.name: column.decimal for column in self.schema.modelled if isinstance(column, Integer | Float)
         }
         limits = {"memory_bytes": _share(self), "threads": self.threads}
-        return file_batches(self.container, columns, decimals=decimals, **limits)
+        for rows, batch in file_batches(self.container, columns, decimals=decimals, **limits):
+            yield rows, in_plain_numbers(self.container, self.schema, batch)
+
+
+def in_plain_numbers(
+    container: Container, schema: Schema, batch: Mapping[str, pa.Array]
+) -> Mapping[str, pa.Array | pa.ChunkedArray]:
+    """The batch with numbers of a text file, whose dialect has another decimal sign, in the form a schema expects.
+
+    That is for columns that do not declare a sign of their own. Texts that mean "no value" stay, and what is no number
+    with that sign becomes unreadable. Each value is looked at alone.
+    """
+    decimal = container.dialect.decimal
+    if container.kind != "delimited" or decimal in (None, "."):
+        return batch
+    found = dict(batch)
+    for column in schema.modelled:
+        if isinstance(column, Integer | Float) and not column.decimal and column.name in found:
+            form = NumberForm(decimal or "", column.thousands, column.prefix, column.suffix, column.parentheses)
+            known = pa.array(missing_texts(column), pa.large_string())
+            found[column.name] = _plain_numbers(found[column.name], form, known)
+    return found
+
+
+def _plain_numbers(texts: pa.Array | pa.ChunkedArray, form: NumberForm, known: pa.Array) -> pa.Array:
+    if isinstance(texts, pa.ChunkedArray):
+        return pa.chunked_array([_plain_numbers(chunk, form, known) for chunk in texts.chunks], pa.large_binary())
+    try:
+        bare = pc.ascii_trim_whitespace(texts)
+        numbers = pc.fill_null(form.plain(bare).cast(pa.large_binary()), UNREADABLE)
+        kept = pc.or_(pc.is_null(texts), pc.is_in(bare, value_set=known))
+        return pc.if_else(kept, texts.cast(pa.large_binary()), numbers)
+    except CONTENT_ERRORS:
+        if len(texts) == 1:
+            return pa.array([UNREADABLE], pa.large_binary())
+    return pa.concat_arrays([_plain_numbers(texts.slice(row, 1), form, known) for row in range(len(texts))])
 
 
 class StreamedSource(ChunkedSource):
@@ -749,11 +788,12 @@ def streamed_labels(table: PrivateTable, column: str) -> LabelCounts:
     Only fixed-size numbers of labels are ranked and counted; the labels themselves stay in one dictionary.
     """
     unit, known = table.schema.unit, LabelNumbers()
+    absent = missing_texts(table.schema.column(column))
     names = [column] if unit.column is None else list(dict.fromkeys([column, unit.column]))
     rows = UnitRows([np.dtype(np.uint64)] * 2, unit.rows, _share(table))
     times = np.zeros(0, np.int64)
     for _, batch in _read(table, names):
-        labels = texts_of(batch[column]).only_labels()
+        labels = texts_of(batch[column]).only_labels(absent)
         numbers, has_label = known.of(labels), labels.places >= 0
         if unit.column is None:
             times = _added(times, numbers[has_label], len(known))

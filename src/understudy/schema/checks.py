@@ -27,6 +27,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from understudy.errors import Problem, below, place, shown, suggest
 from understudy.schema.columns import (
     BIN_RULES,
+    BOOLEAN_WORDS,
     DECIMALS,
     MOST_LABEL_BYTES,
     RARE_RULES,
@@ -505,6 +506,8 @@ def _missing_problems(column: Named) -> Iterator[Problem]:
         known = {_met_as(label, column): "label" for label in column.labels if isinstance(label, str)}
     elif isinstance(column, (Integer, Float)) and isinstance(column.special, tuple):
         known = {plain_label(str(value)): "special value" for value in column.special}
+    elif isinstance(column, Boolean):
+        known = dict.fromkeys(BOOLEAN_WORDS, "word for true or false")
     for text in listed:
         met = _met_as(text, column)
         if met in known and met != "":
@@ -514,7 +517,8 @@ def _missing_problems(column: Named) -> Iterator[Problem]:
 def _met_as(text: str, column: Named) -> str:
     """What is left of a text when all is taken away that a value may differ in and still meet it."""
     plain = plain_label(text)
-    return plain.casefold() if isinstance(column, Category) and column.ignore_case is True else plain
+    folded = isinstance(column, Boolean) or (isinstance(column, Category) and column.ignore_case is True)
+    return plain.casefold() if folded else plain
 
 
 def _storage_kind(column: Named) -> str:
