@@ -38,6 +38,7 @@ from understudy.schema.columns import (
     code_names,
     number_of,
 )
+from understudy.schema.dialect import Dialect
 from understudy.schema.table_check import TableCheck
 
 _TEXT_STORAGE = re.compile("(?i)string|char|text|utf8")
@@ -278,6 +279,8 @@ class Schema:
     their own, `drop` leaves out the rows that hold one."""
     missing_values: tuple[str, ...] | None = None
     """The texts that mean "no value" in all columns that do not list their own; None for `MISSING_VALUES`."""
+    file: Dialect | None = None
+    """How the text file that holds the private table is written, where arguments do not say otherwise."""
 
     def __post_init__(self) -> None:
         from understudy.schema.checks import problems_of  # `check` needs the types above
