@@ -184,10 +184,11 @@ def _texts(values: pa.Array | pa.ChunkedArray, chosen: Ints) -> Counter[bytes | 
         texts = texts_of(values.take(pa.array(chosen)))
     except CONTENT_ERRORS:
         return Counter({None: len(chosen)})
-    places, times = np.unique(texts.places, return_counts=True)
-    found: Counter[bytes | None] = Counter()
-    for place, many in zip(places.tolist(), times.tolist(), strict=True):
-        found[None if place < 0 else texts.values[place].as_py()] += many
+    known = texts.places[texts.places >= 0]
+    counted = texts.values.take(pa.array(known)).value_counts()
+    found = Counter(dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)))
+    if len(known) < len(chosen):
+        found[None] = len(chosen) - len(known)
     return found
 
 

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -175,6 +176,7 @@ def _asked_places(text: str, where: str) -> list[OpenPlace]:
     return [one for one in open_places(text, where) if one.guess != DECIDE]
 
 
+@lru_cache(maxsize=4)  # a text is looked at before and after an answer
 def _problems(text: str) -> Sequence[Problem]:
     try:
         schema_from_text(text, "schema")
@@ -226,10 +228,10 @@ def _with_answer(text: str, asked: OpenPlace, said: str) -> str:
 
 def _without_guess(text: str, asked: OpenPlace) -> str:
     """The text without the mark of a guess on the line of that place; whatever else the line says stays."""
-    if asked.line not in guessed_lines(text):
-        return text
     lines = text.splitlines(keepends=True)
     line = lines[asked.line - 1]
+    if not _GUESS.search(line) or asked.line not in guessed_lines(text):
+        return text
     tree = parse_yaml(text, "schema")
     for found in _GUESS.finditer(line):
         ending = line[len(line.rstrip("\r\n")) :]
@@ -276,9 +278,10 @@ class _Entry:
         return _end(self.value)
 
 
-def _composed(text: str) -> list[_Entry]:
+@lru_cache(maxsize=4)
+def _composed(text: str) -> tuple[_Entry, ...]:
     """Every key of a text in order. The text was parsed before, so it holds no tags and no aliases."""
-    return list(_entries(yaml.compose(text, Loader=yaml.SafeLoader), ()))
+    return tuple(_entries(yaml.compose(text, Loader=yaml.SafeLoader), ()))
 
 
 def _entries(node: yaml.Node | None, above: tuple[str, ...]) -> Iterator[_Entry]:
