@@ -240,3 +240,35 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
         save_text(path, "after", "before")
     assert path.read_text(encoding="utf-8") == "before"
     assert os.listdir(tmp_path) == ["s.yaml"]
+
+
+GUESSED = """\
+understudy: 1
+unit: {column: who, rows: DECIDE}  # guess: by its name
+columns:
+  day: {kind: date, lower: 1990-01-01, upper: 2030-12-31, missing: false}  # guess: a date
+  age:  # guess: years
+    lower: 0  # by law
+    kind: integer
+    upper: 120
+"""
+
+
+def test_of_a_guessed_mapping_only_what_differs_need_be_said() -> None:
+    editor = walked(GUESSED, "rows: 4", "upper: 2025-12-31, note: form 7: page 2", "upper: 99, bins: 5")
+    expected = GUESSED.replace("rows: DECIDE}  # guess: by its name", "rows: 4}").replace("  # guess: years", "")
+    expected = expected.replace(
+        "2030-12-31, missing: false}  # guess: a date", '2025-12-31, missing: false, note: "form 7: page 2"}'
+    )
+    assert editor.text == expected.replace("    upper: 120\n", "    upper: 99\n    bins: 5\n")
+    assert editor.left == 0
+
+
+def test_another_kind_takes_the_guessed_keys_along() -> None:
+    editor = walked(GUESSED, "", "4", "category", "a, b", "float")
+    assert "  day: {kind: category, labels: [a, b], missing: false}\n" in editor.text
+    assert editor.text.endswith("  age:\n    kind: float\n    lower: DECIDE\n    upper: DECIDE\n")
+    assert walked(GUESSED, "", "4", "kind: float, upper: 1, lower: 0").text.count(
+        "  day: {kind: float, lower: 0, upper: 1, missing: false}\n"
+    )
+    assert "is not a kind" in " ".join(walked(GUESSED, "", "4").answer("kind: number"))

@@ -57,6 +57,7 @@ s        skip this place; it stays open
 q        quit; everything answered so far is saved
 ?        this page
 Anything else is the answer, as you would write it in the file; lists as A, B, C or [A, B, C].
+Of a whole column that was guessed, say only what differs: upper: 99, or another kind: date.
 Put quotes around an answer that is one of these letters: "s".
 Answers come from public knowledge (a codebook, a form, a law), never from the rows.\
 """

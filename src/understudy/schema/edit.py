@@ -11,15 +11,16 @@ Nothing here prints or reads a terminal, and no table is looked at. `save_text` 
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
 import yaml
 
 from understudy.errors import Problem, SchemaError, place
+from understudy.schema.columns import Named
 from understudy.schema.document import KINDS, QUESTIONS, schema_from_text
 from understudy.schema.draft import OpenPlace, open_places
 from understudy.schema.yaml_text import DECIDE, guessed_lines, parse_yaml, text_token
@@ -27,9 +28,12 @@ from understudy.schema.yaml_text import DECIDE, guessed_lines, parse_yaml, text_
 _GUESS = re.compile(r"\s#[ \t]*guess:", re.IGNORECASE)
 _ITEM = re.compile(r"""\s*(?:("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*|([^,]*)),""")
 """One item of a list without brackets, with the comma behind it: in quotes, or as it is up to the comma."""
+_KEYED, _PART = re.compile(r"[a-z_]+:\s"), re.compile(r",\s*(?=[a-z_]+:\s)")
+"""What differs in a mapping, `upper: 99`, and where one such part ends and the next begins."""
 _LISTS = ("labels", "missing_values")
 _WORDS = {"y": "true", "yes": "true", "n": "false", "no": "false"}
 _BOOLEAN = ("missing", "ignore_case", "ordered", "parentheses")
+_SHARED = ("kind", *(field.name for field in fields(Named)))
 _ANYTHING = "a value"
 _ROWS = "the most rows that one of them may have"
 _ABSENT, _FOREIGN = "is not stated.", "is not a key that belongs here."
@@ -56,7 +60,7 @@ class Question:
         """What to state."""
         last = self.place.key.rpartition(".")[2]
         if not last:
-            return "the whole column"
+            return "the whole column, or what differs, as in `upper: 99` or a kind"
         if last == "kind":
             return f"{QUESTIONS[last]}: {', '.join(KINDS)}"
         return _ROWS if self.place.key == "unit.rows" else QUESTIONS.get(last, _ANYTHING)
@@ -219,11 +223,33 @@ def _with_answer(text: str, asked: OpenPlace, said: str) -> str:
     changed = _without_guess(text, asked)
     if not said:
         return changed
-    node = _value_at(changed, asked)
-    key = asked.key.rpartition(".")[2]
+    node, key = _value_at(changed, asked), asked.key.rpartition(".")[2]
+    if isinstance(node, yaml.MappingNode):
+        said = f"kind: {said}" if asked.column and not key and said in KINDS else said
+        parts = _PART.split(said) if _KEYED.match(said) else []
+        if parts:
+            return _with_keys(changed, asked, parts)
     start, end = node.start_mark.index, _end(node)
     changed = changed[:start] + _yaml_of(said, key) + changed[end:]
     return _stubbed(changed, asked.column) if key == "kind" and asked.column else changed
+
+
+def _with_keys(text: str, asked: OpenPlace, parts: Sequence[str]) -> str:
+    """The text with some keys of a guessed mapping stated otherwise, or added; a kind may bring and take others."""
+    top = ("columns", asked.column) if asked.column else ()
+    above = (*top, *(asked.key.split(".") if asked.key else ()))
+    for part in parts:
+        key, _, said = part.partition(":")
+        own = [one for one in _composed(text) if one.path[:-1] == above]
+        found = next((one for one in own if one.path[-1] == key), None)
+        value = _yaml_of(said.strip(), key)
+        if found is None:
+            start, end, value = _insertion(text, own[-1], [f"{key}: {value}"])
+        else:
+            start, end = found.value.start_mark.index, found.end
+        text = text[:start] + value + text[end:]
+    stated = [part.partition(":")[0] for part in parts]
+    return _stubbed(text, asked.column, stated) if asked.column and "kind" in stated else text
 
 
 def _without_guess(text: str, asked: OpenPlace) -> str:
@@ -321,41 +347,52 @@ def _kind_of(text: str, column: str) -> str:
     return said[0] if said and said[0] in KINDS else ""
 
 
-def _stubbed(text: str, column: str) -> str:
-    """The text after a kind was stated: keys that it needs are added as DECIDE, open ones it does not have go."""
-    here = f"{place('columns', column)}."
+def _stubbed(text: str, column: str, stated: Collection[str] | None = None) -> str:
+    """The text after a kind was stated: keys that it needs are added as DECIDE, those it does not have go.
+
+    Where the whole column was guessed, all keys go but those that every kind has and those that were `stated`.
+    Elsewhere only open ones go: what a person stated is not thrown away.
+    """
     told = {_told(problem)[0]: problem.rule for problem in _problems(text)}
     opened = {_path(one) for one in open_places(text)}
     own = [one for one in _composed(text) if one.path[:2] == ("columns", column) and len(one.path) == 3]
-    kind = next(one for one in own if one.path[2] == "kind")
-    needed = [where.removeprefix(here) for where, rule in told.items() if rule == _ABSENT and where.startswith(here)]
-    edits = [_insertion(text, kind, needed)]
+    gone = []
     for one in own:
-        if told.get(place(*one.path)) == _FOREIGN and place(*one.path) in opened:
-            edits.append(_removal(text, one, own))
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
+        here = place(*one.path)
+        foreign = told.get(here) == _FOREIGN and here in opened
+        if foreign if stated is None else one.path[2] not in {*_SHARED, *stated}:
+            gone.append(one)
+    text = _without(text, own, gone)
+    start = f"{place('columns', column)}."
+    absent = [_told(problem)[0] for problem in _problems(text) if problem.rule == _ABSENT]
+    stubs = [f"{where.removeprefix(start)}: {DECIDE}" for where in absent if where.startswith(start)]
+    kind = next(one for one in _composed(text) if one.path == ("columns", column, "kind"))
+    at, end, new = _insertion(text, kind, stubs)
+    return text[:at] + new + text[end:]
+
+
+def _without(text: str, own: Sequence[_Entry], gone: Sequence[_Entry]) -> str:
+    """The text without some entries of a mapping, with the lines or the commas that are theirs."""
+    if not gone:
+        return text
+    mapping = gone[0].mapping
+    if mapping.flow_style:
+        kept = [text[one.key.start_mark.index : one.end] for one in own if one not in gone]
+        return text[: mapping.start_mark.index] + f"{{{', '.join(kept)}}}" + text[_end(mapping) :]
+    for one in reversed(gone):
+        end = _line_end(text, one.end)
+        rest = text[end + len("\r\n" if text.startswith("\r\n", end) else text[end : end + 1]) :]
+        text = text[: one.key.start_mark.index - one.key.start_mark.column] + rest
     return text
 
 
-def _insertion(text: str, kind: _Entry, needed: Sequence[str]) -> tuple[int, int, str]:
-    """The keys that are needed, behind the kind."""
-    stubs = [f"{name}: {DECIDE}" for name in needed]
-    if kind.mapping.flow_style:
-        return kind.end, kind.end, "".join(f", {stub}" for stub in stubs)
+def _insertion(text: str, before: _Entry, entries: Sequence[str]) -> tuple[int, int, str]:
+    """Entries `key: value` behind another one of the same mapping."""
+    if before.mapping.flow_style:
+        return before.end, before.end, "".join(f", {entry}" for entry in entries)
     newline = "\r\n" if "\r\n" in text else "\n"
-    at = _line_end(text, kind.end)
-    return at, at, "".join(f"{newline}{' ' * kind.key.start_mark.column}{stub}" for stub in stubs)
-
-
-def _removal(text: str, gone: _Entry, own: Sequence[_Entry]) -> tuple[int, int, str]:
-    """The key and its value, with the line or the comma that is theirs."""
-    at = own.index(gone)
-    if gone.mapping.flow_style:  # a column has a kind, so there is another key
-        return (own[at - 1].end, gone.end, "") if at else (gone.key.start_mark.index, own[1].key.start_mark.index, "")
-    start = gone.key.start_mark.index - gone.key.start_mark.column
-    end = _line_end(text, gone.end)
-    return start, end + len("\r\n" if text.startswith("\r\n", end) else text[end : end + 1]), ""
+    at = _line_end(text, before.end)
+    return at, at, "".join(f"{newline}{' ' * before.key.start_mark.column}{entry}" for entry in entries)
 
 
 def _line_end(text: str, index: int) -> int:
