@@ -88,7 +88,8 @@ def edit(
         try:
             _walk(place, editor, schema)
         except (KeyboardInterrupt, UsageError):
-            place.line(f"\n{_standing(editor, schema)}")
+            # A signal may have struck while a line was being printed, and left that console of no use.
+            Shell(quiet=quiet).line(f"\n{_standing(editor, schema)}")
             raise
         if editor.left:
             place.line(_standing(editor, schema))
