@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, shell
-from understudy.cli.options import note_lines, require_absent
+from understudy.cli.options import note_lines, reads_table, require_absent
 from understudy.errors import InputError, Problem, SchemaError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ app = typer.Typer(
 
 
 @app.command("draft")
+@reads_table("table")
 def draft(
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="The table; only its column names and storage types are read.")
@@ -36,18 +37,20 @@ def draft(
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.counts.files import container_of
         from understudy.schema.draft import draft_schema
+        from understudy.schema.yaml_text import with_file
 
         require_absent("--out", out)
         container = container_of(table)
         text = draft_schema(container.header, names_are_right=names_are_right)
         with out.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(with_file(text, container.unusual))
         place.line(f"Wrote {out}. Places that say DECIDE are yours to fill in, from public knowledge only.")
         note_lines(place, table)
         place.note(f"Then: understudy schema check {out} {table}")
 
 
 @app.command("check")
+@reads_table("table")
 def check(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file.")],
     table: Annotated[
@@ -64,13 +67,16 @@ def check(
         known, names = _checked(schema, table)
         place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
         undeclared = [name for name in names if name not in known.names and name != known.unit.column]
-        remarks = (known.unit_remark(undeclared), known.format_remark([] if table is None else header_of(table)))
+        remarks = (
+            known.unit_remark(undeclared),
+            known.format_remark([] if table is None else header_of(table, known.file)),
+        )
         for remark in filter(None, remarks):
             place.line(f"Look at this: {remark}")
         if undeclared:
             place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")
         if table is not None:
-            note_lines(place, table)
+            note_lines(place, table, known.file)
 
 
 def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
@@ -88,7 +94,7 @@ def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
     names: list[str] = []
     try:
         if table is not None:
-            names = [name for name, _ in header_of(table)]
+            names = [name for name, _ in header_of(table, known.file if known else None)]
             found += known.header_problems(names) if known else file_header_problems(schema, names)
     except InputError as error:
         if not found:

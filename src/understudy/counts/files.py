@@ -160,11 +160,18 @@ class Container:
         return bool(self.dialect.multiline)
 
     @property
+    def unusual(self) -> Dialect | None:
+        """What a schema should say about the text, once for all; None where everything is as usual."""
+        suffix = Path(self.member or self.paths[0].name.removesuffix(f".{self.packing}")).suffix.lower()
+        usual = {"encoding": "utf-8", "decimal": ".", "delimiter": DELIMITERS.get(suffix), "multiline": False}
+        said = {key: value for key, value in self.dialect.said.items() if value != usual.get(key)}
+        return Dialect(**said) if said else None  # type: ignore[arg-type]
+
+    @property
     def declared(self) -> str:
-        """What else was said about the text, in words; nothing where everything is as usual."""
-        usual = {"encoding": "utf-8", "decimal": ".", "delimiter": DELIMITERS.get(self.paths[0].suffix.lower())}
-        said = {key: value for key, value in self.dialect.said.items() if key != "multiline"}
-        return "".join(f", {key} {value!r}" for key, value in said.items() if value != usual.get(key))
+        """The same in words, but for line ends in fields."""
+        said = {} if self.unusual is None else self.unusual.said
+        return "".join(f", {key} {value!r}" for key, value in said.items() if key != "multiline")
 
 
 def read_table(
@@ -201,13 +208,15 @@ def read_table(
     return located(str(path), dialect, most_bytes)
 
 
-def header_of(path: str | Path) -> list[tuple[str, str]]:
+def header_of(path: str | Path, usual: Dialect | None = None) -> list[tuple[str, str]]:
     """Column names and storage types of a file (all "string" for text files); reads no row.
+
+    What the location does not declare is taken from the `usual` dialect.
 
     Raises:
         InputError: if the container cannot be used.
     """
-    return list(container_of(path).header)
+    return list(container_of(path, usual).header)
 
 
 def container_of(location: str | Path, usual: Dialect | None = None) -> Container:

@@ -230,6 +230,18 @@ def file_entries(file: Dialect) -> dict[str, object]:
     return said if file.names is None else {"header": "false"} | said
 
 
+def with_file(text: str, file: Dialect | None) -> str:
+    """The text of a draft with what is known about how the file is written, above its columns.
+
+    >>> with_file("unit: row\ncolumns:\n", Dialect(delimiter=";"))
+    'unit: row\nfile: {delimiter: semicolon}\ncolumns:\n'
+    """
+    if file is None:
+        return text
+    lines = "\n".join(_block({"file": file_entries(file)}, 0))
+    return text.replace("\ncolumns:\n", f"\n{lines}\ncolumns:\n", 1)
+
+
 def _entries(said: object) -> int:
     """Keys, values and list entries, as a reader counts them."""
     if isinstance(said, Mapping):
