@@ -36,6 +36,7 @@ def draft(
     """Writes a schema to fill in: one entry per column, DECIDE wherever a person has to decide."""
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.counts.files import container_of
+        from understudy.schema.dialect import parted
         from understudy.schema.draft import draft_schema
         from understudy.schema.yaml_text import with_file
 
@@ -46,7 +47,7 @@ def draft(
             file.write(with_file(text, container.unusual))
         place.line(f"Wrote {out}. Places that say DECIDE are yours to fill in, from public knowledge only.")
         note_lines(place, table)
-        place.note(f"Then: understudy schema check {out} {table}")
+        place.note(f"Then: understudy schema check {out} {parted(table)[0]}")
 
 
 @app.command("check")
@@ -67,10 +68,8 @@ def check(
         known, names = _checked(schema, table)
         place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
         undeclared = [name for name in names if name not in known.names and name != known.unit.column]
-        remarks = (
-            known.unit_remark(undeclared),
-            known.format_remark([] if table is None else header_of(table, known.file)),
-        )
+        header = [] if table is None else header_of(table, known.file)
+        remarks = (known.unit_remark(undeclared), known.format_remark(header))
         for remark in filter(None, remarks):
             place.line(f"Look at this: {remark}")
         if undeclared:
