@@ -152,3 +152,14 @@ def test_skipped_places_stay_open(path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (shown.status, shown.err) == (0, "")
     assert "0 answered and saved, 3 still open" in shown.out
     assert path.read_text(encoding="utf-8") == OPEN
+
+
+def test_an_answer_that_could_not_be_saved_is_not_called_saved(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("understudy.schema.edit.os.replace", stopped)
+    shown = typed(path, "\n", monkeypatch)
+    assert (shown.status, shown.panels) == (130, 1)
+    assert "the last answer is not saved, 3 still open" in shown.words
+    assert path.read_text(encoding="utf-8") == OPEN

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Dataset, Delta, Json, LedgerFile, note_lines, require_absent
+from understudy.cli.options import Dataset, Delta, Json, LedgerFile, note_lines, reads_table, require_absent
 from understudy.errors import InputError, Problem, SchemaError, UsageError
 from understudy.schema.table_check import TableCheck
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 
 
 @app.command("draft")
+@reads_table("table")
 def draft(
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="The table; only its column names and storage types are read.")
@@ -38,16 +39,18 @@ def draft(
     """Writes a schema to fill in: one entry per column, DECIDE wherever a person has to decide."""
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.counts.files import container_of
+        from understudy.schema.dialect import parted
         from understudy.schema.draft import draft_schema
+        from understudy.schema.yaml_text import with_file
 
         require_absent("--out", out)
         container = container_of(table)
         text = draft_schema(container.header, names_are_right=names_are_right)
         with out.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(with_file(text, container.unusual))
         place.line(f"Wrote {out}. Places that say DECIDE are yours to fill in, from public knowledge only.")
         note_lines(place, table)
-        place.note(f"Then: understudy schema check {out} {table}")
+        place.note(f"Then: understudy schema check {out} {parted(table)[0]}")
 
 
 HELP = """\
@@ -99,9 +102,15 @@ def edit(
 
 
 def _standing(editor: "SchemaEditor", schema: Path) -> str:
-    """Where the walk stands, in words that are true at any moment."""
-    left = f"{editor.left} still open. Go on with: understudy schema edit {schema}"
-    return f"{schema}: {editor.answered} answered and saved, {left if editor.left else 'nothing open.'}"
+    """Where the walk stands, by what is in the file: a signal may have come between an answer and its saving."""
+    from understudy.schema.document import text_of
+    from understudy.schema.edit import SchemaEditor
+
+    held = text_of(schema)
+    done = f"{editor.answered} answered and saved" if held == editor.text else "the last answer is not saved"
+    open_now = SchemaEditor(held, str(schema)).left
+    left = f"{open_now} still open. Go on with: understudy schema edit {schema}" if open_now else "nothing open."
+    return f"{schema}: {done}, {left}"
 
 
 def _walk(place: Shell, editor: "SchemaEditor", schema: Path) -> None:
@@ -139,6 +148,7 @@ def _show_question(place: Shell, question: "Question") -> None:
 
 
 @app.command("check")
+@reads_table("table")
 def check(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file.")],
     table: Annotated[
@@ -175,10 +185,10 @@ def check(
         if rows or epsilon is not None or delta or ledger is not None or dataset is not None:
             with place.running(("measure",)):
                 found = known.check(table, rows=rows, epsilon=epsilon, delta=delta, ledger=ledger, dataset=dataset)
-        formats = known.format_remark([] if table is None else header_of(table))
+        formats = known.format_remark([] if table is None else header_of(table, known.file))
         found = replace(found, remarks=tuple(filter(None, (*found.remarks, formats))))
         if table is not None:
-            note_lines(place, table)
+            note_lines(place, table, known.file)
         if as_json:
             place.json({**found.to_json(), "schema": str(schema)})
             return
@@ -231,7 +241,7 @@ def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
     names: list[str] = []
     try:
         if table is not None:
-            names = [name for name, _ in header_of(table)]
+            names = [name for name, _ in header_of(table, known.file if known else None)]
             found += known.header_problems(names) if known else file_header_problems(schema, names)
     except InputError as error:
         if not found:

@@ -270,10 +270,23 @@ def _top(schema: Schema) -> dict[str, object]:
 def file_entries(file: Dialect) -> dict[str, object]:
     """The entries of the key `file`, as scalars and lists of YAML."""
     words = {sign: word for word, sign in WORDS.items()}
-    said: dict[str, object] = {key: _value(value) for key, value in file.said.items()}
-    if file.delimiter is not None:
-        said["delimiter"] = _scalar(words.get(file.delimiter, file.delimiter))
-    return said if file.names is None else {"header": "false"} | said
+    said: dict[str, object] = {}
+    for key, value in file.said.items():
+        said |= {"header": "false"} if key == "names" else {}
+        said[key] = _value(words.get(str(value), value) if key == "delimiter" else value)
+    return said
+
+
+def with_file(text: str, file: Dialect | None) -> str:
+    """The text of a draft with what is known about how the file is written, above its columns.
+
+    >>> with_file("unit: row\ncolumns:\n", Dialect(delimiter=";"))
+    'unit: row\nfile: {delimiter: semicolon}\ncolumns:\n'
+    """
+    if file is None:
+        return text
+    lines = "\n".join(_block({"file": file_entries(file)}, 0))
+    return text.replace("\ncolumns:\n", f"\n{lines}\ncolumns:\n", 1)
 
 
 def _entries(said: object) -> int:
