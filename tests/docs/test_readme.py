@@ -1,5 +1,6 @@
 """The snippets of README.md run as they stand, on a table with the columns they speak of."""
 
+import io
 import re
 import shlex
 import subprocess
@@ -38,7 +39,8 @@ def test_the_python_snippet_runs(folder: Path) -> None:
     assert (folder / "release" / "statement.json").exists()
 
 
-def test_the_commands_run(folder: Path) -> None:
+def test_the_commands_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("q\n"))  # whoever is asked something has had enough
     text = PAGE.read_text(encoding="utf-8").replace("\\\n", " ")
     commands = re.findall(r"^    understudy (.*?)(?:\s+#.*)?$", text, re.MULTILINE)
     assert len(commands) >= 10

@@ -33,7 +33,7 @@ from understudy.schema import (
     UniformBins,
     Unit,
 )
-from understudy.schema.columns import BIN_RULES, NumberColumn, bin_starts, values_between
+from understudy.schema.columns import BIN_RULES, NumberColumn, bin_starts, trimmed, values_between
 from understudy.schema.schema import labels_for_rules
 
 __all__ = ["COLUMNS", "HOSTILE", "HOSTILE_LABELS", "columns", "labels", "names", "schemas"]
@@ -106,7 +106,28 @@ def labels() -> st.SearchStrategy[str]:
 
 def _shared(*storage: str) -> dict[str, st.SearchStrategy[object]]:
     notes = st.just("") | labels()
-    return {"missing": st.booleans(), "storage": st.sampled_from(("", *storage)), "note": notes}
+    return {
+        "missing": st.booleans(),
+        "storage": st.sampled_from(("", *storage)),
+        "note": notes,
+        "title": notes,
+        "description": notes,
+        "missing_values": missing_values(),
+    }
+
+
+def missing_values() -> st.SearchStrategy[tuple[str, ...] | None]:
+    """Lists of texts that mean "no value"; none of them is a label or a number that the other strategies give."""
+    words = st.sampled_from(("NA", "n/a", "?", " none ", "NULL", "-77777", "77777.5", "1900-01-01", ""))
+    return st.none() | st.lists(words, max_size=3, unique=True).map(tuple)
+
+
+def _writing(draw: st.DrawFn) -> dict[str, object]:
+    """How text writes numbers."""
+    decimal, thousands = draw(st.sampled_from((("", ""), ("", ""), (",", "."), (".", "'"), ("", ","), (",", " "))))
+    prefix, suffix = draw(st.sampled_from((("", ""), ("", ""), ("€", ""), ("", "%"), ("US$", "m²"))))
+    said = {"decimal": decimal, "thousands": thousands, "prefix": prefix, "suffix": suffix}
+    return said | {"parentheses": draw(st.booleans()), "measured_in": draw(st.sampled_from(("", "kg", "no: 1")))}
 
 
 @st.composite
@@ -118,6 +139,12 @@ def categories(draw: st.DrawFn, name: str) -> Category:
         shared["storage"] = draw(st.sampled_from(("int8", "int64", "string")))
         return Category(name=name, labels=tuple(map(str, numbers)), **shared)
     listed = draw(st.lists(labels(), min_size=1, max_size=5, unique=True))
+    met = {trimmed(text).casefold() for text in listed}
+    shared["ignore_case"] = len(met) == len(listed) and draw(st.booleans())
+    shared["ordered"] = draw(st.booleans())
+    shared["meanings"] = draw(st.dictionaries(st.sampled_from(listed), labels(), max_size=3))
+    absent = draw(missing_values())
+    shared["missing_values"] = None if met & {trimmed(text).casefold() for text in absent or ()} else absent
     other = draw(st.none() | labels().filter(lambda text: text not in listed))
     if draw(st.integers(0, 3)) == 0:
         return Category(name=name, labels=tuple(listed), other=other, rare="private", **shared)
@@ -165,6 +192,7 @@ def integers(draw: st.DrawFn, name: str) -> NumberColumn:
     special = draw(st.lists(st.integers(lower - 9, upper + 9) | st.just(999_998), max_size=3, unique=True))
     shared = {key: draw(value) for key, value in _shared("int64", "int32", "double").items()}
     split = draw(st.sampled_from(((), (), (100, 20, 50, 25, 10, 5, 2), (7,), (6, 4))))
+    shared |= _writing(draw)
     column = Integer(name=name, lower=lower, upper=upper, special=tuple(special), step=step, split=split, **shared)
     return draw(_binned(column, lambda count: lower + count * step))
 
@@ -179,6 +207,7 @@ def floats(draw: st.DrawFn, name: str) -> NumberColumn:
     )
     shared = {key: draw(value) for key, value in _shared("double", "float").items()}
     decimals = draw(st.none() | st.integers(0, 12))
+    shared |= _writing(draw)
     column = Float(name=name, lower=lower, upper=upper, special=tuple(special), decimals=decimals, **shared)
     return draw(_binned(column, lambda count: lower + (upper - lower) * (count / 50)))
 
@@ -308,4 +337,5 @@ def schemas(draw: st.DrawFn, kinds: Sequence[str] = tuple(COLUMNS), most_columns
     unit = draw(
         st.sampled_from((Unit(), Unit(note="each row is a person"), Unit(unit_name, 3), Unit(unit_name, 1, "x: y")))
     )
-    return Schema(tuple(declared), unit, tuple(rules), title=draw(labels()), note=draw(labels()))
+    said = {"title": draw(labels()), "note": draw(labels()), "missing_values": draw(missing_values())}
+    return Schema(tuple(declared), unit, tuple(rules), **said)

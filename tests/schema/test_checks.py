@@ -257,3 +257,65 @@ def test_values_are_shown_as_files_show_them() -> None:
     assert written(dt.date(2020, 1, 2)) == "2020-01-02"
     assert written(3) == "3"
     assert not is_whole(False)
+
+
+def number(**said: object) -> Integer:
+    return Integer(name="n", lower=0, upper=9, special=(99,), **said)  # type: ignore[arg-type]
+
+
+def labelled(*labels: str, **said: object) -> Category:
+    return Category(name="c", labels=labels or ("F", "M", "1"), **said)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (number(decimal=";"), 'columns.n.decimal: \';\' must be "." or ",".'),
+        (number(thousands="x"), "columns.n.thousands: 'x' must be one of"),
+        (number(thousands="."), "columns.n.thousands: '.' also stands before the decimals."),
+        (number(decimal=",", thousands=","), "columns.n.thousands: ',' also stands before the decimals."),
+        (number(prefix="A1"), "columns.n.prefix: 'A1' holds a digit."),
+        (number(suffix=" %"), "columns.n.suffix: ' %' has white space at an end."),
+        (number(suffix=3), "columns.n.suffix: 3 must be text."),
+        (number(parentheses="yes"), "columns.n.parentheses: 'yes' must be true or false."),
+        (number(measured_in=5), "columns.n.measured_in: 5 must be text."),
+        (number(missing_values=["NA", "99.0"]), "columns.n.missing_values: '99.0' is also a special value."),
+        (number(missing_values="NA"), "columns.n.missing_values: 'NA' must be a list of texts."),
+        (number(missing_values=["NA", "NA"]), "columns.n.missing_values: 'NA' appears twice."),
+        (number(title=1), "columns.n.title: 1 must be text."),
+        (number(description=1), "columns.n.description: 1 must be text."),
+        (labelled(missing_values=[" F"]), "columns.c.missing_values: ' F' is also a label."),
+        (labelled(missing_values=["1.0"]), "columns.c.missing_values: '1.0' is also a label."),
+        (labelled(missing_values=["f"], ignore_case=True), "columns.c.missing_values: 'f' is also a label."),
+        (labelled("STRASSE", "straße", ignore_case=True), "columns.c.ignore_case: labels 'STRASSE' and 'straße' are"),
+        (labelled(ignore_case="no"), "columns.c.ignore_case: 'no' must be true or false."),
+        (labelled(ordered=2), "columns.c.ordered: 2 must be true or false."),
+        (labelled(meanings={"f": "female"}), "columns.c.meanings: 'f' is not a label."),
+        (labelled(meanings={"F": 1}), "columns.c.meanings: 1 must be text."),
+        (labelled(meanings=["F"]), "columns.c.meanings: must map labels to what they mean."),
+    ],
+)
+def test_how_values_are_written_is_checked(column: Column, reason: str) -> None:
+    (found,) = problems(column)
+    assert found.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        number(decimal=",", thousands=".", prefix="€", suffix="m²", parentheses=True, missing_values=["-99", "9"]),
+        number(thousands=" "),
+        labelled("F", "f"),
+        labelled("F", "M", ignore_case=True, missing_values=["fm", ""], meanings={"F": "female"}, ordered=True),
+        labelled("", "F", missing_values=[""]),
+    ],
+)
+def test_what_can_be_written_so_has_no_problems(column: Column) -> None:
+    assert problems(column) == []
+
+
+def test_missing_values_of_the_table_give_way_to_labels_but_must_be_texts() -> None:
+    assert problems(labelled(), number(), missing_values=["F", "99"]) == []
+    assert problems(labelled(), missing_values=["F", 3]) == ["missing_values: 3 must be text."]
+    total = Derived(name="t", formula=Cut("age", (0, 9), ("a",)), missing_values=("NA",))
+    assert problems(AGE, total)[0].startswith("columns.t.missing_values: belongs to columns that are read")

@@ -25,6 +25,7 @@ from understudy.schema import (
 )
 from understudy.schema import yaml_text as emit
 from understudy.schema import yaml_text as parse
+from understudy.schema.dialect import Dialect
 from understudy.schema.document import FORMULAS, KINDS, Reader, read_column, read_schema, schema_from_text, write_schema
 from understudy.schema.yaml_text import MOST_BYTES, parse_yaml, schema_to_text
 
@@ -307,3 +308,82 @@ def test_bins_and_formulas_are_read() -> None:
     assert read("{kind: derived, sum: {weights: {x: 2}, constant: 1}}")[0] == Derived(
         name="a", formula=LinearSum({"x": 2.0}, 1.0)
     )
+
+
+def test_how_values_are_written_is_read_and_unused_keys_are_not_written() -> None:
+    text = """understudy: 1
+unit: row
+missing_values: [NA, "-99"]
+columns:
+  wage:
+    kind: float
+    title: Wage
+    description: "Before tax, by month"
+    lower: 0.0
+    upper: 9.5
+    decimal: ","
+    thousands: "."
+    prefix: "€"
+    suffix: "%"
+    parentheses: true
+    measured_in: euros
+    missing: true
+    missing_values: []
+  vote: {kind: category, labels: ["1", "2"], ignore_case: true, ordered: true, meanings: {"1": "yes", "2": "no"}}
+"""
+    schema = schema_from_text(text, "s.yaml")
+    wage, vote = schema.columns
+    assert (schema.missing_values, wage.missing_values, vote.missing_values) == (("NA", "-99"), (), None)
+    assert schema.column("vote").missing_values == schema.modelled[1].missing_values == ("NA", "-99")
+    assert isinstance(vote, Category)
+    assert vote.meanings == {"1": "yes", "2": "no"}
+    written = schema_to_text(schema)
+    assert schema_from_text(written, "s.yaml") == schema
+    assert written.split("  vote:")[0] == text.split("  vote:")[0]
+    bare = schema_to_text(Schema((Category(name="a", labels=("x",)), Integer(name="b", lower=0, upper=9)), Unit()))
+    assert bare == (
+        "understudy: 1\nunit: row\ncolumns:\n  a:\n    kind: category\n    labels: [x]\n    missing: true\n"
+        "  b:\n    kind: integer\n    lower: 0\n    upper: 9\n    missing: true\n"
+    )
+
+
+def test_words_that_mean_nothing_to_yaml_can_be_missing_values() -> None:
+    schema = schema_from_text(f"{HEAD}  a: {{kind: open_category, missing_values: [NULL, ~, 'no', 7]}}\n", "s.yaml")
+    assert schema.columns[0].missing_values == ("NULL", "~", "no", "7")
+
+
+def test_marks_around_numbers_must_not_be_empty() -> None:
+    (found,) = problems(f'{HEAD}  n: {{kind: integer, lower: 0, upper: 9, prefix: ""}}\n')
+    assert found.startswith("s.yaml:4: columns.n.prefix: is empty.")
+
+
+FILE = 'file: {delimiter: semicolon, encoding: latin-1, decimal: ",", header: false, names: [a, b], multiline: true}'
+
+
+def test_how_the_file_is_written() -> None:
+    text = f"understudy: 1\nunit: row\n{FILE}\ncolumns:\n  a: {{kind: boolean}}\n"
+    schema = schema_from_text(text, "s.yaml")
+    assert schema.file == Dialect(";", "latin-1", ",", ("a", "b"), True)
+    assert schema_from_text(schema_to_text(schema), "s.yaml") == schema
+    assert "file" not in schema_to_text(dataclasses.replace(schema, file=None))
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("{delimeter: x}", "s.yaml:3: file.delimeter: is not a key that belongs here"),
+        ("{delimiter: abc}", "s.yaml:3: file.delimiter: must be one ASCII character"),
+        ("{encoding: utf-7}", "s.yaml:3: file.encoding: 'utf-7' is neither"),
+        ("{header: false}", "s.yaml:3: file.header: is false, so names"),
+        ("{header: true, names: [a]}", "s.yaml:3: file.header: is true"),
+        ("{decimal: x}", "s.yaml:3: file.decimal: must be"),
+        ("text", "s.yaml:3: file: must be a mapping"),
+        ('{decimal: ","}', "columns.a.thousands: ',' stands before the decimals in the whole file"),
+    ],
+)
+def test_mistakes_in_how_the_file_is_written(said: str, problem: str) -> None:
+    columns = '  a: {kind: integer, lower: 0, upper: 1, thousands: ","}\n'
+    text = f"understudy: 1\nunit: row\nfile: {said}\ncolumns:\n{columns}"
+    with pytest.raises(SchemaError) as caught:
+        schema_from_text(text, "s.yaml")
+    assert problem in str(caught.value)

@@ -53,7 +53,7 @@ app = typer.Typer(
 )
 app.command("demo", short_help="Run the whole workflow on a simulated table.")(demo.demo)
 app.command("methods", short_help="List the methods: guarantee, needs, limits, source.")(methods.methods)
-app.add_typer(schema.app, name="schema", short_help="Draft and check what the table may contain.")
+app.add_typer(schema.app, name="schema", short_help="Draft, fill in and check what the table may contain.")
 app.command("plan", short_help="Plan a run: its cost, memory and time; reads no data.")(synthesize.plan)
 app.command("leafsize", short_help="Find leaf_size for method rdt; reads no data.")(sample.leafsize)
 app.command("synthesize", short_help="Make a release folder from a private table.")(synthesize.synthesize)

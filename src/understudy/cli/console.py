@@ -45,6 +45,7 @@ from understudy.errors import (
     SchemaError,
     UnderstudyError,
     UnderstudyWarning,
+    UsageError,
 )
 from understudy.progress import STAGES, Standing, recorded
 
@@ -69,7 +70,10 @@ FLAGS = {
     "copies_mode": "--copies-mode",
     "copy": "--copy",
     "dataset": "--dataset",
+    "decimal": "--decimal",
+    "delimiter": "--delimiter",
     "delta": "--delta",
+    "encoding": "--encoding",
     "epsilon": "--epsilon",
     "epsilons": "--epsilon",
     "excel_safe": "--excel-safe",
@@ -82,6 +86,8 @@ FLAGS = {
     "method": "--method",
     "methods": "--method",
     "metrics": "--metric",
+    "most_bytes": "--most-bytes",
+    "names": "--names",
     "names_are_right": "--names-are-right",
     "out": "--out",
     "public": "--public",
@@ -155,6 +161,26 @@ class Shell:
         """A remark beside the result, dropped by `--quiet`."""
         if not self.quiet:
             self._err.print(plain(text), markup=False, highlight=False, soft_wrap=True)
+
+    def ask(self, prompt: str) -> str:
+        """What somebody types on one line after the prompt, without white space at its ends.
+
+        Raises:
+            UsageError: if there is nobody to ask.
+        """
+        self._out.file.write(plain(prompt))
+        self.flush()
+        fix = "Run it in a terminal, or edit the file itself."
+        if sys.stdin is None:
+            raise UsageError("standard input", "is closed, so nothing can be asked.", fix)
+        try:
+            return input().strip()
+        except EOFError:
+            raise UsageError("standard input", "has ended, so nothing more can be asked.", fix) from None
+        except UnicodeDecodeError:
+            raise UsageError("standard input", "is not UTF-8.", "Set the terminal to UTF-8.") from None
+        except (OSError, RuntimeError):  # the terminal has gone, or there never was one
+            raise UsageError("standard input", "cannot be read.", fix) from None
 
     def json(self, value: Mapping[str, object]) -> None:
         """The result for programs: one JSON object, in which no character could steer a terminal."""

@@ -27,9 +27,12 @@ from zoneinfo import ZoneInfo, available_timezones
 from understudy.errors import Problem, below, place, shown, suggest
 from understudy.schema.columns import (
     BIN_RULES,
+    BOOLEAN_WORDS,
+    DECIMALS,
     MOST_LABEL_BYTES,
     RARE_RULES,
     STORAGE,
+    THOUSANDS,
     UNREADABLE_RULES,
     Boolean,
     Category,
@@ -53,10 +56,13 @@ from understudy.schema.columns import (
     bin_starts,
     code_names,
     number_of,
+    plain_label,
     read_moment,
     step_of,
+    trimmed,
     values_between,
 )
+from understudy.schema.dialect import Dialect
 from understudy.schema.schema import Impossible, Range, Unit, bins_inside, labels_for_rules
 
 if TYPE_CHECKING:
@@ -193,6 +199,8 @@ def number_column_problems(column: NumberColumn) -> Iterator[Problem]:
         found += _order_problems(column)
     yield from found
     yield from _special_problems(column)
+    if isinstance(column, (Integer, Float)):
+        yield from _writing_problems(column)
     if isinstance(column, Integer):
         yield from _split_problems(column.split, f"{here}.split")
     if not found:
@@ -261,6 +269,29 @@ def _special_problems(column: NumberColumn) -> Iterator[Problem]:
             yield Problem(where, f"{shown(value)} appears twice.", "Remove one.")
         else:
             seen.add(value)
+
+
+def _writing_problems(column: Integer | Float) -> Iterator[Problem]:
+    """What is wrong with the way in which text writes the numbers."""
+    here = place("columns", column.name)
+    if column.decimal not in ("", *DECIMALS):
+        yield Problem(f"{here}.decimal", f'{shown(column.decimal)} must be "." or ",".')
+    if column.thousands not in ("", *THOUSANDS):
+        listed = ", ".join(f'"{mark}"' for mark in THOUSANDS)
+        yield Problem(f"{here}.thousands", f"{shown(column.thousands)} must be one of {listed}.")
+    elif column.thousands == (column.decimal or "."):
+        rule = f"{shown(column.thousands)} also stands before the decimals."
+        yield Problem(f"{here}.thousands", rule, 'State another decimal, such as ",".')
+    for key, said in (("prefix", column.prefix), ("suffix", column.suffix)):
+        yield from text_problems(said, f"{here}.{key}")
+        if isinstance(said, str) and any(character.isdecimal() for character in said):
+            yield Problem(f"{here}.{key}", f"{shown(said)} holds a digit.", "Digits belong to the numbers.")
+        elif isinstance(said, str) and said != trimmed(said):
+            rule = f"{shown(said)} has white space at an end."
+            yield Problem(f"{here}.{key}", rule, "Drop it: spaces are understood.")
+    if column.parentheses not in (True, False):
+        yield Problem(f"{here}.parentheses", f"{shown(column.parentheses)} must be true or false.")
+    yield from text_problems(column.measured_in, f"{here}.measured_in")
 
 
 def _split_problems(split: object, where: str) -> Iterator[Problem]:
@@ -418,6 +449,7 @@ def column_problems(column: object) -> Iterator[Problem]:
     """Everything wrong with one column by itself; problems with other columns are left to the schema."""
     if isinstance(column, Named):
         yield from _named_problems(column)
+        yield from _missing_problems(column)
     match column:
         case Category():
             yield from _category_problems(column)
@@ -441,11 +473,52 @@ def _named_problems(column: Named) -> Iterator[Problem]:
         yield Problem(here, "the name contains the NUL character.", "Rename the column.")
     if column.missing not in (True, False):
         yield Problem(f"{here}.missing", f"{shown(column.missing)} must be true or false.")
-    yield from text_problems(column.note, f"{here}.note")
+    for key in ("note", "title", "description"):
+        yield from text_problems(getattr(column, key), f"{here}.{key}")
     allowed = STORAGE.get(_storage_kind(column), ())
     if column.storage != "" and column.storage not in allowed:
         known = suggest(str(column.storage), allowed)
         yield Problem(f"{here}.storage", f"{shown(column.storage)} does not suit this kind.", known)
+
+
+def missing_list_problems(listed: object, where: str) -> Iterator[Problem]:
+    """Whether this is a list of texts, each once, or nothing."""
+    if listed is None:
+        return
+    if not isinstance(listed, tuple):
+        yield Problem(where, f"{shown(listed)} must be a list of texts.", 'Write it as [NA, "-99"].')
+        return
+    yield from label_problems(listed, where)
+
+
+def _missing_problems(column: Named) -> Iterator[Problem]:
+    """What is wrong with the texts that mean "no value"; those of the table give way to labels and special values."""
+    where = place("columns", column.name, "missing_values")
+    listed: object = column.missing_values
+    problems = list(missing_list_problems(listed, where))
+    yield from problems
+    if problems or not isinstance(listed, tuple):
+        return
+    if isinstance(column, Derived):
+        yield Problem(where, "belongs to columns that are read, and a derived one is computed.", "Leave it out.")
+    known: dict[str, str] = {}
+    if isinstance(column, Category) and isinstance(column.labels, tuple):
+        known = {_met_as(label, column): "label" for label in column.labels if isinstance(label, str)}
+    elif isinstance(column, (Integer, Float)) and isinstance(column.special, tuple):
+        known = {plain_label(str(value)): "special value" for value in column.special}
+    elif isinstance(column, Boolean):
+        known = dict.fromkeys(BOOLEAN_WORDS, "word for true or false")
+    for text in listed:
+        met = _met_as(text, column)
+        if met in known and met != "":
+            yield Problem(where, f"{shown(text)} is also a {known[met]}.", "Keep it in one of the two.")
+
+
+def _met_as(text: str, column: Named) -> str:
+    """What is left of a text when all is taken away that a value may differ in and still meet it."""
+    plain = plain_label(text)
+    folded = isinstance(column, Boolean) or (isinstance(column, Category) and column.ignore_case is True)
+    return plain.casefold() if folded else plain
 
 
 def _storage_kind(column: Named) -> str:
@@ -473,6 +546,7 @@ def _category_problems(column: Category) -> Iterator[Problem]:
             rule = f"{shown(bad)} cannot be written as {column.storage}."
             yield Problem(f"{here}.labels", rule, "Use storage: string, or labels such as 7 (not 07).")
     yield from _group_problems(column)
+    yield from _spelling_problems(column)
     if column.rare not in RARE_RULES:
         yield Problem(f"{here}.rare", f"{shown(column.rare)} is not known.", suggest(str(column.rare), RARE_RULES))
     elif column.rare == "private" and (column.groups or column.within):
@@ -496,6 +570,30 @@ def _group_problems(column: Category) -> Iterator[Problem]:
         yield from text_problems(column.within, f"{here}.within")
     if column.within is not None and not groups:
         yield Problem(f"{here}.within", "needs groups that say where each label belongs.", "Add groups.")
+
+
+def _spelling_problems(column: Category) -> Iterator[Problem]:
+    """What is wrong with the case, the order and the meanings of the labels."""
+    here = place("columns", column.name)
+    for key in ("ignore_case", "ordered"):
+        if getattr(column, key) not in (True, False):
+            yield Problem(f"{here}.{key}", f"{shown(getattr(column, key))} must be true or false.")
+    if column.ignore_case is True:
+        first: dict[str, str] = {}
+        for label in dict.fromkeys(text for text in column.labels if isinstance(text, str)):
+            met = first.setdefault(trimmed(label).casefold(), label)
+            if met != label:
+                rule = f"labels {shown(met)} and {shown(label)} are the same but for case."
+                yield Problem(f"{here}.ignore_case", rule, "Keep one of them, or tell case apart.")
+    meanings: object = column.meanings
+    if not isinstance(meanings, Mapping):
+        yield Problem(f"{here}.meanings", "must map labels to what they mean.", 'Write it as {"1": yes, "2": no}.')
+        return
+    known = {text for text in column.labels if isinstance(text, str)}
+    for label, meaning in meanings.items():
+        if not isinstance(label, str) or label not in known:
+            yield Problem(f"{here}.meanings", f"{shown(label)} is not a label.", suggest(str(label), known))
+        yield from text_problems(meaning, f"{here}.meanings")
 
 
 def _is_whole_text(text: object, low: int, high: int) -> bool:
@@ -710,6 +808,21 @@ def _covers(column: Column, said: tuple[str | None, ...] | Range) -> bool:
 MOST_UNIT_ROWS = 1_000_000_000
 
 
+def _file_problems(file: object, columns: tuple[object, ...]) -> Iterator[Problem]:
+    """What is wrong with how the text file is said to be written."""
+    if file is None:
+        return
+    if not isinstance(file, Dialect):
+        yield Problem("file", f"{shown(file)} must be a Dialect.")
+        return
+    for problem in file.problems():
+        yield Problem(f"file.{problem.where}", problem.rule, problem.fix)
+    for column in columns:
+        if isinstance(column, Integer | Float) and not column.decimal and column.thousands == file.decimal != "":
+            rule = f"{shown(column.thousands)} stands before the decimals in the whole file."
+            yield Problem(f"columns.{column.name}.thousands", rule, "State another, or a decimal of the column.")
+
+
 def problems_of(schema: "Schema") -> list[Problem]:
     """Everything that keeps this schema from being used; empty when it is sound."""
     declared: object = schema.columns
@@ -718,6 +831,8 @@ def problems_of(schema: "Schema") -> list[Problem]:
     if schema.unreadable not in UNREADABLE_RULES:
         known_rules = suggest(str(schema.unreadable), UNREADABLE_RULES)
         found.append(Problem("unreadable", f"{shown(schema.unreadable)} is not known.", known_rules))
+    found += missing_list_problems(schema.missing_values, "missing_values")
+    found += _file_problems(schema.file, columns)
     if not columns:
         found.append(Problem("columns", "must list at least one column.", "Declare what the table holds."))
     elif all(isinstance(column, Derived) for column in columns):

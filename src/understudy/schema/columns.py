@@ -4,7 +4,9 @@ Column kinds: what a column may hold, stated by a person and never read from the
 
 Every kind carries `missing` (may the value be absent? then absence is a code of its own in every table; otherwise there
 is a code for what cannot be read, unless the schema says to drop such rows), `storage`
-(the Arrow type written out, "" for the kind's default) and `note` (where the bound or list comes from).
+(the Arrow type written out, "" for the kind's default), `note` (where the bound or list comes from), `title` and
+`description` (what people call the column and what it holds) and `missing_values` (texts that mean that there is no
+value; None for those of the table, else `MISSING_VALUES`).
 The rules these values must obey are checked in `checks.py`, all at once.
 
 Where the bins of a number column lie, from public facts alone: one definition for rules, codec and plans.
@@ -24,6 +26,20 @@ Point = int | float | dt.date | dt.datetime | dt.time
 
 MOST_LABEL_BYTES = 1024
 """The longest label, in bytes of UTF-8. Longer values of a table are unreadable: they equal no label."""
+
+MISSING_VALUES = ("NA", "NULL", "N/A", ".", "-", "")
+"""The texts that mean "no value" where neither a column nor its table lists its own; a declared label comes first."""
+
+BOOLEAN_WORDS: Mapping[str, int] = {
+    word: value for value, words in enumerate(("false f no n 0 0.0", "true t yes y 1 1.0")) for word in words.split()
+}
+"""The words that booleans understand, in any case, with 0 for false and 1 for true."""
+
+DECIMALS = (".", ",")
+"""What may stand before the decimals of a number."""
+
+THOUSANDS = (",", ".", "'", " ", "_")
+"""What may stand between groups of three digits."""
 
 _WHOLE = ("int64", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
 _TEXT = ("string", "large_string")
@@ -101,6 +117,12 @@ class Named:
     missing: bool = True
     storage: str = ""
     note: str = ""
+    title: str = ""
+    description: str = ""
+    missing_values: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _freeze(self, "missing_values")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +132,9 @@ class Category(Named):
     `other` names the code for values outside the list; without it they count as missing or as unreadable. `groups` maps
     labels to a coarser level (city → state); `within` names the column that must then hold the group. `rare: private`
     gives all labels of low noisy count one code (paid for), from which they are drawn by their noisy counts when rows
-    are made.
+    are made. With `ignore_case` a value meets a label that differs from it in case alone, `ordered` says that the
+    labels are listed from lowest to highest, and `meanings` says what they stand for ("1" → "yes"); a label that is not
+    in it means itself.
     """
 
     kind: ClassVar[str] = "category"
@@ -119,9 +143,12 @@ class Category(Named):
     groups: Mapping[str, str] = field(default_factory=dict)
     within: str | None = None
     rare: str = "keep"
+    ignore_case: bool = False
+    ordered: bool = False
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _freeze(self, "labels")
+        _freeze(self, "labels", "missing_values")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +176,9 @@ class Integer(Named):
 
     `split` lists divisors, for amounts that people round: the column is then modelled as two, how large a value is (its
     bin) and of which kind (the first divisor that it is a multiple of, or none), and comes back as one.
+
+    `decimal`, `thousands`, `prefix`, `suffix` and `parentheses` (for negative numbers) say how text writes such
+    numbers; typed ones are taken as they are. `measured_in` says what the numbers count: kg, euros, days.
     """
 
     kind: ClassVar[str] = "integer"
@@ -158,14 +188,23 @@ class Integer(Named):
     special: tuple[int, ...] = ()
     step: int = 1
     split: tuple[int, ...] = ()
+    decimal: str = ""
+    thousands: str = ""
+    prefix: str = ""
+    suffix: str = ""
+    parentheses: bool = False
+    measured_in: str = ""
 
     def __post_init__(self) -> None:
-        _freeze(self, "special", "split")
+        _freeze(self, "special", "split", "missing_values")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Float(Named):
-    """Real numbers between public bounds, written with `decimals` digits. Without `bins`: 32 of equal width."""
+    """Real numbers between public bounds, written with `decimals` digits. Without `bins`: 32 of equal width.
+
+    How text writes them is said as for integers.
+    """
 
     kind: ClassVar[str] = "float"
     lower: float
@@ -173,9 +212,15 @@ class Float(Named):
     bins: Bins | None = None
     special: tuple[float, ...] = ()
     decimals: int | None = None
+    decimal: str = ""
+    thousands: str = ""
+    prefix: str = ""
+    suffix: str = ""
+    parentheses: bool = False
+    measured_in: str = ""
 
     def __post_init__(self) -> None:
-        _freeze(self, "special")
+        _freeze(self, "special", "missing_values")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +312,37 @@ def code_names(column: Column) -> tuple[str, ...]:
     if isinstance(column, Integer) and column.split:
         return f"{column.name}.size", f"{column.name}.kind"
     return (column.name,)
+
+
+_SPACES = " \t\n\r\v\f"  # what counts as white space at the ends of a value: that of ASCII
+_ZEROS = re.compile(r"(-?(?:0|[1-9][0-9]{0,19}))\.0+", re.ASCII)
+
+
+def trimmed(text: str) -> str:
+    """The text without white space at its ends.
+
+    >>> trimmed(" Bern\\n")
+    'Bern'
+    """
+    return text.strip(_SPACES)
+
+
+def plain_label(text: str) -> str:
+    """The text without white space at its ends; of a whole number, without zeros after a decimal point.
+
+    >>> plain_label(" Bern "), plain_label("1.0"), plain_label("-0.0"), plain_label("01.0")
+    ('Bern', '1', '0', '01.0')
+    """
+    text = trimmed(text)
+    whole = _ZEROS.fullmatch(text)
+    text = whole[1] if whole else text
+    return "0" if text == "-0" else text
+
+
+def missing_texts(column: Named) -> tuple[str, ...]:
+    """The texts that mean "no value" in this column, without white space at their ends; the empty one always does."""
+    listed = MISSING_VALUES if column.missing_values is None else column.missing_values
+    return tuple(dict.fromkeys([*map(trimmed, listed), ""]))
 
 
 def read_moment(text: str, form: str) -> dt.datetime:

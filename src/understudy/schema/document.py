@@ -7,13 +7,15 @@ Reads the declaration of one column: which keys each kind has and what they hold
 Schema files: YAML ⇄ Schema, lossless, all problems at once, each with its file, line and key.
 
 A file is refused rather than guessed at: unknown keys, anchors, tags, repeated keys, files above 16 MiB or a million
-entries, and places that still say DECIDE are problems. `write` gives text from which `read` makes an equal schema.
+entries, places that still say DECIDE and lines that are marked as a guess are problems. `write` gives text from which
+`read` makes an equal schema.
 """
 
+import bisect
 import dataclasses
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +43,25 @@ from understudy.schema.columns import (
     Time,
     UniformBins,
 )
+from understudy.schema.dialect import Dialect
 from understudy.schema.schema import Impossible, Range, Schema, Unit, header_problems
-from understudy.schema.yaml_text import MOST_BYTES, TOO_LARGE, Entries, Leaf, Tree, YamlList, parse_yaml, schema_to_text
+from understudy.schema.yaml_text import (
+    MOST_BYTES,
+    TOO_LARGE,
+    Entries,
+    Leaf,
+    Tree,
+    YamlList,
+    guessed_lines,
+    parse_yaml,
+    schema_to_text,
+)
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[-+]\d\d:\d\d(:\d\d)?)?", re.ASCII)
 
-_QUESTIONS = {
+QUESTIONS = {
     "unit": "who is protected (row, or an id column with the most rows one of them may have)",
     "lower": "the lower bound, from public knowledge",
     "upper": "the upper bound, from public knowledge",
@@ -57,6 +70,7 @@ _QUESTIONS = {
     "zone": "the time zone, such as Europe/Berlin",
     "kind": "what kind of column this is",
 }
+"""What a person has to say under a key that is left open."""
 
 
 def _date(leaf: Leaf) -> Point | None:
@@ -115,7 +129,7 @@ class Reader:
             self.refuse(tree, here, f"must not be {given}.", wanted)
         elif tree.undecided:
             key = re.split(r"[.\[]", here)[-1]
-            question = _QUESTIONS.get(key, "a value")
+            question = QUESTIONS.get(key, "a value")
             self.refuse(tree, here, "still says DECIDE:", f"state {question}.")
         else:
             return tree
@@ -149,7 +163,7 @@ class Reader:
                 self.refuse(key, place, "is not a key that belongs here.", suggest(key.text, known))
         for name in required:
             if name not in found:
-                question = _QUESTIONS.get(name)
+                question = QUESTIONS.get(name)
                 self.refuse(tree, below(here, name), "is not stated.", f"State {question}." if question else "Add it.")
         return found
 
@@ -179,6 +193,21 @@ class Reader:
             return None
         found = [self.text(value, here) for value in listed.values]
         return None if None in found else tuple(text for text in found if text is not None)
+
+    def filled_text(self, tree: Tree, here: str) -> str | None:
+        """Text that is not empty."""
+        text = self.text(tree, here)
+        if text == "":
+            self.refuse(tree, here, "is empty.", "Write what it is, or leave the key out.")
+        return text or None
+
+    def words(self, tree: Tree, here: str) -> tuple[str, ...] | None:
+        """A list of texts in which even a plain null or true is the word that it is."""
+        listed = self.items(tree, here)
+        if listed is None:
+            return None
+        found = [self.leaf(value, here, "It must be text.") for value in listed.values]
+        return None if None in found else tuple(leaf.text for leaf in found if leaf is not None)
 
     def text_map(self, tree: Tree, here: str) -> dict[str, str] | None:
         """Texts by text."""
@@ -259,6 +288,18 @@ _VALUE_READERS: Mapping[str, Callable[[Reader, Tree, str], object]] = {
     "missing": Reader.boolean,
     "storage": Reader.blank_or_text,
     "note": Reader.blank_or_text,
+    "title": Reader.blank_or_text,
+    "description": Reader.blank_or_text,
+    "missing_values": Reader.words,
+    "ignore_case": Reader.boolean,
+    "ordered": Reader.boolean,
+    "meanings": Reader.text_map,
+    "decimal": Reader.filled_text,
+    "thousands": Reader.filled_text,
+    "prefix": Reader.filled_text,
+    "suffix": Reader.filled_text,
+    "parentheses": Reader.boolean,
+    "measured_in": Reader.blank_or_text,
     "labels": Reader.texts,
     "other": Reader.text,
     "groups": Reader.text_map,
@@ -378,12 +419,12 @@ def _formula(reader: Reader, fields: dict[str, Tree], entries: Entries, here: st
 
 
 FORMAT = 1
-_KEYS = ("understudy", "title", "note", "unit", "unreadable", "columns", "rules")
+_KEYS = ("understudy", "title", "note", "unit", "unreadable", "missing_values", "file", "columns", "rules")
 
 
 def read_schema(path: Path) -> Schema:
     """The schema in that file; raises SchemaError with all problems at once."""
-    return schema_from_text(_text_of(path), str(path))
+    return schema_from_text(text_of(path), str(path))
 
 
 def file_header_problems(path: Path, names: Sequence[str]) -> list[Problem]:
@@ -392,7 +433,7 @@ def file_header_problems(path: Path, names: Sequence[str]) -> list[Problem]:
     It goes by the names that the file declares, as far as it can be parsed at all; otherwise nothing is found.
     """
     try:
-        top = _entries(parse_yaml(_text_of(path), str(path)))
+        top = _entries(parse_yaml(text_of(path), str(path)))
     except SchemaError:
         return []
     columns, unit = _entries(top.get("columns")), _entries(top.get("unit")).get("column")
@@ -409,7 +450,8 @@ def _said(tree: Tree | None) -> str | None:
     return tree.text if isinstance(tree, Leaf) and not tree.null and not tree.undecided else None
 
 
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """The text of a schema file; raises SchemaError if there is none."""
     where = str(path)
     try:
         with path.open("rb") as file:
@@ -444,8 +486,11 @@ def schema_from_text(text: str, where: str) -> Schema:
     note = reader.blank_or_text(fields["note"], "note") if "note" in fields else ""
     unit = _unit(reader, fields["unit"]) if "unit" in fields else None
     unreadable = reader.text(fields["unreadable"], "unreadable") if "unreadable" in fields else "keep"
+    missing_values = reader.words(fields["missing_values"], "missing_values") if "missing_values" in fields else None
+    file = _file(reader, fields["file"]) if "file" in fields else None
     columns, kinds = _columns(reader, fields.get("columns"))
     rules = _rules(reader, fields["rules"], kinds) if "rules" in fields else []
+    reader.problems += _guess_problems(text, tree, where)
     if reader.problems or unit is None:
         names = frozenset(column.name for column in columns)
         more = [found for column in columns for found in column_problems(column)]
@@ -453,9 +498,43 @@ def schema_from_text(text: str, where: str) -> Schema:
         raise SchemaError([*reader.problems, *map(reader.located, more)])
     try:
         said = {"title": title or "", "note": note or "", "unreadable": unreadable or ""}
-        return Schema(tuple(columns), unit, tuple(rules), **said)
+        return Schema(tuple(columns), unit, tuple(rules), **said, missing_values=missing_values, file=file)
     except SchemaError as error:
         raise SchemaError([reader.located(problem) for problem in error.problems]) from error
+
+
+def _guess_problems(text: str, tree: Tree, where: str) -> list[Problem]:
+    """One problem for every line that is marked as a guess and that nobody has confirmed."""
+    fix = "Delete the comment to confirm it, or correct the line."
+    held = key_at(tree)
+    places = [(line, place(*held(line)[0])) for line in guessed_lines(text)]
+    return [Problem(f"{where}:{line}: {here}", "is a guess that nobody has confirmed.", fix) for line, here in places]
+
+
+def key_at(tree: Tree) -> Callable[[int], tuple[tuple[str, ...], Tree | None]]:
+    """Gives for a line of the file the outermost key in it, or the last key before it: its path and what it holds."""
+    starts: dict[int, tuple[tuple[str, ...], Tree]] = {}
+    for path, line, value in keys_of(tree):
+        starts.setdefault(line, (path, value))
+    lines = sorted(starts)
+
+    def found(line: int) -> tuple[tuple[str, ...], Tree | None]:
+        before = bisect.bisect_right(lines, line)
+        return starts[lines[before - 1]] if before else ((), None)
+
+    return found
+
+
+def keys_of(tree: Tree, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int, Tree]]:
+    """Every key of the file in order: its path, its line and what it holds."""
+    if isinstance(tree, Entries):
+        for key, value in tree.pairs:
+            path = (*above, key.text)
+            yield path, key.line, value
+            yield from keys_of(value, path)
+    if isinstance(tree, YamlList):
+        for item in tree.values:
+            yield from keys_of(item, above)
 
 
 def _check_format(reader: Reader, fields: dict[str, Tree]) -> None:
@@ -484,6 +563,27 @@ def _unit(reader: Reader, tree: Tree) -> Unit | None:
     if len(reader.problems) > before or rows is None or note is None:
         return None
     return Unit(column, rows, note)
+
+
+_FILE_KEYS = ("delimiter", "encoding", "decimal", "header", "names", "multiline")
+
+
+def _file(reader: Reader, tree: Tree) -> Dialect | None:
+    """How the text file is written; what is wrong with it is told under its keys when the schema is made."""
+    entries = reader.entries(tree, "file")
+    if entries is None:
+        return None
+    fields = reader.fields(entries, "file", _FILE_KEYS)
+    texts = [reader.filled_text(fields[key], f"file.{key}") if key in fields else None for key in _FILE_KEYS[:3]]
+    header = reader.boolean(fields["header"], "file.header") if "header" in fields else None
+    names = reader.texts(fields["names"], "file.names") if "names" in fields else None
+    multiline = reader.boolean(fields["multiline"], "file.multiline") if "multiline" in fields else None
+    if header is False and "names" not in fields:
+        reader.refuse(fields["header"], "file.header", "is false, so names must say what the columns are called.")
+    if header and names is not None:
+        reader.refuse(fields["header"], "file.header", "is true, so the file names its columns.", "Drop names.")
+    delimiter, encoding, decimal = texts
+    return Dialect(delimiter, encoding, decimal, names, multiline)
 
 
 def _columns(reader: Reader, tree: Tree | None) -> tuple[list[Column], dict[str, str]]:

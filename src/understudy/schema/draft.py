@@ -7,11 +7,13 @@ whose names look like a row of values is refused without showing them, unless a 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from understudy.errors import Problem, SchemaError, place
 from understudy.schema.columns import STORAGE
+from understudy.schema.document import QUESTIONS, key_at, keys_of
 from understudy.schema.schema import looks_like_an_id, unlike_names
-from understudy.schema.yaml_text import DECIDE, key_lines, text_token
+from understudy.schema.yaml_text import DECIDE, Leaf, guessed_lines, key_lines, parse_yaml, text_token, written
 
 _HEAD = """\
 # A draft made from column names and storage types only; no value was read.
@@ -22,6 +24,7 @@ understudy: 1
 _UNIT = """\
 # Who is protected? `row`, or everybody in an id column: {column: NAME, rows: the most rows one of them may have}.
 """
+_REMARK = re.compile(r"\bDECIDE\b[^#]*\s#\s*(?:guess:\s*)?(.*)")
 _ABSENT = "# true if the value may be absent"
 _KINDS = (
     (r"u?int\d+", "integer"),
@@ -37,6 +40,48 @@ _LIKE_A_NUMBER = re.compile(
     r"(^|[_\W])(age|year|count|amount|income|salary|price|weight|height|number|score|total)s?([_\W]|$)", re.IGNORECASE
 )
 _LIKE_A_CODE = re.compile(r"code|type|status|class|category|group|flag|zip|county|state", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPlace:
+    """A place of a schema file that a person still has to fill in (DECIDE) or to confirm (a guess)."""
+
+    line: int
+    column: str
+    """The column's name; empty for keys of the whole table."""
+    key: str
+    """The key below the column, such as `upper`; empty if the whole column is meant. For the table: `unit`."""
+    hint: str
+    """What to state, or why it was guessed."""
+    guess: str
+    """The guessed value as YAML on one line; empty where the file says DECIDE."""
+
+
+def open_places(text: str, where: str = "schema") -> list[OpenPlace]:
+    """The places of a schema text that say DECIDE or are marked as a guess, in order of their lines.
+
+    Raises:
+        SchemaError: if the text is no YAML.
+    """
+    tree = parse_yaml(text, where)
+    lines = text.splitlines()
+    found: list[OpenPlace] = []
+    for path, _, value in keys_of(tree):
+        if isinstance(value, Leaf) and value.undecided:
+            said = _REMARK.search(lines[value.line - 1]) if value.line <= len(lines) else None
+            question = QUESTIONS.get(path[-1], "a value")
+            found.append(_open(path, value.line, said[1].strip() if said else question))
+    held = key_at(tree)
+    for line, why in guessed_lines(text).items():
+        named, holds = held(line)
+        found.append(_open(named, line, why, "" if holds is None else written(holds)))
+    return sorted(found, key=lambda place: (place.line, place.guess == ""))
+
+
+def _open(path: tuple[str, ...], line: int, hint: str, guess: str = "") -> OpenPlace:
+    inside = path[:1] == ("columns",) and len(path) > 1
+    column, keys = (path[1], path[2:]) if inside else ("", path)
+    return OpenPlace(line, column, ".".join(keys), hint, guess)
 
 
 def draft_schema(header: Sequence[tuple[str, str]], *, names_are_right: bool = False) -> str:

@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 from understudy.errors import Problem, SchemaError, UsageError, nearest, shown
@@ -25,16 +26,22 @@ from understudy.schema.columns import (
     Boolean,
     Category,
     Column,
+    Date,
+    Datetime,
     Derived,
     Float,
     Integer,
     NumberColumn,
     Point,
+    Time,
     bin_starts,
     code_names,
     number_of,
 )
+from understudy.schema.dialect import Dialect
+from understudy.schema.table_check import TableCheck
 
+_TEXT_STORAGE = re.compile("(?i)string|char|text|utf8")
 LONGEST = 256
 """No system that names columns allows more; survey questions used as headings stay below, too."""
 _NOTHING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "true", "false", "inf", "-inf", "+inf", "infinity"})
@@ -113,7 +120,7 @@ def header_problems(
 ) -> list[Problem]:
     """What keeps a table with the names `present` from being read under a schema that declares the others."""
     wanted = [*modelled, *([] if unit is None else [unit])]
-    if not set(wanted) & set(present):
+    if not set(wanted) & set(present) and not any(same_but_for_spelling(name, present) for name in wanted):
         # Most likely the first line is a row, not a header: then none of its values may be quoted.
         fix = f"Its first line must name them as the schema does: {', '.join(wanted)}."
         return [Problem("table", "holds none of the columns that the schema declares.", fix)]
@@ -127,7 +134,8 @@ def header_problems(
 def _absent(name: str, others: Sequence[str]) -> Problem:
     """A declared column that the table lacks. Other names in the table are not listed: they may be a row's values."""
     spelled = same_but_for_spelling(name, others)
-    fix = f'The table has "{spelled}": names must be equal.' if spelled else "Names must be as in its header."
+    side_by_side = f"Names must be equal: schema {shown(name)}, file {shown(spelled)}."
+    fix = side_by_side if spelled else "Names must be as in its header."
     return Problem(f"column {name!r}", "is declared in the schema but not in the table.", fix)
 
 
@@ -269,11 +277,15 @@ class Schema:
     unreadable: str = "keep"
     """What becomes of values that cannot be read in columns with neither missing nor other: `keep` gives them a code of
     their own, `drop` leaves out the rows that hold one."""
+    missing_values: tuple[str, ...] | None = None
+    """The texts that mean "no value" in all columns that do not list their own; None for `MISSING_VALUES`."""
+    file: Dialect | None = None
+    """How the text file that holds the private table is written, where arguments do not say otherwise."""
 
     def __post_init__(self) -> None:
         from understudy.schema.checks import problems_of  # `check` needs the types above
 
-        for field in ("columns", "rules"):
+        for field in ("columns", "rules", "missing_values"):
             given = getattr(self, field)
             if isinstance(given, list):
                 object.__setattr__(self, field, tuple(given))
@@ -288,15 +300,21 @@ class Schema:
 
     @property
     def modelled(self) -> tuple[Column, ...]:
-        """The columns that are counted and modelled: all but the derived ones."""
-        return tuple(column for column in self.columns if not isinstance(column, Derived))
+        """The columns that are counted and modelled: all but the derived ones, with the table's missing values."""
+        return tuple(self._complete(column) for column in self.columns if not isinstance(column, Derived))
 
     def column(self, name: str) -> Column:
-        """The column of that name; an unknown name raises with the closest one."""
+        """The column of that name, with the table's missing values; an unknown name raises with the closest one."""
         for column in self.columns:
             if column.name == name:
-                return column
+                return self._complete(column)
         raise UsageError(f"column {name!r}", "is not in the schema.", nearest(name, self.names))
+
+    def _complete(self, column: Column) -> Column:
+        """The column with the missing values of the table, where it lists none of its own."""
+        if self.missing_values is None or column.missing_values is not None or isinstance(column, Derived):
+            return column
+        return replace(column, missing_values=self.missing_values)
 
     def header_problems(self, names: Iterable[str]) -> list[Problem]:
         """What keeps a table with these column names from being read under this schema."""
@@ -322,6 +340,23 @@ class Schema:
             f" `unit: {{column: {likely[0]}, rows: the most rows of one person}}`."
         )
 
+    def format_remark(self, header: Iterable[tuple[str, str]]) -> str:
+        """Which dates and times are text without a stated form, so that only ISO is read; empty if none are.
+
+        Args:
+            header: names and storage types of the table's columns.
+        """
+        moments = [column for column in self.columns if isinstance(column, Date | Datetime | Time)]
+        formless = {column.name for column in moments if column.format is None}
+        names = [name for name, storage in header if name in formless and _TEXT_STORAGE.search(storage)]
+        if not names:
+            return ""
+        columns = f"column {shown(names[0])} is" if len(names) == 1 else f"columns {', '.join(map(shown, names))} are"
+        return (
+            f"{columns} text in the table. Dates and times that are not in ISO form (2024-12-31, 18:05:00) need a"
+            ' `format`, such as `format: "%d/%m/%Y"`; without one they cannot be read.'
+        )
+
     @classmethod
     def from_yaml(cls, source: str | Path) -> "Schema":
         """Reads a schema file; raises SchemaError with all problems at once."""
@@ -341,6 +376,35 @@ class Schema:
         if not isinstance(given, Schema):
             raise UsageError("schema", f"must be a Schema or the path of its file, got a {type(given).__name__}.")
         return given
+
+    def check(
+        self,
+        data: object,
+        *,
+        rows: bool = False,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        ledger: object | None = None,
+        dataset: str | None = None,
+    ) -> TableCheck:
+        """What a table looks like under this schema: its header and, with `rows=True`, how its values are read.
+
+        A look at the rows is confidential. With `epsilon` (and `delta`) it has noise instead, is charged to `dataset`
+        in `ledger` before a row is read, and may be shown to anybody.
+
+        Args:
+            data: a frame, a path or an opened table; without `rows` only its column names are looked at.
+            rows: whether to look at the rows.
+            epsilon, delta: the budget of a look with noise; none for an exact one.
+            ledger, dataset: the ledger to charge, and the name in it.
+
+        Raises:
+            SchemaError, InputError: the header does not fit; every problem is listed.
+        """
+        verb = import_module("understudy.synthesizer.checking").check_table  # it reads rows, so it lies above
+        paid = {"epsilon": epsilon, "delta": delta, "ledger": ledger, "dataset": dataset}
+        found: TableCheck = verb(self, data, rows=rows, **paid)
+        return found
 
     def to_yaml(self, target: str | Path) -> None:
         """Writes the schema so that `from_yaml` returns an equal one."""

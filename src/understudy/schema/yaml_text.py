@@ -11,6 +11,7 @@ Text is written plain only where every YAML reader takes it for text; otherwise 
 everything invisible escaped. Numbers and dates are written so that nothing is lost.
 """
 
+import bisect
 import dataclasses
 import datetime as dt
 import re
@@ -20,7 +21,8 @@ from dataclasses import dataclass
 import yaml
 
 from understudy.errors import Problem, SchemaError, shown
-from understudy.schema.columns import Column, Cut, Derived, GivenBins, LinearSum, PrivateBins, UniformBins
+from understudy.schema.columns import Column, Cut, Derived, GivenBins, LinearSum, Named, PrivateBins, UniformBins
+from understudy.schema.dialect import WORDS, Dialect
 from understudy.schema.schema import Impossible, Range, Schema, Unit
 
 MOST_BYTES = 1 << 24
@@ -152,6 +154,40 @@ def parse_yaml(text: str, where: str) -> Tree:
     return tree
 
 
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+_GUESS = re.compile("(?<=[^\\S\r\n\x85\u2028\u2029])#[ \t]*guess:", re.IGNORECASE)
+
+
+def guessed_lines(text: str) -> dict[int, str]:
+    """The lines of a YAML text that end in a comment `# guess: why`, and why; a comment alone on its line is none.
+
+    >>> guessed_lines('age: 7  # guess: by its name\\nsaid: "a # guess: in quotes"\\n')
+    {1: 'by its name'}
+    """
+    lines = [0, *(match.end() for match in _BREAK.finditer(text))]
+    found: dict[int, str] = {}
+    spans = _scalar_spans(text)
+    start, end = 0, 0
+    for match in _GUESS.finditer(text):
+        place = match.start()
+        while end <= place and (span := next(spans, None)) is not None:
+            start, end = span
+        line = bisect.bisect_right(lines, place)
+        if not start <= place < end and text[lines[line - 1] : place].strip():
+            rest = text[match.end() : lines[line] if line < len(lines) else len(text)]
+            found.setdefault(line, rest.strip())
+    return found
+
+
+def _scalar_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where scalars begin and end, in characters. What stands behind the `|` of a block is not yet the block."""
+    for token in yaml.scan(text, _StrictLoader):
+        if isinstance(token, yaml.ScalarToken):
+            start, end = token.start_mark.index, token.end_mark.index
+            heading = _BREAK.search(text, start) if token.style in ("|", ">") else None
+            yield (heading.end() if heading else start, end)
+
+
 def _syntax_problem(error: yaml.MarkedYAMLError, where: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     place = f"{where}:{mark.line + 1}" if mark else where
@@ -184,6 +220,17 @@ def _tree(node: yaml.Node, where: str, problems: list[Problem]) -> Tree:
     return Entries(tuple(pairs), line)
 
 
+def written(tree: Tree) -> str:
+    """The tree as YAML on one line."""
+    match tree:
+        case Leaf():
+            return tree.text if tree.plain else f'"{"".join(map(_escaped, tree.text))}"'
+        case YamlList():
+            return f"[{', '.join(map(written, tree.values))}]"
+        case _:
+            return f"{{{', '.join(f'{written(key)}: {written(value)}' for key, value in tree.pairs)}}}"
+
+
 _WIDTH = 110
 # YAML readers take a key for a key only within its first 1024 characters; longer ones need the "?" form.
 _LONGEST_KEY = 1000
@@ -210,10 +257,36 @@ def _top(schema: Schema) -> dict[str, object]:
     top["unit"] = _unit(schema.unit)
     if schema.unreadable != "keep":
         top["unreadable"] = text_token(schema.unreadable)
+    if schema.missing_values is not None:
+        top["missing_values"] = _value(schema.missing_values)
+    if schema.file is not None:
+        top["file"] = file_entries(schema.file)
     top["columns"] = {text_token(column.name): _column(column) for column in schema.columns}
     if schema.rules:
         top["rules"] = [_rule(rule) for rule in schema.rules]
     return top
+
+
+def file_entries(file: Dialect) -> dict[str, object]:
+    """The entries of the key `file`, as scalars and lists of YAML."""
+    words = {sign: word for word, sign in WORDS.items()}
+    said: dict[str, object] = {}
+    for key, value in file.said.items():
+        said |= {"header": "false"} if key == "names" else {}
+        said[key] = _value(words.get(str(value), value) if key == "delimiter" else value)
+    return said
+
+
+def with_file(text: str, file: Dialect | None) -> str:
+    """The text of a draft with what is known about how the file is written, above its columns.
+
+    >>> with_file("unit: row\ncolumns:\n", Dialect(delimiter=";"))
+    'unit: row\nfile: {delimiter: semicolon}\ncolumns:\n'
+    """
+    if file is None:
+        return text
+    lines = "\n".join(_block({"file": file_entries(file)}, 0))
+    return text.replace("\ncolumns:\n", f"\n{lines}\ncolumns:\n", 1)
 
 
 def _entries(said: object) -> int:
@@ -272,7 +345,9 @@ def _unit(unit: Unit) -> object:
 
 def _column(column: Column) -> dict[str, object]:
     said: dict[str, object] = {"kind": column.kind}
-    own = [field for field in dataclasses.fields(column) if field.name not in ("name", "missing", "storage", "note")]
+    said |= {key: text_token(getattr(column, key)) for key in ("title", "description") if getattr(column, key)}
+    shared = {field.name for field in dataclasses.fields(Named)}
+    own = [field for field in dataclasses.fields(column) if field.name not in shared]
     for field in own:
         value = getattr(column, field.name)
         if isinstance(column, Derived):
@@ -280,6 +355,8 @@ def _column(column: Column) -> dict[str, object]:
         elif value != _default(field):
             said[field.name] = _value(value)
     said["missing"] = _scalar(bool(column.missing))
+    if column.missing_values is not None:
+        said["missing_values"] = _value(column.missing_values)
     return said | {key: text_token(getattr(column, key)) for key in ("storage", "note") if getattr(column, key)}
 
 

@@ -1,0 +1,430 @@
+"""Filling in a schema file place by place: what is asked, how an answer becomes text, and what may not be answered.
+
+A walk goes through the places that say DECIDE and the lines that are marked as a guess, in the order of the file. An
+answer changes the text where that place stands and nowhere else, so comments, order and layout stay. It is checked at
+once, by the same rules as a file that is loaded: what brings a new problem to its column (or to the unit) is refused
+with the reason. Problems that tell of other columns, or of rules over several, are left to the check at the end.
+
+Nothing here prints or reads a terminal, and no table is looked at. `save_text` replaces a file in one step.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+
+from understudy.errors import Problem, SchemaError, place
+from understudy.schema.columns import Named
+from understudy.schema.document import KINDS, QUESTIONS, schema_from_text
+from understudy.schema.draft import OpenPlace, open_places
+from understudy.schema.yaml_text import DECIDE, guessed_lines, parse_yaml, text_token
+
+_GUESS = re.compile(r"\s#[ \t]*guess:", re.IGNORECASE)
+_ITEM = re.compile(r"""\s*(?:("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*|([^,]*)),""")
+"""One item of a list without brackets, with the comma behind it: in quotes, or as it is up to the comma."""
+_KEYED, _PART = re.compile(r"[a-z_]+:\s"), re.compile(r",\s*(?=[a-z_]+:\s)")
+"""What differs in a mapping, `upper: 99`, and where one such part ends and the next begins."""
+_LISTS = ("labels", "missing_values")
+_WORDS = {"y": "true", "yes": "true", "n": "false", "no": "false"}
+_BOOLEAN = ("missing", "ignore_case", "ordered", "parentheses")
+_SHARED = ("kind", *(field.name for field in fields(Named)))
+_ANYTHING = "a value"
+_ROWS = "the most rows that one of them may have"
+_ABSENT, _FOREIGN = "is not stated.", "is not a key that belongs here."
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One open place, as it is put to a person."""
+
+    place: OpenPlace
+    number: int
+    """The place among all that were open when the walk began, or have turned up since."""
+    total: int
+    kind: str
+    """The kind of the column as far as the file says; empty if it does not, or for keys of the whole table."""
+
+    @property
+    def subject(self) -> str:
+        """Column and key, or the key of the whole table."""
+        return " · ".join(part for part in (self.place.column, self.place.key) if part)
+
+    @property
+    def asked(self) -> str:
+        """What to state."""
+        last = self.place.key.rpartition(".")[2]
+        if not last:
+            return "the whole column, or what differs, as in `upper: 99` or a kind"
+        if last == "kind":
+            return f"{QUESTIONS[last]}: {', '.join(KINDS)}"
+        return _ROWS if self.place.key == "unit.rows" else QUESTIONS.get(last, _ANYTHING)
+
+    @property
+    def hint(self) -> str:
+        """What the file says about it, or why it was guessed; empty if that is what is asked anyway."""
+        return "" if self.place.hint == _ANYTHING or self.asked.startswith(self.place.hint) else self.place.hint
+
+    @property
+    def default(self) -> str:
+        """What Enter accepts; empty if nothing was guessed."""
+        return self.place.guess
+
+
+class SchemaEditor:
+    """The text of a schema file on its way, with a way back. Every change is in `text` at once."""
+
+    def __init__(self, text: str, where: str = "schema") -> None:
+        """Takes over the text.
+
+        Raises:
+            SchemaError: if it is no YAML.
+        """
+        self.text, self.where = text, where
+        self.answered = 0
+        self._open = _asked_places(text, where)
+        self._skipped: frozenset[tuple[str, str]] = frozenset()
+        self._past: list[tuple[str, frozenset[tuple[str, str]], int]] = []
+
+    @property
+    def left(self) -> int:
+        """How many places are open, skipped ones included."""
+        return len(self._open)
+
+    def question(self) -> Question | None:
+        """The next place that was not skipped; None if there is none."""
+        for one in self._open:
+            if (one.column, one.key) not in self._skipped:
+                kind = _kind_of(self.text, one.column)
+                done = self.answered + len(self._skipped)
+                return Question(one, done + 1, self.answered + len(self._open), kind)
+        return None
+
+    def answer(self, said: str) -> list[str]:
+        """Puts the answer into the text; returns the reasons if it cannot be, and then nothing changes.
+
+        Text that is empty accepts the guess.
+        """
+        question = self.question()
+        assert question is not None
+        said = said.strip()
+        reason = _unusable(said, question)
+        if reason:
+            return [reason]
+        try:
+            text = _with_answer(self.text, question.place, said)
+            found = _asked_places(text, self.where)
+        except SchemaError as error:
+            return [f"{problem.rule} {problem.fix}".strip() for problem in error.problems]
+        if _times(question.place, found) >= _times(question.place, self._open):
+            return ["does not settle this place. Put quotes around text that YAML reads otherwise."]
+        reasons = self._new_problems(text, question.place, found)
+        if not reasons:
+            self._step(text, self._skipped, 1)
+            self._open = found
+        return reasons
+
+    def skip(self) -> None:
+        """Leaves the place open and goes on."""
+        question = self.question()
+        assert question is not None
+        self._step(self.text, self._skipped | {(question.place.column, question.place.key)}, 0)
+
+    def undo(self) -> bool:
+        """Takes back the last answer or skip; false if there is none."""
+        if not self._past:
+            return False
+        self.text, self._skipped, self.answered = self._past.pop()
+        self._open = _asked_places(self.text, self.where)
+        return True
+
+    def _step(self, text: str, skipped: frozenset[tuple[str, str]], answers: int) -> None:
+        self._past.append((self.text, self._skipped, self.answered))
+        self.text, self._skipped, self.answered = text, skipped, self.answered + answers
+
+    def _new_problems(self, text: str, answered: OpenPlace, still: Sequence[OpenPlace]) -> list[str]:
+        """What the changed text has against it, in the column or key of the answer, that was not there before.
+
+        What is said of the answered place itself counts even if it was said before: accepting a guess confirms it.
+        """
+        before = {_told(problem) for problem in _problems(_probe(self.text))}
+        own = place("columns", answered.column) if answered.column else answered.key.split(".")[0]
+        waiting = {_path(one) for one in still}
+        found = []
+        for problem in _problems(_probe(text)):
+            here, said = _told(problem)
+            inside = here == own or here.startswith((f"{own}.", f"{own}["))
+            fresh = (here, said) not in before or here == _path(answered)
+            if inside and here not in waiting and fresh:
+                found.append(f"{here}: {said}")
+        return found
+
+
+def _times(wanted: OpenPlace, among: Sequence[OpenPlace]) -> int:
+    """How many of the places have this column, key and guess: keys in a list may stand there several times."""
+    return sum((one.column, one.key, one.guess) == (wanted.column, wanted.key, wanted.guess) for one in among)
+
+
+def _path(one: OpenPlace) -> str:
+    keys = one.key.split(".") if one.key else []
+    return place("columns", one.column, *keys) if one.column else place(*keys)
+
+
+def _asked_places(text: str, where: str) -> list[OpenPlace]:
+    """The open places, each once: a DECIDE that is itself marked as a guess is asked as a DECIDE."""
+    return [one for one in open_places(text, where) if one.guess != DECIDE]
+
+
+@lru_cache(maxsize=4)  # a text is looked at before and after an answer
+def _problems(text: str) -> Sequence[Problem]:
+    try:
+        schema_from_text(text, "schema")
+    except SchemaError as error:
+        return error.problems
+    return ()
+
+
+def _probe(text: str) -> str:
+    """The text with true in the place of every yes or no that is open: an open one keeps a column from being checked.
+
+    >>> _probe("upper: DECIDE\\nmissing: DECIDE")
+    'upper: DECIDE\\nmissing: true'
+    """
+    undecided = [one.value for one in _composed(text) if one.path[-1] in _BOOLEAN and one.value.value == DECIDE]
+    for value in reversed(undecided):
+        text = text[: value.start_mark.index] + "true" + text[_end(value) :]
+    return text
+
+
+def _told(problem: Problem) -> tuple[str, str]:
+    """The key that a problem is about, without file and line, and what is said of it."""
+    head, colon, rest = problem.where.partition(": ")
+    return (rest if colon else head), f"{problem.rule} {problem.fix}".strip()
+
+
+def _unusable(said: str, question: Question) -> str:
+    """Why this text cannot be an answer to anything; empty if it may be one."""
+    if not said:
+        return "" if question.default else "There is nothing to accept here: type an answer, or s to skip."
+    if any(not letter.isprintable() or "\ud800" <= letter <= "\udfff" for letter in said):
+        return "It holds characters that cannot be seen; type it again."
+    if said == DECIDE:
+        return f"{DECIDE} leaves it open: type s to skip."
+    return ""
+
+
+def _with_answer(text: str, asked: OpenPlace, said: str) -> str:
+    """The text in which that place is settled: as it was guessed if nothing is said."""
+    changed = _without_guess(text, asked)
+    if not said:
+        return changed
+    node, key = _value_at(changed, asked), asked.key.rpartition(".")[2]
+    if isinstance(node, yaml.MappingNode):
+        said = f"kind: {said}" if asked.column and not key and said in KINDS else said
+        parts = _PART.split(said) if _KEYED.match(said) else []
+        if parts:
+            return _with_keys(changed, asked, parts)
+    start, end = node.start_mark.index, _end(node)
+    changed = changed[:start] + _yaml_of(said, key) + changed[end:]
+    return _stubbed(changed, asked.column) if key == "kind" and asked.column else changed
+
+
+def _with_keys(text: str, asked: OpenPlace, parts: Sequence[str]) -> str:
+    """The text with some keys of a guessed mapping stated otherwise, or added; a kind may bring and take others."""
+    top = ("columns", asked.column) if asked.column else ()
+    above = (*top, *(asked.key.split(".") if asked.key else ()))
+    for part in parts:
+        key, _, said = part.partition(":")
+        own = [one for one in _composed(text) if one.path[:-1] == above]
+        found = next((one for one in own if one.path[-1] == key), None)
+        value = _yaml_of(said.strip(), key)
+        if found is None:
+            start, end, value = _insertion(text, own[-1], [f"{key}: {value}"])
+        else:
+            start, end = found.value.start_mark.index, found.end
+        text = text[:start] + value + text[end:]
+    stated = [part.partition(":")[0] for part in parts]
+    return _stubbed(text, asked.column, stated) if asked.column and "kind" in stated else text
+
+
+def _without_guess(text: str, asked: OpenPlace) -> str:
+    """The text without the mark of a guess on the line of that place; whatever else the line says stays."""
+    lines = text.splitlines(keepends=True)
+    line = lines[asked.line - 1]
+    if not _GUESS.search(line) or asked.line not in guessed_lines(text):
+        return text
+    tree = parse_yaml(text, "schema")
+    for found in _GUESS.finditer(line):
+        ending = line[len(line.rstrip("\r\n")) :]
+        lines[asked.line - 1] = line[: found.start()].rstrip() + ending
+        changed = "".join(lines)
+        with suppress(SchemaError):
+            if asked.line not in guessed_lines(changed) and parse_yaml(changed, "schema") == tree:
+                return changed
+    return text
+
+
+def _yaml_of(said: str, key: str) -> str:
+    """The answer as a YAML value on one line.
+
+    >>> _yaml_of("F, M", "labels"), _yaml_of("yes", "missing"), _yaml_of("ward #7", "note"), _yaml_of("0", "lower")
+    ('[F, M]', 'true', '"ward #7"', '0')
+    """
+    if key in _LISTS and not said.startswith("["):
+        return f"[{', '.join(quoted or text_token(plain.strip()) for quoted, plain in _ITEM.findall(f'{said},'))}]"
+    if key in _BOOLEAN:
+        said = _WORDS.get(said.lower(), said)
+    try:
+        node = yaml.compose(said, Loader=yaml.SafeLoader)
+    except yaml.YAMLError:
+        node = None
+    whole = node is not None and node.end_mark.index == len(said)
+    if said[0] in "[{\"'" or (whole and isinstance(node, yaml.ScalarNode)):
+        return said
+    return text_token(said)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    """A key of the file with its value, and the mapping that it stands in."""
+
+    path: tuple[str, ...]
+    mapping: yaml.MappingNode
+    key: yaml.Node
+    value: yaml.Node
+
+    @property
+    def end(self) -> int:
+        """Where its value ends in the text."""
+        return _end(self.value)
+
+
+@lru_cache(maxsize=4)
+def _composed(text: str) -> tuple[_Entry, ...]:
+    """Every key of a text in order. The text was parsed before, so it holds no tags and no aliases."""
+    return tuple(_entries(yaml.compose(text, Loader=yaml.SafeLoader), ()))
+
+
+def _entries(node: yaml.Node | None, above: tuple[str, ...]) -> Iterator[_Entry]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield _Entry((*above, key.value), node, key, value)
+            yield from _entries(value, (*above, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _entries(item, above)
+
+
+def _end(node: yaml.Node) -> int:
+    """Where a value ends in the text; blocks are counted to the end of their last entry, without what follows."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    return int(node.end_mark.index)
+
+
+def _value_at(text: str, asked: OpenPlace) -> yaml.Node:
+    """What stands at an open place."""
+    top = ("columns", asked.column) if asked.column else ()
+    for one in _composed(text):
+        same = one.path[: len(top)] == top and ".".join(one.path[len(top) :]) == asked.key
+        value = one.value
+        undecided = isinstance(value, yaml.ScalarNode) and value.style is None and value.value == DECIDE
+        if same and (asked.guess or (undecided and value.start_mark.line + 1 == asked.line)):
+            return value
+    rule = "this place is written in a way that cannot be edited here."
+    raise SchemaError([Problem("schema", rule, "Edit the file itself.")])
+
+
+def _kind_of(text: str, column: str) -> str:
+    """The kind of a column, if the file says one."""
+    said = [one.value.value for one in _composed(text) if one.path == ("columns", column, "kind")] if column else []
+    return said[0] if said and said[0] in KINDS else ""
+
+
+def _stubbed(text: str, column: str, stated: Collection[str] | None = None) -> str:
+    """The text after a kind was stated: keys that it needs are added as DECIDE, those it does not have go.
+
+    Where the whole column was guessed, all keys go but those that every kind has and those that were `stated`.
+    Elsewhere only open ones go: what a person stated is not thrown away.
+    """
+    told = {_told(problem)[0]: problem.rule for problem in _problems(text)}
+    opened = {_path(one) for one in open_places(text)}
+    own = [one for one in _composed(text) if one.path[:2] == ("columns", column) and len(one.path) == 3]
+    gone = []
+    for one in own:
+        here = place(*one.path)
+        foreign = told.get(here) == _FOREIGN and here in opened
+        if foreign if stated is None else one.path[2] not in {*_SHARED, *stated}:
+            gone.append(one)
+    text = _without(text, own, gone)
+    start = f"{place('columns', column)}."
+    absent = [_told(problem)[0] for problem in _problems(text) if problem.rule == _ABSENT]
+    stubs = [f"{where.removeprefix(start)}: {DECIDE}" for where in absent if where.startswith(start)]
+    kind = next(one for one in _composed(text) if one.path == ("columns", column, "kind"))
+    at, end, new = _insertion(text, kind, stubs)
+    return text[:at] + new + text[end:]
+
+
+def _without(text: str, own: Sequence[_Entry], gone: Sequence[_Entry]) -> str:
+    """The text without some entries of a mapping, with the lines or the commas that are theirs."""
+    if not gone:
+        return text
+    mapping = gone[0].mapping
+    if mapping.flow_style:
+        kept = [text[one.key.start_mark.index : one.end] for one in own if one not in gone]
+        return text[: mapping.start_mark.index] + f"{{{', '.join(kept)}}}" + text[_end(mapping) :]
+    for one in reversed(gone):
+        end = _line_end(text, one.end)
+        rest = text[end + len("\r\n" if text.startswith("\r\n", end) else text[end : end + 1]) :]
+        text = text[: one.key.start_mark.index - one.key.start_mark.column] + rest
+    return text
+
+
+def _insertion(text: str, before: _Entry, entries: Sequence[str]) -> tuple[int, int, str]:
+    """Entries `key: value` behind another one of the same mapping."""
+    if before.mapping.flow_style:
+        return before.end, before.end, "".join(f", {entry}" for entry in entries)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    at = _line_end(text, before.end)
+    return at, at, "".join(f"{newline}{' ' * before.key.start_mark.column}{entry}" for entry in entries)
+
+
+def _line_end(text: str, index: int) -> int:
+    """Where the line of that character ends, before its line break."""
+    found = re.compile(r"[\r\n]|\Z").search(text, index)
+    assert found is not None
+    return found.start()
+
+
+def save_text(path: Path, text: str, before: str) -> None:
+    """Puts the text in the place of the file in one step, with the same rights; a link stays a link.
+
+    Raises:
+        SchemaError: if the file does not hold `before` any more: somebody else has changed it.
+    """
+    target = path.resolve()
+    content = target.read_bytes()
+    mark = b"\xef\xbb\xbf" if content.startswith(b"\xef\xbb\xbf") else b""
+    if content != mark + before.encode():
+        rule = "was changed by somebody else while it was edited here."
+        raise SchemaError(
+            [Problem(str(path), rule, "The last answer is not in it. Start again; nothing else is lost.")]
+        )
+    handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            os.fchmod(stream.fileno(), target.stat().st_mode & 0o7777)
+            stream.write(mark + text.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
