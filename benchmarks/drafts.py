@@ -1,18 +1,20 @@
 """How much of a schema draft is left to a person, on real public tables: `python -m benchmarks.drafts [FOLDER]`.
 
-FOLDER holds one folder per table, each with a `domain.json` (see its README); ../shared/data by default. Three drafts are
-made of every table: from the names alone (a text file's header), from names and storage types (Parquet), and from names
-with the domain written out as a data dictionary. Columns are counted as
+FOLDER holds one folder per table, each with a `domain.json` (see its README); ../shared/data by default. Three drafts
+are made of every table: from the names alone (a text file's header), from names and storage types (Parquet), and from
+names with the domain written out as a data dictionary. Columns are counted as
 
 * open: something says DECIDE, so a person has to state it;
-* wrong: nothing does, but what is guessed could not hold every value of the domain (a bound is passed, a label is absent,
-  a column that has a domain is left out), so a confirmation would not be enough;
+* wrong: nothing does, but what is guessed could not hold every value of the domain (a bound is passed, a label is
+  absent, a column that has a domain is left out, a number is an open category), so a confirmation would not be enough;
+  words for a missing value may go missing;
 * fine: a confirmation is all it takes.
 
 The domain judges, and is never shown to the guesses.
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +30,9 @@ from understudy.schema.draft import draft_schema, open_places
 from understudy.schema.schema import Unit
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
+_MEANS_MISSING = re.compile(
+    r"\?|null|unknown(/invalid)?|no response.*|don't know|refused|not in universe", re.IGNORECASE
+)
 _TRUTHS = {"true", "false", "t", "f", "yes", "no", "y", "n", "1", "0"}
 
 Domain = Mapping[str, Mapping[str, Any]]
@@ -52,15 +57,18 @@ def domain_of(folder: Path) -> Domain:
         described = json.loads((folder / "domain.json").read_text(encoding="utf-8"))
         return {name: _one_form(facts) for name, facts in described["columns"].items()}
     sizes = json.loads(next(folder.glob("*domain.json")).read_text(encoding="utf-8"))
-    return {name: {"kind": "categorical", "values": [str(code) for code in range(size)]} for name, size in sizes.items()}
+    return {
+        name: {"kind": "categorical", "values": [str(code) for code in range(size)]} for name, size in sizes.items()
+    }
 
 
 def _one_form(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     if facts["kind"] != "categorical":
         return facts
     listed = facts.get("values", facts.get("values_in_codebook"))
-    size = int(facts.get("size", facts.get("maxval_in_specs", -1) + 1))
-    values = list(range(size)) if listed is None else listed
+    if listed is None and "size" not in facts:
+        return {"kind": "integer", "min": 0, "max": facts["maxval_in_specs"]}
+    values = list(range(int(facts["size"]))) if listed is None else listed
     return {**facts, "values": [_text(value) for value in values]}
 
 
@@ -115,6 +123,7 @@ def holds(column: Column | None, facts: Mapping[str, Any]) -> bool:
     if column is None or facts["kind"] == "identifier":
         return (column is None) == (facts["kind"] == "identifier")
     values = facts.get("values") or [_text(facts["min"]), _text(facts["max"])]
+    values = [value for value in values if not (column.missing and _MEANS_MISSING.fullmatch(value))]
     match column:
         case Category():
             known = {label.lower() if column.ignore_case else label for label in column.labels}
@@ -124,7 +133,7 @@ def holds(column: Column | None, facts: Mapping[str, Any]) -> bool:
         case Integer() | Float():
             return all(_between(value, column.lower, column.upper) for value in values)
         case _:
-            return isinstance(column, OpenCategory)
+            return isinstance(column, OpenCategory) and "values" in facts
 
 
 def _between(value: str, lower: float, upper: float) -> bool:

@@ -2,8 +2,8 @@
 
 A codebook never holds rows of the private table: it is a Stata, SPSS or SAS file of which only the metadata is read, a
 Frictionless table schema or data package, CSVW metadata, a JSON Schema, SQL with CREATE TABLE (see `ddl`), or a data
-dictionary in CSV. Which of them a file is, is told by its suffix and its content. What a file does not say stays unsaid;
-a file that cannot be understood, or that says something impossible, is refused with the place.
+dictionary in CSV. Which of them a file is, is told by its suffix and its content. What a file does not say stays
+unsaid; a file that cannot be understood, or that says something impossible, is refused with the place.
 
 Facts are keys of a schema file with their values. They are not checked against each other here: `draft` does that.
 """
@@ -39,8 +39,9 @@ _MEANS_MISSING = re.compile(
 class ColumnFacts:
     """What one public source says about one column.
 
-    `said` maps keys of a column (`kind`, `lower`, `labels`, `title` …) to their values. `storage` is the Arrow type that
-    a declared type comes to, for guesses where nothing else is said. `left_out` says why the column is none to release.
+    `said` maps keys of a column (`kind`, `lower`, `labels`, `title` …) to their values. `storage` is the Arrow type
+    that a declared type comes to, for guesses where nothing else is said. `left_out` says why the column is not one
+    to release.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """SQL data definitions, read into facts about columns: types, NOT NULL, CHECK, ENUM, keys and comments.
 
-Understood is what the common databases share: CREATE TABLE, CREATE TYPE … AS ENUM, CREATE DOMAIN, COMMENT ON COLUMN. Of a
-CHECK the conditions that are joined by AND and compare one column with constants are taken (comparisons, BETWEEN, IN, = ANY);
-any other condition says nothing about a single column and is passed over. Other statements are, too.
+Understood is what the common databases share: CREATE TABLE, CREATE TYPE … AS ENUM, CREATE DOMAIN, COMMENT ON COLUMN. Of
+a CHECK the conditions that are joined by AND and compare one column with constants are taken (comparisons, BETWEEN, IN,
+= ANY); any other condition says nothing about a single column and is passed over. Other statements are, too.
 """
 
 import re

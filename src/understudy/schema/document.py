@@ -68,6 +68,7 @@ QUESTIONS = {
     "missing": "whether the value may be absent (true or false)",
     "zone": "the time zone, such as Europe/Berlin",
     "kind": "what kind of column this is",
+    "rows": "the most rows that one of them may have",
 }
 """What a person has to say under a key that is left open."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from understudy.errors import Problem, SchemaError, UsageError, place
 from understudy.schema.checks import column_problems
-from understudy.schema.codebooks import ColumnFacts
+from understudy.schema.codebooks import ColumnFacts, tidy
 from understudy.schema.columns import STORAGE, Column
 from understudy.schema.document import KINDS, QUESTIONS, key_at, keys_of, schema_from_text
 from understudy.schema.guesses import Guess, guess_of
@@ -33,7 +33,7 @@ from understudy.schema.yaml_text import (
 )
 
 _HEAD = """\
-# A draft made from column names and storage types only; no value was read.
+# A draft made from {sources}; no value of the table was read.
 # Replace every DECIDE with public knowledge (a codebook, a form, a law), never with something seen in the rows, and say
 # in `note` where it comes from. A line with `# guess: …` is a proposal: correct it, then delete the comment to confirm
 # it. A column that you delete here is left out of the release. A column is declared as one of
@@ -167,7 +167,8 @@ def draft_schema(
     _check_names(header, names_are_right=names_are_right)
     untyped = all(storage in ("string", "large_string") for _, storage in header)
     by_name = _facts_by_name([name for name, _ in header], facts)
-    lines = [_HEAD, _UNIT, *_unit_lines([name for name, _ in header], unit), "columns:\n"]
+    sources = ", ".join(["column names and storage types", *dict.fromkeys(tidy(fact.origin) for fact in facts)])
+    lines = [_HEAD.replace("{sources}", sources), _UNIT, *_unit_lines([name for name, _ in header], unit), "columns:\n"]
     own = None if unit is None else unit.column
     problems: list[Problem] = []
     for name, storage in header:
@@ -242,14 +243,15 @@ def _column(name: str, storage: str, facts: Sequence[ColumnFacts], problems: lis
     if "kind" not in said and guess is not None and not guess.said:
         yield f"  # Left out: {text_token(name)}; {guess.why}. Declare it to keep it, if it may be released."
         return
-    if "kind" not in said and guess is None and storage and stored != "category":
+    certain = storage and stored != "category" and (guess is None or "tz=" in storage)
+    if "kind" not in said and certain:
         said = {"kind": stored, **said}
     if "kind" in said:
         said = _with_storage(said, storage)
         yield from _declared(name, said, guess, storage)
         problems += _contradictions(name, said, facts)
     else:
-        yield from _guessed(name, said, guess)
+        yield from _guessed(name, said, guess, storage)
 
 
 def _merged(facts: Sequence[ColumnFacts]) -> dict[str, object]:
@@ -282,7 +284,7 @@ def _with_storage(said: Mapping[str, object], storage: str) -> dict[str, object]
     kept = re.sub(r", tz=.*\]", "]", storage)
     kind = str(said["kind"])
     made = dict(said)
-    if kept in STORAGE[kind][1:] and _holds(kept, said):
+    if kept in STORAGE[kind][1:] and "storage" not in said and _holds(kept, said):
         made["storage"] = kept
     if kind == "datetime" and "tz=" in storage and "zone" not in made:
         zone = storage.partition("tz=")[2].rstrip("]")
@@ -334,7 +336,7 @@ def _hint(kind: str, key: str, storage: str) -> str:
     return f"the least value that can occur{form}" if key == "lower" else "the greatest value that can occur"
 
 
-def _guessed(name: str, said: Mapping[str, object], guess: Guess | None) -> Iterator[str]:
+def _guessed(name: str, said: Mapping[str, object], guess: Guess | None, storage: str) -> Iterator[str]:
     """A column of which nobody said the kind: a guess as a whole, or open."""
     before, start = key_lines(text_token(name), 2)
     if guess is None:
@@ -342,7 +344,7 @@ def _guessed(name: str, said: Mapping[str, object], guess: Guess | None) -> Iter
         yield from said_lines(said, 4)
         return
     # What a codebook said about a key that the guessed kind shares is better than the guess.
-    whole = {**guess.said, **said}
+    whole = _with_storage({**guess.said, **said}, storage)
     line = f"{start} {said_flow(whole)}  # guess: {guess.why}"
     if len(line) <= _WIDTH or not said:
         yield from [*before, line]

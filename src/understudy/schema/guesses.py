@@ -76,29 +76,36 @@ _CODE_WORDS = "type|typ|code|codes|status|stat|class|category|cat|group|grp|kind
 # The first rule whose words occur, whole and in this order, decides. "^" is the beginning of the name, "$" its end.
 _RULES: tuple[tuple[str, Guess], ...] = (
     (
-        "comment|comments|remark|remarks|notes?|memo|free text|freetext|narrative|verbatim|transcript|bemerkung|kommentar|notiz"
+        "comment|comments|remark|remarks|notes?|memo|free text|freetext|narrative|verbatim|transcript|bemerkung"
+        "|kommentar|notiz"
         "|freitext|commentaire|remarque|comentario|observaciones",
         _left_out("by name this is free text"),
     ),
     (
-        "first name|last name|full name|middle name|given name|maiden name|family name|surname|forename|^name$|firstname|lastname|fullname|username|vorname"
-        "|nachname|familienname|^nom$|prenom|^nombre$|apellido|apellidos|address|adresse|direccion|street|strasse|phone|telephone"
-        "|telefon|telefono|mobile number|fax|e mail|email|mail|url|website|password|iban|passport|ip address|signature",
+        "first name|last name|full name|middle name|given name|maiden name|family name|surname|forename|^name$"
+        "|firstname|lastname|fullname|username|vorname"
+        "|nachname|familienname|^nom$|prenom|^nombre$|apellido|apellidos|address|adresse|direccion|street|strasse"
+        "|phone|telephone"
+        "|telefon|telefono|mobile number|fax|e mail|email|mail|url|website|password|iban|passport|ip address"
+        "|signature",
         _left_out("by name this tells people apart"),
     ),
     (
-        "(person|patient|household|record|case|family|unit|customer|client|account|encounter|visit|order|invoice|transaction|serial)"
-        " (nbr|nr|no|num|number|id|key)$|^seqn?$|^h seq$|serial|serialno|^rownames?$|^index$|^(row|line) (number|id|no)$",
+        "(person|patient|household|record|case|family|unit|customer|client|account|encounter|visit|order|invoice"
+        "|transaction|serial)"
+        " (nbr|nr|no|num|number|id|key)$|^seqn?$|^h seq$|serial|serialno|^rownames?$|^index$|^(row|line) (number|id"
+        "|no)$",
         _left_out("by name this is an id"),
     ),
     (
-        "how often|how much|how long|how many|how healthy|how well|frequency|haufigkeit|agreement|agree|likert|satisfaction|zufriedenheit|opinion"
+        "feeling|trouble|how often|how much|how long|how many|how healthy|how well|frequency|haufigkeit|agreement"
+        "|agree|likert|satisfaction|zufriedenheit|opinion"
         "|attitude|general health|self rated",
         _listed("an answer on a scale"),
     ),
     (
         "sex|gender|geschlecht|sexe|sexo|genero",
-        _labels(("f", "m", "female", "male", "1", "2"), "sex; delete the spellings that the table does not use"),
+        _labels(("f", "m", "female", "male", "0", "1", "2"), "sex; delete the spellings that the table does not use"),
     ),
     (
         "latitude|lat|breitengrad",
@@ -106,15 +113,18 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ),
     ("longitude|lng|lon|langengrad", _real(-180, 180, "a longitude in degrees")),
     (
-        "(age|alter|edad) (group|grp|gr|band|class|cat|category|range|bin|bracket|klasse|gruppe)|agegr|agegrp|agecat|ageband|altersgruppe|altersklasse",
+        "(age|alter|edad) (group|grp|gr|band|class|cat|category|range|bin|bracket|klasse|gruppe)|agegr|agegrp"
+        "|agecat|ageband|altersgruppe|altersklasse",
         _listed("a band of ages"),
     ),
     (
-        "(group|grp|band|class|category|cat|range|bin|bracket|decile|quartile|quintile|percentile|recode|klasse|gruppe)$",
+        "(group|grp|band|class|category|cat|range|bin|bracket|decile|quartile|quintile|percentile|recode|klasse"
+        "|gruppe)$",
         _listed("bands or codes"),
     ),
     (
-        f"(income|inc|salary|wage|price|cost|amount|amt|age|date|year|pay|payment|tax|payer|zip|day|month) ({_CODE_WORDS})$",
+        f"(income|inc|salary|wage|price|cost|amount|amt|age|date|year|pay|payment|tax|payer|zip|day"
+        f"|month) ({_CODE_WORDS})$",
         _listed("a code"),
     ),
     (
@@ -127,11 +137,13 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _whole(1900, 2030, "a year of birth", bins=131),
     ),
     (
-        "date of birth|birth ?date|birth ?day|dob|geburtsdatum|geburtstag|date de naissance|fecha de nacimiento|naissance|nacimiento",
+        "date of birth|birth ?date|birth ?day|dob|geburtsdatum|geburtstag|date de naissance|fecha de nacimiento"
+        "|naissance|nacimiento",
         _days(dt.date(1900, 1, 1), "a date of birth"),
     ),
     (
-        "datetime|date time|timestamp|time stamp|dttm|dt tm|(created|updated|modified|inserted|received|started|ended|closed|opened) at",
+        "datetime|date time|timestamp|time stamp|dttm|dt tm|(created|updated|modified|inserted|received|started"
+        "|ended|closed|opened) at",
         Guess(
             {
                 "kind": "datetime",
@@ -143,7 +155,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         ),
     ),
     (
-        "date|dates|datum|fecha|dated|(admitted|discharged|born|signed|opened|closed) on|(issue|start|end|due|pymnt|payment|pull|visit|last|first) d$",
+        "date|dates|datum|fecha|dated|(admitted|discharged|born|signed|opened|closed) on|(issue|start|end|due|pymnt"
+        "|payment|pull|visit|last|first) d$",
         _days(_FIRST_DAY, "a date"),
     ),
     (
@@ -154,8 +167,13 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ("day of (the )?year", _whole(1, 366, "a day of a year")),
     ("(last|past|previous|next|this|per|each) (day|week|month|year|yr|wk)s? (flag|yn|ind)$", _FLAG),
     (
-        "^(is|has|have|had|was|were|did|does|do|can|are|ever|any|will|wants?|ist|hat|tiene|est|took|take|takes|taking|tried|uses?|used|using|received|receives"
-        "|attends?|attended|attend|eats?|drinks?|drank|heard|looked|smoked|covered|served|serves|lives?|live|moved|willing|doctor|told|feels?|shared|own|owns|owned|worked|allowed|needs?|wears?) ",
+        "^(is|has|have|had|was|were|did|does|do|can|are|ever|any|will|wants?|ist|hat|tiene|est|took|take|takes"
+        "|taking|tried|uses?|used"
+        "|using|received|receives|attends?|attended|eats?|drinks?|drank|heard|looked|smoked|covered|served|serves"
+        "|lives?|moved"
+        "|shared|owns?|owned|worked|allowed|needs?|wears?|on|with) \\w+"
+        "|(do|did|does|have|has|had|are|were|was|told|doctor) (you|doctor|said|told|have|ever)|you (had|have|drink"
+        "|use|take|smoke|eat)",
         _FLAG,
     ),
     (
@@ -163,7 +181,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _FLAG,
     ),
     (
-        "hours per week|hours worked|hours week|weekly hours|hrs work|work hours|working hours|wochenstunden|stunden pro woche",
+        "hours per week|hours worked|hours week|weekly hours|hrs work|work hours|working hours|wochenstunden"
+        "|stunden pro woche",
         _whole(0, 168, "hours in a week"),
     ),
     ("weeks worked|wks work|weeks per year|weeks", _whole(0, 53, "weeks of a year")),
@@ -188,7 +207,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ("pulse|heart rate|puls|herzfrequenz|frecuencia cardiaca|bpm|hr$", _whole(0, 300, "beats per minute")),
     ("body temperature|body temp|korpertemperatur", _real(30, 45, "body temperature in °C", decimals=1)),
     (
-        "(sampling|survey|sample|person|household|instance|final|design|replicate|turnout|population|analysis|frequency|hh|per|gew) (weight|weights|wgt|wt|wght)"
+        "(sampling|survey|sample|person|household|instance|final|design|replicate|turnout|population|analysis"
+        "|frequency|hh|per|gew) (weight|weights|wgt|wt|wght)"
         "|wgt|weighting|gewichtung|hochrechnungsfaktor",
         _real(0, 100_000, "a survey weight", bins=_FINE),
     ),
@@ -202,7 +222,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ("circumference|length cm|waist|(cm|mm)$", _real(0, 300, "a length in cm", bins=100)),
     ("hba 1 c|glycohemoglobin|a 1 c|hba", _real(2, 25, "glycated haemoglobin in %", decimals=1)),
     (
-        "cholesterol|glucose|triglycerides|ldl|hdl|creatinine|sodium|potassium|hemoglobin|haemoglobin|albumin|bilirubin|platelets|ferritin"
+        "cholesterol|glucose|triglycerides|ldl|hdl|creatinine|sodium|potassium|hemoglobin|haemoglobin|albumin"
+        "|bilirubin|platelets|ferritin"
         "|kcal|mg dl|mgdl|ug dl|ugdl|ug l|ugl|mmol|gm|mg|ug|ml|kg|grams|energy|protein|calories",
         _MEASURE,
     ),
@@ -211,7 +232,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _whole(0, 20, "a number of children or dependants"),
     ),
     (
-        "(household|family|hh|fam|famille|haushalts) (size|persons|members|grosse|groesse)|famsize|hhsize|haushaltsgrosse|(people|persons) in|taille du menage|number of (people|persons)",
+        "(household|family|hh|fam|famille|haushalts) (size|persons|members|grosse|groesse)|famsize|hhsize"
+        "|haushaltsgrosse|(people|persons) in|taille du menage|number of (people|persons)",
         _whole(0, 30, "a number of people"),
     ),
     (
@@ -224,23 +246,29 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _real(-100, 100, "a rate or ratio in %", bins=50),
     ),
     (
-        "(balance|bal|profit|bill|net worth|cash flow|capital gains?|capital loss|gain|loss|gewinn|verlust|saldo|solde|ganancia)",
+        "(balance|bal|profit|bill|net worth|cash flow|capital gains?|capital loss|gain|loss|gewinn|verlust|saldo"
+        "|solde|ganancia)",
         _SIGNED_MONEY,
     ),
     (
-        "income|inc|incomes|salary|salaries|wage|wages|earning|earnings|earn|pay|amount|amt|amnt|amounts|price|prices|cost|costs|fee|fees|fare|rent|revenue|revenues"
-        "|expense|expenses|expenditure|charge|charges|debt|payment|payments|pymnt|repayment|installment|instalment|premium|budget|spend|spending|sales|turnover|dividend"
-        "|dividends|interest|deposit|benefit|benefits|ben|tax|taxes|gross|pension|assets|wealth|value|mortgage|alimony|recoveries|recovery"
-        "|einkommen|gehalt|lohn|preis|betrag|miete|umsatz|kosten|revenu|salaire|prix|montant|loyer|cout|ingreso|ingresos|salario|sueldo|precio|importe|alquiler",
+        "income|inc|incomes|salary|salaries|wage|wages|earning|earnings|earn|pay|amount|amt|amnt|amounts|price"
+        "|prices|cost|costs|fee|fees|fare|rent|revenue|revenues"
+        "|expense|expenses|expenditure|charge|charges|debt|payment|payments|pymnt|repayment|installment|instalment"
+        "|premium|budget|spend|spending|sales|turnover|dividend"
+        "|dividends|interest|deposit|benefit|benefits|ben|tax|taxes|gross|pension|assets|wealth|value|mortgage"
+        "|alimony|recoveries|recovery"
+        "|einkommen|gehalt|lohn|preis|betrag|miete|umsatz|kosten|revenu|salaire|prix|montant|loyer|cout|ingreso"
+        "|ingresos|salario|sueldo|precio|importe|alquiler",
         _MONEY,
     ),
     (
-        "^(n|nb|nr|no|num|number|count|of|total number|anzahl|cantidad|freq)( of)? |^(num|nof|anzahl|nombre de|numero de)|number of|count|counts|anzahl|cantidad|num$|cnt|frequency count"
+        "^(n|nb|nr|no|num|number|count|of|total number|anzahl|cantidad|freq)( of)? |^(num|nof|anzahl|nombre de"
+        "|numero de)|number of|count|counts|anzahl|cantidad|num$|cnt|frequency count"
         "|(number|nb|nr|no) (of )?\\w+$",
         _whole(0, 99, "a count"),
     ),
     (
-        "times|visits|admissions|episodes|occurrences|rooms|bedrooms|bathrooms|zimmer|floors|inquiries|inq",
+        "^n \\d+|times|visits|admissions|episodes|occurrences|rooms|bedrooms|bathrooms|zimmer|floors|inquiries|inq",
         _whole(0, 99, "a count"),
     ),
     ("cigarettes|drinks|cups|servings", _whole(0, 99, "a count")),
@@ -252,7 +280,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ("(months|mths|monate|mois|meses|mth)", _whole(0, 1200, "a number of months")),
     ("duration|dauer|duree|duracion|elapsed|delay|latency|dur", _whole(0, 10_000, "a length of time")),
     (
-        "(years|yrs|jahre|annees|anos|yr) (of|in|at|since|experience|education|schooling|married)|(years|yrs|jahre)$|tenure years|experience",
+        "(years|yrs|jahre|annees|anos|yr) (of|in|at|since|experience|education|schooling|married)|(years|yrs"
+        "|jahre)$|tenure years|experience",
         _whole(0, 99, "a number of years"),
     ),
     ("age|ages|alter|edad", _whole(0, 120, "years of age", bins=121)),
@@ -267,6 +296,7 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ("rating|ratings|stars|scale|bewertung|note$|calificacion|nps", _whole(0, 10, "a rating from 0 to 10")),
     ("credit score|fico", _whole(300, 850, "a credit score")),
     ("score|scor|punktzahl|punkte|puntuacion|points|scores", _whole(0, 100, "a score from 0 to 100", bins=101)),
+    ("poverty", _whole(0, 1000, "income in % of the poverty line", bins=_FINE)),
     ("(index|idx)$", _real(-1000, 1000, "an index", bins=_FINE)),
     (
         "zip|zip code|zipcode|post ?code|postal code|plz|postleitzahl|code postal|codigo postal",
@@ -277,16 +307,20 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _listed("a code of a medical classification"),
     ),
     (
-        "country|land|pays|pais|nation|nationality|nationalitat|staatsangehorigkeit|nationalite|nacionalidad|birthplace|place of birth|citizen|citizenship|nativity",
+        "country|land|pays|pais|nation|nationality|nationalitat|staatsangehorigkeit|nationalite|nacionalidad"
+        "|birthplace|place of birth|citizen|citizenship|nativity",
         _listed("a country (ISO 3166 is a public list)"),
     ),
     (
-        "state|region|county|city|town|village|municipality|district|province|place|area|zone|territory|neighborhood|neighbourhood|boundaries|metro|urban|fips|bundesland|kreis|gemeinde|stadt|ort|ville|departement"
+        "state|region|migration|migrate|mig|county|city|town|village|municipality|district|province|place|area|zone"
+        "|territory|neighborhood|neighbourhood|boundaries|metro|urban|fips|bundesland|kreis|gemeinde|stadt|ort"
+        "|ville|departement"
         "|commune|ciudad|provincia|municipio|geo|puma|lsoa|ward|location|msa|residence",
         _listed("a place (official lists are public)"),
     ),
     (
-        "education|educ|edu|degree|school|schooling|grade|qualification|bildung|schulabschluss|diplome|educacion|estudios|college",
+        "education|educ|edu|spec|degree|school|schooling|grade|qualification|bildung|schulabschluss|diplome"
+        "|educacion|estudios|college",
         _listed("education"),
     ),
     (
@@ -294,28 +328,54 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _listed("marital status or relationship"),
     ),
     (
-        "race|ethnic|ethnicity|ethnie|hispanic|hisp|rac|raza|etnia|religion|confession|konfession|language|sprache|langue|idioma|tongue|speak",
+        "race|ethnic|ethnicity|ethnie|hispanic|hisp|rac|raza|etnia|religion|confession|konfession|language|lang|eng"
+        "|sprache|langue|idioma|tongue|speak",
         _listed("a group of people"),
     ),
     (
-        "occupation|occ|job|profession|beruf|metier|ocupacion|industry|ind|branche|sector|employment|employer|emp|labor|labour|workclass|class of worker|wkr|worker|activity|position|role|rank|military|branch",
+        # Stems of international nonproprietary names, a public list of the WHO.
+        r"\w*(formin|glitazone|glinide|gliptin|glipton|gliflozin|glutide|statin|pril|sartan|olol|azole|cillin|mycin"
+        r"|floxacin|dipine"
+        r"|zepam|zolam|triptan|mab|tinib|vir|parin|thiazide|semide|amide|carbose|glitol|profen|setron|caine"
+        r"|oxetine)|gl[iy]\w+ide"
+        "|insulin|aspirin|heparin|warfarin",
+        _listed("a medication"),
+    ),
+    (
+        "occupation|occ|job|prof|unemp|force|profession|beruf|metier|ocupacion|industry|ind|branche|sector"
+        "|employment|employer|emp|labor|labour|workclass|class of worker|wkr|worker|activity|position|role|rank"
+        "|military|branch",
         _listed("work or industry"),
     ),
     (
-        "smoker|smoke|smoking|smokes|raucher|fumeur|fumador|diabetic|pregnant|pregnancy|schwanger|alive|dead|died|deceased|death|verstorben|decede|fallecido|survived|retired|student|veteran|vet|insured"
-        "|vaccinated|disabled|disability|blind|default|defaulted|churn|churned|fraud|hospitalized|consent|voted|vote|turnout|registered|active|deleted|approved|passed|absent|loan|difficulty|limitations|asthma|stroke|cancer|arthritis|hypertension|abuse",
+        "smoker|smoke|smoking|smokes|raucher|fumeur|fumador|diabetic|pregnant|pregnancy|schwanger|alive|dead|sport"
+        "|exercise|alcohol|died|deceased|death|verstorben|decede|fallecido|survived|retired|student|veteran|vet"
+        "|insured"
+        "|vaccinated|disabled|disability|blind|default|defaulted|churn|churned|fraud|hospitalized|consent|voted"
+        "|registered|active|deleted|approved|passed|absent|loan|difficulty|limitations|asthma|stroke|cancer"
+        "|arthritis|hypertension|abuse",
         _FLAG,
     ),
     (
-        f"{_CODE_WORDS}|cd|method|mode|outcome|result|results|treatment|therapy|drug|medication|med|product|brand|model|color|colour|farbe|species|breed|plan|provider|payer|insurance|ownership|owner|tenure|housing|house|home|contact|channel|campaign|station|site"
-        "|unit|system|title|team|hospital|clinic|department|abteilung|division|company|organization|organisation|agency|cause|stage|specialty|speciality|priority|purpose|verification|shift|section|segment|party|currency|format|version|platform|device|browser|language code|family|subtype|event|action|answer|question|response|why|what|when|which|who|where|trust|diet|history|change|side|composition|base|summary|origin|health|dwelling",
+        f"{_CODE_WORDS}|cd|method|mode|outcome|result|results|treatment|therapy|drug|medication|med|product|brand"
+        f"|model|color|colour|farbe|species|breed|plan|provider|payer|insurance|ownership|owner|tenure|housing"
+        f"|house|home|contact|channel|campaign|station|site"
+        "|unit|system|title|team|hospital|clinic|department|abteilung|division|company|organization|organisation"
+        "|agency|cause|stage|specialty|speciality|priority|purpose|verification|shift|section|segment|party"
+        "|currency|format|version|platform|device|browser|language code|family|subtype|destination|route|vehicle"
+        "|flight|cabin|seat|neigh|friend|enroll|account|rec|acc|term|previous|event|action|vote|turnout|answer"
+        "|question|response|why|what|when|which|who|where|trust|diet|history|change|side|composition|base|summary"
+        "|origin|health|dwelling",
         _listed("a code or a list of labels"),
     ),
 )
 _COMPILED = tuple((re.compile(rf"(?:(?<=\s)|(?<=^)|^)(?:{words})(?=\s|$)"), guess) for words, guess in _RULES)
-_VOCABULARY = frozenset(
-    word for words, _ in _RULES for word in re.findall(r"[a-z]{3,}", words) if word not in ("the", "and", "per", "ever")
+# Words that only mean something beside others are no part of a joined word: `candid` is neither "can" nor "did".
+_SMALL = frozenset(
+    "the and per ever any can did does had has have was were are will you not hat ist est ano mes dia land ort cat lon"
+    " lat med ben eng rec acc mig los non what when which who why where how den war use eat told said".split()
 )
+_VOCABULARY = frozenset(word for words, _ in _RULES for word in re.findall(r"[a-z]{3,}", words))
 
 
 def words_of(name: str) -> str:
@@ -331,21 +391,34 @@ def words_of(name: str) -> str:
     found: list[str] = []
     for word in _CAMEL.findall(plain):
         lowered = word.lower()
-        known = lowered in _VOCABULARY or len(lowered) < 5
-        found += [lowered] if known else _cut(lowered) or [lowered]
+        known = lowered in _VOCABULARY or len(lowered) < 4
+        found += [lowered] if known else _cut(lowered, loose=word.isupper()) or [lowered]
     return " ".join(found)
 
 
-def _cut(word: str) -> list[str]:
-    """The known words that a longer one is made of (`incwage`); a single letter may be left over at its end."""
-    best: dict[int, list[str]] = {0: []}
-    for end in range(3, len(word) + 1):
-        for start in range(max(0, end - 14), end - 2):
-            if start in best and word[start:end] in _VOCABULARY:
-                parts = [*best[start], word[start:end]]
-                if end not in best or len(parts) < len(best[end]):
-                    best[end] = parts
-    return best.get(len(word), []) or best.get(len(word) - 1, [])
+def _cut(word: str, *, loose: bool) -> list[str]:
+    """The known words that a longer one is made of (`incwage`).
+
+    In a name in capitals, where words are short for something, one letter at either end may be left over (`RDATE`).
+    """
+    for start in (0, 1) if loose else (0,):
+        best: dict[int, list[str]] = {start: []}
+        for end in range(start + 3, len(word) + 1):
+            for first in range(max(start, end - 14), end - 2):
+                part = word[first:end]
+                if first in best and part in _VOCABULARY and (part not in _SMALL or loose):
+                    parts = [*best[first], part]
+                    if end not in best or len(parts) < len(best[end]):
+                        best[end] = parts
+        found = best.get(len(word)) or (best.get(len(word) - 1) if loose else None)
+        if found:
+            return found
+    return []
+
+
+_CODE_LIKE = re.compile(r"[A-Z][A-Z0-9_.]+|[A-Za-z]{1,5}[_.]?\d{1,6}[A-Za-z]?")
+CODED = Guess({"kind": "open_category"}, "named like a variable of coded answers; if it is a number, give it bounds")
+"""What a name such as Q12 or DSEX suggests where nothing else is known."""
 
 
 @cache
@@ -366,6 +439,8 @@ def guess_of(name: str, storage: str = "", *, title: str = "") -> Guess | None:
     if looks_like_an_id(name) and not re.search(rf"\b({_CODE_WORDS})\b", words_of(name)):
         return _left_out("by name this is an id")
     found = _by_words(words_of(name)) or (_by_words(words_of(title)) if title else None)
+    if found is None and not storage and _CODE_LIKE.fullmatch(name.strip()):
+        return CODED
     return _stored(found, storage)
 
 

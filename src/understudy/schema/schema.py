@@ -18,7 +18,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from understudy.errors import Problem, SchemaError, UsageError, nearest, shown
 from understudy.schema.columns import (
@@ -34,6 +36,9 @@ from understudy.schema.columns import (
     code_names,
     number_of,
 )
+
+if TYPE_CHECKING:
+    from understudy.schema.draft import Draft
 
 LONGEST = 256
 """No system that names columns allows more; survey questions used as headings stay below, too."""
@@ -336,6 +341,33 @@ class Schema:
         from understudy.schema.document import read_schema  # keeps YAML out of programs that build schemas in Python
 
         return read_schema(Path(source))
+
+    @classmethod
+    def draft(
+        cls,
+        table: object,
+        *,
+        like: object = None,
+        codebook: "str | Path | Iterable[str | Path]" = (),
+        unit: "Unit | None" = None,
+        names_are_right: bool = False,
+    ) -> "Draft":
+        """A first schema for a table, of which only names and storage types are read, with what is open marked.
+
+        Args:
+            table: a frame, or the path of a file.
+            like: a public table with columns of the same names; it is read.
+            codebook: one or more files that describe the columns.
+            unit: who is protected, if that is decided.
+            names_are_right: take names that look like values as names.
+
+        Raises:
+            InputError: a table cannot be used.
+            SchemaError: a codebook cannot be understood, or what is said contradicts itself.
+        """
+        # Tables are opened above this package, which reads none; so the way there is not an import.
+        made = import_module("understudy.counts.public").draft
+        return made(table, like=like, codebook=codebook, unit=unit, names_are_right=names_are_right)  # type: ignore[no-any-return]
 
     @classmethod
     def of(cls, given: object) -> "Schema":
