@@ -83,8 +83,11 @@ def read_codebook(path: str | Path) -> list[ColumnFacts]:
 
 
 def _named(facts: ColumnFacts, origin: str) -> ColumnFacts:
-    texts = {key: tidy(value) if key in ("title", "description") else value for key, value in facts.said.items()}
-    kept = {key: value for key, value in texts.items() if value not in (None, "", (), {})}
+    said = dict(facts.said)
+    for key in ("title", "description"):
+        given = said.pop(key, "")
+        said |= {key: tidy(given)} if isinstance(given, str) else {}
+    kept = {key: value for key, value in said.items() if value not in (None, "", (), {})}
     return ColumnFacts(facts.name, kept, origin, facts.storage, facts.left_out)
 
 
@@ -636,7 +639,7 @@ def _entry(name: str, row: Mapping[str, str], where: str, *, commas: bool) -> Co
 
 
 def _type_of(word: str) -> str:
-    plain = " ".join(re.sub(r"\(.*\)", "", word.lower()).replace("-", " ").split())
+    plain = " ".join(re.sub(r"\(.*\)", "", word.lower()).replace("-", " ").replace("/", " ").split())
     return next((kind for kind, form in _TYPE_WORDS if re.fullmatch(form, plain)), "")
 
 
@@ -677,7 +680,7 @@ def values_of(text: str, *, commas: bool = False) -> list[tuple[str, str]]:
         cut = [form.fullmatch(part) for part in parts]
         if all(cut):
             return [(found[1], found[2]) for found in cut if found]
-    return [(part.strip("\"'") if mark != "|" else part, "") for part in parts]
+    return [(re.sub(r"^(['\"])(.*)\1$", r"\2", part, flags=re.DOTALL), "") for part in parts]
 
 
 def _extras(row: Mapping[str, str], where: str, *, number: bool, kind: str) -> dict[str, object]:

@@ -372,8 +372,11 @@ _RULES: tuple[tuple[str, Guess], ...] = (
 _COMPILED = tuple((re.compile(rf"(?:(?<=\s)|(?<=^)|^)(?:{words})(?=\s|$)"), guess) for words, guess in _RULES)
 # Words that only mean something beside others are no part of a joined word: `candid` is neither "can" nor "did".
 _SMALL = frozenset(
-    "the and per ever any can did does had has have was were are will you not hat ist est ano mes dia land ort cat lon"
-    " lat med ben eng rec acc mig los non what when which who why where how den war use eat told said".split()
+    re.findall(
+        r"\w+",
+        "the and per ever any can did does had has have was were are will you not hat ist est ano mes dia land ort cat"
+        " lon lat med ben eng rec acc mig los non what when which who why where how den war use eat told said",
+    )
 )
 _VOCABULARY = frozenset(word for words, _ in _RULES for word in re.findall(r"[a-z]{3,}", words))
 
