@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from understudy import errors, schema
     from understudy.compare.choice import choose
     from understudy.compare.compare import compare
-    from understudy.counts.files import open_table
+    from understudy.counts.files import open_table, read_table
     from understudy.evaluate import Evaluation, evaluate
     from understudy.evaluate.pooling import pool
     from understudy.evaluate.registry import metrics
@@ -46,6 +46,7 @@ __all__ = [
     "open_table",
     "plan",
     "pool",
+    "read_table",
     "schema",
     "synthesize",
     "verify",
@@ -71,6 +72,7 @@ _PLACES = {
     "open_table": ("understudy.counts.files", "open_table"),
     "plan": ("understudy.synthesizer", "plan"),
     "pool": ("understudy.evaluate.pooling", "pool"),
+    "read_table": ("understudy.counts.files", "read_table"),
     "schema": ("understudy.schema", None),
     "synthesize": ("understudy.synthesizer", "synthesize"),
     "verify": ("understudy.release", "verify_release"),

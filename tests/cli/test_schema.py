@@ -70,7 +70,7 @@ def test_check_says_which_columns_are_left_out_and_which_are_missing(place: Work
     assert "left out: name, phone." in shown.out
     shown = run("schema", "check", place.schema, narrow)
     assert (shown.status, shown.words.count("•")) == (2, 3)
-    assert 'The table has "Sex"' in shown.words
+    assert "schema 'sex', file 'Sex'" in shown.words
 
 
 def test_check_lists_problems_of_schema_and_header_in_one_run(place: Workspace, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_check_lists_problems_of_schema_and_header_in_one_run(place: Workspace, 
         "columns.age",
         "columns.income",
         "unit",
-        'The table has "Sex"',
+        "schema 'sex', file 'Sex'",
         "column 'age': is declared in the sch",
     ):
         assert said in shown.words

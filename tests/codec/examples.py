@@ -35,6 +35,8 @@ COLUMNS = (
     Category(name="numbered", labels=("-1", "0", "7"), other="99", missing=False, storage="int64"),
     Category(name="wide", labels=("-9223372036854775808", "9223372036854775807", "18446744073709551615")),
     Category(name="blank", labels=("", "a"), missing=False),
+    Category(name="cased", labels=("Yes", "no ", "Straße", "na"), other="?", ignore_case=True),
+    Category(name="gapped", labels=("1", "NA"), other="?", missing_values=("-9", "1.0 unknown")),
     OpenCategory(name="open"),
     Boolean(name="flag"),
     Boolean(name="sure", missing=False),
@@ -44,6 +46,11 @@ COLUMNS = (
     Integer(name="banded", lower=0, upper=100, bins=GivenBins((0, 18, 65, 100))),
     Integer(name="chosen", lower=-(10**12), upper=10**12, bins=PrivateBins(5)),
     Integer(name="floating", lower=0, upper=9, storage="double"),
+    Integer(name="euros", lower=0, upper=90, decimal=",", thousands=".", prefix="€", parentheses=True),
+    Integer(
+        name="gappy", lower=0, upper=99, missing_values=("99", "-99", "50.5", "?"), special=(98,), bins=UniformBins(50)
+    ),
+    Float(name="share", lower=0.0, upper=100.0, decimals=1, suffix="%", thousands="'", missing_values=("100", "7 %")),
     Float(name="rate", lower=-1.0, upper=1.0),
     Float(name="price", lower=0.0, upper=10.0, decimals=2, special=(0.0, -9.0)),
     Float(name="coarse", lower=0.0, upper=3.0, decimals=0),
@@ -51,6 +58,7 @@ COLUMNS = (
     Float(name="single", lower=0.0, upper=0.7, bins=UniformBins(7), storage="float"),
     Float(name="split", lower=0.0, upper=1.0, bins=PrivateBins(4)),
     Date(name="born", lower=DAY, upper=LAST),
+    Date(name="old", lower=DAY, upper=LAST, missing_values=("1990-01-01", "01/01/1900", "?")),
     Date(name="german", lower=DAY, upper=LAST, format="%d.%m.%Y", storage="string"),
     Date(name="compact", lower=DAY, upper=LAST, format="%Y%m%d", storage="large_string", missing=False),
     Date(name="worded", lower=DAY, upper=LAST, format="%b %d, %Y", storage="string"),

@@ -12,7 +12,7 @@ from tests.codec.examples import codec_of, codec_of_everything, codes, invalid_t
 from understudy.codec.labels import checked_pool, labels_as
 from understudy.codec.table import TableCodec
 from understudy.errors import UsageError
-from understudy.schema import Boolean, Category, Integer
+from understudy.schema import Boolean, Category, Integer, OpenCategory
 
 CODEC = codec_of_everything()
 UNKNOWN = 10  # "plain" has ten labels and no other: unknown is missing
@@ -236,3 +236,44 @@ def test_pools_are_only_for_columns_that_ask_for_them() -> None:
         checked_pool("town", TOWN.labels, (("Ada", 1.0),))
     with pytest.raises(UsageError, match="shares"):
         checked_pool("town", TOWN.labels, (("Ada", float("nan")), ("Bor", 1.0)))
+
+
+def described(codec, name, values, kind=None):
+    return [codec.describe(name, code) for code in codes(codec, name, values, kind)]
+
+
+def test_case_is_ignored_only_where_the_column_says_so_and_after_the_exact_rules():
+    labels = ("Yes", "no", "Straße", "7")
+    values = ["YES", " yes", "No ", "STRASSE", "7.0", "straße", "ye", b"\xffes"]
+    folded = codec_of(Category(name="c", labels=labels, other="?", ignore_case=True))
+    assert described(folded, "c", values, pa.binary()) == ["Yes", "Yes", "no", "Straße", "7", "Straße", "?", "?"]
+    exact = codec_of(Category(name="c", labels=labels, other="?"))
+    assert described(exact, "c", values, pa.binary()) == ["?", "?", "?", "?", "7", "?", "?", "?"]
+    typed = codec_of(Category(name="c", labels=("TRUE", "x"), ignore_case=True, missing=False))
+    assert described(typed, "c", [True, False]) == ["TRUE", "unreadable"]
+
+
+def test_texts_that_mean_no_value_come_after_all_labels():
+    both = {"labels": ("NA", "1", "x"), "other": "?"}
+    usual = codec_of(Category(name="c", **both))
+    assert described(usual, "c", ["NA", " N/A", "NULL", ".", "-", "na", "n/a"]) == ["NA", *["missing"] * 4, "?", "?"]
+    own = codec_of(Category(name="c", missing_values=("-9", "none "), **both))
+    assert described(own, "c", ["N/A", "-9", "-9.0", " none", "None", ""]) == [
+        "?",
+        "missing",
+        "missing",
+        "missing",
+        "?",
+        "missing",
+    ]
+    assert described(own, "c", [-9, 1, 5]) == ["missing", "1", "?"]
+    assert described(own, "c", [-9.0, 1.0, 0.5]) == ["missing", "1", "?"]
+    nothing = codec_of(Category(name="c", missing_values=(), **both))
+    assert described(nothing, "c", ["N/A", ".", " "]) == ["?", "?", "missing"]
+    folded = codec_of(Category(name="c", labels=("na", "x"), other="?", ignore_case=True))
+    assert described(folded, "c", ["NA", "NULL", "null", "X"]) == ["na", "missing", "?", "x"]
+
+
+def test_a_discovered_label_wins_over_the_usual_words():
+    codec = codec_of(OpenCategory(name="o"), labels={"o": ["NA", "cook"]})
+    assert described(codec, "o", ["NA", "NULL", "cook"]) == ["NA", "missing", "cook"]

@@ -530,3 +530,127 @@ def test_too_many_pairs_are_refused():
     column = Integer(name="n", lower=0, upper=10**6 - 1, bins=UniformBins(10**6), split=tuple(range(15, 1, -1))[:12])
     with pytest.raises(SchemaError, match=r"columns.n.split: spans"):
         _ = split_codec_of(column).structural_zeros
+
+
+def described(column, values, kind=None):
+    codec = codec_of(column)
+    name = codec.domain.columns[0]
+    return [codec.describe(name, code) for code in codes(codec, name, values, kind)]
+
+
+FORM = {"decimal": ",", "thousands": ".", "prefix": "€", "suffix": "a.m.", "parentheses": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.234,50", 1234.5),
+        ("1234,5", 1234.5),
+        (" € 1.234.567 ", 1234567),
+        ("-€7", -7),
+        ("€-7", -7),
+        ("+ €\u00a07,", 7),
+        ("7 a.m.", 7),
+        ("€7,5a.m.", 7.5),
+        ("(7)", -7),
+        ("(€7 a.m.)", -7),
+        ("€ (7) a.m.", -7),
+        ("1,5e2", 150),
+        ("1.23", None),
+        ("1.2345", None),
+        ("12.34,5", None),
+        (".123", None),
+        ("1,234.5", None),
+        ("7 axm.", None),
+        ("$7", None),
+        ("€€7", None),
+        ("(-7)", None),
+        ("((7))", None),
+        ("(7", None),
+        ("-€-7", None),
+        ("€", None),
+        ("7 8", None),
+    ],
+)
+def test_numbers_in_a_declared_form_are_read_strictly(text, value):
+    reading = axis_of(Float(name="x", lower=0.0, upper=1.0, **FORM)).read(pa.array([text, "", None]))
+    assert reading.valid.tolist() == [value is not None, False, False]
+    whole = axis_of(Integer(name="x", lower=0, upper=1, **FORM)).read(pa.array([text]).cast(pa.large_string()))
+    assert whole.valid.tolist() == [value is not None]
+    if value is not None:
+        assert reading.values[0] == value
+        assert whole.values[0] == np.floor(value)
+
+
+@pytest.mark.parametrize(
+    ("mark", "text"),
+    [(",", "12,345"), ("'", "12’345"), ("'", "12'345"), (" ", "12 345"), (" ", "12\u202f345"), ("_", "12_345")],
+)
+def test_marks_between_thousands(mark, text):
+    axis = axis_of(Integer(name="x", lower=0, upper=1, thousands=mark))
+    assert axis.read(pa.array([text, "12345"])).values.tolist() == [12345, 12345]
+    assert axis.read(pa.array([text[:-1], f"{text}{text[2]}1", f"1234{text}"])).valid.tolist() == [False] * 3
+
+
+def test_typed_numbers_are_taken_as_they_are_whatever_form_text_has():
+    axis = axis_of(Float(name="x", lower=0.0, upper=1.0, **FORM))
+    for kind in (pa.float64(), pa.float32(), pa.decimal128(9, 4)):
+        assert axis.read(pa.array([1.5, -0.25]).cast(kind)).values.tolist() == [1.5, -0.25]
+    assert axis.read(pa.array([1.5]).cast(pa.float32()).dictionary_encode().dictionary).values.tolist() == [1.5]
+
+
+def test_special_values_follow_the_form_and_conditions_are_typed_plainly():
+    column = Float(name="x", lower=0.0, upper=10.0, special=(999.5,), bins=UniformBins(2), decimal=",", prefix="€")
+    assert described(column, ["€ 999,5", "999,5", "999.5", "4,9", "5"]) == [
+        "999.5",
+        "999.5",
+        "missing",
+        "[0, 5)",
+        "[5, 10]",
+    ]
+    codec = codec_of(column)
+    assert codec.codes_matching("x", "999.5").tolist() == codec.codes_matching("x", "€999,5").tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["-99", "-99.0", " 99 ", "?", "98", "3", "NA"], pa.string()),
+        ([-99, -99, 99, None, 98, 3, None], pa.int16()),
+        ([-99.0, -99.0, 99.0, None, 98.0, 3.0, float("nan")], pa.float64()),
+    ],
+)
+@pytest.mark.parametrize("kind_of_column", [Integer, Float])
+def test_numbers_that_mean_no_value_do_so_in_text_and_typed(kind_of_column, values, kind):
+    said = {"special": (98,), "bins": UniformBins(2), "missing_values": ("-99", "99", "?")}
+    column = kind_of_column(name="x", lower=0, upper=100, **said)
+    expected = ["missing"] * 4 + ["98", described(column, ["3"])[0], "missing"]
+    assert described(column, values, kind) == expected
+    judged = TableCodec.of(codec_of(column).schema, judging=True)
+    words = [judged.describe("x", code) for code in codes(judged, "x", values, kind)]
+    assert words == [*expected[:-1], "unreadable" if values[-1] == "NA" else "missing"]
+
+
+def test_bins_never_give_out_what_means_no_value():
+    column = Integer(name="x", lower=0, upper=3, missing_values=("2",), missing=False)
+    codec = codec_of(column)
+    assert [codec.describe("x", code) for code in range(codec.domain.sizes["x"])] == ["0", "1", "3", "unreadable"]
+    wide = codec_of(Integer(name="x", lower=0, upper=3, missing_values=("2",), bins=UniformBins(1)))
+    drawn = wide.decode({"x": np.zeros(400, np.int64)}, np.random.default_rng(0))["x"].to_pylist()
+    assert set(drawn) == {0, 1, 3}
+    split = codec_of(Integer(name="x", lower=0, upper=39, split=(10,), missing_values=("20",), bins=UniformBins(2)))
+    kinds = {"x.size": np.ones(99, np.int64), "x.kind": np.zeros(99, np.int64)}
+    assert set(split.decode(kinds, np.random.default_rng(0))["x"].to_pylist()) == {30}
+
+
+def test_days_that_mean_no_value():
+    day = {"lower": dt.date(1900, 1, 1), "upper": dt.date(1901, 1, 1), "bins": UniformBins(1)}
+    column = Date(name="x", format="%d.%m.%Y", missing_values=("01.01.1900", "1900-01-02", "00.00.0000"), **day)
+    regular = "[1900-01-01, 1901-01-01]"
+    texts = ["01.01.1900", "1.1.1900", "02.01.1900", "1900-01-02", "00.00.0000", "03.01.1900"]
+    judged = TableCodec.of(codec_of(column).schema, judging=True)
+    assert [judged.describe("x", code) for code in codes(judged, "x", texts)] == [
+        *["missing"] * 5,
+        "[1900-01-01, 1901-01-01]",
+    ]
+    assert described(column, [dt.date(1900, 1, day) for day in (1, 2, 3)]) == ["missing", "missing", regular]

@@ -150,8 +150,8 @@ ODD = (
     Time(name="clock", bins=UniformBins(2), missing=False),
     Integer(name="parts", lower=0, upper=1, split=(2,), missing=False),
 )
-GAPS = ("", "  ", None)
-RUBBISH = ("NA", "€ 12.00", "1,234.50", "31/12/2020", "tr ue", "x" * 5000)
+GAPS = ("", "  ", None, "NA", " N/A", "NULL", ".", "- ")
+RUBBISH = ("n.a.", "--", "€ 12.00", "1,234.50", "31/12/2020", "tr ue", "x" * 5000)
 
 
 def _meanings(codec, name, values):

@@ -49,7 +49,7 @@ CONTAINER_WRONG: dict[str, bytes] = {
     "name twice": b"sex,age,city,sex\nF,1,Rome," + S + b"\n",
     "name missing": b"sex,age\nF," + S + b"\n",
     "name in capitals": b"SEX,AGE,CITY\nF,1," + S + b"\n",
-    "semicolons": b"sex;age;city\nF;1;" + S + b"\n",
+    "several delimiters": b"sex;age|city\nF;1|" + S + b"\n",
     "a page": b"<html><body>" + S + b"</body></html>",
 }
 

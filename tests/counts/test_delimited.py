@@ -27,13 +27,15 @@ def shown(texts: pa.Array) -> list[str | bytes | None]:
 
 def read(path: Path, data: bytes, delimiter: str = ",", *, multiline: bool = False) -> tuple[list[str], list[Row]]:
     path.write_bytes(data)
-    header = delimited_header(path, delimiter, multiline=multiline)
+    with path.open("rb") as stream:
+        header = delimited_header(stream, delimiter, multiline=multiline)
     wanted = list(dict.fromkeys(header))
     rows: list[Row] = []
-    for count, columns in delimited_batches(path, delimiter, header, wanted, multiline=multiline):
-        found = list(zip(*(shown(columns[name]) for name in wanted), strict=True))
-        assert len(found) == count
-        rows += found
+    with path.open("rb") as stream:
+        for count, columns in delimited_batches(stream, delimiter, header, wanted, multiline=multiline):
+            found = list(zip(*(shown(columns[name]) for name in wanted), strict=True))
+            assert len(found) == count
+            rows += found
     return header, rows
 
 
@@ -99,7 +101,8 @@ def test_headers(tmp_path: Path) -> None:
 def test_no_columns_still_counts_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n1,2\n\n3\n")
-    assert [count for count, _ in delimited_batches(path, ",", ["a", "b"], [])] == [2]
+    with path.open("rb") as stream:
+        assert [count for count, _ in delimited_batches(stream, ",", ["a", "b"], [])] == [2]
 
 
 FIELDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

@@ -91,8 +91,8 @@ def test_hostile_paths(tmp_path: Path) -> None:
 def test_wrong_places(tmp_path: Path) -> None:
     assert "no such file" in str(refused(tmp_path / "missing.csv"))
     assert "folder" in str(refused(tmp_path))
-    (tmp_path / "t.xlsx").write_bytes(b"x")
-    assert ".parquet" in str(refused(tmp_path / "t.xlsx"))
+    (tmp_path / "t.xls").write_bytes(b"x")
+    assert ".parquet" in str(refused(tmp_path / "t.xls"))
     refused("")
     refused("x\0y.csv")
     refused("y" * 5000 + ".csv")

@@ -1,5 +1,6 @@
 """The seam: the same table gives the same counts wherever it lies, and the same as counting by hand."""
 
+import datetime as dt
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from tests.counts.places import PLACES, by_hand, every_clique, full_counts, people
 from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
-from understudy.schema import Category, OpenCategory, Schema, Unit
+from understudy.schema import Boolean, Category, Date, Float, Integer, OpenCategory, Schema, UniformBins, Unit
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 HOSTILE_NAMES = st.sampled_from(
@@ -119,3 +120,95 @@ def test_labels_are_counted_alike_everywhere(tmp_path: Path, unit: Unit) -> None
         assert dict(found[0]) == {"a\nb": 1, "cook": 4, "nurse": 2, "x'y\"z": 1, "ünï🙂": 1}
     else:
         assert sum(count for _, count in found[0]) == 2 + 2 + 1
+
+
+VALUES = (
+    *(
+        "",
+        " ",
+        "NA",
+        "na",
+        " NULL ",
+        "N/A",
+        ".",
+        "-",
+        "-99",
+        "-99.0",
+        "99",
+        "yes",
+        "YES",
+        "Yes ",
+        "ｙes",
+        "STRASSE",
+        "straße",
+    ),
+    *("1", "1.0", "1,0", "1.234", "1,234", "1 234", "1\u202f234,5", "1.234,5", "1,234.5", "12,34", "€ 7", "-€7", "€-7"),
+    *("(7)", "(€7)", "(-7)", "7 %", "7%", "€7%", "7-", "+7", "1e1", "1,5e1", "inf", "true", "2020-01-02", "02.01.2020"),
+    *("1900-01-01", "x", None),
+)
+
+
+@st.composite
+def declarations(draw: st.DrawFn) -> Schema:
+    """A column of every kind, with any of the keys that say how values are written."""
+    own = st.none() | st.lists(st.sampled_from(("NA", "-99", "1900-01-01", "x", " . ")), max_size=3, unique=True).map(
+        tuple
+    )
+    number = {
+        "prefix": draw(st.sampled_from(("", "€"))),
+        "suffix": draw(st.sampled_from(("", "%"))),
+        "parentheses": draw(st.booleans()),
+        **draw(
+            st.sampled_from(
+                ({}, {"decimal": ",", "thousands": "."}, {"thousands": ","}, {"decimal": ",", "thousands": " "})
+            )
+        ),
+    }
+    day = {
+        "lower": dt.date(2020, 1, 1),
+        "upper": dt.date(2020, 12, 31),
+        "format": draw(st.sampled_from((None, "%d.%m.%Y"))),
+    }
+    missing = {name: {"missing": draw(st.booleans()), "missing_values": draw(own)} for name in "abcdefg"}
+    columns = (
+        Category(name="a", labels=("Yes", "straße", "1"), ignore_case=draw(st.booleans()), **missing["a"]),
+        Category(name="b", labels=("Yes", "null"), other="else", ignore_case=draw(st.booleans()), **missing["b"]),
+        Boolean(name="c", **missing["c"]),
+        Integer(name="d", lower=-10, upper=2000, bins=UniformBins(5), special=(99,), **number, **missing["d"]),
+        Float(name="e", lower=-10.0, upper=2000.0, bins=UniformBins(5), **number, **missing["e"]),
+        Date(name="f", bins=UniformBins(3), **day, **missing["f"]),
+        OpenCategory(name="g", **missing["g"]),
+    )
+    return Schema(columns, Unit(), missing_values=draw(own))
+
+
+@settings(max_examples=6, deadline=None)
+@given(declarations())
+def test_values_get_the_same_codes_everywhere_however_they_are_written(
+    tmp_path_factory: pytest.TempPathFactory, schema: Schema
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    table = pa.table({name: pa.array(VALUES, pa.string()) for name in schema.names})
+    labels = open_table(table, schema).label_counts("g").labels
+    codecs = [TableCodec.of(schema, {"g": labels}, judging=judging) for judging in (False, True)]
+    ones = [codecs[0].domain.clique([name]) for name in schema.names]
+    expected = [{clique: by_hand(codec, table, clique) for clique in ones} for codec in codecs]
+    for name, place in PLACES.items():
+        opened = open_table(place(table, folder), schema, threads=1)
+        assert opened.label_counts("g").labels == labels, name
+        found = [opened.bind(codec).counts(ones) for codec in codecs]
+        assert [{clique: counts.tolist() for clique, counts in each.items()} for each in found] == expected, name
+
+
+def test_what_means_no_value_is_no_label() -> None:
+    jobs = ["cook", "NA", " N/A ", "cook", ".", "na", "-9.0"]
+    table = pa.table({"job": pa.array(jobs, pa.string())})
+    for own, found in (
+        (None, ("-9", "cook", "na")),
+        ((), ("-9", ".", "N/A", "NA", "cook", "na")),
+        (("-9",), (".", "N/A", "NA", "cook", "na")),
+    ):
+        schema = Schema((OpenCategory(name="job", missing_values=own),), Unit())
+        assert open_table(table, schema).label_counts("job").labels == found
+        schema = Schema((OpenCategory(name="job"),), Unit(), missing_values=own)
+        assert open_table(table, schema).label_counts("job").labels == found

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from understudy.schema.document import FORMULAS, KINDS, schema_from_text
 from understudy.schema.yaml_text import schema_to_text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
+SHARED = ("missing", "storage", "note", "title", "description", "missing_values")
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -24,7 +26,7 @@ def test_blocks_are_schemas(block: str) -> None:
 
 
 def test_every_way_to_choose_bins_is_on_the_page() -> None:
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
     for rule in BIN_RULES:
         assert f"by: {rule}" in PAGE
 
@@ -63,21 +65,48 @@ VALUES: dict[str, str | bytes | None] = {
 }
 
 
-def code_table() -> str:
-    """What becomes of every value in every column of the page's schema, by the codec."""
-    block = next(block for block in BLOCKS if "closed" in block)
+WRITTEN = {
+    f"`{value}`": value
+    for value in (
+        *(
+            "NA",
+            "N/A",
+            "na",
+            "-99",
+            "-99.0",
+            "unknown",
+            "f",
+            "F",
+            "1.0",
+            "1,234.50",
+            "1.234,50",
+            "1,23",
+            "12345",
+            "12.345",
+        ),
+        *("$ 12.00", "-$12", "$-12", "($12)", "(-12)", "12 €", "€ 12", "-12€", "12 %"),
+    )
+}
+
+
+def code_table(mark: str, values: Mapping[str, str | bytes | None]) -> str:
+    """What becomes of every value in every column of the page's schema that holds the mark, by the codec."""
+    block = next(block for block in BLOCKS if mark in block)
     schema = schema_from_text(block, "docs/schema.md")
     codec = TableCodec.of(schema)
     lines = [["value", *(f"`{name}`" for name in schema.names)], ["---"] * (1 + len(schema.names))]
-    for shown, value in VALUES.items():
+    for shown, value in values.items():
         kind = pa.binary() if isinstance(value, bytes) else pa.string()
         met = [codec.describe(name, int(codec.encode(name, pa.array([value], kind))[0])) for name in schema.names]
         lines.append([shown, *met])
     return "\n".join(f"| {' | '.join(line)} |".replace("| --- ", "|---").replace("--- |", "---|") for line in lines)
 
 
-def test_the_table_of_values_and_codes_is_what_the_codec_does() -> None:
-    assert code_table() in PAGE
+@pytest.mark.parametrize(("mark", "values"), [("closed", VALUES), ("any_case", WRITTEN)])
+def test_the_tables_of_values_and_codes_are_what_the_codec_does(
+    mark: str, values: Mapping[str, str | bytes | None]
+) -> None:
+    assert code_table(mark, values) in PAGE
 
 
 def test_null_is_coded_like_empty_text() -> None:
@@ -92,7 +121,8 @@ def test_every_kind_and_key_is_on_the_page() -> None:
     rows = {line.split("|")[1].strip().strip("`"): line for line in PAGE.splitlines() if line.startswith("| `")}
     for name, kind in KINDS.items():
         keys = [field.name for field in dataclasses.fields(kind) if field.name not in ("name", "formula")]
-        own = [key for key in keys if key not in ("missing", "storage", "note")]
+        own = [key for key in keys if key not in SHARED]
+        assert all(f"`{key}`" in PAGE for key in SHARED)
         for key in [*own, *(FORMULAS if name == "derived" else ())]:
             assert f"`{key}`" in rows[name], f"{name}: {key}"
 

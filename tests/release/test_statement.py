@@ -20,6 +20,7 @@ from understudy.release.statement import (
     statement_document,
     total_cost,
 )
+from understudy.release.wording import Odd
 from understudy.schema import Unit
 
 
@@ -127,3 +128,12 @@ def test_labels_survive_the_document() -> None:
     document = statement_document(statement)
     assert read_statement(json.loads(json.dumps(document))) == statement
     assert "label_change" not in statement_document(replace(statement, labels=()))
+
+
+def test_that_a_date_has_no_format_survives_the_document_and_is_not_said_of_others() -> None:
+    odd = (Odd("sex", "missing", 0.5, labelled=True), Odd("born", "missing", 0.75, labelled=False, formless=True))
+    statement = replace(_statement(Cost(epsilon=UNIT), budget=Budget(1.0)), odd=odd)
+    document = json.loads(json.dumps(statement_document(statement)))
+    assert ["formless" in one for one in document["odd_values"]] == [False, True]
+    assert read_statement(document).odd == odd
+    assert odd[1].text.endswith("could not be read; text in another form than ISO needs a `format`.")

@@ -347,7 +347,7 @@ columns:
 
 
 def test_words_that_mean_nothing_to_yaml_can_be_missing_values() -> None:
-    schema = schema_from_text(f"{HEAD}  a: {{kind: boolean, missing_values: [NULL, ~, 'no', 7]}}\n", "s.yaml")
+    schema = schema_from_text(f"{HEAD}  a: {{kind: open_category, missing_values: [NULL, ~, 'no', 7]}}\n", "s.yaml")
     assert schema.columns[0].missing_values == ("NULL", "~", "no", "7")
 
 

@@ -1,5 +1,6 @@
 """Tests of `understudy.schema.schema`."""
 
+import datetime as dt
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from understudy.schema import (
     Boolean,
     Category,
     Cut,
+    Date,
     Derived,
     Float,
     Impossible,
@@ -81,7 +83,10 @@ def test_names_that_only_the_table_has_are_not_quoted() -> None:
 
 def test_a_name_spelled_otherwise_is_shown() -> None:
     (found,) = SCHEMA.header_problems(["person", "voted", " Age"])
-    assert 'The table has " Age"' in str(found)
+    assert "Names must be equal: schema 'age', file ' Age'." in str(found)
+    shouted = [str(one) for one in SCHEMA.header_problems(["PERSON", "VOTED", "Rome", "AGE"])]
+    pairs = ("age", "AGE"), ("voted", "VOTED"), ("person", "PERSON")
+    assert [said.partition("equal: ")[2] for said in shouted] == [f"schema {a!r}, file {b!r}." for a, b in pairs]
 
 
 def test_an_invalid_schema_cannot_exist() -> None:
@@ -226,3 +231,11 @@ def test_names_of_ids(name: str) -> None:
 @pytest.mark.parametrize("name", NO_IDS.replace("\n", "|").split("|"))
 def test_names_of_other_columns(name: str) -> None:
     assert not looks_like_an_id(name)
+
+
+def test_dates_as_text_without_a_format_are_told() -> None:
+    days = {"lower": dt.date(2020, 1, 1), "upper": dt.date(2020, 12, 31)}
+    schema = Schema((Date(name="a", **days), Date(name="b", **days), Date(name="c", format="%d.%m.%Y", **days)), Unit())
+    assert schema.format_remark([("a", "date32[day]"), ("c", "string")]) == ""
+    assert schema.format_remark([("a", "string"), ("b", "date32[day]")]).startswith("column 'a' is text in the table.")
+    assert schema.format_remark([("a", "VARCHAR"), ("b", "large_string")]).startswith("columns 'a', 'b' are text")

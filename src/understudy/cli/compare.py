@@ -20,6 +20,7 @@ from understudy.cli.options import (
     SchemaFile,
     Table,
     memory_bytes,
+    reads_table,
 )
 from understudy.errors import UsageError
 
@@ -55,6 +56,7 @@ StudySeed = Annotated[
 ]
 
 
+@reads_table("table")
 def compare(
     table: Table,
     schema: SchemaFile,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, shell
-from understudy.cli.options import Json, ReleaseFolder, conditions, pairs
+from understudy.cli.options import Json, ReleaseFolder, conditions, pairs, reads_table
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ EvaluationSeed = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how long each metric took.")]
 
 
+@reads_table("real")
 def evaluate(
     real: First,
     synthetic: Second,

@@ -1,9 +1,11 @@
 """Options that several commands share, and how their text becomes values."""
 
+import functools
+import inspect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -12,12 +14,14 @@ from understudy.errors import UsageError
 
 if TYPE_CHECKING:
     from understudy.options import Option
+    from understudy.schema.dialect import Dialect
 
 Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, TSV or Parquet (also a glob), FILE.duckdb::TABLE, or FILE.csv::multiline if fields hold line ends.",
+        help="Text (.csv, .tsv, .txt, .jsonl; also .gz, .zst, .zip), Parquet, Arrow, FILE.xlsx::SHEET, Stata, SPSS, SAS"
+        " (globs too), FILE.duckdb::TABLE, or FILE.csv::multiline if fields hold line ends.",
     ),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
@@ -56,6 +60,31 @@ Resume = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed for sampling rows. Privacy noise is never seeded.")]
 
+Delimiter = Annotated[
+    str | None,
+    typer.Option("--delimiter", help="Of text files: one character, or comma, semicolon, tab, pipe or space."),
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Of text files, such as latin-1 or utf-16; UTF-8 by default.")
+]
+Decimal = Annotated[str | None, typer.Option("--decimal", help='"," if text files write numbers so; "." by default.')]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The file does not name its columns; --names does.")]
+Names = Annotated[
+    str | None, typer.Option("--names", metavar="A,B,C", help="Column names, or @FILE with one in each line.")
+]
+MostBytes = Annotated[
+    str | None, typer.Option("--most-bytes", metavar="SIZE", help="How much a compressed file may expand to.")
+]
+_DIALECT = {
+    "delimiter": (Delimiter, None),
+    "encoding": (Encoding, None),
+    "decimal": (Decimal, None),
+    "no_header": (NoHeader, False),
+    "names": (Names, None),
+    "most_bytes": (MostBytes, None),
+}
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
 _UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _BINARY = {"ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*)"\s*')
@@ -88,7 +117,7 @@ def option_documents(options: "Iterable[Option]") -> list[dict[str, object]]:
     return [{"name": one.name, "value": one.kind, "default": one.default, "help": one.help} for one in options]
 
 
-def memory_bytes(text: str | None) -> int | None:
+def memory_bytes(text: str | None, option: str = "--memory") -> int | None:
     """The number of bytes a size stands for; None stays None.
 
     >>> memory_bytes("1.5GiB"), memory_bytes("512MB"), memory_bytes("100")
@@ -99,8 +128,69 @@ def memory_bytes(text: str | None) -> int | None:
     match = _SIZE.fullmatch(text.strip())
     size = 0 if match is None else int(float(match[1]) * (_UNITS | _BINARY)[(match[2] or "").lower()])
     if size < 1:
-        raise UsageError("--memory", f"must be a size such as 512MiB or 4GiB, got {text!r}.")
+        raise UsageError(option, f"must be a size such as 512MiB or 4GiB, got {text!r}.")
     return size
+
+
+def reads_table(argument: str) -> Callable[[_Command], _Command]:
+    """Gives a command the options that say how the text file in that argument is written.
+
+    What they say becomes part of the location, which is all that the command sees of it.
+    """
+
+    def with_options(command: _Command) -> _Command:
+        own = inspect.signature(command)
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in _DIALECT.items()
+        ]
+        kept = list(own.parameters.values())
+        last = [one for one in kept if one.name in ("quiet", "debug")]
+        whole = own.replace(parameters=[*(one for one in kept if one not in last), *more, *last])
+
+        @functools.wraps(command)
+        def called(**given: Any) -> None:
+            said = {name: given.pop(name) for name in _DIALECT}
+            if any(said.values()) and given[argument] is not None:
+                given[argument] = _declared(given[argument], **said)
+            command(**given)
+
+        called.__signature__ = whole  # type: ignore[attr-defined]
+        called.__annotations__ = {one.name: one.annotation for one in whole.parameters.values()} | {"return": None}
+        return called  # type: ignore[return-value]
+
+    return with_options
+
+
+def _declared(
+    location: str,
+    *,
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    no_header: bool,
+    names: str | None,
+    most_bytes: str | None,
+) -> str:
+    """The location with what the options say about it."""
+    from understudy.schema.dialect import Dialect, located, require_dialect
+
+    if no_header != (names is not None):
+        raise UsageError("--no-header", "and --names go together.", "Give both, or neither.")
+    listed = None if names is None else _listed(names)
+    said = require_dialect(Dialect(delimiter, encoding, decimal, listed))
+    return located(location, said, memory_bytes(most_bytes, "--most-bytes"))
+
+
+def _listed(names: str) -> tuple[str, ...]:
+    """Names with commas between them, or those in a file, one in each line."""
+    if not names.startswith("@"):
+        return tuple(name.strip() for name in names.split(","))
+    try:
+        lines = Path(names[1:]).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as cause:
+        raise UsageError("--names", f"the file {names[1:]!r} cannot be read as UTF-8 text.") from cause
+    return tuple(line.strip() for line in lines if line.strip())
 
 
 def pairs(option: str, texts: Sequence[str] | None, form: str = "KEY=VALUE") -> dict[str, str]:
@@ -171,7 +261,20 @@ def require_absent(option: str, path: Path) -> Path:
     return path
 
 
-def note_lines(place: Shell, table: str | Path) -> None:
-    """How lines of a text file become rows: always said, since nobody may look whether it matters for this file."""
-    if str(table).lower().endswith((".csv", ".tsv")):
-        place.note(f"Every line of {table} is one row; if quoted fields hold line ends, name it {table}::multiline.")
+def note_lines(place: Shell, table: str | Path, usual: "Dialect | None" = None) -> None:
+    """How lines of a text file become rows: always said, since nobody may look whether it matters for this file.
+
+    And what separates its fields, if only its header line says so.
+    """
+    from understudy.counts.files import container_of
+    from understudy.schema.dialect import WORDS, parted
+
+    container, name = container_of(table, usual), parted(str(table))[0]
+    if container.kind != "delimited":
+        return
+    if container.found:
+        words = {sign: word for word, sign in WORDS.items()}
+        word = words.get(container.delimiter, container.delimiter)
+        place.note(f"Fields of {name} are separated by {word}, by its header line; --delimiter {word} says so.")
+    if not container.multiline:
+        place.note(f"Every line of {name} is one row; if quoted fields hold line ends, name it {name}::multiline.")

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
-from understudy.cli.options import ExcelSafe, Json, ReleaseFolder, RowsFile, Seed, conditions, require_absent
+from understudy.cli.options import (
+    ExcelSafe,
+    Json,
+    ReleaseFolder,
+    RowsFile,
+    Seed,
+    conditions,
+    reads_table,
+    require_absent,
+)
 from understudy.errors import ReleaseError, UsageError
 
 if TYPE_CHECKING:
@@ -101,6 +110,7 @@ def verify(
         place.note("Not checkable from here: that the noise was drawn honestly, and from which table.")
 
 
+@reads_table("records")
 def label(
     release: ReleaseFolder,
     records: Annotated[

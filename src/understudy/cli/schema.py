@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, shell
-from understudy.cli.options import note_lines, require_absent
+from understudy.cli.options import note_lines, reads_table, require_absent
 from understudy.errors import InputError, Problem, SchemaError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ app = typer.Typer(
 
 
 @app.command("draft")
+@reads_table("table")
 def draft(
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="The table; only its column names and storage types are read.")
@@ -60,6 +61,7 @@ def draft(
 
 
 @app.command("check")
+@reads_table("table")
 def check(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema file.")],
     table: Annotated[
@@ -71,16 +73,21 @@ def check(
 ) -> None:
     """Lists all problems of a schema, and of a table's header under it. Reads no rows."""
     with shell(quiet=quiet, debug=debug) as place:
+        from understudy.counts.files import header_of
+
         known, names = _checked(schema, table)
         place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
         undeclared = [name for name in names if name not in known.names and name != known.unit.column]
-        remark = known.unit_remark(undeclared)
-        if remark:
+        remarks = (
+            known.unit_remark(undeclared),
+            known.format_remark([] if table is None else header_of(table, known.file)),
+        )
+        for remark in filter(None, remarks):
             place.line(f"Look at this: {remark}")
         if undeclared:
             place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")
         if table is not None:
-            note_lines(place, table)
+            note_lines(place, table, known.file)
 
 
 def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
@@ -98,7 +105,7 @@ def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
     names: list[str] = []
     try:
         if table is not None:
-            names = [name for name, _ in header_of(table)]
+            names = [name for name, _ in header_of(table, known.file if known else None)]
             found += known.header_problems(names) if known else file_header_problems(schema, names)
     except InputError as error:
         if not found:

@@ -32,6 +32,7 @@ from understudy.cli.options import (
     memory_bytes,
     note_lines,
     pairs,
+    reads_table,
 )
 from understudy.errors import ResourceError, UsageError, size_text
 
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
     from understudy.release import Release
     from understudy.schema import Schema
 
-READING = "docs/schema.md says how values are read. Text must be UTF-8."
+READING = "docs/schema.md says how values are read. Text must be in the declared encoding."
 
 
+@reads_table("table")
 def synthesize(
     table: Table,
     schema: SchemaFile,
@@ -81,7 +83,7 @@ def synthesize(
                 memory_bytes=memory_bytes(memory), public=public, resume=resume, progress=progress,
             )  # fmt: skip
         show_release(place, release, out, ledger, resumed=resume)
-        note_lines(place, table)
+        note_lines(place, table, known.file)
 
 
 def _show_account(place: Shell, release: "Release", ledger: Path, *, resumed: bool) -> None:

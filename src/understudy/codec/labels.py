@@ -8,8 +8,11 @@ A value meets a label by the first of these that holds, whatever the source and 
 2. its text is the label but for white space at either end (space, tab, line ends) of the one or the other;
 3. both are the same whole number written out, with or without zeros after a decimal point: 1, 1.0 and 1.00.
 
+4. in columns that ignore case: both are the same once trimmed and case-folded.
+
 Where several labels fit, the one that is written in the plainer form wins (without spaces, without zeros), then the one
-declared first. Nothing else is taken for the same: neither "f" and "F" nor "1" and "01". Each value is looked at alone.
+declared first. Nothing else is taken for the same: neither "f" and "F" nor "1" and "01". Texts that mean "no value" are
+met by the first three rules, after all labels. Each value is looked at alone.
 
 PoolCodec: a category whose rare labels share one code.
 
@@ -18,7 +21,6 @@ goes a share, and a row of the common code is written as one of them, drawn by t
 their order, then the common code, then other, missing and unreadable as ever.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -30,17 +32,13 @@ from understudy.arrays import Integers, Ints
 from understudy.codec.column import CodeArray, Layout, through_dictionary
 from understudy.codec.reading import canonical_text, has_text, is_text, plain
 from understudy.errors import UsageError
+from understudy.schema.columns import BOOLEAN_WORDS, plain_label, trimmed
 
 # A label list such as 0…120 or county codes spans little; beyond this the table would cost more than hashing.
 _WIDEST_TABLE = 1 << 20
 
 # A whole number with zeros after the point, and its plain form.
 _ZEROS = r"^(-?(?:0|[1-9][0-9]{0,19}))\.0+$"
-
-# What Arrow's trimming of ASCII white space takes off.
-_SPACES = " \t\n\r\v\f"
-
-_WORDS = {"false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1}
 
 
 class LabelCodec:
@@ -55,6 +53,8 @@ class LabelCodec:
         other: str | None = None,
         words: Mapping[str, int] | None = None,
         values: pa.Array | None = None,
+        absent: Sequence[str] = (),
+        ignore_case: bool = False,
     ) -> None:
         self.labels = tuple(labels)
         self.layout = layout
@@ -63,6 +63,10 @@ class LabelCodec:
         # With `words`, input is trimmed and folded before it is looked up; labels proper are never touched.
         self._folded = words is not None
         known = dict(words) if words is not None else _spellings(self.labels)
+        self._folds = _folds(known) if ignore_case else {}
+        if layout.absent != layout.unknown:
+            for text in absent:
+                self._add_absent(known, text)
         known.setdefault("", layout.absent)
         self._texts = pa.array(list(known), pa.string())
         self._codes = np.asarray([*known.values(), layout.unknown], dtype=layout.dtype)
@@ -71,6 +75,14 @@ class LabelCodec:
         shown += [other] if layout.other else []
         shown += [None] * (layout.missing + layout.unreadable)
         self._values = labels_as(shown, arrow_type) if values is None else values
+
+    def _add_absent(self, known: dict[str, int], text: str) -> None:
+        """Lets a text that means "no value" be met as a label would be, unless a label is."""
+        for form in (trimmed(text), plain_label(text)):
+            if self._folded:
+                known.setdefault(form.lower(), self.layout.absent)
+            elif form.casefold() not in self._folds:
+                known.setdefault(form, self.layout.absent)
 
     def encode(self, array: pa.Array) -> CodeArray:
         """The code of each value."""
@@ -100,7 +112,22 @@ class LabelCodec:
         if rest.size:
             found = found.copy()
             found[rest] = self._found_plain(array.take(pa.array(rest)), known)
-        return self._with_nulls(np.take(self._codes, found, mode="clip"), array)
+        codes = np.take(self._codes, found, mode="clip")
+        if self._folds:
+            rest = rest[found[rest] == len(known)]
+            codes[rest] = self._met_by_case(array.take(pa.array(rest)))
+        return self._with_nulls(codes, array)
+
+    def _met_by_case(self, texts: pa.Array) -> CodeArray:
+        """Codes of texts that no label is met by as they are written."""
+        distinct = texts.dictionary_encode()
+        binary = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
+        table = [
+            self._folds.get(_case_folded(raw), self.layout.unknown)
+            for raw in distinct.dictionary.cast(binary).to_pylist()
+        ]
+        codes: CodeArray = np.asarray(table, dtype=self.layout.dtype)[distinct.indices.to_numpy(zero_copy_only=False)]
+        return codes
 
     def _found_plain(self, texts: pa.Array, known: pa.Array) -> Integers:
         """Places of the texts among those known once spaces, then zeros after a point, are taken off."""
@@ -163,10 +190,10 @@ def plain_labels(texts: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(whole, "-0"), pa.scalar("0", whole.type), whole)
 
 
-def boolean_codec(layout: Layout, arrow_type: pa.DataType) -> LabelCodec:
+def boolean_codec(layout: Layout, arrow_type: pa.DataType, absent: Sequence[str] = ()) -> LabelCodec:
     """False is 0, true is 1; the usual words and 0/1 are understood in any case."""
     values = pa.array([False, True, None, None][: layout.size]).cast(arrow_type)
-    return LabelCodec(("false", "true"), layout, arrow_type, words=_WORDS, values=values)
+    return LabelCodec(("false", "true"), layout, arrow_type, words=BOOLEAN_WORDS, values=values, absent=absent)
 
 
 def labels_as(labels: Sequence[str | None], kind: pa.DataType) -> pa.Array:
@@ -192,13 +219,27 @@ def _label_as(label: str | None, kind: pa.DataType) -> pa.Array:
 def _spellings(labels: Sequence[str]) -> dict[str, int]:
     """The code of every text that a label can be met by; labels as declared come first, plainer forms of them last."""
     known = {label: code for code, label in enumerate(labels)}
-    trimmed = {code: text for code, label in enumerate(labels) if (text := label.strip(_SPACES))}
-    for code, text in trimmed.items():
-        known.setdefault(text, code)
-    for code, text in trimmed.items():
-        whole = re.sub(_ZEROS, r"\1", text, flags=re.ASCII)
-        known.setdefault("0" if whole == "-0" else whole, code)
+    for form in (trimmed, plain_label):
+        for code, label in enumerate(labels):
+            if trimmed(label):
+                known.setdefault(form(label), code)
     return known
+
+
+def _folds(known: Mapping[str, int]) -> dict[str, int]:
+    """The code of every text that a label can be met by when case is ignored."""
+    found: dict[str, int] = {}
+    for text, code in known.items():
+        if trimmed(text):
+            found.setdefault(trimmed(text).casefold(), code)
+    return found
+
+
+def _case_folded(raw: bytes) -> str:
+    try:
+        return plain_label(raw.decode("utf-8")).casefold()
+    except UnicodeDecodeError:
+        return ""
 
 
 def _integer_table(known: Mapping[str, int], layout: Layout) -> tuple[int, CodeArray | None]:

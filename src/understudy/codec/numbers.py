@@ -5,7 +5,8 @@ The values a number column can be written with, counted and drawn bin by bin.
 Number axes: where the values of a number, date or time column lie, how they are read and written.
 
 Integers lie on the integers, dates on days since 1970, datetimes and times on whole units of their resolution, floats
-on the floats. Reading never raises on content.
+on the floats. Reading never raises on content. Values that mean "no value" are not read; where such a value could be
+read, it is compared by what it says and not by its text, so that -99, -99.0 and a typed −99 are the same.
 
 Where bins begin and end, decided from public bounds alone.
 
@@ -33,8 +34,8 @@ gives them mass.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Protocol, Self
@@ -42,10 +43,12 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from understudy.arrays import Ints
+from understudy.arrays import Bools, Ints
 from understudy.codec.column import CodeArray, Layout, through_dictionary
 from understudy.codec.reading import (
+    NumberForm,
     Reading,
     format_text,
     is_absent,
@@ -68,6 +71,7 @@ from understudy.schema.columns import (
     NumberColumn,
     Time,
     bin_starts,
+    missing_texts,
     number_of,
     step_of,
 )
@@ -208,8 +212,43 @@ _LARGEST_SINGLE_INDEX = 10**6
 _LARGEST_BOUND = 2**62
 
 
+@dataclass(frozen=True)
+class Missing:
+    """What means "no value" on an axis: numbers on it, and texts that are none."""
+
+    texts: tuple[str, ...] = ()
+    numbers: tuple[Number, ...] = ()
+
+    def without(self, reading: Reading) -> Reading:
+        """The reading, in which numbers that mean "no value" are not understood."""
+        if not self.numbers:
+            return reading
+        kept = ~self._met(reading)
+        return Reading(reading.values, reading.valid & kept, reading.exact & kept)
+
+    def absent(self, array: pa.Array, reading: Reading) -> Bools:
+        """Which values of a `plain` array are not there, given what was read before any were taken out."""
+        found = is_absent(array)
+        if self.texts and is_text(array.type):
+            known = pa.array(self.texts, array.type)
+            found |= pc.is_in(pc.ascii_trim_whitespace(array), value_set=known).to_numpy(zero_copy_only=False)
+        return found | self._met(reading) if self.numbers else found
+
+    def _met(self, reading: Reading) -> Bools:
+        met: Bools = np.isin(reading.values, np.asarray(self.numbers, dtype=reading.values.dtype)) & reading.exact
+        return met
+
+
+NONE_MISSING = Missing()
+
+
 class Axis(Protocol):
     """Reads values into numbers and writes numbers as values."""
+
+    @property
+    def missing(self) -> Missing:
+        """What means "no value"."""
+        ...
 
     @property
     def lower(self) -> Number:
@@ -235,6 +274,10 @@ class Axis(Protocol):
         """The number of each value, for an array of any Arrow type without dictionary."""
         ...
 
+    def read_all(self, array: pa.Array) -> Reading:
+        """The same, with the numbers that mean "no value"."""
+        ...
+
     def number(self, text: str) -> Number | None:
         """The number meant by a text a person typed, if it is one."""
         ...
@@ -256,6 +299,8 @@ class IntegerAxis:
     upper: int
     step: int
     arrow_type: pa.DataType
+    form: NumberForm | None = None
+    missing: Missing = NONE_MISSING
 
     @cached_property
     def support(self) -> Support:
@@ -264,11 +309,15 @@ class IntegerAxis:
 
     def read(self, array: pa.Array) -> Reading:
         """The greatest integer not above each value."""
-        return read_wholes(array)
+        return self.missing.without(self.read_all(array))
+
+    def read_all(self, array: pa.Array) -> Reading:
+        """The same, with the numbers that mean "no value"."""
+        return read_wholes(array, self.form)
 
     def number(self, text: str) -> Number | None:
-        """The number meant by a text a person typed, if it is one."""
-        reading = self.read(pa.array([text], pa.string()))
+        """The number meant by a text a person typed, if it is one: in the plain form, or in the column's."""
+        reading = _typed(text, read_wholes, self.form)
         return int(reading.values[0]) if reading.valid[0] else None
 
     def write(self, numbers: Values, valid: npt.NDArray[np.bool_]) -> pa.Array:
@@ -288,6 +337,8 @@ class FloatAxis:
     upper: float
     decimals: int | None
     arrow_type: pa.DataType
+    form: NumberForm | None = None
+    missing: Missing = NONE_MISSING
 
     @cached_property
     def support(self) -> Support:
@@ -304,11 +355,15 @@ class FloatAxis:
 
     def read(self, array: pa.Array) -> Reading:
         """Each value as a float."""
-        return read_reals(array)
+        return self.missing.without(self.read_all(array))
+
+    def read_all(self, array: pa.Array) -> Reading:
+        """The same, with the numbers that mean "no value"."""
+        return read_reals(array, self.form)
 
     def number(self, text: str) -> Number | None:
-        """The number meant by a text a person typed, if it is one."""
-        reading = self.read(pa.array([text], pa.string()))
+        """The number meant by a text a person typed, if it is one: in the plain form, or in the column's."""
+        reading = _typed(text, read_reals, self.form)
         return float(reading.values[0]) if reading.valid[0] else None
 
     def write(self, numbers: Values, valid: npt.NDArray[np.bool_]) -> pa.Array:
@@ -326,6 +381,7 @@ class CalendarAxis:
 
     column: Date | Datetime | Time
     arrow_type: pa.DataType
+    missing: Missing = NONE_MISSING
 
     @cached_property
     def lower(self) -> int:
@@ -348,6 +404,10 @@ class CalendarAxis:
 
     def read(self, array: pa.Array) -> Reading:
         """The day or second of each value."""
+        return self.missing.without(self.read_all(array))
+
+    def read_all(self, array: pa.Array) -> Reading:
+        """The same, with the moments that mean "no value"."""
         return self._read(array, self.column.format)
 
     def _read(self, array: pa.Array, form: str | None) -> Reading:
@@ -394,6 +454,13 @@ class CalendarAxis:
         return str(format_text(self._stamps(pa.array([int(number)], pa.int64())), self._iso())[0].as_py())
 
 
+def _typed(text: str, read: Callable[[pa.Array, NumberForm | None], Reading], form: NumberForm | None) -> Reading:
+    """The number a person typed, read in the plain form, else in the column's: a schema writes numbers plainly."""
+    typed = pa.array([text], pa.string())
+    reading = read(typed, None)
+    return reading if form is None or reading.valid[0] else read(typed, form)
+
+
 def written(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """The array in the wanted type; a value it cannot hold becomes null."""
     if array.type == kind:
@@ -415,15 +482,37 @@ def _one(value: pa.Array, kind: pa.DataType) -> pa.Array:
 
 @lru_cache(maxsize=4096)
 def axis_of(column: NumberColumn) -> Axis:
-    """The axis of a number, date or time column."""
+    """The axis of a number, date or time column, with the values that mean "no value" in it."""
+    axis = _bare_axis(column)
+    return replace(axis, missing=_missing_of(column, axis))
+
+
+def _missing_of(column: NumberColumn, axis: Axis) -> Missing:
+    """What the column says means "no value": a special value never does, and what cannot be read is met by its text."""
+    listed = [text for text in missing_texts(column) if text]
+    if column.missing_values is None:
+        return Missing(tuple(listed))  # none of the usual ones is a number, a date or a time
+    texts, numbers = [], []
+    for text in listed:
+        reading = axis.read_all(pa.array([text], pa.string()))
+        number = reading.values[0].item() if reading.valid[0] else axis.number(text)
+        if number is None or not reading.valid[0]:
+            texts.append(text)
+        if number is not None and (reading.exact[0] or not reading.valid[0]) and number not in special_of(column):
+            numbers.append(number)
+    return Missing(tuple(texts), tuple(dict.fromkeys(numbers)))
+
+
+def _bare_axis(column: NumberColumn) -> "IntegerAxis | FloatAxis | CalendarAxis":
     kind = pa.type_for_alias(column.storage or STORAGE[column.kind][0])
     if isinstance(column, Integer):
         if max(abs(column.lower), abs(column.upper)) > _LARGEST_BOUND:
             rule = f"bounds ({column.lower}, {column.upper}) must lie within ±2^62."
             raise SchemaError([Problem(f"columns.{column.name}", rule, "Narrow the bounds.")])
-        return IntegerAxis(column.lower, column.upper, column.step, kind)
+        return IntegerAxis(column.lower, column.upper, column.step, kind, NumberForm.of(column))
     if isinstance(column, Float):
-        return FloatAxis(float(column.lower) + 0.0, float(column.upper) + 0.0, column.decimals, kind)
+        lower, upper = float(column.lower) + 0.0, float(column.upper) + 0.0
+        return FloatAxis(lower, upper, column.decimals, kind, NumberForm.of(column))
     if isinstance(column, Datetime) and pa.types.is_timestamp(kind):
         kind = pa.timestamp(kind.unit, column.zone)
     if isinstance(column, Datetime) and column.zone is not None and not zone_is_known(column.zone):
@@ -451,7 +540,7 @@ def fixed_edges(column: NumberColumn, given: Sequence[Number] | None = None) -> 
             rule = "has private bins, which are not fixed yet."
             raise UsageError(f"column {column.name!r}", rule, "Pass its edges.")
         starts = (axis.lower, *_inner(axis, given))
-    return kept_edges([*starts, _end(axis)], axis.support, special_of(column))
+    return kept_edges([*starts, _end(axis)], axis.support, (*special_of(column), *axis.missing.numbers))
 
 
 def fine_grid(column: NumberColumn, cells: int) -> list[Number]:
@@ -466,7 +555,7 @@ def fine_grid(column: NumberColumn, cells: int) -> list[Number]:
         values = int(axis.upper - lower) // step + 1
         count = min(cells, values)
         starts = [lower + step * (place * values // count) for place in range(count)]
-    return kept_edges([*starts, _end(axis)], support, special_of(column))
+    return kept_edges([*starts, _end(axis)], support, (*special_of(column), *axis.missing.numbers))
 
 
 def _inner(axis: Axis, given: Sequence[Number]) -> list[Number]:
@@ -519,6 +608,8 @@ class NumberCodec:
         self.axis = axis
         self.edges = tuple(edges)
         self.special = tuple(special)
+        # What no bin may give out: these are codes of their own, or no values.
+        self.avoid = (*self.special, *(number for number in axis.missing.numbers if number not in self.special))
         self.layout = Layout(len(self.edges) - 1, len(self.special), missing=missing, unreadable=unreadable)
         self.arrow_type = axis.arrow_type
         kind = np.float64 if isinstance(axis.lower, float) else np.int64
@@ -547,10 +638,11 @@ class NumberCodec:
 
     def _encode_plain(self, array: pa.Array) -> CodeArray:
         array = plain(array)
-        reading = self.axis.read(array)
+        everything = self.axis.read_all(array)
+        reading = self.axis.missing.without(everything)
         codes = self._codes(reading)
         if self.layout.absent != self.layout.unknown and not reading.valid.all():
-            codes[is_absent(array)] = self.layout.absent
+            codes[self.axis.missing.absent(array, everything)] = self.layout.absent
         return codes
 
     def _codes(self, reading: Reading) -> CodeArray:
@@ -576,7 +668,7 @@ class NumberCodec:
         """A value evenly drawn from each bin; special values exactly; null for missing."""
         regular = codes < self.layout.regular
         bins = np.where(regular, codes, 0).astype(np.int64)
-        return self.write(codes, self.axis.support.draw(self.edges, bins, rng, self.special))
+        return self.write(codes, self.axis.support.draw(self.edges, bins, rng, self.avoid))
 
     def write(self, codes: CodeArray, numbers: Values) -> pa.Array:
         """The numbers where the code is that of a bin; special values and nulls elsewhere."""
@@ -613,9 +705,9 @@ class NumberCodec:
         if code == self.layout.regular - 1 and isinstance(stop, float):
             stop = math.nextafter(stop, math.inf)
         first, last = support.first_index(start), support.first_index(stop) - 1
-        while first < last and support.value(first) in self.special:
+        while first < last and support.value(first) in self.avoid:
             first += 1
-        while first < last and support.value(last) in self.special:
+        while first < last and support.value(last) in self.avoid:
             last -= 1
         return support.value(first), support.value(last)
 
@@ -796,7 +888,7 @@ class SplitCodec:
         firsts = [grid.first_index(edge) for edge in size.edges]
         self._firsts = np.asarray(firsts[:-1], dtype=np.int64)
         self._stops = np.asarray(firsts[1:], dtype=np.int64)
-        self._avoid = [index for value in size.special if (index := grid.index_of(value)) is not None]
+        self._avoid = [index for value in size.avoid if (index := grid.index_of(value)) is not None]
         self._residues = Residues.of(grid, divisors)
         self.kind = KindCodec(size, divisors, self.possible)
 

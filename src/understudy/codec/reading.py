@@ -8,7 +8,8 @@ label.
 Numbers out of any Arrow array, one value at a time: a typed column and the same column as text read the same.
 
 Whether and how a value is understood depends on that value alone. A shortcut that accepts more (or less) when the
-whole array looks clean would let one record change the codes of others.
+whole array looks clean would let one record change the codes of others. A column may say that text writes its numbers
+in another form (1.234,50 €); then only that form is read, and typed numbers are taken as they are all the same.
 
 Days, instants and times of day out of any Arrow array, and back into text.
 
@@ -31,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Bools, Floats, Ints
-from understudy.schema.columns import read_moment
+from understudy.schema.columns import Float, Integer, read_moment
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -164,13 +165,89 @@ class Reading:
     exact: Bools
 
 
+# Spaces that may stand inside a number as text: the plain one and those that do not break lines.
+_GAP = "[ \\t\u00a0\u2009\u202f]"
+_MARKS = {" ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]", ".": "[.]", ",": ",", "_": "_"}
+_NAMED_NUMBERS = "(?i)^([+-]?inf(inity)?|true|false)$"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberForm:
+    """How text writes numbers. Marks may be absent, but where they stand they must stand right.
+
+    Digits may come in groups of three with `thousands` between them; `prefix` and `suffix` may have spaces around them;
+    a sign comes first or after the prefix; with `parentheses` around it (or around it and its marks) a number is
+    negative.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    prefix: str = ""
+    suffix: str = ""
+    parentheses: bool = False
+
+    @classmethod
+    def of(cls, column: Integer | Float) -> "NumberForm | None":
+        """The form that the column declares; None for the plain one."""
+        form = cls(column.decimal or ".", column.thousands, column.prefix, column.suffix, bool(column.parentheses))
+        return None if form == cls() else form
+
+    def plain(self, texts: pa.Array) -> pa.Array:
+        """Each text in the plain form; null where it is not in this one.
+
+        >>> form = NumberForm(",", ".", "€", "", True)
+        >>> form.plain(pa.array(["€ 1.234,5", "-€7", "(12)", "1.23", "1,5 kg"])).to_pylist()
+        ['+1234.5', '-7', '-12', None, None]
+        """
+        found = pc.extract_regex(texts, self._pattern)
+        parts = {field.name: pc.struct_field(found, [place]) for place, field in enumerate(found.type)}
+        said = {name: pc.fill_null(pc.greater(pc.binary_length(part), 0), False) for name, part in parts.items()}
+        opened, closed = pc.xor(said["outer"], said["inner"]), pc.xor(said["first"], said["last"])
+        both = pc.or_(pc.and_(said["outer"], said["inner"]), pc.and_(said["first"], said["last"]))
+        signs = pc.or_(said["sign"], said["after"])
+        wrong = pc.or_(pc.or_(pc.xor(opened, closed), both), pc.and_(said["sign"], said["after"]))
+        wrong = pc.or_(wrong, pc.and_(opened, signs))
+        minus = pc.or_(opened, pc.or_(*(pc.fill_null(pc.equal(parts[name], "-"), False) for name in ("sign", "after"))))
+        digits = self._plain_digits(parts["digits"])
+        signed = pc.binary_join_element_wise(
+            pc.if_else(minus, pa.scalar("-", texts.type), pa.scalar("+", texts.type)), digits, pa.scalar("", texts.type)
+        )
+        named = pc.fill_null(pc.match_substring_regex(texts, _NAMED_NUMBERS), False)
+        nothing_there = pa.scalar(None, texts.type)
+        return pc.if_else(named, texts, pc.if_else(wrong, nothing_there, signed))
+
+    def _plain_digits(self, digits: pa.Array) -> pa.Array:
+        if self.thousands:
+            digits = pc.replace_substring_regex(digits, _MARKS[self.thousands], "")
+        return digits if self.decimal == "." else pc.replace_substring(digits, ",", ".")
+
+    @property
+    def _pattern(self) -> str:
+        mark = _MARKS.get(self.thousands)
+        groups = f"[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+|" if mark else ""
+        digits = f"(?:{groups}[0-9]*)(?:{_MARKS[self.decimal]}[0-9]*)?(?:[eE][+-]?[0-9]+)?"
+        opening, closing = ("[(]?", "[)]?") if self.parentheses else ("", "")
+        before = f"(?:{_literal(self.prefix)})?{_GAP}*" if self.prefix else ""
+        after = f"(?:{_GAP}*{_literal(self.suffix)})?" if self.suffix else ""
+        gap = f"{_GAP}*" if self.prefix or self.suffix or self.parentheses else ""
+        return (
+            f"^(?P<sign>[+-]?){gap}(?P<outer>{opening}){gap}{before}(?P<after>[+-]?)(?P<inner>{opening}){gap}"
+            f"(?P<digits>{digits}){gap}(?P<first>{closing}){after}{gap}(?P<last>{closing})$"
+        )
+
+
+def _literal(text: str) -> str:
+    """The text as a regular expression that matches nothing else."""
+    return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
+
+
 def nothing(rows: int) -> Reading:
     """A reading in which no value was understood."""
     return Reading(np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool))
 
 
-def read_wholes(array: pa.Array) -> Reading:
-    """The greatest integer not above each value."""
+def read_wholes(array: pa.Array, form: NumberForm | None = None) -> Reading:
+    """The greatest integer not above each value; text is in the form, or in the plain one where there is none."""
     array = plain(array)
     kind = array.type
     if pa.types.is_boolean(kind):
@@ -186,12 +263,13 @@ def read_wholes(array: pa.Array) -> Reading:
     if pa.types.is_decimal(kind):
         return read_wholes(array.cast(pa.string()))
     if is_text(kind):
-        return _wholes_of_text(pc.ascii_trim_whitespace(array))
+        texts = pc.ascii_trim_whitespace(array)
+        return _wholes_of_text(texts if form is None else form.plain(texts))
     return nothing(len(array))
 
 
-def read_reals(array: pa.Array) -> Reading:
-    """Each value as a float, correctly rounded; NaN is not understood, infinities are."""
+def read_reals(array: pa.Array, form: NumberForm | None = None) -> Reading:
+    """Each value as a float, correctly rounded; NaN is not understood, infinities are. Text is read as for wholes."""
     array = plain(array)
     kind = array.type
     if pa.types.is_boolean(kind):
@@ -200,7 +278,8 @@ def read_reals(array: pa.Array) -> Reading:
         # A single float means its shortest decimal form: 0.7 lies at the edge 0.7, not below it.
         return read_reals(array.cast(pa.string()))
     if is_text(kind):
-        return _reals_of_text(pc.ascii_trim_whitespace(array))
+        texts = pc.ascii_trim_whitespace(array)
+        return _reals_of_text(texts if form is None else form.plain(texts))
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return nothing(len(array))
     # Adding zero turns -0.0 into 0.0.
@@ -466,7 +545,7 @@ def _pattern_of(form: str) -> str | None:
         elif piece.isspace():
             pattern += r"\s+"
         else:
-            pattern += re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", piece)
+            pattern += _literal(piece)
     return pattern + "$" if used else None
 
 

@@ -46,7 +46,7 @@ from understudy.schema import (
     Schema,
     code_names,
 )
-from understudy.schema.columns import STORAGE, Named, number_of
+from understudy.schema.columns import STORAGE, Named, missing_texts, number_of
 
 MOST_CELLS = 10_000_000
 
@@ -491,7 +491,8 @@ def _codec_of(column: Column, fixed: _FixedCodes) -> ColumnCodec | SplitCodec:
     match column:
         case Category():
             layout = fixed.layout(column, len(column.labels), other=column.other is not None)
-            full = LabelCodec(column.labels, layout, _stored(column), other=column.other)
+            kind, absent, fold = _stored(column), missing_texts(column), column.ignore_case
+            full = LabelCodec(column.labels, layout, kind, other=column.other, absent=absent, ignore_case=fold)
             pool = fixed.pools.get(column.name)
             return full if pool is None else PoolCodec(full, pool)
         case OpenCategory():
@@ -502,9 +503,9 @@ def _codec_of(column: Column, fixed: _FixedCodes) -> ColumnCodec | SplitCodec:
             # The empty text is missing, and the name of other is a code already.
             kept = [label for label in dict.fromkeys(labels) if label not in ("", column.other)]
             layout = fixed.layout(column, len(kept), other=True)
-            return LabelCodec(kept, layout, _stored(column), other=column.other)
+            return LabelCodec(kept, layout, _stored(column), other=column.other, absent=missing_texts(column))
         case Boolean():
-            return boolean_codec(fixed.layout(column, 2), _stored(column))
+            return boolean_codec(fixed.layout(column, 2), _stored(column), missing_texts(column))
         case Derived():
             raise UsageError(f"column {column.name!r}", "is derived, so it has no codes.")
         case _:

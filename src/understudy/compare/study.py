@@ -73,7 +73,7 @@ def fingerprint(table: object, schema: Schema) -> str:
         InputError, SchemaError: the table cannot be opened under the schema.
     """
     if isinstance(table, str | os.PathLike):
-        return _of_files(container_of(os.fspath(table)))
+        return _of_files(container_of(os.fspath(table), schema.file))
     return _of_rows(open_table(table, schema), columns_read(schema))
 
 
@@ -96,7 +96,7 @@ def _of_files(container: Container) -> str:
     else:
         whole = f"{hashlib.sha256(' '.join(digests).encode()).hexdigest()} of {len(digests)} files"
     dialect = ", multiline" if container.multiline else ""
-    return f"sha256 {whole}{dialect}" + (f", table {container.table!r}" if container.table else "")
+    return f"sha256 {whole}{dialect}{container.declared}" + (f", table {container.table!r}" if container.table else "")
 
 
 def _of_rows(table: PrivateTable, names: list[str]) -> str:

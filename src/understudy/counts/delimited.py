@@ -25,7 +25,6 @@ writes them, one record is one row. In a file with other lines too, one line can
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numba
 import numpy as np
@@ -33,6 +32,7 @@ import pyarrow as pa
 
 from understudy.arrays import Bytes, Ints, Shorts
 from understudy.compiled import compiled
+from understudy.counts.streams import ByteStream, read_up_to
 
 READ_BYTES = 8 << 20
 MOST_QUOTED = 1 << 20
@@ -203,10 +203,9 @@ def _gather(data, spans, offsets, valid, out):  # type: ignore[no-untyped-def]
         valid[record] = offsets[record + 1] > offsets[record]
 
 
-def delimited_header(path: Path, delimiter: str, *, multiline: bool = False) -> list[str]:
+def delimited_header(stream: ByteStream, delimiter: str, *, multiline: bool = False) -> list[str]:
     """The names in the first line; none if the file holds no text at all."""
-    with path.open("rb") as stream:
-        data = np.frombuffer(bytearray(stream.read(MOST_RECORD).removeprefix(BYTE_ORDER_MARK)), np.uint8)
+    data = np.frombuffer(bytearray(read_up_to(stream, MOST_RECORD).removeprefix(BYTE_ORDER_MARK)), np.uint8)
     most = int((data == ord(delimiter)).sum()) + 1
     spans = np.zeros((1, most, 3), np.int32)
     across = ALWAYS if multiline else NEVER
@@ -225,40 +224,49 @@ def _name(text: bytes) -> str:
 
 
 def delimited_batches(
-    path: Path, delimiter: str, header: Sequence[str], wanted: Sequence[str], *, multiline: bool = False
+    stream: ByteStream,
+    delimiter: str,
+    header: Sequence[str],
+    wanted: Sequence[str],
+    *,
+    multiline: bool = False,
+    named: bool = True,
 ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-    """Number of rows and the wanted columns (text), batch by batch; never raises on content."""
+    """Number of rows and the wanted columns (text), batch by batch; never raises on content.
+
+    The first line is the header if the file is `named`, else it is a row.
+    """
     slots = np.full(len(header), -1, np.int64)
     for slot, name in enumerate(wanted):
         slots[header.index(name)] = slot
     rows = min(MOST_ROWS, max(1, MOST_SPANS // max(1, len(wanted))))
     spans = np.zeros((rows, max(1, len(wanted)), 3), np.int32)
     across = len(header) if multiline else NEVER
-    for data, records in _record_batches(path, np.uint8(ord(delimiter)), across, slots, spans):
+    for data, records in _record_batches(stream, np.uint8(ord(delimiter)), across, slots, spans, named=named):
         found = spans[:records]
         yield records, {name: _texts(data, found[:, slot]) for slot, name in enumerate(wanted)}
 
 
 def _record_batches(
-    path: Path, delimiter: np.uint8, across: int, slots: Ints, spans: Shorts
+    stream: ByteStream, delimiter: np.uint8, across: int, slots: Ints, spans: Shorts, *, named: bool
 ) -> Iterator[tuple[Bytes, int]]:
     """Fills `spans` again and again; each time the bytes it points into and the number of records. No header."""
-    with path.open("rb") as stream:
-        data = np.frombuffer(bytearray(stream.read(READ_BYTES).removeprefix(BYTE_ORDER_MARK)), np.uint8)
-        start, final, skipping, heading = 0, False, False, True
-        while True:
-            places = spans[:1] if heading else spans
-            records, start, skipping = _scan(data, start, final, skipping, delimiter, across, slots, places)
-            if records and not heading:
-                yield data, records
-            heading = heading and not records
-            if records:
-                continue
-            if final:
-                return
-            fresh = np.frombuffer(bytearray(stream.read(READ_BYTES)), np.uint8)
-            final = not len(fresh)
-            data, start = np.concatenate([data[start:], fresh]), 0
+    first = read_up_to(stream, READ_BYTES)
+    data = np.frombuffer(bytearray(first.removeprefix(BYTE_ORDER_MARK)), np.uint8)
+    start, final, skipping, heading = 0, False, False, named
+    while True:
+        places = spans[:1] if heading else spans
+        records, start, skipping = _scan(data, start, final, skipping, delimiter, across, slots, places)
+        if records and not heading:
+            yield data, records
+        heading = heading and not records
+        if records:
+            continue
+        if final:
+            return
+        fresh = np.frombuffer(bytearray(stream.read(READ_BYTES)), np.uint8)
+        final = not len(fresh)
+        data, start = np.concatenate([data[start:], fresh]), 0
 
 
 def _texts(data: Bytes, spans: Shorts) -> pa.Array:

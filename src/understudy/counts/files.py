@@ -31,22 +31,28 @@ neither what is counted nor whether a run succeeds.
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.arrays import Ints
+from understudy.codec.reading import NumberForm
 from understudy.codec.table import TableCodec
+from understudy.counts.arrow_files import ARROW_ERRORS, arrow_batches, arrow_header, check_arrow
 from understudy.counts.delimited import delimited_batches, delimited_header
+from understudy.counts.excel import EXCEL_ERRORS, check_parts, excel_batches, excel_header, sheets_of
 from understudy.counts.frames import FrameSource, FrameTable, is_frame
+from understudy.counts.jsonlines import UNREADABLE, json_batches, json_header
 from understudy.counts.source import (
+    CONTENT_ERRORS,
     DEFAULT_MEMORY_BYTES,
     ORDER_KEY,
     Batch,
@@ -58,21 +64,47 @@ from understudy.counts.source import (
     UnitRows,
     texts_of,
 )
+from understudy.counts.stats_files import READERS, check_stats, stats_batches, stats_file
 from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
-from understudy.errors import InputError, UsageError, size_text
+from understudy.counts.streams import (
+    PACKED_ERRORS,
+    ByteStream,
+    Packing,
+    check_expansion,
+    member_bytes,
+    open_text,
+    packed_member,
+    read_up_to,
+)
+from understudy.errors import InputError, UnderstudyError, UsageError, size_text
 from understudy.registry import Registry
-from understudy.schema import Schema
+from understudy.schema import Float, Integer, Schema
+from understudy.schema.columns import missing_texts
+from understudy.schema.dialect import Dialect, located, parted, plain_encoding, require_dialect
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ""}
 PARQUET = (".parquet", ".pq")
 DATABASE = (".duckdb", ".ddb")
-SUFFIXES = (*DELIMITERS, *PARQUET, *DATABASE)
-NAMED_TABLE = re.compile(r"(.*?\.(?:duckdb|ddb))::(.+)", re.IGNORECASE | re.DOTALL)
-DECLARED_TEXT = re.compile(r"(.*\.(?:csv|tsv))::(\w*)", re.IGNORECASE | re.DOTALL)
+JSON_LINES = (".jsonl", ".ndjson")
+ARROW = (".arrow", ".feather", ".ipc")
+EXCEL = (".xlsx", ".xlsm")
+PACKED: dict[str, Packing] = {".gz": "gz", ".zst": "zst", ".zip": "zip"}
+SUFFIXES = (*DELIMITERS, *PARQUET, *DATABASE, *JSON_LINES, *ARROW, *EXCEL, *READERS, *PACKED)
+NAMED_TABLE = re.compile(r"(.*?\.(?:duckdb|ddb|xlsx|xlsm))::(.+)", re.IGNORECASE | re.DOTALL)
+DECLARED_TEXT = re.compile(r"(.*\.(?:csv|tsv|txt)(?:\.gz|\.zst)?|.*\.zip)::(\w*)", re.IGNORECASE | re.DOTALL)
 MULTILINE = "multiline"
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+OTHER_DELIMITERS = (";", "\t", "|")
+UNSAID = Dialect()
+FITTING: dict[str, tuple[str, ...]] = {
+    "delimited": ("delimiter", "encoding", "decimal", "names", "multiline"),
+    "json": ("encoding", "names"),
+    "excel": ("names",),
+    "stats": ("encoding",),
+}
+"""What can be declared about each kind of file; nothing about others, which say it themselves."""
 
-Kind = Literal["delimited", "parquet", "database"]
+Kind = Literal["delimited", "parquet", "database", "json", "arrow", "excel", "stats"]
 Header = tuple[tuple[str, str], ...]
 Settings = dict[str, str | bool | int | float | list[str]]
 
@@ -95,60 +127,132 @@ SILENT = (
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Files of one kind with one header; `table` names the table of a database, `delimiter` splits text.
+    """Files of one kind with one header; `table` names the table of a database or the sheet of a workbook.
 
-    `multiline` is the declared dialect of text in which quoted fields may hold line ends; see `delimited`.
+    The dialect of text is complete: what nobody declared is filled in. `found` says that the header line was needed to
+    find the delimiter. `packing` says how the files are compressed, `member` which file of a zip is meant, and
+    `most_bytes` how much they may expand to if that was said.
     """
 
     kind: Kind
     paths: tuple[Path, ...]
     header: Header
-    delimiter: str = ""
+    dialect: Dialect = UNSAID
     table: str = ""
-    multiline: bool = False
+    packing: Packing = ""
+    member: str = ""
+    found: bool = False
+    most_bytes: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Column names in file order."""
         return tuple(name for name, _ in self.header)
 
+    @property
+    def delimiter(self) -> str:
+        """What separates fields of text; nothing in other kinds."""
+        return self.dialect.delimiter or ""
 
-def header_of(path: str | Path) -> list[tuple[str, str]]:
+    @property
+    def multiline(self) -> bool:
+        """Whether quoted fields may hold line ends; see `delimited`."""
+        return bool(self.dialect.multiline)
+
+    @property
+    def unusual(self) -> Dialect | None:
+        """What a schema should say about the text, once for all; None where everything is as usual."""
+        suffix = Path(self.member or self.paths[0].name.removesuffix(f".{self.packing}")).suffix.lower()
+        usual = {"encoding": "utf-8", "decimal": ".", "delimiter": DELIMITERS.get(suffix), "multiline": False}
+        said = {key: value for key, value in self.dialect.said.items() if value != usual.get(key)}
+        return Dialect(**said) if said else None  # type: ignore[arg-type]
+
+    @property
+    def declared(self) -> str:
+        """The same in words, but for line ends in fields."""
+        said = {} if self.unusual is None else self.unusual.said
+        return "".join(f", {key} {value!r}" for key, value in said.items() if key != "multiline")
+
+
+def read_table(
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    names: Sequence[str] | None = None,
+    multiline: bool | None = None,
+    most_bytes: int | None = None,
+) -> str:
+    """A table in a file with how its text is written: a location that every function which takes a table accepts.
+
+    Nothing is opened yet. What is said here wins over `file:` in the schema, and is about text files; of workbooks and
+    JSON lines `names` can be given, of JSON lines and files of statistics packages `encoding`.
+
+    Args:
+        path: the file, as anywhere else.
+        delimiter: one character, or comma, semicolon, tab, pipe or space.
+        encoding: of the text, by Python's name; UTF-8 by default.
+        decimal: "," if numbers are written so.
+        names: the names of the columns, of a file without a header line.
+        multiline: whether quoted fields hold line ends.
+        most_bytes: how much a compressed file may expand to.
+
+    Raises:
+        UsageError: something of it makes no sense.
+    """
+    listed = names if names is None or isinstance(names, str) else tuple(names)
+    dialect = require_dialect(Dialect(delimiter, encoding, decimal, listed, multiline))  # type: ignore[arg-type]
+    if most_bytes is not None and (type(most_bytes) is not int or most_bytes < 1):
+        raise UsageError("most_bytes", f"must be a whole number of bytes above 0, got {most_bytes!r}.")
+    return located(str(path), dialect, most_bytes)
+
+
+def header_of(path: str | Path, usual: Dialect | None = None) -> list[tuple[str, str]]:
     """Column names and storage types of a file (all "string" for text files); reads no row.
+
+    What the location does not declare is taken from the `usual` dialect.
 
     Raises:
         InputError: if the container cannot be used.
     """
-    return list(container_of(path).header)
+    return list(container_of(path, usual).header)
 
 
-def container_of(location: str | Path) -> Container:
+def container_of(location: str | Path, usual: Dialect | None = None) -> Container:
     """The files meant by a location, checked to be readable from outside.
 
-    A location is a path, a glob pattern, "file.duckdb::table", or text files in the dialect "file.csv::multiline".
+    A location is a path, a glob pattern, "file.duckdb::table", "file.xlsx::sheet", text files in the dialect
+    "file.csv::multiline", or what `read_table` gives. What it does not declare is taken from the `usual` dialect.
     """
-    named = NAMED_TABLE.fullmatch(str(location))
-    text, table = (named[1], named[2]) if named else (str(location), "")
-    text, multiline = _dialect(text)
+    place, dialect, most_bytes = parted(str(location))
+    named = NAMED_TABLE.fullmatch(place)
+    text, table = (named[1], named[2]) if named else (place, "")
+    text, multiline = _multiline(text)
+    dialect = replace(dialect, multiline=True) if multiline else dialect
     paths = _paths(text)
-    kinds = {_kind(path) for path in paths}
-    if len(kinds) > 1:
+    outsides = [_outside(path) for path in paths]
+    if len({outside[:2] for outside in outsides}) > 1:
         raise InputError(
             f"{text}", "the pattern matches files of different kinds.", "Name one kind, such as *.parquet."
         )
-    kind = kinds.pop()
+    kind, packing, _, suffix = outsides[0]
+    _check_fitting(text, kind, dialect)
     if kind == "database":
         return _database(text, paths, table)
-    headers = [_header(path, kind, multiline=multiline) for path in paths]
-    for path, header in zip(paths, headers, strict=True):
-        if [name for name, _ in header] != [name for name, _ in headers[0]]:
+    if len(paths) > 1 and (kind == "excel" or packing == "zip"):
+        raise InputError(text, "the pattern matches several of them.", "Name one.")
+    kept = {key: value for key, value in dialect.over(usual).said.items() if key in FITTING.get(kind, ())}
+    asked = Container(kind, tuple(paths), (), Dialect(**kept), table, packing, outsides[0][2], most_bytes=most_bytes)  # type: ignore[arg-type]
+    found = [_headed(replace(asked, paths=(path,)), suffix) for path in paths]
+    for path, one in zip(paths, found, strict=True):
+        if one.names != found[0].names or one.delimiter != found[0].delimiter:
             rule = f"its columns differ from those of {paths[0]}."
             raise InputError(str(path), rule, "Files read together need the same columns in the same order.")
-    delimiter = DELIMITERS.get(paths[0].suffix.lower(), "")
-    return Container(kind, tuple(paths), headers[0], delimiter, multiline=multiline)
+    return replace(found[0], paths=tuple(paths))
 
 
-def _dialect(text: str) -> tuple[str, bool]:
+def _multiline(text: str) -> tuple[str, bool]:
     """The path or pattern of text files, and whether the location declares that quoted fields may hold line ends."""
     declared = DECLARED_TEXT.fullmatch(text)
     if declared is None:
@@ -157,6 +261,15 @@ def _dialect(text: str) -> tuple[str, bool]:
         rule = f"the dialect {declared[2]!r} is not known."
         raise InputError(text, rule, f"Known: {declared[1]}::{MULTILINE}, where quoted fields hold line ends.")
     return declared[1], True
+
+
+def _check_fitting(text: str, kind: Kind, dialect: Dialect) -> None:
+    """Raises if something is declared that such files say themselves."""
+    known = FITTING.get(kind, ())
+    unfit = [key for key in dialect.said if key not in known]
+    if unfit:
+        fix = "Drop it: such a file says it by itself."
+        raise InputError(text, f"{unfit[0]}= cannot be declared for a file of this kind.", fix)
 
 
 def _paths(text: str) -> list[Path]:
@@ -177,46 +290,164 @@ def _paths(text: str) -> list[Path]:
     raise InputError(text, rule, "Check the path.")
 
 
-def _kind(path: Path) -> Kind:
-    suffix = path.suffix.lower()
-    if suffix in DELIMITERS:
-        return "delimited"
-    if suffix in PARQUET:
-        return "parquet"
-    if suffix in DATABASE:
-        return "database"
-    raise InputError(str(path), f"the suffix {suffix!r} is not known.", f"Known: {', '.join(SUFFIXES)}.")
+def _outside(path: Path) -> tuple[Kind, Packing, str, str]:
+    """Kind of a file by its name, how it is packed, which file of a zip is meant, and the table's own suffix."""
+    packing = PACKED.get(path.suffix.lower(), "")
+    if packing == "zip":
+        _check_empty(path)
+        member, _ = packed_member(path)
+        suffix = Path(member).suffix.lower()
+        allowed = (*DELIMITERS, *JSON_LINES, *PARQUET)
+    else:
+        member, suffix = "", (path.with_suffix("") if packing else path).suffix.lower()
+        allowed = (*DELIMITERS, *JSON_LINES) if packing else SUFFIXES
+    kind = KINDS.get(suffix)
+    if kind is None or suffix not in allowed:
+        what = f"the suffix {suffix!r} is not known" + (f" inside a {path.suffix.lower()} file" if packing else "")
+        raise InputError(str(path), f"{what}.", f"Known: {', '.join(allowed)}.")
+    return kind, packing, member, suffix
 
 
-def _header(path: Path, kind: Kind, *, multiline: bool) -> Header:
+def _check_empty(path: Path) -> None:
     try:
-        if not path.stat().st_size:
-            raise InputError(str(path), "is empty.", "A table needs at least a header.")
-        return _text_header(path, multiline=multiline) if kind == "delimited" else _parquet_header(path)
+        empty = not path.stat().st_size
     except OSError as cause:
         raise InputError(str(path), "cannot be read.", "Check that the file exists and you may read it.") from cause
+    if empty:
+        raise InputError(str(path), "is empty.", "A table needs at least a header.")
 
 
-def _text_header(path: Path, *, multiline: bool) -> Header:
-    with path.open("rb") as stream:
-        start = stream.read(4096)
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(DELIMITERS, "delimited"),
+    **dict.fromkeys(PARQUET, "parquet"),
+    **dict.fromkeys(DATABASE, "database"),
+    **dict.fromkeys(JSON_LINES, "json"),
+    **dict.fromkeys(ARROW, "arrow"),
+    **dict.fromkeys(EXCEL, "excel"),
+    **dict.fromkeys(READERS, "stats"),
+}
+
+
+def _headed(asked: Container, suffix: str) -> Container:
+    """The container with its header, and with all of its dialect."""
+    (path,) = asked.paths
+    _check_empty(path)
+    broken: OSError | None = None
+    try:
+        match asked.kind:
+            case "delimited":
+                return _text_headed(asked, suffix)
+            case "json":
+                return _json_headed(asked)
+            case "excel":
+                return _excel_headed(asked)
+            case "stats":
+                stored = stats_file(path, asked.dialect.encoding)
+                kinds = {column.name: str(column.kind).replace("large_binary", "string") for column in stored.columns}
+                return replace(asked, header=tuple(kinds.items()))
+            case "arrow":
+                return replace(asked, header=tuple(arrow_header(path)))
+            case _:
+                return replace(asked, header=_parquet_header(path, asked))
+    except UnderstudyError:
+        raise
+    except OSError as cause:
+        broken = cause if asked.packing == "" else None
+    except PACKED_ERRORS:
+        pass
+    if broken is None:
+        raise InputError(str(path), "is not readable (damaged, cut short or another format).")
+    raise InputError(str(path), "cannot be read.", "Check that the file exists and you may read it.") from broken
+
+
+def _open(container: Container, path: Path) -> AbstractContextManager[ByteStream]:
+    return open_text(path, container.packing, container.member, plain_encoding(container.dialect.encoding))
+
+
+def _text_headed(asked: Container, suffix: str) -> Container:
+    (path,) = asked.paths
+    with _open(asked, path) as stream:
+        start = read_up_to(stream, 4096)
     first_line = start.splitlines()[0] if start.strip() else b""
-    if start.startswith(WIDE_MARKS) or b"\0" in first_line:
-        raise InputError(str(path), "is not UTF-8 text (it may be UTF-16 or a binary file).", "Save it as UTF-8.")
-    names = delimited_header(path, DELIMITERS[path.suffix.lower()], multiline=multiline)
+    if plain_encoding(asked.dialect.encoding) == "utf-8" and (start.startswith(WIDE_MARKS) or b"\0" in first_line):
+        rule = "is not UTF-8 text (it may be UTF-16 or a binary file)."
+        raise InputError(str(path), rule, "If it is text, give encoding=, such as encoding=utf-16.")
+    if asked.dialect.names is None:
+        delimiter = asked.dialect.delimiter or _found_delimiter(path, first_line, suffix)
+        with _open(asked, path) as stream:
+            names: Sequence[str] = delimited_header(stream, delimiter, multiline=asked.multiline)
+    else:
+        delimiter, names = asked.dialect.delimiter or DELIMITERS[suffix], asked.dialect.names
+        if not delimiter:
+            raise InputError(str(path), "does not say what separates its fields.", "Give delimiter=.")
     if not names:
         raise InputError(str(path), "has no header.", "The first line must name the columns.")
-    return tuple((name, "string") for name in names)
+    found = asked.dialect.delimiter is None and delimiter != DELIMITERS[suffix]
+    dialect = replace(asked.dialect, delimiter=delimiter)
+    return replace(asked, header=tuple((name, "string") for name in names), dialect=dialect, found=found)
 
 
-def _parquet_header(path: Path) -> Header:
+def _found_delimiter(path: Path, first_line: bytes, suffix: str) -> str:
+    """What separates names in the header line, outside of quotes: the usual one, else the only one there."""
+    bare = re.sub(rb'"[^"]*"', b"", first_line)
+    usual = DELIMITERS[suffix]
+    if usual and (usual.encode() in bare):
+        return usual
+    there = [one for one in (",", *OTHER_DELIMITERS) if one.encode() in bare]
+    if len(there) > 1:
+        raise InputError(str(path), "its first line could be separated in several ways.", "Give delimiter=.")
+    return there[0] if there else usual or ","
+
+
+def _json_headed(asked: Container) -> Container:
+    (path,) = asked.paths
+    if asked.dialect.names is None:
+        with _open(asked, path) as stream:
+            names: Sequence[str] | None = json_header(stream)
+    else:
+        names = asked.dialect.names
+    if names is None:
+        rule = "its first line is not an object with keys."
+        raise InputError(str(path), rule, "Each line must be an object, such as {...}; or give names=.")
+    return replace(asked, header=tuple((name, "string") for name in names))
+
+
+def _excel_headed(asked: Container) -> Container:
+    (path,) = asked.paths
+    sheets = {sheet.name: sheet for sheet in sheets_of(path)}
+    table = asked.table or (next(iter(sheets)) if len(sheets) == 1 else "")
+    if table not in sheets:
+        rule = f"has no sheet {table!r}." if table else "does not hold exactly one sheet."
+        raise InputError(str(path), rule, f"Write file.xlsx::sheet; sheets here: {', '.join(sheets)}.")
+    names: Sequence[str] | None = asked.dialect.names
+    if names is None:
+        try:
+            names = excel_header(path, sheets[table])
+        except EXCEL_ERRORS:
+            names = None
+    if names is None:
+        raise InputError(str(path), "holds a damaged part, or one that is encrypted.", "Save it again as .xlsx.")
+    if not names:
+        raise InputError(str(path), "has no header.", "The first row must name the columns.")
+    return replace(asked, header=tuple((name, "string") for name in names), table=table)
+
+
+def _parquet_header(path: Path, asked: Container) -> Header:
+    place = _parquet_place(path, asked)
     # The reader's own words may quote the file, so its errors are not chained.
     with (
         suppress(pa.ArrowException, ValueError, TypeError, KeyError, NotImplementedError),
-        pq.ParquetFile(path) as file,
+        pq.ParquetFile(place) as file,
     ):
         return tuple((field.name, str(field.type)) for field in file.schema_arrow)
     raise InputError(str(path), "is not a readable Parquet file (damaged, cut short, encrypted or another format).")
+
+
+def _parquet_place(path: Path, container: Container) -> Path | pa.BufferReader:
+    """Where Parquet is read from: the file, or memory, into which one is taken out of a zip."""
+    if not container.packing:
+        return path
+    return pa.BufferReader(member_bytes(path, container.member, MOST_PACKED_PARQUET))
 
 
 def _database(text: str, paths: list[Path], table: str) -> Container:
@@ -257,12 +488,23 @@ BATCH_ROWS = 1 << 17
 MOST_VALUES = 1 << 22  # rows × columns of one batch
 MOST_BATCH_BYTES = 1 << 28  # of Parquet, by the average row of the file
 MOST_DICTIONARY_BYTES = 1 << 30
+MOST_PACKED_PARQUET = 1 << 28
 STREAM_BYTES = 1 << 16  # of every column; larger ones cost memory and page faults in wide files and win nothing
-READER_ERRORS = (pa.ArrowException, duckdb.Error, OSError, ValueError, RuntimeError)
+READER_ERRORS = (duckdb.Error, RuntimeError, *ARROW_ERRORS, *EXCEL_ERRORS)
 
 
-def file_batches(container: Container, columns: Sequence[str], *, memory_bytes: int, threads: int) -> Iterator[Batch]:
+def file_batches(
+    container: Container,
+    columns: Sequence[str],
+    *,
+    memory_bytes: int,
+    threads: int,
+    decimals: Mapping[str, str] | None = None,
+) -> Iterator[Batch]:
     """Number of rows and the wanted columns, batch by batch, over all files of the container.
+
+    Numbers of workbooks and JSON lines come as text, beside true text in the same column; `decimals` says with which
+    sign those of a column are spelled, so that they are read as the column is declared.
 
     Raises:
         InputError: if the container (not its content) breaks.
@@ -271,7 +513,8 @@ def file_batches(container: Container, columns: Sequence[str], *, memory_bytes: 
     wanted = list(columns)
     for path in container.paths:
         broken = full = False
-        batches = _batches(container, path, wanted, memory_bytes=memory_bytes, threads=threads)
+        limits = {"memory_bytes": memory_bytes, "threads": threads}
+        batches = _batches(container, path, wanted, decimals=decimals or {}, limits=limits)
         while True:
             try:
                 batch = next(batches, None)
@@ -291,21 +534,59 @@ def file_batches(container: Container, columns: Sequence[str], *, memory_bytes: 
 
 
 def _batches(
-    container: Container, path: Path, wanted: list[str], *, memory_bytes: int, threads: int
+    container: Container, path: Path, wanted: list[str], *, decimals: Mapping[str, str], limits: dict[str, int]
 ) -> Iterator[Batch]:
-    if container.kind == "delimited":
-        return delimited_batches(path, container.delimiter, container.names, wanted, multiline=container.multiline)
-    if container.kind == "parquet":
-        return _parquet_batches(path, wanted)
-    return _database_batches(path, container.table, wanted, memory_bytes=memory_bytes, threads=threads)
+    named = container.dialect.names is None
+    match container.kind:
+        case "delimited":
+            with _open(container, path) as stream:
+                yield from delimited_batches(
+                    stream, container.delimiter, container.names, wanted, multiline=container.multiline, named=named
+                )
+        case "json":
+            with _open(container, path) as stream:
+                yield from json_batches(stream, wanted, decimals)
+        case "excel":
+            sheet = next(one for one in sheets_of(path) if one.name == container.table)
+            yield from excel_batches(path, sheet, container.names, wanted, named=named, decimals=decimals)
+        case "stats":
+            yield from stats_batches(stats_file(path, container.dialect.encoding), wanted)
+        case "arrow":
+            yield from arrow_batches(path, wanted)
+        case "parquet":
+            yield from _parquet_batches(_parquet_place(path, container), wanted)
+        case "database":
+            yield from _database_batches(path, container.table, wanted, **limits)
+
+
+def check_whole(container: Container, memory_bytes: int) -> None:
+    """Reads what can be damaged or expand, to nothing, so that it is refused before anything is charged.
+
+    What it finds depends on the container alone: whether it is whole, and how large. See `streams` about bombs.
+
+    Raises:
+        InputError: the container is damaged, or expands to more than the limit.
+        ResourceError: a part that is read whole does not fit in memory.
+    """
+    for path in container.paths:
+        match container.kind:
+            case "arrow":
+                check_arrow(path, container.most_bytes, memory_bytes)
+            case "stats":
+                check_stats(stats_file(path, container.dialect.encoding), container.most_bytes)
+            case "excel":
+                sheet = next(one for one in sheets_of(path) if one.name == container.table)
+                check_parts(path, sheet, container.most_bytes, memory_bytes)
+            case _:
+                check_expansion(path, container.packing, container.member, container.most_bytes)
 
 
 def _batch_rows(columns: int) -> int:
     return max(1024, min(BATCH_ROWS, MOST_VALUES // max(1, columns)))
 
 
-def _parquet_batches(path: Path, wanted: list[str]) -> Iterator[Batch]:
-    with pq.ParquetFile(path) as plain:
+def _parquet_batches(place: Path | pa.BufferReader, wanted: list[str]) -> Iterator[Batch]:
+    with pq.ParquetFile(place) as plain:
         if not wanted:
             yield plain.metadata.num_rows, {}
             return
@@ -313,7 +594,7 @@ def _parquet_batches(path: Path, wanted: list[str]) -> Iterator[Batch]:
         rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(plain.metadata)))
         texts = [field.name for field in plain.schema_arrow if field.name in wanted and _is_text(field.type)]
         coded = [name for name in texts if not _is_vast(plain.metadata, name)]
-    with pq.ParquetFile(path, read_dictionary=coded, pre_buffer=False, buffer_size=STREAM_BYTES) as file:
+    with pq.ParquetFile(place, read_dictionary=coded, pre_buffer=False, buffer_size=STREAM_BYTES) as file:
         for batch in file.iter_batches(rows, columns=wanted, use_threads=False):
             place = {name: position for position, name in enumerate(batch.schema.names)}
             yield batch.num_rows, {name: batch.column(place[name]) for name in wanted}
@@ -384,14 +665,54 @@ class FileTable(PrivateTable):
     """A private table in files. Building it checks the header against the schema and reads no row."""
 
     def __init__(self, location: str | Path, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
-        container = container_of(location)
+        container = container_of(location, schema.file)
         _check_first_line(container, schema)
         super().__init__(container.names, schema, memory_bytes=memory_bytes, threads=threads)
-        self._container = container
+        check_whole(container, memory_bytes)
+        self.container = container
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Rows of these columns, batch by batch. Private."""
-        return file_batches(self._container, columns, memory_bytes=_share(self), threads=self.threads)
+        decimals = {
+            column.name: column.decimal for column in self.schema.modelled if isinstance(column, Integer | Float)
+        }
+        limits = {"memory_bytes": _share(self), "threads": self.threads}
+        for rows, batch in file_batches(self.container, columns, decimals=decimals, **limits):
+            yield rows, in_plain_numbers(self.container, self.schema, batch)
+
+
+def in_plain_numbers(
+    container: Container, schema: Schema, batch: Mapping[str, pa.Array]
+) -> Mapping[str, pa.Array | pa.ChunkedArray]:
+    """The batch with numbers of a text file, whose dialect has another decimal sign, in the form a schema expects.
+
+    That is for columns that do not declare a sign of their own. Texts that mean "no value" stay, and what is no number
+    with that sign becomes unreadable. Each value is looked at alone.
+    """
+    decimal = container.dialect.decimal
+    if container.kind != "delimited" or decimal in (None, "."):
+        return batch
+    found = dict(batch)
+    for column in schema.modelled:
+        if isinstance(column, Integer | Float) and not column.decimal and column.name in found:
+            form = NumberForm(decimal or "", column.thousands, column.prefix, column.suffix, column.parentheses)
+            known = pa.array(missing_texts(column), pa.large_string())
+            found[column.name] = _plain_numbers(found[column.name], form, known)
+    return found
+
+
+def _plain_numbers(texts: pa.Array | pa.ChunkedArray, form: NumberForm, known: pa.Array) -> pa.Array:
+    if isinstance(texts, pa.ChunkedArray):
+        return pa.chunked_array([_plain_numbers(chunk, form, known) for chunk in texts.chunks], pa.large_binary())
+    try:
+        bare = pc.ascii_trim_whitespace(texts)
+        numbers = pc.fill_null(form.plain(bare).cast(pa.large_binary()), UNREADABLE)
+        kept = pc.or_(pc.is_null(texts), pc.is_in(bare, value_set=known))
+        return pc.if_else(kept, texts.cast(pa.large_binary()), numbers)
+    except CONTENT_ERRORS:
+        if len(texts) == 1:
+            return pa.array([UNREADABLE], pa.large_binary())
+    return pa.concat_arrays([_plain_numbers(texts.slice(row, 1), form, known) for row in range(len(texts))])
 
 
 class StreamedSource(ChunkedSource):
@@ -476,11 +797,12 @@ def streamed_labels(table: PrivateTable, column: str) -> LabelCounts:
     Only fixed-size numbers of labels are ranked and counted; the labels themselves stay in one dictionary.
     """
     unit, known = table.schema.unit, LabelNumbers()
+    absent = missing_texts(table.schema.column(column))
     names = [column] if unit.column is None else list(dict.fromkeys([column, unit.column]))
     rows = UnitRows([np.dtype(np.uint64)] * 2, unit.rows, _share(table))
     times = np.zeros(0, np.int64)
     for _, batch in _read(table, names):
-        labels = texts_of(batch[column]).only_labels()
+        labels = texts_of(batch[column]).only_labels(absent)
         numbers, has_label = known.of(labels), labels.places >= 0
         if unit.column is None:
             times = _added(times, numbers[has_label], len(known))
@@ -584,6 +906,7 @@ def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
 
 def _check_first_line(container: Container, schema: Schema) -> None:
     """A text file without a header would have its first row quoted as column names, so that is told apart."""
-    if container.kind == "delimited" and not set(container.names) & {column.name for column in schema.modelled}:
+    first_row = container.kind in ("delimited", "excel") and container.dialect.names is None
+    if first_row and not set(container.names) & {column.name for column in schema.modelled}:
         rule = "its first line names none of the schema's columns."
         raise InputError(str(container.paths[0]), rule, "Is the header missing, or the delimiter another one?")

@@ -17,15 +17,17 @@ import narwhals as nw
 import narwhals.dependencies as known
 import pyarrow.compute as pc
 
-from understudy.counts.files import header_of, open_table
+from understudy.counts.files import container_of, header_of, open_table
 from understudy.counts.frames import is_frame
 from understudy.counts.source import texts_of
 from understudy.errors import InputError
 from understudy.schema import OpenCategory, Schema, Unit
 from understudy.schema.codebooks import ColumnFacts, read_codebook
 from understudy.schema.columns import MISSING_VALUES, MOST_LABEL_BYTES, read_moment
+from understudy.schema.dialect import parted
 from understudy.schema.draft import Draft, draft_schema
 from understudy.schema.guesses import CODED, guess_of
+from understudy.schema.yaml_text import with_file
 
 MOST_LABELS = 1000
 """A text column of a public table with more different values than this becomes an open category."""
@@ -62,11 +64,13 @@ def draft(
         InputError: the table, or the public one, cannot be used.
         SchemaError: a codebook cannot be understood, or what was said contradicts itself.
     """
-    header = header_of_table(table)
+    container = container_of(table) if isinstance(table, str | Path) else None
+    header = header_of_table(table) if container is None else list(container.header)
     books = [codebook] if isinstance(codebook, str | Path) else list(codebook)
     facts = [fact for book in books for fact in read_codebook(book)]
     facts += [] if like is None else facts_of_table(like)
-    return Draft(draft_schema(header, facts=facts, unit=unit, names_are_right=names_are_right))
+    text = draft_schema(header, facts=facts, unit=unit, names_are_right=names_are_right)
+    return Draft(text if container is None else with_file(text, container.unusual))
 
 
 def header_of_table(table: object) -> list[tuple[str, str]]:
@@ -118,7 +122,7 @@ def facts_of_table(table: object) -> list[ColumnFacts]:
     Raises:
         InputError: the table cannot be used.
     """
-    name = Path(str(table)).name if isinstance(table, str | Path) else ""
+    name = Path(parted(str(table))[0]).name if isinstance(table, str | Path) else ""
     origin = f"the public table {name}".rstrip()
     header = header_of_table(table)
     names = [column for column, _ in header if column and "\0" not in column and not _left_out(column)]

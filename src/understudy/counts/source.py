@@ -67,7 +67,7 @@ from understudy.counts.kernels import hash_rows, hash_texts
 from understudy.domain import Clique, Domain, Partition
 from understudy.errors import SchemaError
 from understudy.schema import Schema
-from understudy.schema.columns import MOST_LABEL_BYTES
+from understudy.schema.columns import MOST_LABEL_BYTES, plain_label
 
 Batch = tuple[int, Mapping[str, pa.Array | pa.ChunkedArray]]
 """A number of rows and their values by column."""
@@ -239,10 +239,11 @@ class Texts:
         chosen[rows] = True
         return self.where(chosen)
 
-    def only_labels(self) -> "Texts":
+    def only_labels(self, absent: Sequence[str] = ()) -> "Texts":
         """The same as labels: trimmed and with whole numbers written plainly, as the codec compares them.
 
-        Text that is not UTF-8 or longer than `MOST_LABEL_BYTES` can be no label, and neither can white space alone.
+        Text that is not UTF-8 or longer than `MOST_LABEL_BYTES` can be no label, and neither can white space alone, nor
+        one of the texts that mean "no value".
         """
         short = pc.less_equal(pc.fill_null(pc.binary_length(self.values), 0), MOST_LABEL_BYTES)
         values = pc.if_else(short, self.values, pa.scalar(None, pa.large_binary()))
@@ -250,7 +251,11 @@ class Texts:
             values.cast(pa.large_string())
         except pa.ArrowInvalid:
             values = pa.array([value if _is_utf8(value) else None for value in values.to_pylist()], pa.large_binary())
-        values = plain_labels(values.cast(pa.large_string())).cast(pa.large_binary())
+        plainly = plain_labels(values.cast(pa.large_string()))
+        if absent:
+            none = pa.array(list(map(plain_label, absent)), plainly.type)
+            plainly = pc.if_else(pc.is_in(plainly, value_set=none), pa.scalar(None, plainly.type), plainly)
+        values = plainly.cast(pa.large_binary())
         return Texts(values, _known_places(values, self.places))
 
 

@@ -28,6 +28,7 @@ from understudy.evaluate.data import (
     fixed_codec,
     judging_codec,
     open_for_comparison,
+    open_stand_in,
     read_rows,
     unread_columns,
 )
@@ -539,14 +540,14 @@ def _read(real: object, synthetic: object, schema: Schema, seed: int, progress: 
     """Both tables under one codec, and the method of a release."""
     table = open_for_comparison(real, schema)
     if isinstance(synthetic, Release):
-        copies = [open_for_comparison(copy, schema) for copy in synthetic.tables]
+        copies = [open_stand_in(copy, schema) for copy in synthetic.tables]
         method = synthetic.statement.method
         promise = f"The release says: “{synthetic.statement.promise}” That does not cover this report."
         codec = judging_codec(synthetic.codec)
         mode = synthetic.config.copies_mode
     else:
         given = synthetic if isinstance(synthetic, list | tuple) else [synthetic]
-        copies = [open_for_comparison(copy, schema) for copy in given]
+        copies = [open_stand_in(copy, schema) for copy in given]
         promise, method, codec = "", "", fixed_codec(table, schema)
         mode = ""
     if not copies:

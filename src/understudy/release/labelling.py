@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.codec.table import TableCodec
-from understudy.counts.files import container_of, file_batches
+from understudy.counts.files import container_of, file_batches, in_plain_numbers
 from understudy.counts.frames import FrameTable, is_frame
 from understudy.errors import InputError, SchemaError, UsageError
 from understudy.models.label_trees import LabelModel
@@ -126,7 +126,8 @@ def labelled_file(
     def stream() -> Iterator[pa.Table]:
         piece, number = first, 0
         while piece is not None:
-            labels = _labels(fitted, {name: piece.column(name) for name in names}, number, seed)
+            given = {name: piece.column(name) for name in names}
+            labels = _labels(fitted, in_plain_numbers(container, fitted.codec.schema, given), number, seed)
             arrays = [(labels if name in labels.column_names else piece).column(name) for name in whole.names]
             yield pa.table(arrays, schema=whole)
             piece, number = next(pieces, None), number + 1
@@ -141,7 +142,7 @@ def labelled_bytes(fitted: Fitted, records: str | Path, target: Path) -> int:
     """
     container = container_of(records)
     schema = fitted.codec.schema
-    if container.kind == "parquet":
+    if container.kind == "parquet" and not container.packing:
         rows = sum(int(pq.read_metadata(path).num_rows) for path in container.paths)
         return file_bytes(schema, rows, target.suffix)
     return sum(path.stat().st_size for path in container.paths)

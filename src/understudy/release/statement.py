@@ -429,7 +429,7 @@ FACTS = (
     Fact("not_protected", lambda its: list(its.not_protected)),
     Fact(
         "odd_values",
-        lambda its: [asdict(one) | {"text": one.text} for one in its.odd],
+        lambda its: [_written_odd(one) for one in its.odd],
         read=lambda value: {"odd": tuple(map(_read_odd, read_as(tuple[Any, ...], value)))},
         where=lambda its: bool(its.odd),
     ),
@@ -443,8 +443,15 @@ def statement_document(statement: Statement) -> dict[str, object]:
     return {key: document[key] for key in (*_FIRST_KEYS, *(key for key in document if key not in _FIRST_KEYS))}
 
 
+def _written_odd(odd: Odd) -> dict[str, object]:
+    """As JSON; that there is no format is said of dates and times only, as earlier versions said nothing of it."""
+    known = asdict(odd)
+    said = known.pop("formless")
+    return known | ({"formless": True} if said else {}) | {"text": odd.text}
+
+
 def _read_odd(value: object) -> Odd:
-    odd: Odd = read_as(Odd, value)
+    odd: Odd = read_as(Odd, {"formless": False, **value} if isinstance(value, dict) else value)
     if not 0.0 <= odd.share <= 1.0 or odd.meaning not in ("unreadable", "missing", "other"):
         raise ValueError("odd values")
     return odd

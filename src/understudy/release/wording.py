@@ -37,7 +37,7 @@ from understudy.codec.table import TableCodec
 from understudy.domain import Domain, Measurement, SparseMeasurement, Trained, Transcript
 from understudy.errors import ResourceError, UsageError
 from understudy.models.model import Codes, Draws, Model
-from understudy.schema import Boolean, Category, OpenCategory, Unit, code_names
+from understudy.schema import Boolean, Category, Date, Datetime, OpenCategory, Time, Unit, code_names
 
 NEIGHBOURS = "Tables that differ by all rows of one unit, added or removed."
 TRUST = "Central: the data holder sees the rows; noise is added before anything leaves."
@@ -189,11 +189,13 @@ def copies_text(copies: int, mode: str) -> str:
     )
 
 
-def odd_text(column: str, meaning: str, share: float, *, labelled: bool) -> str:
+def odd_text(column: str, meaning: str, share: float, *, labelled: bool, formless: bool = False) -> str:
     """That strikingly much of a column is unreadable, missing or outside its list.
 
     >>> odd_text("vote", "missing", 0.998, labelled=True)
     'vote: about 100 % of its values are missing or could not be read; are its labels spelled as in the file?'
+    >>> odd_text("born", "unreadable", 0.5, labelled=False, formless=True)
+    'born: about 50 % of its values are empty or could not be read; text in another form than ISO needs a `format`.'
     """
     what = {
         "unreadable": "are empty or could not be read",
@@ -201,6 +203,8 @@ def odd_text(column: str, meaning: str, share: float, *, labelled: bool) -> str:
         "other": "are not in its list of labels",
     }[meaning]
     question = "are its labels spelled as in the file?" if labelled else "is it written in the file as the schema says?"
+    if formless:
+        question = "text in another form than ISO needs a `format`."
     return f"{column}: about {100 * share:.0f} % of its values {what}; {question}"
 
 
@@ -282,11 +286,13 @@ class Odd:
     share: float
     labelled: bool
     """Whether values are read by comparing them with labels."""
+    formless: bool = False
+    """Whether it holds dates or times and its schema states no format for them."""
 
     @property
     def text(self) -> str:
         """The finding as a sentence."""
-        return odd_text(self.column, self.meaning, self.share, labelled=self.labelled)
+        return odd_text(self.column, self.meaning, self.share, labelled=self.labelled, formless=self.formless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +321,8 @@ def odd_values(codec: TableCodec, transcript: Transcript, model: Model) -> tuple
                 continue
             estimate = _estimate(codec, transcript, model, name, code)
             if estimate.is_clear and estimate.share >= (LEAST_UNREADABLE if meaning == "unreadable" else LEAST_ODD):
-                found.append(Odd(column.name, meaning, round(min(estimate.share, 1.0), 3), labelled))
+                formless = isinstance(column, Date | Datetime | Time) and column.format is None
+                found.append(Odd(column.name, meaning, round(min(estimate.share, 1.0), 3), labelled, formless))
     return tuple(found)
 
 

@@ -27,6 +27,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from understudy.errors import Problem, below, place, shown, suggest
 from understudy.schema.columns import (
     BIN_RULES,
+    BOOLEAN_WORDS,
     DECIMALS,
     MOST_LABEL_BYTES,
     RARE_RULES,
@@ -61,6 +62,7 @@ from understudy.schema.columns import (
     trimmed,
     values_between,
 )
+from understudy.schema.dialect import Dialect
 from understudy.schema.schema import Impossible, Range, Unit, bins_inside, labels_for_rules
 
 if TYPE_CHECKING:
@@ -504,6 +506,8 @@ def _missing_problems(column: Named) -> Iterator[Problem]:
         known = {_met_as(label, column): "label" for label in column.labels if isinstance(label, str)}
     elif isinstance(column, (Integer, Float)) and isinstance(column.special, tuple):
         known = {plain_label(str(value)): "special value" for value in column.special}
+    elif isinstance(column, Boolean):
+        known = dict.fromkeys(BOOLEAN_WORDS, "word for true or false")
     for text in listed:
         met = _met_as(text, column)
         if met in known and met != "":
@@ -513,7 +517,8 @@ def _missing_problems(column: Named) -> Iterator[Problem]:
 def _met_as(text: str, column: Named) -> str:
     """What is left of a text when all is taken away that a value may differ in and still meet it."""
     plain = plain_label(text)
-    return plain.casefold() if isinstance(column, Category) and column.ignore_case is True else plain
+    folded = isinstance(column, Boolean) or (isinstance(column, Category) and column.ignore_case is True)
+    return plain.casefold() if folded else plain
 
 
 def _storage_kind(column: Named) -> str:
@@ -803,6 +808,21 @@ def _covers(column: Column, said: tuple[str | None, ...] | Range) -> bool:
 MOST_UNIT_ROWS = 1_000_000_000
 
 
+def _file_problems(file: object, columns: tuple[object, ...]) -> Iterator[Problem]:
+    """What is wrong with how the text file is said to be written."""
+    if file is None:
+        return
+    if not isinstance(file, Dialect):
+        yield Problem("file", f"{shown(file)} must be a Dialect.")
+        return
+    for problem in file.problems():
+        yield Problem(f"file.{problem.where}", problem.rule, problem.fix)
+    for column in columns:
+        if isinstance(column, Integer | Float) and not column.decimal and column.thousands == file.decimal != "":
+            rule = f"{shown(column.thousands)} stands before the decimals in the whole file."
+            yield Problem(f"columns.{column.name}.thousands", rule, "State another, or a decimal of the column.")
+
+
 def problems_of(schema: "Schema") -> list[Problem]:
     """Everything that keeps this schema from being used; empty when it is sound."""
     declared: object = schema.columns
@@ -812,6 +832,7 @@ def problems_of(schema: "Schema") -> list[Problem]:
         known_rules = suggest(str(schema.unreadable), UNREADABLE_RULES)
         found.append(Problem("unreadable", f"{shown(schema.unreadable)} is not known.", known_rules))
     found += missing_list_problems(schema.missing_values, "missing_values")
+    found += _file_problems(schema.file, columns)
     if not columns:
         found.append(Problem("columns", "must list at least one column.", "Declare what the table holds."))
     elif all(isinstance(column, Derived) for column in columns):

@@ -30,6 +30,11 @@ MOST_LABEL_BYTES = 1024
 MISSING_VALUES = ("NA", "NULL", "N/A", ".", "-", "")
 """The texts that mean "no value" where neither a column nor its table lists its own; a declared label comes first."""
 
+BOOLEAN_WORDS: Mapping[str, int] = {
+    word: value for value, words in enumerate(("false f no n 0 0.0", "true t yes y 1 1.0")) for word in words.split()
+}
+"""The words that booleans understand, in any case, with 0 for false and 1 for true."""
+
 DECIMALS = (".", ",")
 """What may stand before the decimals of a number."""
 

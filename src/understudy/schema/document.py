@@ -43,6 +43,7 @@ from understudy.schema.columns import (
     Time,
     UniformBins,
 )
+from understudy.schema.dialect import Dialect
 from understudy.schema.schema import Impossible, Range, Schema, Unit, header_problems
 from understudy.schema.yaml_text import (
     MOST_BYTES,
@@ -419,7 +420,7 @@ def _formula(reader: Reader, fields: dict[str, Tree], entries: Entries, here: st
 
 
 FORMAT = 1
-_KEYS = ("understudy", "title", "note", "unit", "unreadable", "missing_values", "columns", "rules")
+_KEYS = ("understudy", "title", "note", "unit", "unreadable", "missing_values", "file", "columns", "rules")
 
 
 def read_schema(path: Path) -> Schema:
@@ -486,6 +487,7 @@ def schema_from_text(text: str, where: str) -> Schema:
     unit = _unit(reader, fields["unit"]) if "unit" in fields else None
     unreadable = reader.text(fields["unreadable"], "unreadable") if "unreadable" in fields else "keep"
     missing_values = reader.words(fields["missing_values"], "missing_values") if "missing_values" in fields else None
+    file = _file(reader, fields["file"]) if "file" in fields else None
     columns, kinds = _columns(reader, fields.get("columns"))
     rules = _rules(reader, fields["rules"], kinds) if "rules" in fields else []
     reader.problems += _guess_problems(text, tree, where)
@@ -496,7 +498,7 @@ def schema_from_text(text: str, where: str) -> Schema:
         raise SchemaError([*reader.problems, *map(reader.located, more)])
     try:
         said = {"title": title or "", "note": note or "", "unreadable": unreadable or ""}
-        return Schema(tuple(columns), unit, tuple(rules), **said, missing_values=missing_values)
+        return Schema(tuple(columns), unit, tuple(rules), **said, missing_values=missing_values, file=file)
     except SchemaError as error:
         raise SchemaError([reader.located(problem) for problem in error.problems]) from error
 
@@ -561,6 +563,27 @@ def _unit(reader: Reader, tree: Tree) -> Unit | None:
     if len(reader.problems) > before or rows is None or note is None:
         return None
     return Unit(column, rows, note)
+
+
+_FILE_KEYS = ("delimiter", "encoding", "decimal", "header", "names", "multiline")
+
+
+def _file(reader: Reader, tree: Tree) -> Dialect | None:
+    """How the text file is written; what is wrong with it is told under its keys when the schema is made."""
+    entries = reader.entries(tree, "file")
+    if entries is None:
+        return None
+    fields = reader.fields(entries, "file", _FILE_KEYS)
+    texts = [reader.filled_text(fields[key], f"file.{key}") if key in fields else None for key in _FILE_KEYS[:3]]
+    header = reader.boolean(fields["header"], "file.header") if "header" in fields else None
+    names = reader.texts(fields["names"], "file.names") if "names" in fields else None
+    multiline = reader.boolean(fields["multiline"], "file.multiline") if "multiline" in fields else None
+    if header is False and "names" not in fields:
+        reader.refuse(fields["header"], "file.header", "is false, so names must say what the columns are called.")
+    if header and names is not None:
+        reader.refuse(fields["header"], "file.header", "is true, so the file names its columns.", "Drop names.")
+    delimiter, encoding, decimal = texts
+    return Dialect(delimiter, encoding, decimal, names, multiline)
 
 
 def _columns(reader: Reader, tree: Tree | None) -> tuple[list[Column], dict[str, str]]:

@@ -155,7 +155,7 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         ),
     ),
     (
-        "date|dates|datum|fecha|dated|(admitted|discharged|born|signed|opened|closed) on|(issue|start|end|due|pymnt"
+        "date|dates|datum|fecha|dated|arrived|departed|created|updated|discharged|(admitted|discharged|born|signed|opened|closed) on|(issue|start|end|due|pymnt"
         "|payment|pull|visit|last|first) d$",
         _days(_FIRST_DAY, "a date"),
     ),
@@ -293,7 +293,10 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         "population|pop|einwohner|inhabitants|density|densite|area size|square meters|sqm|sqft|distance|miles|km|speed",
         _real(0, 1_000_000, "a size or distance", bins=_FINE),
     ),
-    ("rating|ratings|stars|scale|bewertung|note$|calificacion|nps", _whole(0, 10, "a rating from 0 to 10")),
+    (
+        "urgency|severity|triage|rating|ratings|stars|scale|bewertung|note$|calificacion|nps",
+        _whole(0, 10, "a rating from 0 to 10"),
+    ),
     ("credit score|fico", _whole(300, 850, "a credit score")),
     ("score|scor|punktzahl|punkte|puntuacion|points|scores", _whole(0, 100, "a score from 0 to 100", bins=101)),
     ("poverty", _whole(0, 1000, "income in % of the poverty line", bins=_FINE)),

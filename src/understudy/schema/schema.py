@@ -27,19 +27,24 @@ from understudy.schema.columns import (
     Boolean,
     Category,
     Column,
+    Date,
+    Datetime,
     Derived,
     Float,
     Integer,
     NumberColumn,
     Point,
+    Time,
     bin_starts,
     code_names,
     number_of,
 )
+from understudy.schema.dialect import Dialect
 
 if TYPE_CHECKING:
     from understudy.schema.draft import Draft
 
+_TEXT_STORAGE = re.compile("(?i)string|char|text|utf8")
 LONGEST = 256
 """No system that names columns allows more; survey questions used as headings stay below, too."""
 _NOTHING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "true", "false", "inf", "-inf", "+inf", "infinity"})
@@ -118,7 +123,7 @@ def header_problems(
 ) -> list[Problem]:
     """What keeps a table with the names `present` from being read under a schema that declares the others."""
     wanted = [*modelled, *([] if unit is None else [unit])]
-    if not set(wanted) & set(present):
+    if not set(wanted) & set(present) and not any(same_but_for_spelling(name, present) for name in wanted):
         # Most likely the first line is a row, not a header: then none of its values may be quoted.
         fix = f"Its first line must name them as the schema does: {', '.join(wanted)}."
         return [Problem("table", "holds none of the columns that the schema declares.", fix)]
@@ -132,7 +137,8 @@ def header_problems(
 def _absent(name: str, others: Sequence[str]) -> Problem:
     """A declared column that the table lacks. Other names in the table are not listed: they may be a row's values."""
     spelled = same_but_for_spelling(name, others)
-    fix = f'The table has "{spelled}": names must be equal.' if spelled else "Names must be as in its header."
+    side_by_side = f"Names must be equal: schema {shown(name)}, file {shown(spelled)}."
+    fix = side_by_side if spelled else "Names must be as in its header."
     return Problem(f"column {name!r}", "is declared in the schema but not in the table.", fix)
 
 
@@ -276,6 +282,8 @@ class Schema:
     their own, `drop` leaves out the rows that hold one."""
     missing_values: tuple[str, ...] | None = None
     """The texts that mean "no value" in all columns that do not list their own; None for `MISSING_VALUES`."""
+    file: Dialect | None = None
+    """How the text file that holds the private table is written, where arguments do not say otherwise."""
 
     def __post_init__(self) -> None:
         from understudy.schema.checks import problems_of  # `check` needs the types above
@@ -333,6 +341,23 @@ class Schema:
             " of people, but the unit of protection is one row: a person with several rows is protected less (3 rows: 3"
             " times the ε). If people can have several rows, name the column under unit and not under columns:"
             f" `unit: {{column: {likely[0]}, rows: the most rows of one person}}`."
+        )
+
+    def format_remark(self, header: Iterable[tuple[str, str]]) -> str:
+        """Which dates and times are text without a stated form, so that only ISO is read; empty if none are.
+
+        Args:
+            header: names and storage types of the table's columns.
+        """
+        moments = [column for column in self.columns if isinstance(column, Date | Datetime | Time)]
+        formless = {column.name for column in moments if column.format is None}
+        names = [name for name, storage in header if name in formless and _TEXT_STORAGE.search(storage)]
+        if not names:
+            return ""
+        columns = f"column {shown(names[0])} is" if len(names) == 1 else f"columns {', '.join(map(shown, names))} are"
+        return (
+            f"{columns} text in the table. Dates and times that are not in ISO form (2024-12-31, 18:05:00) need a"
+            ' `format`, such as `format: "%d/%m/%Y"`; without one they cannot be read.'
         )
 
     @classmethod

@@ -22,6 +22,7 @@ import yaml
 
 from understudy.errors import Problem, SchemaError, shown
 from understudy.schema.columns import Column, Cut, Derived, GivenBins, LinearSum, Named, PrivateBins, UniformBins
+from understudy.schema.dialect import WORDS, Dialect
 from understudy.schema.schema import Impossible, Range, Schema, Unit
 
 MOST_BYTES = 1 << 24
@@ -258,10 +259,33 @@ def _top(schema: Schema) -> dict[str, object]:
         top["unreadable"] = text_token(schema.unreadable)
     if schema.missing_values is not None:
         top["missing_values"] = _value(schema.missing_values)
+    if schema.file is not None:
+        top["file"] = file_entries(schema.file)
     top["columns"] = {text_token(column.name): _column(column) for column in schema.columns}
     if schema.rules:
         top["rules"] = [_rule(rule) for rule in schema.rules]
     return top
+
+
+def file_entries(file: Dialect) -> dict[str, object]:
+    """The entries of the key `file`, as scalars and lists of YAML."""
+    words = {sign: word for word, sign in WORDS.items()}
+    said: dict[str, object] = {key: _value(value) for key, value in file.said.items()}
+    if file.delimiter is not None:
+        said["delimiter"] = _scalar(words.get(file.delimiter, file.delimiter))
+    return said if file.names is None else {"header": "false"} | said
+
+
+def with_file(text: str, file: Dialect | None) -> str:
+    """The text of a draft with what is known about how the file is written, above its columns.
+
+    >>> with_file("unit: row\ncolumns:\n", Dialect(delimiter=";"))
+    'unit: row\nfile: {delimiter: semicolon}\ncolumns:\n'
+    """
+    if file is None:
+        return text
+    lines = "\n".join(_block({"file": file_entries(file)}, 0))
+    return text.replace("\ncolumns:\n", f"\n{lines}\ncolumns:\n", 1)
 
 
 def _entries(said: object) -> int:

@@ -302,7 +302,7 @@ def _facts(schema: Schema, method: Method, rows_hint: int | None, public: object
     if public is None:
         return facts
     if not method.not_public(facts):
-        facts = public_facts(schema, rows_hint, open_table(public, replace(schema, unit=Unit())))
+        facts = public_facts(schema, rows_hint, open_table(public, replace(schema, unit=Unit(), file=None)))
     return replace(facts, has_public=True)
 
 
@@ -373,7 +373,7 @@ def _container_limits(files: Sequence[str]) -> Iterator[int]:
 
 def public_schema(design: Design) -> Schema:
     """The schema under which a public table is read; its rows are nobody's units."""
-    schema = design.schema
+    schema = replace(design.schema, file=None)  # which is about the private table
     private = set(design.method.not_public(design.facts))
     if not private:
         return replace(schema, unit=Unit())

@@ -1,0 +1,258 @@
+"""The bytes of a file as UTF-8 text: out of gzip, Zstandard or a zip, and out of the encoding that was declared.
+
+Encodings
+---------
+Nothing is guessed. Bytes that are invalid in the declared encoding become bytes that are invalid in UTF-8, so that
+the value which holds them is unreadable, as it is in any other source. A line is decoded by itself: encodings in
+which bytes depend on those before them start anew at every line end, so that one row never changes how another is
+read.
+
+Bombs
+-----
+A small file can expand to more than anybody could read. So a compressed file may expand to at most 1,000 times its
+size, or to 256 MiB if that is more, unless another limit is given. It is expanded once, to nothing, before anything
+is charged; there damaged and truncated files are found too.
+
+What that pass tells: whether the container is whole, which its own check sums say, and whether the table has more
+bytes than a public limit. Both are facts of the whole file of the kind that its size, or a full disk, tells everybody
+who handles it. No field is looked at, so two tables of the same size have the same outcome whatever their rows say,
+and one person's rows can move it only if the table is within the length of these rows of the limit, which is far from
+any file in use. The outcome is an error before the charge, seen by the steward alone, who has the file.
+"""
+
+import codecs
+import contextlib
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Literal, Protocol, TypeVar
+
+import pyarrow as pa
+
+from understudy.errors import InputError, size_text
+from understudy.schema.dialect import is_wide
+
+Packing = Literal["", "gz", "zst", "zip"]
+_CODECS = {"gz": "gzip", "zst": "zstd"}
+_NAMES = {"gz": "gzip", "zst": "Zstandard", "zip": "zip"}
+PIECE_BYTES = 1 << 20
+LEAST_EXPANDED = 256 << 20
+MOST_RATIO = 1000
+_MOST_MEMBERS = 10_000
+_LONGEST_LINE = 8 << 20
+_PLAIN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENCRYPTED = 0x1
+PACKED_ERRORS = (
+    pa.ArrowException, OSError, zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError, NotImplementedError,
+    KeyError, IndexError,
+)  # fmt: skip
+
+_UNREADABLE = "understudy.unreadable"
+_ODD = "\udcff"  # no UTF-8 has it
+_T = TypeVar("_T")
+
+
+def _as_odd(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return _ODD, error.end
+
+
+codecs.register_error(_UNREADABLE, _as_odd)
+
+
+class ByteStream(Protocol):
+    """Bytes in order; fewer than asked for may come, and none only at the end."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+        ...
+
+
+def attempted(read: Callable[[], _T]) -> _T | None:
+    """What the reader of a container gives; nothing if it fails, whose words might quote the file."""
+    try:
+        return read()
+    except PACKED_ERRORS:
+        return None
+
+
+def read_up_to(stream: ByteStream, size: int) -> bytes:
+    """That many bytes, or all there are."""
+    pieces: list[bytes] = []
+    while size > 0 and (piece := stream.read(size)):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+@contextlib.contextmanager
+def open_bytes(path: Path, packing: Packing = "", member: str = "") -> Iterator[ByteStream]:
+    """The bytes of a file, expanded."""
+    if packing == "":
+        with path.open("rb") as file:
+            yield file
+    elif packing == "zip":
+        with zipfile.ZipFile(path) as archive, archive.open(member) as part:
+            yield part
+    else:
+        with pa.OSFile(str(path)) as file, pa.CompressedInputStream(file, _CODECS[packing]) as stream:
+            yield stream
+
+
+@contextlib.contextmanager
+def open_text(path: Path, packing: Packing, member: str, encoding: str) -> Iterator[ByteStream]:
+    """The same as UTF-8."""
+    with open_bytes(path, packing, member) as stream:
+        yield stream if encoding == "utf-8" else _Transcoded(stream, encoding)
+
+
+class _Transcoded:
+    """Bytes of another encoding as those of UTF-8."""
+
+    def __init__(self, stream: ByteStream, encoding: str) -> None:
+        self._stream = stream
+        self._encoding = encoding
+        self._tail = b""
+        self._wide: codecs.IncrementalDecoder | None = None
+        self._ended = False
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes of UTF-8; there may be more of them than asked for."""
+        while not self._ended:
+            raw = self._stream.read(size)
+            self._ended = not raw
+            found = self._next(raw)
+            if found:
+                return found
+        return b""
+
+    def _next(self, raw: bytes) -> bytes:
+        if is_wide(self._encoding):
+            return self._widened(raw)
+        if is_single_byte(self._encoding):
+            return _utf8(raw, self._encoding)
+        held = self._tail + raw
+        cut = len(held) if self._ended or len(held) > _LONGEST_LINE else _after_last_line(held)
+        self._tail = held[cut:]
+        return b"".join(_utf8(line, self._encoding) for line in held[:cut].splitlines(keepends=True))
+
+    def _widened(self, raw: bytes) -> bytes:
+        if self._wide is None:
+            big = self._encoding.endswith("be") or (self._encoding == "utf-16" and raw[:2] == b"\xfe\xff")
+            self._wide = codecs.getincrementaldecoder("utf-16-be" if big else "utf-16-le")(_UNREADABLE)
+        return self._wide.decode(raw, self._ended).encode("utf-8", "surrogatepass")
+
+
+def _after_last_line(held: bytes) -> int:
+    return max(held.rfind(b"\n"), held.rfind(b"\r")) + 1
+
+
+def _utf8(raw: bytes, encoding: str) -> bytes:
+    try:
+        return raw.decode(encoding, _UNREADABLE).encode("utf-8", "surrogatepass")
+    except (ValueError, RuntimeError):  # an encoding that will not go on after an error
+        return _ODD.encode("utf-8", "surrogatepass") + raw[len(raw.rstrip(b"\r\n")) :]
+
+
+def decoded(raw: bytes, encoding: str) -> bytes:
+    """One value in UTF-8; what is invalid stays invalid."""
+    if encoding == "utf-8":
+        return raw
+    return _utf8(raw, encoding)
+
+
+@lru_cache(maxsize=64)
+def is_single_byte(encoding: str) -> bool:
+    """Whether every byte is a character by itself, so that text may be cut anywhere."""
+    upper = bytes(range(128, 256))
+    alone = [bytes([byte]).decode(encoding, "replace") for byte in upper]
+    return all(len(one) == 1 for one in alone) and "".join(alone) == upper.decode(encoding, "replace")
+
+
+def packed_member(path: Path) -> tuple[str, int]:
+    """The one file in a zip and the size it is said to have.
+
+    Raises:
+        InputError: it is no zip, encrypted, or does not hold exactly one file.
+    """
+    names = attempted(lambda: _members(path))
+    if names is None:
+        raise InputError(str(path), "is not a readable zip archive (damaged, cut short or another format).")
+    if len(names) != 1:
+        rule = f"must hold exactly one table, and holds {len(names) or 'no'} file{'s' * (len(names) != 1)}."
+        raise InputError(str(path), rule, "Unpack it and name the file that you mean.")
+    (found,) = names
+    if found.flag_bits & _ENCRYPTED:
+        raise InputError(str(path), "is encrypted.", "Unpack it first.")
+    if found.compress_type not in _PLAIN_METHODS:
+        raise InputError(str(path), "is packed by a method other than deflate.", "Unpack it first.")
+    return found.filename, found.file_size
+
+
+def _members(path: Path) -> list[zipfile.ZipInfo]:
+    with zipfile.ZipFile(path) as archive:
+        listed = archive.infolist()
+        if len(listed) > _MOST_MEMBERS:
+            raise ValueError("too many members")
+        return [one for one in listed if not one.is_dir() and not _is_by_the_way(one.filename)]
+
+
+def _is_by_the_way(name: str) -> bool:
+    """Whether a desktop put the file there."""
+    return name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
+
+
+def most_expanded(path: Path, most_bytes: int | None) -> int:
+    """The most bytes that a compressed file may expand to."""
+    return max(LEAST_EXPANDED, MOST_RATIO * path.stat().st_size) if most_bytes is None else most_bytes
+
+
+def check_expansion(path: Path, packing: Packing, member: str, most_bytes: int | None) -> None:
+    """Expands a compressed file to nothing, up to the limit.
+
+    Raises:
+        InputError: it is damaged, or expands to more than the limit.
+    """
+    if packing == "":
+        return
+    limit, size = most_expanded(path, most_bytes), 0
+    try:
+        with open_bytes(path, packing, member) as stream:
+            while size <= limit and (piece := stream.read(PIECE_BYTES)):
+                size += len(piece)
+    except PACKED_ERRORS:
+        size = -1
+    if size < 0:
+        raise InputError(str(path), f"is not a readable {_NAMES[packing]} file (damaged, cut short or another format).")
+    if size > limit:
+        raise too_large(path, limit)
+
+
+def too_large(path: Path, limit: int) -> InputError:
+    """The error about a file that expands to more than the limit."""
+    rule = f"expands to more than {size_text(limit)}."
+    return InputError(str(path), rule, "If that is right, give most_bytes= or unpack it first.")
+
+
+def member_bytes(path: Path, member: str, limit: int) -> bytes:
+    """A whole file out of a zip.
+
+    Raises:
+        InputError: it has more bytes than the limit.
+    """
+    with zipfile.ZipFile(path) as archive, archive.open(member) as part:
+        found = part.read(limit + 1)
+    if len(found) > limit:
+        raise too_large(path, limit)
+    return found
+
+
+def zip_part(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    """One part of an archive, if it is packed by a method that needs little memory."""
+    info = archive.getinfo(name)
+    if info.flag_bits & _ENCRYPTED or info.compress_type not in _PLAIN_METHODS:
+        raise NotImplementedError("another method of packing")
+    return archive.open(info)
