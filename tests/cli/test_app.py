@@ -16,7 +16,7 @@ COMMANDS = [
 OPTIONS = {
     ("demo",): ["--out", "--private"],
     ("methods",): ["--json"],
-    ("schema", "draft"): ["--out", "--names-are-right"],
+    ("schema", "draft"): ["--out", "--like", "--codebook", "--names-are-right"],
     ("schema", "check"): [],
     ("plan",): [
         *("--schema", "--method", "--epsilon", "--delta", "--set", "--rows-hint", "--public", "--memory", "--json"),

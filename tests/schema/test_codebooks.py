@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -346,6 +347,9 @@ DEEP = '{"fields": ' + "[" * 100_000 + "]" * 100_000 + "}"
         ("a.sql", "CREATE TABLE x (\n a INT,\n b INT", "has parentheses that are never closed"),
         ("a.sql", "CREATE TABLE x (a INT CHECK " + "(" * 5000 + ")" * 5000 + ")", "nested deeper than 64"),
         ("a.sql", "CREATE TABLE x (a INT);\n'", "a.sql:2: is not SQL"),
+        ("a.sql", "CREATE TABLE x (a INT); " + "/* " * 200_000, "a.sql:1: is not SQL"),
+        ("a.sql", "CREATE TABLE x (a INT " + "CHECK (a > 1) " * 1001 + ")", "more than 1,000 rules"),
+        ("a.sql", "CREATE DOMAIN d AS INT " + "NOT NULL " * 600 + "; CREATE TABLE x (a d);", "more than 1,000 words"),
         ("a.sql", "CREATE TABLE x (a);", "declares no column with a type"),
         ("a.sql", "CREATE TABLE x AS SELECT 1;", "without a list of columns"),
         ("a.csv", "age,sex\n1,f\n", "a.csv:1: its first line names no columns of a data dictionary"),
@@ -365,6 +369,16 @@ def test_what_cannot_be_understood_is_refused_with_the_place(
     name: str, content: str | bytes | object, said: str, tmp_path: Path
 ) -> None:
     assert said in refused(tmp_path, name, content)
+
+
+def test_columns_and_labels_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.schema.codebooks._MOST_COLUMNS", 20)
+    monkeypatch.setattr("understudy.schema.codebooks._MOST_LABELS", 100)
+    many = "name,type\n" + "".join(f"c{number},int\n" for number in range(21))
+    assert "more than 20 columns" in refused(tmp_path, "a.csv", many)
+    often = {f"c{number}": {"$ref": "#/$defs/long"} for number in range(11)}  # a short file that names a list often
+    content = {"$defs": {"long": {"enum": list(range(10))}}, "properties": often}
+    assert "or 100 labels" in refused(tmp_path, "a.json", content)
 
 
 def test_a_codebook_has_a_size(tmp_path: Path) -> None:
@@ -387,3 +401,40 @@ def test_hostile_texts_stay_texts_in_the_draft(tmp_path: Path) -> None:
     text = draft_schema([("a", "string")], facts=list(facts.values()), unit=Unit())
     column = schema_from_text(text, "draft").column("a")
     assert column.labels == (label, "# guess: z", "no")
+
+
+SAMPLES = {
+    "a.csv": DICTIONARY,
+    "a.json": json.dumps(FIELDS),
+    "b.json": json.dumps({"properties": {"a": {"type": "integer", "minimum": 0, "enum": [1]}, "b": {"$ref": "#/x"}}}),
+    "c.json": json.dumps(
+        {"tableSchema": {"columns": [{"name": "a", "datatype": {"base": "date", "format": "d.M.yyyy"}}]}}
+    ),
+    "a.sql": SQL,
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_damaged_codebooks_are_read_or_refused(name: str, tmp_path: Path) -> None:
+    """Cut, repeated and exchanged pieces: a schema error or facts that can be drafted, never another exception."""
+    chance = random.Random(name)
+    outcomes = set()
+    for _ in range(150):
+        text = SAMPLES[name]
+        for _ in range(chance.randint(1, 4)):
+            first, last = sorted(chance.randrange(len(text) + 1) for _ in range(2))
+            piece = text[first : min(last, first + 40)]
+            junk = chance.choice(
+                ["", piece * 2, "{", "]", '"', "'", "(", "9" * 400, "-1e999", "null", "\n", ",", "\u202e", ";"]
+            )
+            text = text[:first] + junk + text[first + len(piece) :]
+            text = text or "x"
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        try:
+            facts = read_codebook(path)
+            draft_schema([(fact.name, "string") for fact in facts][:1], facts=facts, names_are_right=True)
+            outcomes.add("read")
+        except SchemaError:
+            outcomes.add("refused")
+    assert "refused" in outcomes

@@ -12,7 +12,7 @@ import datetime as dt
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from understudy.schema.columns import Point
 MOST_BYTES = 1 << 24
 """The largest codebook that is read, in bytes. Files of statistics packages are not bounded: their rows stay unread."""
 _MOST_COLUMNS = 100_000
+_MOST_LABELS = 1_000_000
 _MOST_LINKS = 8
 _STATISTICS = (".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt")
 _SUFFIXES = (*_STATISTICS, ".json", ".sql", ".ddl", ".csv", ".tsv")
@@ -69,8 +70,7 @@ def read_codebook(path: str | Path) -> list[ColumnFacts]:
     file = Path(path)
     origin = f"the codebook {file.name}"
     try:
-        reader = _reader(file)
-        found = [_named(facts, origin) for facts in reader(file)]
+        found = list(_bounded(_reader(file)(file), origin))
         if not found:
             raise Misread("", "describes no column.")
         return found
@@ -80,6 +80,17 @@ def read_codebook(path: str | Path) -> list[ColumnFacts]:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise SchemaError([Problem(str(file), f"cannot be read: {reason}.", "Check the path.")]) from error
+
+
+def _bounded(facts: Iterable[ColumnFacts], origin: str) -> Iterator[ColumnFacts]:
+    """The facts with their origin, as long as they are not too many: a short file may name a long list many times."""
+    labels = 0
+    for number, fact in enumerate(facts):
+        found = fact.said.get("labels", ())
+        labels += len(found) if isinstance(found, tuple) else 0
+        if number >= _MOST_COLUMNS or labels > _MOST_LABELS:
+            raise Misread("", f"describes more than {_MOST_COLUMNS:,} columns or {_MOST_LABELS:,} labels.")
+        yield _named(fact, origin)
 
 
 def _named(facts: ColumnFacts, origin: str) -> ColumnFacts:

@@ -13,14 +13,17 @@ from understudy.schema.codebooks import ColumnFacts, Misread, bounds, listed
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
+    | (?P<open>/\*)
     | (?P<text>(?:[eEnN])?'(?:[^']|'')*')
-    | (?P<quoted>"(?:[^"]|"")+" | `[^`]+` | \[[A-Za-z_][^\]\n]*\])
+    | (?P<quoted>"(?:[^"]|"")+" | `[^`]+` | \[[A-Za-z_][^\]\n]{0,256}\])
     | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
     | (?P<word>[^\W\d]\w*(?:\$\w*)?)
     | (?P<sign><>|!=|<=|>=|::|\|\||[-+*/%<>=(),;.\[\]:~^&|!?@\#{}])""",
     re.VERBOSE | re.DOTALL,
 )
 _MOST_DEPTH = 64
+_MOST_RULES = 1000
+"""Words of one domain, and rules of one column."""
 _TABLE_RULES = (
     "constraint",
     "primary",
@@ -119,7 +122,9 @@ def tables_of(text: str) -> Iterator[ColumnFacts]:
             _enumeration(statement, types)
         elif words[:2] == ["create", "domain"] and len(statement) > 3:
             at = next((place for place, token in enumerate(statement) if token.says("as")), 2)
-            types.domains[_plain(statement[at - 1])] = statement[at + 1 :]
+            if len(statement) > _MOST_RULES:
+                raise Misread(f":{statement[0].line}", f"creates a domain of more than {_MOST_RULES:,} words.")
+            types.domains[_plain(statement[at - 1]).lower()] = statement[at + 1 :]
         elif words[:1] == ["create"] and "table" in words:
             found = True
             for declared in _table(statement, types):
@@ -137,7 +142,7 @@ def _tokens(text: str) -> list[Token]:
     place, line = 0, 1
     while place < len(text):
         match = _TOKEN.match(text, place)
-        if match is None:
+        if match is None or match["open"]:
             raise Misread(f":{line}", "is not SQL that can be read here.", "Is a quote or a comment left open?")
         kind = str(match.lastgroup)
         if kind != "space":
@@ -268,6 +273,8 @@ def _declare_type(declared: _Declared, rest: Sequence[Token], types: _Types) -> 
 
 
 def _declare_rules(declared: _Declared, rest: Sequence[Token]) -> None:
+    if sum(token.says("check") for token in rest) > _MOST_RULES:
+        raise Misread(f":{declared.line}", f"declares a column with more than {_MOST_RULES:,} rules.")
     for place, token in enumerate(rest):
         follows = rest[place + 1] if place + 1 < len(rest) else None
         if follows is None:

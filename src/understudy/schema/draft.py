@@ -19,7 +19,7 @@ from understudy.schema.codebooks import ColumnFacts, tidy
 from understudy.schema.columns import STORAGE, Column
 from understudy.schema.document import KINDS, QUESTIONS, key_at, keys_of, schema_from_text
 from understudy.schema.guesses import Guess, guess_of
-from understudy.schema.schema import Schema, Unit, looks_like_an_id, same_but_for_spelling, unlike_names
+from understudy.schema.schema import Schema, Unit, looks_like_an_id, spellings, unlike_names
 from understudy.schema.yaml_text import (
     DECIDE,
     Leaf,
@@ -194,11 +194,11 @@ def _check_names(header: Sequence[tuple[str, str]], *, names_are_right: bool) ->
 
 def _facts_by_name(names: Sequence[str], facts: Iterable[ColumnFacts]) -> dict[str, list[ColumnFacts]]:
     """The facts about each column, in the order in which they were given; spelling may differ in case and spaces."""
-    known = set(names)
+    known, plain = set(names), spellings(names)
     found: dict[str, list[ColumnFacts]] = {}
     met: dict[str, bool] = {}
     for fact in facts:
-        name = fact.name if fact.name in known else same_but_for_spelling(fact.name, names)
+        name = fact.name if fact.name in known else plain(fact.name)
         met[fact.origin] = met.get(fact.origin, False) or bool(name)
         if name:
             found.setdefault(name, []).append(fact)

@@ -155,7 +155,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         ),
     ),
     (
-        "date|dates|datum|fecha|dated|arrived|departed|created|updated|discharged|(admitted|discharged|born|signed|opened|closed) on|(issue|start|end|due|pymnt"
+        "date|dates|datum|fecha|dated|arrived|departed|created|updated|discharged"
+        "|(admitted|discharged|born|signed|opened|closed) on|(issue|start|end|due|pymnt"
         "|payment|pull|visit|last|first) d$",
         _days(_FIRST_DAY, "a date"),
     ),

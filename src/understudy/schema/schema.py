@@ -16,7 +16,7 @@ Rules across columns: combinations that cannot occur, known without looking at t
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -164,8 +164,20 @@ def same_but_for_spelling(name: str, present: Sequence[str]) -> str:
     >>> same_but_for_spelling("birth_date", ["Sex", " Birth-Date"]), same_but_for_spelling("city", ["cityF"])
     (' Birth-Date', '')
     """
-    found = [one for one in present if _letters(one) == _letters(name)]
-    return found[0] if len(found) == 1 else ""
+    return spellings(present)(name)
+
+
+def spellings(present: Sequence[str]) -> Callable[[str], str]:
+    """`same_but_for_spelling` among these names, for many names."""
+    found: dict[str, list[str]] = {}
+    for one in present:
+        found.setdefault(_letters(one), []).append(one)
+
+    def spelled(name: str) -> str:
+        same = found.get(_letters(name), [])
+        return same[0] if len(same) == 1 else ""
+
+    return spelled
 
 
 def _letters(name: str) -> str:
