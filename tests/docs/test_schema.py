@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.docs.test_tutorial import BLOCK, require, run_step, steps_of
+from tests.docs.test_tutorial import BLOCK, _require, _run, _steps
 from understudy.codec.numbers import axis_of
 from understudy.codec.table import TableCodec
 from understudy.schema.columns import BIN_RULES
@@ -146,10 +146,10 @@ def test_the_drafts_of_the_page_are_made_as_it_says(tmp_path: Path, monkeypatch:
         elif kind == "python":
             subprocess.run([sys.executable, "-c", text], check=True, capture_output=True)
         elif kind == "console":
-            for step in steps_of(text, 0):
-                status, output = run_step(step.command)
+            for step in _steps(text, 0):
+                status, output = _run(step.command)
                 assert status == 0, output
-                require(step, output)
+                _require(step, output)
                 steps += 1
     assert steps == 3
     assert [place.column for place in open_places(Path("python.yaml").read_text(encoding="utf-8"))] == ["wobble"]

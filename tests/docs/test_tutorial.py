@@ -28,7 +28,7 @@ class Step:
     expected: list[str] = field(default_factory=list)
 
 
-def steps_of(text: str, status: int) -> list[Step]:
+def _steps(text: str, status: int) -> list[Step]:
     steps: list[Step] = []
     for line in text.replace("\\\n", " ").splitlines():
         if line.startswith("$ "):
@@ -39,7 +39,7 @@ def steps_of(text: str, status: int) -> list[Step]:
     return steps
 
 
-def run_step(command: str) -> tuple[int, str]:
+def _run(command: str) -> tuple[int, str]:
     words = shlex.split(command)
     if words[0] == "understudy":
         shown = run(*words[1:])
@@ -48,7 +48,7 @@ def run_step(command: str) -> tuple[int, str]:
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
-def require(step: Step, output: str) -> None:
+def _require(step: Step, output: str) -> None:
     place = 0
     for line in step.expected:
         parts = [re.escape(" ".join(part.split())) for part in line.split("…")]
@@ -66,10 +66,10 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         elif kind == "python":
             subprocess.run([sys.executable, "-c", text], check=True)
         elif kind == "console":
-            for step in steps_of(text, int(value) if key == "status" else 0):
-                status, output = run_step(step.command)
+            for step in _steps(text, int(value) if key == "status" else 0):
+                status, output = _run(step.command)
                 assert status == step.status, f"{step.command}\n{output}"
-                require(step, output)
+                _require(step, output)
                 commands += 1
     assert commands >= 15
     assert sorted(os.listdir()) == ["ledger.db", "maternity.csv", "release", "schema.yaml", "visits.csv"]
