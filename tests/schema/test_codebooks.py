@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,21 @@ def test_frictionless_schemas_and_packages(packed: bool, tmp_path: Path) -> None
     assert facts["alive"].said == {"kind": "boolean", "missing_values": ("?",)}
     assert facts["row"].left_out
     loads({name: fact for name, fact in facts.items() if name not in ("row", "free")})
+
+
+def test_labels_win_over_missing_values_and_offsets_bring_a_zone(tmp_path: Path) -> None:
+    fields = [
+        {"name": "a", "constraints": {"enum": ["", "x", "-99"]}},
+        {"name": "b", "type": "datetime", "constraints": {"minimum": "2020-01-01T00:00:00Z", "maximum": "2021-01-01"}},
+    ]
+    facts = read(tmp_path, "a.json", {"fields": fields, "missingValues": ["-99", "-98"]})
+    assert facts["a"].said == {"kind": "category", "labels": ("x", "-99"), "missing_values": ("-98",)}
+    assert facts["b"].said["zone"] == "UTC"
+    loads(facts)
+    zoned = [("b", "timestamp[us, tz=Europe/Berlin]"), ("c", "int64")]
+    text = draft_schema(zoned, facts=[replace(facts["b"], said={"kind": "datetime", "lower": dt.datetime(2020, 1, 1)})])
+    assert "lower: 2020-01-01T00:00:00+00:00" in text
+    assert "zone: Europe/Berlin" in text
 
 
 def test_csvw_metadata(tmp_path: Path) -> None:

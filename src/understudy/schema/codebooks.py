@@ -98,6 +98,9 @@ def _named(facts: ColumnFacts, origin: str) -> ColumnFacts:
     for key in ("title", "description"):
         given = said.pop(key, "")
         said |= {key: tidy(given)} if isinstance(given, str) else {}
+    absent, labels = said.get("missing_values"), said.get("labels", ())
+    if isinstance(absent, tuple) and isinstance(labels, tuple):
+        said["missing_values"] = tuple(text for text in absent if text not in labels)  # a label is no missing value
     kept = {key: value for key, value in said.items() if value not in (None, "", (), {})}
     return ColumnFacts(facts.name, kept, origin, facts.storage, facts.left_out)
 
@@ -190,13 +193,19 @@ def point_of(value: object, kind: str, where: str) -> Point | None:
 
 
 def bounds(low: object, high: object, kind: str, where: str) -> dict[str, object]:
-    """The bounds that are stated."""
+    """The bounds that are stated; instants with an offset come with a zone."""
     ends = {"lower": point_of(low, kind, f"{where}.minimum"), "upper": point_of(high, kind, f"{where}.maximum")}
-    return {key: value for key, value in ends.items() if value is not None}
+    said: dict[str, object] = {key: value for key, value in ends.items() if value is not None}
+    zoned = any(isinstance(end, dt.datetime) and end.tzinfo for end in ends.values())
+    return said | ({"zone": "UTC"} if zoned else {})
 
 
 def listed(pairs: Sequence[tuple[str, str]], *, ordered: bool = False) -> dict[str, object]:
-    """Labels, and their meanings where these differ; a label that means nothing more than itself has none."""
+    """Labels, and their meanings where these differ; a label that means nothing more than itself has none.
+
+    Empty text is no label: it is how files write that there is no value.
+    """
+    pairs = [(label, meaning) for label, meaning in pairs if label.strip()]
     unique = dict(reversed(pairs))
     labels = tuple(dict.fromkeys(label for label, _ in pairs))
     meanings = {label: tidy(unique[label]) for label in labels if tidy(unique[label]) not in ("", label)}

@@ -7,6 +7,7 @@ look like a row of values is refused without showing them, unless a person vouch
 """
 
 import dataclasses
+import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -290,6 +291,9 @@ def _with_storage(said: Mapping[str, object], storage: str) -> dict[str, object]
         zone = storage.partition("tz=")[2].rstrip("]")
         # A fixed offset such as +02:00 is no zone: only a person knows which zone it stood for.
         made["zone"] = zone if zone[:1].isalpha() else None
+    for key, value in made.items():
+        if isinstance(value, dt.datetime):
+            made[key] = value.replace(tzinfo=dt.UTC) if "zone" in made and value.tzinfo is None else value
     return made
 
 
