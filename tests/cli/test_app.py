@@ -13,27 +13,29 @@ COMMANDS = [
     *("demo", "methods", "schema", "plan", "leafsize", "synthesize", "sample", "label"),
     *("verify", "metrics", "evaluate", "compare", "pool", "ledger"),
 ]
+DIALECT = ("--delimiter", "--encoding", "--decimal", "--no-header", "--names", "--most-bytes")
 OPTIONS = {
     ("demo",): ["--out", "--private"],
     ("methods",): ["--json"],
-    ("schema", "draft"): ["--out", "--like", "--codebook", "--names-are-right"],
-    ("schema", "check"): [],
+    ("schema", "draft"): ["--out", "--like", "--codebook", "--names-are-right", *DIALECT],
+    ("schema", "check"): [*DIALECT],
     ("plan",): [
         *("--schema", "--method", "--epsilon", "--delta", "--set", "--rows-hint", "--public", "--memory", "--json"),
     ],
     ("synthesize",): [
         *("--schema", "--method", "--epsilon", "--delta", "--out", "--rows", "--copies", "--copies-mode"),
         *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory", "--resume"),
+        *DIALECT,
     ],
     ("sample",): ["--rows", "--seed", "--where", "--out", "--excel-safe", "--copy"],
-    ("label",): ["--seed", "--out", "--excel-safe", "--copy", "--keep"],
+    ("label",): ["--seed", "--out", "--excel-safe", "--copy", "--keep", *DIALECT],
     ("leafsize",): [
         *("--width", "--share", "--rate", "--epsilon", "--trees", "--columns", "--relation", "--confidence"),
         *("--svg", "--simulate", "--seed", "--json"),
     ],
     ("verify",): ["--everything"],
     ("metrics",): ["--json"],
-    ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose"],
+    ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose", *DIALECT],
     ("compare",): [
         *(
             "--schema",
@@ -59,6 +61,7 @@ OPTIONS = {
             "--seed",
             "--out",
         ),
+        *DIALECT,
     ],
     ("pool",): ["--formula", "--family", "--share", "--level", "--json"],
     ("ledger", "init"): ["--dataset", "--epsilon", "--delta", "--composition"],

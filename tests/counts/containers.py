@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,28 @@ def excel(table: pa.Table, folder: Path) -> str:
     return str(folder / "table.xlsx")
 
 
+def shared_excel(table: pa.Table, folder: Path) -> str:
+    """The same as Excel writes it: texts in a part of their own, some of them in pieces, with a reading aid."""
+    texts: list[bytes] = []
+
+    def shared(found: re.Match[bytes]) -> bytes:
+        texts.append(found[2])
+        return found[1] + b' t="s"><v>%d</v></c>' % (len(texts) - 1)
+
+    target = folder / "shared.xlsx"
+    with zipfile.ZipFile(excel(table, folder)) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name.startswith("xl/worksheets/"):
+                data = re.sub(rb'(<c r="\w+") t="inlineStr"><is><t[^>]*>([^<]*)</t></is></c>', shared, data)
+            new.writestr(name, data)
+        items = b"".join(
+            b"<si><r><t>%s</t></r><r><t>%s</t></r><rPh><t>aid</t></rPh></si>" % (text[:1], text[1:]) for text in texts
+        )
+        new.writestr("xl/sharedStrings.xml", b"<sst>" + items + b"</sst>")
+    return str(target)
+
+
 def _stored(table: pa.Table, folder: Path, name: str, write: Callable[..., None]) -> str:
     frame = pd.DataFrame(
         {key: column.to_pylist() for key, column in zip(table.column_names, table.columns, strict=True)}
@@ -112,6 +135,7 @@ CONTAINERS: dict[str, Maker] = {
     "feather": lambda table, folder: _arrow(table, folder, "table.feather", "zstd"),
     "json": _json,
     "excel": excel,
+    "excel with shared texts": shared_excel,
     "stata": lambda table, folder: _stored(table, folder, "table.dta", pyreadstat.write_dta),
     "spss": lambda table, folder: _stored(table, folder, "table.sav", pyreadstat.write_sav),
     "sas": lambda table, folder: _stored(table, folder, "table.xpt", pyreadstat.write_xport),

@@ -25,6 +25,7 @@ from understudy.schema import (
 )
 from understudy.schema import yaml_text as emit
 from understudy.schema import yaml_text as parse
+from understudy.schema.dialect import Dialect
 from understudy.schema.document import FORMULAS, KINDS, Reader, read_column, read_schema, schema_from_text, write_schema
 from understudy.schema.yaml_text import MOST_BYTES, parse_yaml, schema_to_text
 
@@ -354,3 +355,35 @@ def test_words_that_mean_nothing_to_yaml_can_be_missing_values() -> None:
 def test_marks_around_numbers_must_not_be_empty() -> None:
     (found,) = problems(f'{HEAD}  n: {{kind: integer, lower: 0, upper: 9, prefix: ""}}\n')
     assert found.startswith("s.yaml:4: columns.n.prefix: is empty.")
+
+
+FILE = 'file: {delimiter: semicolon, encoding: latin-1, decimal: ",", header: false, names: [a, b], multiline: true}'
+
+
+def test_how_the_file_is_written() -> None:
+    text = f"understudy: 1\nunit: row\n{FILE}\ncolumns:\n  a: {{kind: boolean}}\n"
+    schema = schema_from_text(text, "s.yaml")
+    assert schema.file == Dialect(";", "latin-1", ",", ("a", "b"), True)
+    assert schema_from_text(schema_to_text(schema), "s.yaml") == schema
+    assert "file" not in schema_to_text(dataclasses.replace(schema, file=None))
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("{delimeter: x}", "s.yaml:3: file.delimeter: is not a key that belongs here"),
+        ("{delimiter: abc}", "s.yaml:3: file.delimiter: must be one ASCII character"),
+        ("{encoding: utf-7}", "s.yaml:3: file.encoding: 'utf-7' is neither"),
+        ("{header: false}", "s.yaml:3: file.header: is false, so names"),
+        ("{header: true, names: [a]}", "s.yaml:3: file.header: is true"),
+        ("{decimal: x}", "s.yaml:3: file.decimal: must be"),
+        ("text", "s.yaml:3: file: must be a mapping"),
+        ('{decimal: ","}', "columns.a.thousands: ',' stands before the decimals in the whole file"),
+    ],
+)
+def test_mistakes_in_how_the_file_is_written(said: str, problem: str) -> None:
+    columns = '  a: {kind: integer, lower: 0, upper: 1, thousands: ","}\n'
+    text = f"understudy: 1\nunit: row\nfile: {said}\ncolumns:\n{columns}"
+    with pytest.raises(SchemaError) as caught:
+        schema_from_text(text, "s.yaml")
+    assert problem in str(caught.value)

@@ -48,6 +48,7 @@ def draft(
     """Writes a schema to fill in: DECIDE wherever a person has to decide, guesses to confirm."""
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.counts.public import draft as draft_of
+        from understudy.schema.dialect import parted
 
         require_absent("--out", out)
         made = draft_of(table, like=like, codebook=codebook or (), names_are_right=names_are_right)
@@ -57,7 +58,7 @@ def draft(
         guesses = sum(bool(found.guess) for found in places)
         place.line(f"To decide: {len(places) - guesses}. Guesses to confirm, by deleting their comment: {guesses}.")
         note_lines(place, table)
-        place.note(f"Then: understudy schema check {out} {table}")
+        place.note(f"Then: understudy schema check {out} {parted(table)[0]}")
 
 
 @app.command("check")
@@ -78,10 +79,8 @@ def check(
         known, names = _checked(schema, table)
         place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
         undeclared = [name for name in names if name not in known.names and name != known.unit.column]
-        remarks = (
-            known.unit_remark(undeclared),
-            known.format_remark([] if table is None else header_of(table, known.file)),
-        )
+        header = [] if table is None else header_of(table, known.file)
+        remarks = (known.unit_remark(undeclared), known.format_remark(header))
         for remark in filter(None, remarks):
             place.line(f"Look at this: {remark}")
         if undeclared:

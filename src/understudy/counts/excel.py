@@ -119,13 +119,13 @@ def _refused_type(*_: object) -> None:
     raise ValueError("a document type")
 
 
-def _parse(archive: zipfile.ZipFile, name: str, parts: "_Parts | _Texts | _Cells") -> None:
+def _parse(archive: zipfile.ZipFile, name: str, parts: "_Parts | _Texts | _SheetCells") -> None:
     """Feeds one part to its handlers."""
     for _ in _fed(archive, name, parts):
         pass
 
 
-def _fed(archive: zipfile.ZipFile, name: str, parts: "_Parts | _Texts | _Cells") -> Iterator[None]:
+def _fed(archive: zipfile.ZipFile, name: str, parts: "_Parts | _Texts | _SheetCells") -> Iterator[None]:
     """Feeds one part to its handlers, piece by piece."""
     parser = expat.ParserCreate(namespace_separator="}")
     parser.StartDoctypeDeclHandler = _refused_type
@@ -222,7 +222,7 @@ class _Texts:
         self._written.data(text)
 
 
-class _Cells:
+class _SheetCells:
     """The rows of a sheet as they are completed: values by the number of their column."""
 
     def __init__(self, texts: Sequence[Value], dates: Sequence[bool], late: bool) -> None:
@@ -369,7 +369,7 @@ def _rows(path: Path, sheet: Sheet) -> Iterator[dict[int, tuple[Value, bool]]]:
         shared = _shared_part(archive)
         if shared:
             _parse(archive, shared, texts)
-        cells = _Cells(texts.found, _date_styles(archive), sheet.late)
+        cells = _SheetCells(texts.found, _date_styles(archive), sheet.late)
         for _ in _fed(archive, sheet.part, cells):
             yield from cells.rows
             cells.rows = []

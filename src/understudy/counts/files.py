@@ -80,7 +80,8 @@ from understudy.errors import InputError, UnderstudyError, UsageError, size_text
 from understudy.registry import Registry
 from understudy.schema import Float, Integer, Schema
 from understudy.schema.columns import missing_texts
-from understudy.schema.dialect import Dialect, located, parted, plain_encoding, require_dialect
+from understudy.schema.dialect import Dialect as Dialect
+from understudy.schema.dialect import located, parted, plain_encoding, require_dialect
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ""}
 PARQUET = (".parquet", ".pq")
@@ -331,7 +332,8 @@ KINDS: dict[str, Kind] = {
 def _headed(asked: Container, suffix: str) -> Container:
     """The container with its header, and with all of its dialect."""
     (path,) = asked.paths
-    _check_empty(path)
+    if asked.dialect.names is None:
+        _check_empty(path)
     broken: OSError | None = None
     try:
         match asked.kind:
@@ -366,25 +368,31 @@ def _open(container: Container, path: Path) -> AbstractContextManager[ByteStream
 
 def _text_headed(asked: Container, suffix: str) -> Container:
     (path,) = asked.paths
+    if asked.dialect.names is not None:
+        return _nameless(asked, DELIMITERS[suffix])
     with _open(asked, path) as stream:
         start = read_up_to(stream, 4096)
     first_line = start.splitlines()[0] if start.strip() else b""
     if plain_encoding(asked.dialect.encoding) == "utf-8" and (start.startswith(WIDE_MARKS) or b"\0" in first_line):
         rule = "is not UTF-8 text (it may be UTF-16 or a binary file)."
         raise InputError(str(path), rule, "If it is text, give encoding=, such as encoding=utf-16.")
-    if asked.dialect.names is None:
-        delimiter = asked.dialect.delimiter or _found_delimiter(path, first_line, suffix)
-        with _open(asked, path) as stream:
-            names: Sequence[str] = delimited_header(stream, delimiter, multiline=asked.multiline)
-    else:
-        delimiter, names = asked.dialect.delimiter or DELIMITERS[suffix], asked.dialect.names
-        if not delimiter:
-            raise InputError(str(path), "does not say what separates its fields.", "Give delimiter=.")
+    delimiter = asked.dialect.delimiter or _found_delimiter(path, first_line, suffix)
+    with _open(asked, path) as stream:
+        names = delimited_header(stream, delimiter, multiline=asked.multiline)
     if not names:
         raise InputError(str(path), "has no header.", "The first line must name the columns.")
     found = asked.dialect.delimiter is None and delimiter != DELIMITERS[suffix]
     dialect = replace(asked.dialect, delimiter=delimiter)
     return replace(asked, header=tuple((name, "string") for name in names), dialect=dialect, found=found)
+
+
+def _nameless(asked: Container, usual: str) -> Container:
+    """A text file without a header line: its first line is a row, so nothing is looked at."""
+    delimiter = asked.dialect.delimiter or usual
+    if not delimiter:
+        raise InputError(str(asked.paths[0]), "does not say what separates its fields.", "Give delimiter=.")
+    header = tuple((name, "string") for name in asked.dialect.names or ())
+    return replace(asked, header=header, dialect=replace(asked.dialect, delimiter=delimiter))
 
 
 def _found_delimiter(path: Path, first_line: bytes, suffix: str) -> str:

@@ -105,6 +105,7 @@ def _encoding_rule(encoding: object) -> str:
     try:
         one_by_one = "".join(bytes([byte]).decode(str(encoding)) for byte in range(128))
         whole = _ASCII.encode("ascii").decode(str(encoding))
+        bytes(range(128, 256)).decode(str(encoding), "replace")  # it must be able to go on after an error
     except (LookupError, ValueError, TypeError):
         one_by_one = whole = ""
     if one_by_one != _ASCII or whole != _ASCII:

@@ -270,10 +270,11 @@ def _top(schema: Schema) -> dict[str, object]:
 def file_entries(file: Dialect) -> dict[str, object]:
     """The entries of the key `file`, as scalars and lists of YAML."""
     words = {sign: word for word, sign in WORDS.items()}
-    said: dict[str, object] = {key: _value(value) for key, value in file.said.items()}
-    if file.delimiter is not None:
-        said["delimiter"] = _scalar(words.get(file.delimiter, file.delimiter))
-    return said if file.names is None else {"header": "false"} | said
+    said: dict[str, object] = {}
+    for key, value in file.said.items():
+        said |= {"header": "false"} if key == "names" else {}
+        said[key] = _value(words.get(str(value), value) if key == "delimiter" else value)
+    return said
 
 
 def with_file(text: str, file: Dialect | None) -> str:

@@ -1,0 +1,153 @@
+"""Dialects are declared, or found from the header line alone."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import understudy as us
+from tests.counts.malformed import SECRET
+from tests.counts.places import full_counts, people
+from understudy.codec.table import TableCodec
+from understudy.counts.files import container_of, file_batches, open_table, read_table
+from understudy.errors import InputError, UsageError
+from understudy.schema.dialect import Dialect, located, parted
+
+
+def rows(location: object, columns: list[str]) -> list[tuple[object, ...]]:
+    container = container_of(location)  # type: ignore[arg-type]
+    found: list[tuple[object, ...]] = []
+    for _, batch in file_batches(container, columns, memory_bytes=1 << 27, threads=1):
+        found += zip(*(batch[name].cast("large_binary").to_pylist() for name in columns), strict=True)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "delimiter", "found"),
+    [
+        ("t.csv", b"a,b", ",", False),
+        ("t.csv", b"a;b", ";", True),
+        ("t.csv", b"a\tb", "\t", True),
+        ("t.csv", b"a|b", "|", True),
+        ("t.csv", b'"a,x";b', ";", True),
+        ("t.csv", b"a;x,b", ",", False),
+        ("t.csv", b"a", ",", False),
+        ("t.tsv", b"a\tb,c", "\t", False),
+        ("t.tsv", b"a,b", ",", True),
+        ("t.txt", b"a\tb", "\t", True),
+        ("t.txt", b"a", ",", True),
+    ],
+)
+def test_the_header_line_shows_the_delimiter(
+    tmp_path: Path, name: str, header: bytes, delimiter: str, found: bool
+) -> None:
+    (tmp_path / name).write_bytes(header + b"\n1;1;1|2|2\n")
+    container = container_of(tmp_path / name)
+    assert (container.delimiter, container.found) == (delimiter, found)
+
+
+def test_what_could_be_two_is_asked_for(tmp_path: Path) -> None:
+    for name, header in (("t.csv", "a;b|c"), ("t.txt", "a,b;c")):
+        (tmp_path / name).write_text(f"{header}\n{SECRET}\n")
+        with pytest.raises(InputError, match="Give delimiter=") as caught:
+            container_of(tmp_path / name)
+        assert SECRET not in str(caught.value)
+        assert container_of(read_table(tmp_path / name, delimiter=";")).names == tuple(header.split(";"))
+
+
+def test_rows_do_not_show_the_delimiter(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1;2\n3;4\n")
+    assert container_of(tmp_path / "t.csv").delimiter == ","
+    with pytest.raises(InputError, match="Give delimiter="):
+        container_of(read_table(tmp_path / "t.txt", names=["a", "b"]) if _empty(tmp_path / "t.txt") else "")
+
+
+def _empty(path: Path) -> bool:
+    path.write_text("")
+    return True
+
+
+@pytest.mark.parametrize(
+    ("encoding", "city"),
+    [("latin-1", "Köln"), ("cp1252", "€uro"), ("utf-16", "Köln"), ("utf-16-be", "東京"), ("shift_jis", "東京|ソ")],
+)
+def test_text_in_another_encoding(tmp_path: Path, encoding: str, city: str) -> None:
+    (tmp_path / "t.csv").write_bytes(f"größe,b\n{city},2\n".replace("größe", "g").encode(encoding))
+    assert rows(read_table(tmp_path / "t.csv", encoding=encoding), ["g", "b"]) == [(city.encode(), b"2")]
+
+
+def test_names_are_in_the_encoding_too(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("größe;b\n1;2\n".encode("cp1252"))
+    assert container_of(read_table(tmp_path / "t.csv", encoding="cp1252")).names == ("größe", "b")
+
+
+def test_invalid_bytes_make_their_value_unreadable_and_no_other(tmp_path: Path) -> None:
+    lines = {
+        "cp1252": b"a,b\nx\x81y,1\nz,2\n",
+        "shift_jis": b"a,b\nx\x81,1\nz,2\n",
+        "gb18030": b"a,b\nx\x81\x30\x81,1\nz,2\n",
+        "utf-16": "a,b\nx\ud800,1\nz,2\n".encode("utf-16", "surrogatepass"),
+    }
+    for encoding, data in lines.items():
+        (tmp_path / "t.csv").write_bytes(data)
+        first, last = rows(read_table(tmp_path / "t.csv", encoding=encoding), ["a", "b"])
+        with pytest.raises(UnicodeDecodeError):
+            bytes(first[0]).decode()  # type: ignore[call-overload]
+        assert last == (b"z", b"2"), encoding
+
+
+def test_an_encoding_is_never_guessed(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("a,b\nKöln,1\n".encode("latin-1"))
+    assert rows(tmp_path / "t.csv", ["a"]) == [(b"K\xf6ln",)]
+    (tmp_path / "t.csv").write_bytes("a,b\nx,1\n".encode("utf-16"))
+    with pytest.raises(InputError, match="give encoding="):
+        container_of(tmp_path / "t.csv")
+
+
+def test_a_file_without_names(tmp_path: Path) -> None:
+    """Its first line is a row: it is never shown, and whatever it holds changes nothing."""
+    for first in (SECRET.encode(), b"\xff\xfe\0", b"", b"\0;\0"):
+        (tmp_path / "t.csv").write_bytes(b"F," + first + b",Rome\nM,2,Oslo\n")
+        said = read_table(tmp_path / "t.csv", names=["sex", "age", "city"])
+        assert sum(full_counts(open_table(said, people()).bind(TableCodec.of(people())))) == 2
+    (tmp_path / "t.csv").write_bytes(b"")
+    assert sum(full_counts(open_table(said, people()).bind(TableCodec.of(people())))) == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"delimiter": "ab"}, {"delimiter": "x"}, {"delimiter": '"'}, {"delimiter": "§"}, {"delimiter": ""},
+        {"encoding": "nonsense"}, {"encoding": "utf-32"}, {"encoding": "utf-7"}, {"encoding": "rot13"},
+        {"encoding": "iso2022_jp"}, {"encoding": "cp037"}, {"encoding": "idna"}, {"encoding": "hex"},
+        {"decimal": ";"}, {"decimal": ",", "delimiter": ","}, {"names": []}, {"names": ["a", "a"]}, {"names": "abc"},
+        {"names": ["a", ""]}, {"most_bytes": 0}, {"most_bytes": "1"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(said: dict[str, object]) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_table("t.csv", **said)  # type: ignore[arg-type]
+    assert caught.value.problem.where in said
+
+
+def test_a_location_keeps_what_was_said() -> None:
+    said = Dialect(";", "latin-1", ",", ("a b", "c,d", "e&f=g", "ü:"), True)
+    assert parted(located("x y.csv", said, 5)) == ("x y.csv", said, 5)
+    assert parted(located(located("x.csv", Dialect(";")), Dialect(encoding="cp1252")))[1] == Dialect(";", "cp1252")
+    assert located("x.csv", Dialect()) == "x.csv"
+    assert us.read_table("x.csv::multiline", delimiter="pipe") == "x.csv::multiline::delimiter=%7C"
+
+
+def test_only_text_has_a_dialect(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"x")
+    with pytest.raises(InputError, match="delimiter= cannot be declared"):
+        container_of(read_table(tmp_path / "t.parquet", delimiter=";"))
+
+
+def test_what_is_said_wins_over_the_schema(tmp_path: Path) -> None:
+    schema = replace(people(), file=Dialect(delimiter=";"))
+    (tmp_path / "t.csv").write_text("sex|age|city\nF|1|Rome\n")
+    with pytest.raises(InputError, match="names none of"):
+        open_table(tmp_path / "t.csv", schema)
+    assert open_table(read_table(tmp_path / "t.csv", delimiter="|"), schema).undeclared == ()
