@@ -3,12 +3,13 @@
 import datetime as dt
 import json
 import random
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from understudy.errors import SchemaError
+from understudy.errors import SchemaError, UsageError
 from understudy.schema import Unit
 from understudy.schema.codebooks import MOST_BYTES, ColumnFacts, label_text, read_codebook, values_of
 from understudy.schema.document import schema_from_text
@@ -329,6 +330,14 @@ def test_statistics_files_by_their_metadata_alone(name: str, statistics_files: P
         assert facts["mood"].said["labels"] == ("1", "2")
         assert facts["mood"].said["ordered"] is True
         assert facts["mood"].said["missing_values"] == ("8", "9")
+
+
+def test_the_extra_is_named_where_the_library_is_absent(
+    statistics_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyreadstat", None)
+    with pytest.raises(UsageError, match=r"understudy\[stats\]"):
+        read_codebook(statistics_files / "a.sav")
 
 
 DEEP = '{"fields": ' + "[" * 100_000 + "]" * 100_000 + "}"

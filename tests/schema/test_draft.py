@@ -78,7 +78,7 @@ def test_a_draft_becomes_a_schema_once_everything_is_decided() -> None:
 
 def test_what_a_name_suggests_is_a_guess_and_what_cannot_be_kept_is_said() -> None:
     text = draft_schema(HEADER)
-    assert "unit: {column: person_id, rows: DECIDE}  # guess: by name person_id tells people apart" in text
+    assert "unit: {column: person_id, rows: DECIDE}  # guess: person_id seems to tell people apart" in text
     assert "  age: {kind: integer, lower: 0, upper: 120" in text
     assert "# Left out: person_id; by name this is an id." in text
     assert 'Left out: tags has the type "list<item: string>"' in text
@@ -86,6 +86,18 @@ def test_what_a_name_suggests_is_a_guess_and_what_cannot_be_kept_is_said() -> No
     plain = draft_schema([("village", "string"), ("candid", "int64")])
     assert [place.column for place in open_places(plain) if place.guess] == ["village"]
     assert "  candid:\n    kind: integer\n    lower: DECIDE" in plain
+
+
+def test_the_likeliest_id_is_offered_as_the_unit() -> None:
+    def unit(*names: str, facts: tuple[ColumnFacts, ...] = ()) -> str:
+        text = draft_schema([(name, "string") for name in names], facts=facts)
+        return next(line for line in text.splitlines() if line.startswith("unit:"))
+
+    assert unit("row_id", "patient_id", "age").startswith("unit: {column: patient_id, rows: DECIDE}  # guess: ")
+    assert unit("SEQN", "age").startswith("unit: {column: SEQN, rows: DECIDE}")
+    told = ColumnFacts("brillig", {}, "the form", left_out="an identifier, as the codebook says")
+    assert unit("age", "brillig", facts=(told,)).startswith("unit: {column: brillig, rows: DECIDE}")
+    assert unit("age", "sex") == "unit: DECIDE"
 
 
 def test_in_a_text_file_an_unknown_name_is_no_category() -> None:

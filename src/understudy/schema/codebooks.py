@@ -22,6 +22,8 @@ from understudy.schema.columns import Point
 
 MOST_BYTES = 1 << 24
 """The largest codebook that is read, in bytes. Files of statistics packages are not bounded: their rows stay unread."""
+AN_IDENTIFIER = "an identifier"
+"""How the reason begins for which a column that tells units apart is left out."""
 _MOST_COLUMNS = 100_000
 _MOST_LABELS = 1_000_000
 _MOST_LINKS = 8
@@ -645,7 +647,7 @@ def _entry(name: str, row: Mapping[str, str], where: str, *, commas: bool) -> Co
     kind = _type_of(row.get("check", "")) or _type_of(word)
     texts = {key: row.get(key, "") for key in ("title", "description")}
     if kind in ("identifier", "text"):
-        why = "an identifier" if kind == "identifier" else "free text"
+        why = AN_IDENTIFIER if kind == "identifier" else "free text"
         return ColumnFacts(name, texts, left_out=f"{why}, as the codebook says")
     low, high = row.get("low", ""), row.get("high", "")
     span = re.fullmatch(r"\[?\s*(-?[\d.]+)\s*(?:\.\.\.?|…|–|—|-|to|bis|;|,)\s*(-?[\d.]+)\s*\]?", row.get("values", ""))

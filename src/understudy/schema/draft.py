@@ -16,10 +16,10 @@ from pathlib import Path
 
 from understudy.errors import Problem, SchemaError, UsageError, place
 from understudy.schema.checks import column_problems
-from understudy.schema.codebooks import ColumnFacts, tidy
+from understudy.schema.codebooks import AN_IDENTIFIER, ColumnFacts, tidy
 from understudy.schema.columns import STORAGE, Column
 from understudy.schema.document import KINDS, QUESTIONS, key_at, keys_of, schema_from_text
-from understudy.schema.guesses import Guess, guess_of
+from understudy.schema.guesses import AN_ID, Guess, guess_of
 from understudy.schema.schema import Schema, Unit, looks_like_an_id, spellings, unlike_names
 from understudy.schema.yaml_text import (
     DECIDE,
@@ -169,7 +169,7 @@ def draft_schema(
     untyped = all(storage in ("string", "large_string") for _, storage in header)
     by_name = _facts_by_name([name for name, _ in header], facts)
     sources = ", ".join(["column names and storage types", *dict.fromkeys(tidy(fact.origin) for fact in facts)])
-    lines = [_HEAD.replace("{sources}", sources), _UNIT, *_unit_lines([name for name, _ in header], unit), "columns:\n"]
+    lines = [_HEAD.replace("{sources}", sources), _UNIT, *_unit_lines(_likely_ids(header, by_name), unit), "columns:\n"]
     own = None if unit is None else unit.column
     problems: list[Problem] = []
     for name, storage in header:
@@ -210,18 +210,24 @@ def _facts_by_name(names: Sequence[str], facts: Iterable[ColumnFacts]) -> dict[s
     return found
 
 
-def _unit_lines(names: Sequence[str], unit: Unit | None) -> Iterator[str]:
+def _likely_ids(header: Sequence[tuple[str, str]], facts: Mapping[str, Sequence[ColumnFacts]]) -> list[str]:
+    """Columns that tell units apart, by what codebooks say or by name; those of people first."""
+    told = [name for name, said in facts.items() if any(fact.left_out.startswith(AN_IDENTIFIER) for fact in said)]
+    named = [name for name, _ in header if looks_like_an_id(name) or guess_of(name) == AN_ID]
+    return sorted(dict.fromkeys([*told, *named]), key=lambda name: (not _OF_PEOPLE.search(name), name not in told))
+
+
+def _unit_lines(likely: Sequence[str], unit: Unit | None) -> Iterator[str]:
     if unit is not None:
         column = "" if unit.column is None else f"{{column: {text_token(unit.column)}, rows: {unit.rows}}}"
         yield f"unit: {column or 'row'}\n"
         return
-    likely = sorted((name for name in names if looks_like_an_id(name)), key=lambda name: not _OF_PEOPLE.search(name))
     if not likely:
         yield f"unit: {DECIDE}\n"
         return
     if len(likely) > 1:
-        yield f"# By name these may be ids, too: {', '.join(map(text_token, likely[1:]))}.\n"
-    why = f"by name {text_token(likely[0])} tells people apart; if one row is all that anybody has, `unit: row`"
+        yield f"# These may be ids, too: {', '.join(map(text_token, likely[1:]))}.\n"
+    why = f"{text_token(likely[0])} seems to tell people apart; if one row is all that anybody has, `unit: row`"
     yield f"unit: {{column: {text_token(likely[0])}, rows: {DECIDE}}}  # guess: {why}\n"
 
 

@@ -67,6 +67,8 @@ def _labels(labels: tuple[str, ...], why: str) -> Guess:
     return Guess({"kind": "category", "labels": labels, "ignore_case": True}, why)
 
 
+AN_ID = _left_out("by name this is an id")
+"""What the name of a column that tells units apart suggests."""
 _FLAG = Guess({"kind": "boolean"}, "yes or no")
 _MONEY = _real(0, 1_000_000, "an amount of money", bins=_FINE, decimals=2)
 _SIGNED_MONEY = _real(-1_000_000, 1_000_000, "an amount of money, perhaps negative", bins=_FINE, decimals=2)
@@ -95,7 +97,7 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         "|transaction|serial)"
         " (nbr|nr|no|num|number|id|key)$|^seqn?$|serial|serialno|^rownames?$|^index$|^(row|line) (number|id"
         "|no)$",
-        _left_out("by name this is an id"),
+        AN_ID,
     ),
     (
         "feeling|trouble|how often|how much|how long|how many|how healthy|how well|frequency|haufigkeit|agreement"
@@ -444,7 +446,7 @@ def guess_of(name: str, storage: str = "", *, title: str = "") -> Guess | None:
     if storage == "bool":
         return None
     if looks_like_an_id(name) and not re.search(rf"\b({_CODE_WORDS})\b", words_of(name)):
-        return _left_out("by name this is an id")
+        return AN_ID
     found = _by_words(words_of(name)) or (_by_words(words_of(title)) if title else None)
     if found is None and not storage and _CODE_LIKE.fullmatch(name.strip()):
         return CODED
