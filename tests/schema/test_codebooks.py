@@ -313,6 +313,8 @@ def statistics_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         missing_ranges={"age": [99], "mood": [{"lo": 8, "hi": 9}]},
         variable_measure={"mood": "ordinal", "sex": "nominal", "age": "scale"},
     )
+    pyreadstat.write_xport(frame, str(folder / "a.xpt"), column_labels=titles)
+    pyreadstat.write_por(frame, str(folder / "a.por"), column_labels=titles)
     pyreadstat.write_dta(frame, str(folder / "a.dta"), column_labels=titles, variable_value_labels=labels)
     return folder
 
@@ -330,6 +332,13 @@ def test_statistics_files_by_their_metadata_alone(name: str, statistics_files: P
         assert facts["mood"].said["labels"] == ("1", "2")
         assert facts["mood"].said["ordered"] is True
         assert facts["mood"].said["missing_values"] == ("8", "9")
+
+
+@pytest.mark.parametrize("name", ["a.xpt", "a.por"])
+def test_files_without_value_labels_give_titles(name: str, statistics_files: Path) -> None:
+    facts = {fact.name.lower(): fact for fact in read_codebook(statistics_files / name)}
+    assert facts["age"].said["title"] == "Age in years"
+    assert facts["town"].storage == "string"
 
 
 def test_the_extra_is_named_where_the_library_is_absent(

@@ -350,7 +350,7 @@ def _fields(schema: dict[str, Any], above: str) -> Iterator[ColumnFacts]:
         if [text for text in own if text]:
             said.setdefault("missing_values", tuple(dict.fromkeys(own)))
         said |= {key: declared.get(key) for key in ("title", "description")}
-        why = "its primary key" if identifying == [name] else ""
+        why = "a primary key, as the codebook says" if identifying == [name] else ""
         yield ColumnFacts(name, said, storage=storage, left_out=why)
 
 
@@ -429,7 +429,7 @@ def _csvw_column(column: object, where: str, identifying: list[str]) -> Iterator
     if not names:
         raise Misread(f"{where}.name", "must be the name of a column.")
     for name in names:
-        why = "its primary key" if identifying == [declared.get("name")] else ""
+        why = "a primary key, as the codebook says" if identifying == [declared.get("name")] else ""
         yield ColumnFacts(_name(name, f"{where}.name"), dict(said), storage=storage, left_out=why)
 
 
@@ -441,16 +441,7 @@ def _language_text(titles: object) -> str:
     return titles if isinstance(titles, str) else ""
 
 
-_UNICODE_DATES = (
-    ("yyyy", "%Y"),
-    ("MM", "%m"),
-    ("dd", "%d"),
-    ("HH", "%H"),
-    ("mm", "%M"),
-    ("ss", "%S"),
-    ("M", "%m"),
-    ("d", "%d"),
-)
+_DATE_PARTS = {"yyyy": "Y", "MM": "m", "M": "m", "dd": "d", "d": "d", "HH": "H", "mm": "M", "ss": "S"}
 
 
 def _strptime(pattern: str) -> str | None:
@@ -460,8 +451,7 @@ def _strptime(pattern: str) -> str | None:
     ('%d.%m.%Y', '%m/%d/%Y', None)
     """
     parts = re.findall(r"yyyy|MM|dd|HH|mm|ss|M|d|[^A-Za-z]", pattern)
-    known = dict(_UNICODE_DATES)
-    form = "".join(known.get(part, part) for part in parts)
+    form = "".join(f"%{_DATE_PARTS[part]}" if part in _DATE_PARTS else part for part in parts)
     return None if "".join(parts) != pattern or form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S") else form
 
 

@@ -96,7 +96,9 @@ class _Declared:
             if self.kind == "float" and ends and self.decimals is not None:
                 said["decimals"] = self.decimals
         said |= {"title": self.title, "missing": False if self.needed else None}
-        return ColumnFacts(self.name, said, storage=self.storage, left_out="its primary key" if self.key else "")
+        return ColumnFacts(
+            self.name, said, storage=self.storage, left_out="a primary key, as the codebook says" if self.key else ""
+        )
 
 
 @dataclass(slots=True)

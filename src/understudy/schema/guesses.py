@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 
 from understudy.schema.columns import PrivateBins
 from understudy.schema.schema import looks_like_an_id
@@ -430,7 +430,7 @@ CODED = Guess({"kind": "open_category"}, "named like a variable of coded answers
 """What a name such as Q12 or DSEX suggests where nothing else is known."""
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _by_words(words: str) -> Guess | None:
     return next((guess for form, guess in _COMPILED if form.search(words)), None)
 
