@@ -13,18 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from understudy.schema.checks import WHOLE_LIMITS
 from understudy.schema.columns import PrivateBins
 from understudy.schema.schema import looks_like_an_id
 
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_WHOLE_LIMITS = {
-    f"{sign}int{bits}": (0 if sign else -(1 << bits - 1), (1 << bits - (not sign)) - 1)
-    for sign in ("", "u")
-    for bits in (8, 16, 32, 64)
-}
 _FINE = PrivateBins(32)
 _FIRST_DAY, _LAST_DAY = dt.date(1990, 1, 1), dt.date(2030, 12, 31)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -79,30 +74,25 @@ _CODE_WORDS = "type|typ|code|codes|status|stat|class|category|cat|group|grp|kind
 _RULES: tuple[tuple[str, Guess], ...] = (
     (
         "comment|comments|remark|remarks|notes?|memo|free text|freetext|narrative|verbatim|transcript|bemerkung"
-        "|kommentar|notiz"
-        "|freitext|commentaire|remarque|comentario|observaciones",
+        "|kommentar|notiz|freitext|commentaire|remarque|comentario|observaciones",
         _left_out("by name this is free text"),
     ),
     (
         "first name|last name|full name|middle name|given name|maiden name|family name|surname|forename|^name$"
-        "|firstname|lastname|fullname|username|vorname"
-        "|nachname|familienname|^nom$|prenom|^nombre$|apellido|apellidos|address|adresse|direccion|street|strasse"
-        "|phone|telephone"
-        "|telefon|telefono|mobile number|fax|e mail|email|mail|url|website|password|iban|passport|ip address"
-        "|signature",
+        "|firstname|lastname|fullname|username|vorname|nachname|familienname|^nom$|prenom|^nombre$|apellido|apellidos"
+        "|address|adresse|direccion|street|strasse|phone|telephone|telefon|telefono|mobile number|fax|e mail|email"
+        "|mail|url|website|password|iban|passport|ip address|signature",
         _left_out("by name this tells people apart"),
     ),
     (
         "(person|patient|household|record|case|family|unit|customer|client|account|encounter|visit|order|invoice"
-        "|transaction|serial)"
-        " (nbr|nr|no|num|number|id|key)$|^seqn?$|serial|serialno|^rownames?$|^index$|^(row|line) (number|id"
-        "|no)$",
+        "|transaction|serial) (nbr|nr|no|num|number|id|key)$|^seqn?$|serial|serialno|^rownames?$|^index$|^(row"
+        "|line) (number|id|no)$",
         AN_ID,
     ),
     (
         "feeling|trouble|how often|how much|how long|how many|how healthy|how well|frequency|haufigkeit|agreement"
-        "|agree|likert|satisfaction|zufriedenheit|opinion"
-        "|attitude|general health|self rated",
+        "|agree|likert|satisfaction|zufriedenheit|opinion|attitude|general health|self rated",
         _listed("an answer on a scale"),
     ),
     (
@@ -115,8 +105,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ),
     ("longitude|lng|lon|langengrad", _real(-180, 180, "a longitude in degrees")),
     (
-        "(age|alter|edad) (group|grp|gr|band|class|cat|category|range|bin|bracket|klasse|gruppe)|agegr|agegrp"
-        "|agecat|ageband|altersgruppe|altersklasse",
+        "(age|alter|edad) (group|grp|gr|band|class|cat|category|range|bin|bracket|klasse|gruppe)|agegr|agegrp|agecat"
+        "|ageband|altersgruppe|altersklasse",
         _listed("a band of ages"),
     ),
     (
@@ -144,8 +134,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _days(dt.date(1900, 1, 1), "a date of birth"),
     ),
     (
-        "datetime|date time|timestamp|time stamp|dttm|dt tm|(created|updated|modified|inserted|received|started"
-        "|ended|closed|opened) at",
+        "datetime|date time|timestamp|time stamp|dttm|dt tm|(created|updated|modified|inserted|received|started|ended"
+        "|closed|opened) at",
         Guess(
             {
                 "kind": "datetime",
@@ -157,9 +147,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         ),
     ),
     (
-        "date|dates|datum|fecha|dated|arrived|departed|created|updated|discharged"
-        "|(admitted|discharged|born|signed|opened|closed) on|(issue|start|end|due"
-        "|payment|visit|last|first) d$",
+        "date|dates|datum|fecha|dated|arrived|departed|created|updated|discharged|(admitted|discharged|born|signed"
+        "|opened|closed) on|(issue|start|end|due|payment|visit|last|first) d$",
         _days(_FIRST_DAY, "a date"),
     ),
     (
@@ -170,13 +159,10 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ("day of (the )?year", _whole(1, 366, "a day of a year")),
     ("(last|past|previous|next|this|per|each) (day|week|month|year|yr|wk)s? (flag|yn|ind)$", _FLAG),
     (
-        "^(is|has|have|had|was|were|did|does|do|can|are|ever|any|will|wants?|ist|hat|tiene|est|took|take|takes"
-        "|taking|tried|uses?|used"
-        "|using|received|receives|attends?|attended|eats?|drinks?|drank|heard|looked|smoked|covered|served|serves"
-        "|lives?|moved"
-        "|shared|owns?|owned|worked|allowed|needs?|wears?|on|with) \\w+"
-        "|(do|did|does|have|has|had|are|were|was|told|doctor) (you|doctor|said|told|have|ever)|you (had|have|drink"
-        "|use|take|smoke|eat)",
+        "^(is|has|have|had|was|were|did|does|do|can|are|ever|any|will|wants?|ist|hat|tiene|est|took|take|takes|taking"
+        "|tried|uses?|used|using|received|receives|attends?|attended|eats?|drinks?|drank|heard|looked|smoked|covered"
+        "|served|serves|lives?|moved|shared|owns?|owned|worked|allowed|needs?|wears?|on|with) \\w+|(do|did|does|have"
+        "|has|had|are|were|was|told|doctor) (you|doctor|said|told|have|ever)|you (had|have|drink|use|take|smoke|eat)",
         _FLAG,
     ),
     (
@@ -211,8 +197,7 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ("body temperature|body temp|korpertemperatur", _real(30, 45, "body temperature in °C", decimals=1)),
     (
         "(sampling|survey|sample|person|household|instance|final|design|replicate|turnout|population|analysis"
-        "|frequency|hh|per|gew) (weight|weights|wgt|wt|wght)"
-        "|wgt|weighting|gewichtung|hochrechnungsfaktor",
+        "|frequency|hh|per|gew) (weight|weights|wgt|wt|wght)|wgt|weighting|gewichtung|hochrechnungsfaktor",
         _real(0, 100_000, "a survey weight", bins=_FINE),
     ),
     ("weight.* (lb|lbs|pounds)|(lb|lbs|pounds)$", _real(0, 1000, "a body weight in pounds", bins=50)),
@@ -226,8 +211,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ("hba 1 c|glycohemoglobin|a 1 c|hba", _real(2, 25, "glycated haemoglobin in %", decimals=1)),
     (
         "cholesterol|glucose|triglycerides|ldl|hdl|creatinine|sodium|potassium|hemoglobin|haemoglobin|albumin"
-        "|bilirubin|platelets|ferritin"
-        "|kcal|mg dl|mgdl|ug dl|ugdl|ug l|ugl|mmol|gm|mg|ug|ml|kg|grams|energy|protein|calories",
+        "|bilirubin|platelets|ferritin|kcal|mg dl|mgdl|ug dl|ugdl|ug l|ugl|mmol|gm|mg|ug|ml|kg|grams|energy|protein"
+        "|calories",
         _MEASURE,
     ),
     (
@@ -235,8 +220,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _whole(0, 20, "a number of children or dependants"),
     ),
     (
-        "(household|family|hh|fam|famille|haushalts) (size|persons|members|grosse|groesse)"
-        "|haushaltsgrosse|(people|persons) in|taille du menage|number of (people|persons)",
+        "(household|family|hh|fam|famille|haushalts) (size|persons|members|grosse|groesse)|haushaltsgrosse|(people"
+        "|persons) in|taille du menage|number of (people|persons)",
         _whole(0, 30, "a number of people"),
     ),
     (
@@ -254,20 +239,17 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _SIGNED_MONEY,
     ),
     (
-        "income|inc|incomes|salary|salaries|wage|wages|earning|earnings|earn|pay|amount|amt|amnt|amounts|price"
-        "|prices|cost|costs|fee|fees|fare|rent|revenue|revenues"
-        "|expense|expenses|expenditure|charge|charges|debt|payment|payments|repayment|installment|instalment"
-        "|premium|budget|spend|spending|sales|turnover|dividend"
-        "|dividends|interest|deposit|benefit|benefits|ben|tax|taxes|gross|pension|assets|wealth|value|mortgage"
-        "|alimony|recoveries|recovery"
-        "|einkommen|gehalt|lohn|preis|betrag|miete|umsatz|kosten|revenu|salaire|prix|montant|loyer|cout|ingreso"
-        "|ingresos|salario|sueldo|precio|importe|alquiler",
+        "income|inc|incomes|salary|salaries|wage|wages|earning|earnings|earn|pay|amount|amt|amnt|amounts|price|prices"
+        "|cost|costs|fee|fees|fare|rent|revenue|revenues|expense|expenses|expenditure|charge|charges|debt|payment"
+        "|payments|repayment|installment|instalment|premium|budget|spend|spending|sales|turnover|dividend|dividends"
+        "|interest|deposit|benefit|benefits|ben|tax|taxes|gross|pension|assets|wealth|value|mortgage|alimony"
+        "|recoveries|recovery|einkommen|gehalt|lohn|preis|betrag|miete|umsatz|kosten|revenu|salaire|prix|montant"
+        "|loyer|cout|ingreso|ingresos|salario|sueldo|precio|importe|alquiler",
         _MONEY,
     ),
     (
         "^(n|nb|nr|no|num|number|count|of|total number|anzahl|cantidad|freq)( of)? |^(num|nof|anzahl|nombre de"
-        "|numero de)|number of|count|counts|anzahl|cantidad|num$|cnt|frequency count"
-        "|(number|nb|nr|no) (of )?\\w+$",
+        "|numero de)|number of|count|counts|anzahl|cantidad|num$|cnt|frequency count|(number|nb|nr|no) (of )?\\w+$",
         _whole(0, 99, "a count"),
     ),
     (
@@ -283,8 +265,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ("(months|mths|monate|mois|meses|mth)", _whole(0, 1200, "a number of months")),
     ("duration|dauer|duree|duracion|elapsed|delay|latency|dur", _whole(0, 10_000, "a length of time")),
     (
-        "(years|yrs|jahre|annees|anos|yr) (of|in|at|since|experience|education|schooling|married)|(years|yrs"
-        "|jahre)$|tenure years|experience",
+        "(years|yrs|jahre|annees|anos|yr) (of|in|at|since|experience|education|schooling|married)|(years|yrs|jahre)$"
+        "|tenure years|experience",
         _whole(0, 99, "a number of years"),
     ),
     ("age|ages|alter|edad", _whole(0, 120, "years of age", bins=121)),
@@ -319,14 +301,13 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ),
     (
         "state|region|migration|migrate|mig|county|city|town|village|municipality|district|province|place|area|zone"
-        "|territory|neighborhood|neighbourhood|metro|urban|fips|bundesland|kreis|gemeinde|stadt|ort"
-        "|ville|departement"
+        "|territory|neighborhood|neighbourhood|metro|urban|fips|bundesland|kreis|gemeinde|stadt|ort|ville|departement"
         "|commune|ciudad|provincia|municipio|geo|puma|lsoa|ward|location|msa|residence",
         _listed("a place (official lists are public)"),
     ),
     (
-        "education|educ|edu|spec|degree|school|schooling|grade|qualification|bildung|schulabschluss|diplome"
-        "|educacion|estudios|college",
+        "education|educ|edu|spec|degree|school|schooling|grade|qualification|bildung|schulabschluss|diplome|educacion"
+        "|estudios|college",
         _listed("education"),
     ),
     (
@@ -340,38 +321,35 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ),
     (
         # Stems of international nonproprietary names, a public list of the WHO.
-        r"\w*(formin|glitazone|glinide|gliptin|gliflozin|glutide|statin|pril|sartan|olol|azole|cillin|mycin"
-        r"|floxacin|dipine"
-        r"|zepam|zolam|triptan|mab|tinib|vir|parin|thiazide|semide|amide|carbose|glitol|profen|setron|caine"
+        r"\w*(formin|glitazone|glinide|gliptin|gliflozin|glutide|statin|pril|sartan|olol|azole|cillin|mycin|floxacin"
+        r"|dipine|zepam|zolam|triptan|mab|tinib|vir|parin|thiazide|semide|amide|carbose|glitol|profen|setron|caine"
         r"|oxetine)|gl[iy]\w+ide"
         "|insulin|aspirin|heparin|warfarin",
         _listed("a medication"),
     ),
     (
-        "occupation|occ|job|prof|unemp|force|profession|beruf|metier|ocupacion|industry|ind|branche|sector"
-        "|employment|employer|emp|labor|labour|wkr|worker|activity|position|role|rank"
-        "|military|branch",
+        "occupation|occ|job|prof|unemp|force|profession|beruf|metier|ocupacion|industry|ind|branche|sector|employment"
+        "|employer|emp|labor|labour|wkr|worker|activity|position|role|rank|military|branch",
         _listed("work or industry"),
     ),
     (
         "smoker|smoke|smoking|smokes|raucher|fumeur|fumador|diabetic|pregnant|pregnancy|schwanger|alive|dead|sport"
         "|exercise|alcohol|died|deceased|death|verstorben|decede|fallecido|survived|retired|student|veteran|vet"
-        "|insured"
-        "|vaccinated|disabled|disability|blind|default|defaulted|churn|churned|fraud|hospitalized|consent|voted"
-        "|registered|active|deleted|approved|passed|absent|loan|difficulty|limitations|asthma|stroke|cancer"
+        "|insured|vaccinated|disabled|disability|blind|default|defaulted|churn|churned|fraud|hospitalized|consent"
+        "|voted|registered|active|deleted|approved|passed|absent|loan|difficulty|limitations|asthma|stroke|cancer"
         "|arthritis|hypertension|abuse",
         _FLAG,
     ),
     (
         f"{_CODE_WORDS}|cd|method|mode|outcome|result|results|treatment|therapy|drug|medication|med|product|brand"
-        f"|model|color|colour|farbe|species|breed|plan|provider|payer|insurance|ownership|owner|tenure|housing"
-        f"|house|home|contact|channel|campaign|station|site"
+        f"|model|color|colour|farbe|species|breed|plan|provider|payer|insurance|ownership|owner|tenure|housing|house"
+        f"|home|contact|channel|campaign|station|site"
         "|unit|system|title|team|hospital|clinic|department|abteilung|division|company|organization|organisation"
-        "|agency|cause|stage|specialty|speciality|priority|purpose|verification|shift|section|segment|party"
-        "|currency|format|version|platform|device|browser|language code|family|subtype|destination|route|vehicle"
-        "|flight|cabin|seat|neigh|friend|enroll|account|rec|acc|term|previous|event|action|vote|turnout|answer"
-        "|question|response|why|what|when|which|who|where|trust|diet|history|change|side|composition|base|summary"
-        "|origin|health|dwelling",
+        "|agency|cause|stage|specialty|speciality|priority|purpose|verification|shift|section|segment|party|currency"
+        "|format|version|platform|device|browser|language code|family|subtype|destination|route|vehicle|flight|cabin"
+        "|seat|neigh|friend|enroll|account|rec|acc|term|previous|event|action|vote|turnout|answer|question|response"
+        "|why|what|when|which|who|where|trust|diet|history|change|side|composition|base|summary|origin|health"
+        "|dwelling",
         _listed("a code or a list of labels"),
     ),
 )
@@ -391,7 +369,7 @@ def words_of(name: str) -> str:
     """The words of a name, in lower case and without accents; joined words are cut where all parts are known.
 
     >>> words_of("DateOfBirth"), words_of("FAMSIZE"), words_of("PAY_AMT1"), words_of("Größe")
-    ('date of birth', 'famsize', 'pay amt 1', 'grosse')
+    ('date of birth', 'fam size', 'pay amt 1', 'grosse')
     """
     folded = unicodedata.normalize("NFKD", name.replace("ß", "ss")[:256])
     plain = "".join(
@@ -457,7 +435,7 @@ def _stored(found: Guess | None, storage: str) -> Guess | None:
     """The guess as it suits the storage type; what the type alone suggests where there is none."""
     if storage == "" or (found is not None and not found.said):
         return found
-    if storage in _WHOLE_LIMITS:
+    if storage in WHOLE_LIMITS:
         return _as_whole(found, storage)
     if re.fullmatch(r"double|float|halffloat|decimal.*", storage):
         return _as_real(found, storage)
@@ -476,7 +454,7 @@ def _codes(found: Guess, storage: str) -> Guess:
 
 
 def _as_whole(found: Guess | None, storage: str) -> Guess | None:
-    low, high = _WHOLE_LIMITS[storage]
+    low, high = WHOLE_LIMITS[storage]
     kept = {} if storage == "int64" else {"storage": storage}
     if found is None or found.kind in ("date", "datetime", "time"):
         if high > 255:
