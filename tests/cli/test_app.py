@@ -17,7 +17,7 @@ DIALECT = ("--delimiter", "--encoding", "--decimal", "--no-header", "--names", "
 OPTIONS = {
     ("demo",): ["--out", "--private"],
     ("methods",): ["--json"],
-    ("schema", "draft"): ["--out", "--names-are-right", *DIALECT],
+    ("schema", "draft"): ["--out", "--like", "--codebook", "--names-are-right", *DIALECT],
     ("schema", "edit"): [],
     ("schema", "check"): ["--rows", "--epsilon", "--delta", "--ledger", "--dataset", "--json", *DIALECT],
     ("plan",): [

@@ -10,7 +10,7 @@ from tests.cli.terminal import listing, run
 from tests.cli.workspace import Workspace
 from understudy.cli.app import app
 
-READ = {"schema", "public", "release", "ledger"}
+READ = {"codebook", "schema", "public", "release", "ledger"}
 """Parameters that name a file or folder to read; all others that are paths name one to write."""
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.terminal import listing, run
 from tests.cli.workspace import SCHEMA, Workspace
+from understudy.schema.draft import open_places
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,12 @@ def test_draft_names_every_column_and_leaves_the_decisions(name: str, place: Wor
     assert "unit: DECIDE" in text
     checked = run("schema", "check", out)
     assert (checked.status, checked.panels) == (2, 1)
-    assert checked.words.count("DECIDE") >= 3
+    assert "unit: still says DECIDE" in checked.words
+    assert "columns.age: is a guess that nobody has confirmed" in checked.words
+    opened = open_places(text)
+    assert checked.words.count("•") == len(opened)
+    guesses = sum(bool(found.guess) for found in opened)
+    assert f"To decide: {len(opened) - guesses}. Guesses to confirm, by deleting their comment: {guesses}." in shown.out
 
 
 def test_draft_never_overwrites(place: Workspace) -> None:
@@ -42,6 +48,45 @@ def test_draft_looks_at_no_row(place: Workspace, tmp_path: Path) -> None:
         assert run("schema", "draft", table, "-o", tmp_path / f"{number}.yaml").status == 0
         drafts.append((tmp_path / f"{number}.yaml").read_text(encoding="utf-8"))
     assert len(set(drafts)) == 1
+
+
+def test_draft_takes_over_a_public_table_and_codebooks(place: Workspace, tmp_path: Path) -> None:
+    public, book, out = tmp_path / "public.csv", tmp_path / "book.csv", tmp_path / "s.yaml"
+    public.write_text("region,sex,age,income\nnorth,F,20,17.5\nsouth,M,61,\n", encoding="utf-8")
+    book.write_text("name,type,values,min,max\nsex,category,F=female; M=male,,\nage,integer,,16,99\n", encoding="utf-8")
+    shown = run("schema", "draft", place.table, "-o", out, "--like", public, "--codebook", book)
+    assert (shown.status, "To decide: 2." in shown.out) == (0, True)
+    text = out.read_text(encoding="utf-8")
+    assert (
+        "# A draft made from column names and storage types, the codebook book.csv, the public table public.csv;"
+        in text
+    )
+    assert "meanings: {F: female, M: male}" in text
+    assert "    upper: 99\n" in text
+    assert "    labels: [north, south]\n    missing: false\n    note: from the public table public.csv\n" in text
+    assert [(found.column, found.key) for found in open_places(text)] == [("", "unit"), ("visited", "kind")]
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "content", "said"),
+    [
+        ("--codebook", "book.csv", "a,b\n1,2\n", "book.csv:1: its first line names no columns of a data dictionary"),
+        ("--codebook", "book.csv", "name,type\nzebra,integer\n", "names none of the table's columns"),
+        ("--codebook", "book.json", "{", "book.json:1: is not valid JSON"),
+        ("--like", "absent.csv", None, "no such file"),
+        ("--like", "public.csv", "id,notes\n1,x\n", "--like: has no column that could be described"),
+    ],
+)
+def test_draft_refuses_public_files_that_it_cannot_use(
+    flag: str, name: str, content: str | None, said: str, place: Workspace, tmp_path: Path
+) -> None:
+    file, out = tmp_path / name, tmp_path / "s.yaml"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    shown = run("schema", "draft", place.table, "-o", out, flag, file)
+    assert (shown.status, shown.panels) == (2, 1)
+    assert said in shown.words.replace(f"{tmp_path}/", "")
+    assert not out.exists()
 
 
 def test_check_accepts_a_good_schema_and_its_table(place: Workspace) -> None:

@@ -113,7 +113,7 @@ def test_every_flag_in_the_table_exists() -> None:
 
 def test_every_argument_in_the_table_exists() -> None:
     callers: list[Callable[..., object]] = [understudy.synthesize, understudy.plan, compare, evaluate, understudy.pool]
-    callers += [Release.sample, Release.label, Ledger.create, Ledger.verify, draft_schema, check_safe]
+    callers += [Release.sample, Release.label, Ledger.create, Ledger.verify, Schema.draft, check_safe]
     callers.append(understudy.read_table)
     known = set().union(*(inspect.signature(caller).parameters for caller in callers))
     assert set(FLAGS) <= known

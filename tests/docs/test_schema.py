@@ -2,16 +2,20 @@
 
 import dataclasses
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tests.docs.test_tutorial import BLOCK, _require, _run, _steps
 from understudy.codec.numbers import axis_of
 from understudy.codec.table import TableCodec
 from understudy.schema.columns import BIN_RULES
 from understudy.schema.document import FORMULAS, KINDS, schema_from_text
+from understudy.schema.draft import open_places
 from understudy.schema.yaml_text import schema_to_text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
@@ -125,6 +129,30 @@ def test_every_kind_and_key_is_on_the_page() -> None:
         assert all(f"`{key}`" in PAGE for key in SHARED)
         for key in [*own, *(FORMULAS if name == "derived" else ())]:
             assert f"`{key}`" in rows[name], f"{name}: {key}"
+
+
+def test_the_drafts_of_the_page_are_made_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    section = PAGE.partition("## Drafting a schema")[2].partition("\n## ")[0]
+    steps = 0
+    for key, value, kind, text in BLOCK.findall(section):
+        if key == "file":
+            Path(value).write_text(text, encoding="utf-8")
+        elif key == "within":
+            written = Path(value).read_text(encoding="utf-8")
+            for line in text.splitlines():
+                shape = ".*".join(re.escape(part) for part in line.split("…"))
+                assert re.search(f"^{shape}", written, re.MULTILINE), line
+        elif kind == "python":
+            subprocess.run([sys.executable, "-c", text], check=True, capture_output=True)
+        elif kind == "console":
+            for step in _steps(text, 0):
+                status, output = _run(step.command)
+                assert status == 0, output
+                _require(step, output)
+                steps += 1
+    assert steps == 3
+    assert [place.column for place in open_places(Path("python.yaml").read_text(encoding="utf-8"))] == ["wobble"]
 
 
 FORMATS = re.findall(r"^\| `([^`]+)` \| `(%[^`]+)` \| (\S+) \|$", PAGE, re.MULTILINE)

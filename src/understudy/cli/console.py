@@ -65,6 +65,7 @@ SHARES = dict(zip(STAGES, (0.02, 0.02, 0.11, 0.45, 0.25, 0.15), strict=True))
 """How much of a usual run each stage takes; a public guess that only moves the bar."""
 UNSEEN = re.compile(r"[^\n\x20-\x7e]")
 FLAGS = {
+    "codebook": "--codebook",
     "composition": "--composition",
     "copies": "--copies",
     "copies_mode": "--copies-mode",
@@ -82,6 +83,7 @@ FLAGS = {
     "known": "--known",
     "ledger": "--ledger",
     "level": "--level",
+    "like": "--like",
     "memory_bytes": "--memory",
     "method": "--method",
     "methods": "--method",

@@ -30,25 +30,36 @@ def draft(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Schema file to write; must not exist.")],
     *,
+    like: Annotated[
+        str | None, typer.Option("--like", metavar="TABLE", help="A public table with the same columns; it is read.")
+    ] = None,
+    codebook: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--codebook",
+            metavar="FILE",
+            help="Describes the columns: data dictionary (CSV), Frictionless, CSVW or JSON Schema, SQL, Stata, SPSS; "
+            "may be repeated.",
+        ),
+    ] = None,
     names_are_right: Annotated[
         bool, typer.Option("--names-are-right", help="Take names that look like values (2019, a date) as they are.")
     ] = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Writes a schema to fill in: one entry per column, DECIDE wherever a person has to decide."""
+    """Writes a schema to fill in: DECIDE wherever a person has to decide, guesses to confirm."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.counts.files import container_of
+        from understudy.counts.public import draft as draft_of
         from understudy.schema.dialect import parted
-        from understudy.schema.draft import draft_schema
-        from understudy.schema.yaml_text import with_file
 
         require_absent("--out", out)
-        container = container_of(table)
-        text = draft_schema(container.header, names_are_right=names_are_right)
-        with out.open("x", encoding="utf-8") as file:
-            file.write(with_file(text, container.unusual))
+        made = draft_of(table, like=like, codebook=codebook or (), names_are_right=names_are_right)
+        made.save(out)
         place.line(f"Wrote {out}. Places that say DECIDE are yours to fill in, from public knowledge only.")
+        places = made.open
+        guesses = sum(bool(found.guess) for found in places)
+        place.line(f"To decide: {len(places) - guesses}. Guesses to confirm, by deleting their comment: {guesses}.")
         note_lines(place, table)
         place.note(f"Then: understudy schema check {out} {parted(table)[0]}")
 

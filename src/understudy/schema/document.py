@@ -69,6 +69,7 @@ QUESTIONS = {
     "missing": "whether the value may be absent (true or false)",
     "zone": "the time zone, such as Europe/Berlin",
     "kind": "what kind of column this is",
+    "rows": "the most rows that one of them may have",
 }
 """What a person has to say under a key that is left open."""
 
@@ -490,7 +491,9 @@ def schema_from_text(text: str, where: str) -> Schema:
     file = _file(reader, fields["file"]) if "file" in fields else None
     columns, kinds = _columns(reader, fields.get("columns"))
     rules = _rules(reader, fields["rules"], kinds) if "rules" in fields else []
-    reader.problems += _guess_problems(text, tree, where)
+    guesses = _guess_problems(text, tree, where)
+    if guesses:
+        reader.problems = sorted([*reader.problems, *guesses], key=lambda problem: _line_of(problem, where))
     if reader.problems or unit is None:
         names = frozenset(column.name for column in columns)
         more = [found for column in columns for found in column_problems(column)]
@@ -509,6 +512,11 @@ def _guess_problems(text: str, tree: Tree, where: str) -> list[Problem]:
     held = key_at(tree)
     places = [(line, place(*held(line)[0])) for line in guessed_lines(text)]
     return [Problem(f"{where}:{line}: {here}", "is a guess that nobody has confirmed.", fix) for line, here in places]
+
+
+def _line_of(problem: Problem, where: str) -> int:
+    found = re.match(r":(\d+)", problem.where.removeprefix(where))
+    return int(found[1]) if found else 0
 
 
 def key_at(tree: Tree) -> Callable[[int], tuple[tuple[str, ...], Tree | None]]:

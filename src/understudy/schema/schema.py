@@ -16,10 +16,11 @@ Rules across columns: combinations that cannot occur, known without looking at t
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from understudy.errors import Problem, SchemaError, UsageError, nearest, shown
 from understudy.schema.columns import (
@@ -40,6 +41,9 @@ from understudy.schema.columns import (
 )
 from understudy.schema.dialect import Dialect
 from understudy.schema.table_check import TableCheck
+
+if TYPE_CHECKING:
+    from understudy.schema.draft import Draft
 
 _TEXT_STORAGE = re.compile("(?i)string|char|text|utf8")
 LONGEST = 256
@@ -161,8 +165,20 @@ def same_but_for_spelling(name: str, present: Sequence[str]) -> str:
     >>> same_but_for_spelling("birth_date", ["Sex", " Birth-Date"]), same_but_for_spelling("city", ["cityF"])
     (' Birth-Date', '')
     """
-    found = [one for one in present if _letters(one) == _letters(name)]
-    return found[0] if len(found) == 1 else ""
+    return spellings(present)(name)
+
+
+def spellings(present: Sequence[str]) -> Callable[[str], str]:
+    """`same_but_for_spelling` among these names, for many names."""
+    found: dict[str, list[str]] = {}
+    for one in present:
+        found.setdefault(_letters(one), []).append(one)
+
+    def spelled(name: str) -> str:
+        same = found.get(_letters(name), [])
+        return same[0] if len(same) == 1 else ""
+
+    return spelled
 
 
 def _letters(name: str) -> str:
@@ -363,6 +379,33 @@ class Schema:
         from understudy.schema.document import read_schema  # keeps YAML out of programs that build schemas in Python
 
         return read_schema(Path(source))
+
+    @classmethod
+    def draft(
+        cls,
+        table: object,
+        *,
+        like: object = None,
+        codebook: "str | Path | Iterable[str | Path]" = (),
+        unit: "Unit | None" = None,
+        names_are_right: bool = False,
+    ) -> "Draft":
+        """A first schema for a table, of which only names and storage types are read, with what is open marked.
+
+        Args:
+            table: a frame, or the path of a file.
+            like: a public table with columns of the same names; it is read.
+            codebook: one or more files that describe the columns.
+            unit: who is protected, if that is decided.
+            names_are_right: take names that look like values as names.
+
+        Raises:
+            InputError: a table cannot be used.
+            SchemaError: a codebook cannot be understood, or what is said contradicts itself.
+        """
+        # Tables are opened above this package, which reads none; so the way there is not an import.
+        made = import_module("understudy.counts.public").draft
+        return made(table, like=like, codebook=codebook, unit=unit, names_are_right=names_are_right)  # type: ignore[no-any-return]
 
     @classmethod
     def of(cls, given: object) -> "Schema":

@@ -408,6 +408,22 @@ def _flow(node: object) -> str:
             return str(node)
 
 
+def said_flow(value: object) -> str:
+    """A value of a column's key, or a mapping of keys to values, as YAML on one line."""
+    return _flow(_said(value))
+
+
+def said_lines(said: Mapping[str, object], indent: int) -> Iterator[str]:
+    """Keys of a column and their values as lines of YAML."""
+    return _block({text_token(key): _said(value) for key, value in said.items()}, indent)
+
+
+def _said(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {text_token(str(key)): _said(item) for key, item in value.items()}
+    return _value(value)
+
+
 def key_lines(key: str, indent: int) -> tuple[list[str], str]:
     """The lines before a key's value, and how the line of the value starts."""
     pad = " " * indent
