@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.codec.table import TableCodec
-from understudy.counts.files import container_of, file_batches, in_plain_numbers
+from understudy.counts.files import check_whole, container_of, file_batches, in_plain_numbers
 from understudy.counts.frames import FrameTable, is_frame
 from understudy.errors import InputError, SchemaError, UsageError
 from understudy.models.label_trees import LabelModel
@@ -109,6 +109,7 @@ def labelled_file(
     """The columns of a file with labels filled in, and its rows as a stream of tables in that form."""
     _check_seed(seed)
     container = container_of(path)
+    check_whole(container, _READ_BYTES)
     names = list(container.names)
     private = private_columns(fitted)
     problems = _public(fitted, private).header_problems(names)
