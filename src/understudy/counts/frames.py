@@ -18,7 +18,15 @@ import pyarrow as pa
 from understudy.arrays import Ints
 from understudy.codec.table import TableCodec
 from understudy.counts.kernels import TableCounter, table_bytes
-from understudy.counts.source import CONTENT_ERRORS, Batch, PrivateTable, kept_rows, object_bytes, texts_of
+from understudy.counts.source import (
+    CONTENT_ERRORS,
+    Batch,
+    ColumnType,
+    PrivateTable,
+    kept_rows,
+    object_bytes,
+    texts_of,
+)
 from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
 from understudy.domain import Clique
 from understudy.errors import InputError
@@ -39,6 +47,12 @@ class FrameTable(PrivateTable):
     def frame_kind(self) -> str:
         """What to hand back to the user: "pandas", "polars" or "arrow"."""
         return self._frame.kind
+
+    @property
+    def column_types(self) -> dict[str, ColumnType]:
+        """How the declared columns are stored, by their types alone. Public."""
+        declared = [place for place, name in enumerate(self._frame.names) if name in self.schema.names]
+        return {self._frame.names[place]: self._frame.type(place) for place in declared}
 
     def column(self, name: str) -> pa.Array | pa.ChunkedArray:
         """One column as Arrow. Private."""
@@ -138,6 +152,10 @@ class _Frame(Protocol):
         """Column names as text, in order. Public."""
         ...
 
+    def type(self, position: int) -> ColumnType:
+        """How one column is stored. Public."""
+        ...
+
     def rows(self) -> int:
         """Number of rows. Private."""
         ...
@@ -171,6 +189,9 @@ class _PandasFrame:
         self._frame = frame
         self.names = tuple(str(name) for name in frame.columns)
 
+    def type(self, position: int) -> ColumnType:
+        return _pandas_type(self._frame.dtypes.iloc[position])
+
     def rows(self) -> int:
         return len(self._frame)
 
@@ -192,6 +213,12 @@ class _ArrowFrame:
         self._table = table
         self.names = tuple(table.schema.names)
 
+    def type(self, position: int) -> ColumnType:
+        kind = self._table.schema.field(position).type
+        if not pa.types.is_dictionary(kind):
+            return ColumnType(kind)
+        return ColumnType(kind.value_type, "category", kind.ordered, kind)
+
     def rows(self) -> int:
         return int(self._table.num_rows)
 
@@ -204,6 +231,10 @@ class _EagerFrame:
         self._frame = frame
         self.kind = kind
         self.names = tuple(frame.columns)
+
+    def type(self, position: int) -> ColumnType:
+        native = self._frame.to_native()
+        return _polars_type(native.schema[self.names[position]]) if self.kind == "polars" else ColumnType()
 
     def rows(self) -> int:
         return len(self._frame)
@@ -228,9 +259,13 @@ class _LazyFrame:
         self._declared = declared
         self._collected: _EagerFrame | None = None
         try:
-            self.names = tuple(frame.collect_schema())
+            self._types = dict(frame.collect_schema())
         except Exception as cause:
             raise InputError("lazy frame", "its columns cannot be worked out.", "Collect it first.") from cause
+        self.names = tuple(self._types)
+
+    def type(self, position: int) -> ColumnType:
+        return _polars_type(self._types[self.names[position]])
 
     def rows(self) -> int:
         return self._eager().rows()
@@ -250,6 +285,43 @@ class _LazyFrame:
         if self._collected is None:
             raise InputError("lazy frame", "its own query failed while it ran.", "Collect it first.")
         return self._collected
+
+
+def _pandas_type(dtype: Any) -> ColumnType:
+    """What a pandas type says whatever the rows hold.
+
+    A gap turns whole numbers into floats, truth values and text into objects; so these types are no news about a
+    column, and plain floats, objects and the text that pandas infers say nothing here.
+    """
+    import pandas as pd
+
+    if isinstance(dtype, pd.CategoricalDtype):
+        inner = _pandas_type(dtype.categories.dtype)
+        return ColumnType(inner.values, "category", bool(dtype.ordered), inner.native)
+    if isinstance(dtype, pd.ArrowDtype):
+        return ColumnType(dtype.pyarrow_dtype, native=dtype)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return ColumnType(pa.timestamp(dtype.unit, str(dtype.tz)))
+    if isinstance(dtype, pd.StringDtype):
+        return ColumnType(native=dtype) if dtype.na_value is pd.NA else ColumnType()
+    if pd.api.types.is_extension_array_dtype(dtype):  # numbers and truth values that may be missing
+        plain = getattr(dtype, "numpy_dtype", None)
+        return ColumnType() if plain is None else ColumnType(pa.from_numpy_dtype(plain), native=dtype)
+    known = dtype.kind in "biuM" or dtype == np.float32
+    return ColumnType(pa.from_numpy_dtype(dtype)) if known else ColumnType()
+
+
+def _polars_type(dtype: Any) -> ColumnType:
+    import polars as pl
+
+    if dtype == pl.Enum:
+        return ColumnType(labels="enum")
+    if dtype == pl.Categorical:
+        return ColumnType(labels="category")
+    try:
+        return ColumnType(pl.Series([], dtype=dtype).to_arrow().type)
+    except CONTENT_ERRORS:
+        return ColumnType()
 
 
 def _all_text(values: Any) -> bool:

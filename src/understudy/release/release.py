@@ -4,8 +4,6 @@ RunConfig: how a release was made, so that its public half can be made again: me
 
 The seed is that of drawing rows from the fitted model. Noise has no seed.
 
-Synthetic rows as the kind of frame the caller works with. Types stay: whole numbers with gaps stay whole.
-
 Rows drawn from a fitted model, piece by piece, so that a seed gives the same rows whatever the output.
 
 This is post-processing: nothing here can see a private row, and drawing again costs nothing.
@@ -24,11 +22,11 @@ import os
 import platform
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Union
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -44,14 +42,14 @@ from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
 from understudy.progress import Progress, silent
 from understudy.release.files import batch_rows, check_bytes, check_frame, check_free, check_room, open_parquet
+from understudy.release.frames import Frame, as_it_came
 from understudy.release.statement import Statement
 from understudy.release.wording import NO_ROWS, given_readable, readable_codes
 from understudy.schema import Schema, code_names
 from understudy.schema.yaml_text import Entries, Tree, YamlList, parse_yaml
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
+    from understudy.counts.source import ColumnType
 
 FORMAT = "understudy config, format 1"
 COPIES_MODES = ("resample", "remeasure")
@@ -165,42 +163,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     return str(value)
-
-
-Frame = Union[pa.Table, "pandas.DataFrame", "polars.DataFrame"]
-KINDS = ("arrow", "pandas", "polars")
-
-
-def to_frame(table: pa.Table, kind: str) -> Frame:
-    """The table as "arrow", "pandas" or "polars"."""
-    if kind == "arrow":
-        return table
-    if kind == "pandas":
-        return table.to_pandas(types_mapper=_nullable_types(table).get)
-    if kind == "polars":
-        import polars  # only a caller who has polars asks for it
-
-        return polars.from_arrow(table)
-    raise UsageError("frame kind", f"{kind!r} is not known.", nearest(kind, KINDS))
-
-
-def _nullable_types(table: pa.Table) -> dict[pa.DataType, object]:
-    """Whole numbers and booleans that may be missing: pandas' own types would turn them into floats and objects."""
-    import pandas  # only a caller who has pandas asks for it
-
-    known = {
-        pa.int8(): pandas.Int8Dtype(),
-        pa.int16(): pandas.Int16Dtype(),
-        pa.int32(): pandas.Int32Dtype(),
-        pa.int64(): pandas.Int64Dtype(),
-        pa.uint8(): pandas.UInt8Dtype(),
-        pa.uint16(): pandas.UInt16Dtype(),
-        pa.uint32(): pandas.UInt32Dtype(),
-        pa.uint64(): pandas.UInt64Dtype(),
-        pa.bool_(): pandas.BooleanDtype(),
-    }
-    with_gaps = {field.type for field in table.schema if table[field.name].null_count}
-    return {kind: dtype for kind, dtype in known.items() if kind in with_gaps}
 
 
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
@@ -384,6 +346,8 @@ class Release:
     ledger: tuple[str, ...]
     frame_kind: str = "arrow"
     folder: Path | None = None
+    frame_types: Mapping[str, "ColumnType"] = field(default_factory=dict)
+    """How the columns of the private frame were stored, so that rows come back alike; empty for files."""
 
     @property
     def codec(self) -> TableCodec:
@@ -431,7 +395,7 @@ class Release:
         wanted = self.config.rows[copy - 1] if rows is None else rows
         pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
         check_frame(self.schema, wanted)
-        return to_frame(one_table(fitted.codec, pieces), self.frame_kind)
+        return as_it_came(one_table(fitted.codec, pieces), fitted.codec, self.frame_kind, self.frame_types)
 
     def sample_to(
         self,
@@ -513,8 +477,14 @@ class Release:
         save_release(self, Path(folder), progress)
 
     @classmethod
-    def load(cls, folder: str | Path, *, frame_kind: str = "arrow") -> Self:
-        """The release saved in a folder.
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        frame_kind: str = "arrow",
+        frame_types: Mapping[str, "ColumnType"] | None = None,
+    ) -> Self:
+        """The release saved in a folder, whose rows come as that kind of frame.
 
         Raises:
             ReleaseError: with all findings, if the folder is incomplete or altered.
@@ -522,18 +492,18 @@ class Release:
         from understudy.release.store import load_release
 
         loaded = load_release(Path(folder))
-        return cls(
-            loaded.schema, loaded.fits, loaded.statement, loaded.config, loaded.ledger, frame_kind, loaded.folder
-        )
+        content = (loaded.schema, loaded.fits, loaded.statement, loaded.config, loaded.ledger)
+        return cls(*content, frame_kind, loaded.folder, frame_types or {})
 
     def _table(self, copy: int) -> Frame:
         codec = self.fitted(copy).codec
         if self.folder is not None:
             path = self.folder / data_name(copy, self.config.copies)
-            return to_frame(stored_rows(path, codec, self.config.rows[copy - 1]), self.frame_kind)
+            rows = stored_rows(path, codec, self.config.rows[copy - 1])
+            return as_it_came(rows, codec, self.frame_kind, self.frame_types)
         check_frame(self.schema, self.config.rows[copy - 1])
         pieces = draw_tables(self.fitted(copy), self.config.rows[copy - 1], seed=self.config.seed, copy=copy)
-        return to_frame(one_table(codec, pieces), self.frame_kind)
+        return as_it_came(one_table(codec, pieces), codec, self.frame_kind, self.frame_types)
 
 
 def data_name(copy: int, copies: int) -> str:
