@@ -1,6 +1,7 @@
 """Frames: whole numbers with gaps stay whole, in every kind of frame, and types come back as they came."""
 
 import datetime as dt
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 
 import understudy as us
 from understudy.errors import UsageError
-from understudy.release.frames import to_frame
+from understudy.release.frames import to_frame, write_statistics
 from understudy.schema import (
     Boolean,
     Category,
@@ -226,3 +227,61 @@ def test_the_file_of_a_release_does_not_depend_on_the_frame(tmp_path: Path) -> N
     schemas = [pq.read_schema(tmp_path / name / "data.parquet") for name in "ab"]
     assert schemas[0].equals(schemas[1])
     assert schemas[0].field("x").type == pa.int64()
+
+
+EVERYTHING = Schema(
+    (
+        Category(name="vote", labels=("1", "2", "9"), title="Vote", ordered=True, meanings={"1": "yes", "2": "no"}),
+        Category(name="city", labels=("Rome", "Zürich"), title="City of birth", meanings={"Rome": "Roma"}),
+        Integer(name="age", lower=0, upper=99, missing=True),
+        Float(name="wage", lower=0.0, upper=9.0),
+        Boolean(name="member"),
+        Date(name="day", **DAYS),
+        Datetime(name="seen", zone="Europe/Berlin", **ZONED),
+        Time(name="hour"),
+    ),
+    Unit(),
+)
+
+
+@pytest.mark.parametrize(("suffix", "read"), [("dta", "read_dta"), ("sav", "read_sav")])
+def test_files_of_statistics_programs_carry_titles_and_value_labels(suffix: str, read: str, tmp_path: Path) -> None:
+    import pyreadstat
+
+    table = pa.table({name: pa.array([None] * ROWS, pa.string()) for name in EVERYTHING.names})
+    table = table.set_column(0, "vote", pa.array(["1"] * ROWS))
+    table = table.set_column(2, "age", pa.array([5, None] * (ROWS // 2)))
+    table = table.set_column(5, "day", pa.array([dt.date(2020, 5, 6), None] * (ROWS // 2)))
+    release = us.synthesize(table, EVERYTHING, epsilon=30.0, method="independent")
+    path = tmp_path / f"rows.{suffix}"
+    release.sample_to(path, 200, seed=1)
+    frame, known = getattr(pyreadstat, read)(path)
+    assert list(frame.columns) == list(EVERYTHING.names)
+    assert len(frame) == 200
+    assert known.column_names_to_labels["vote"] == "Vote"
+    assert known.column_names_to_labels["city"] == "City of birth"
+    assert known.variable_value_labels == {"vote": {1: "yes", 2: "no"}}
+    rows = release.sample(200, seed=1)
+    assert isinstance(rows, pa.Table)
+    for name in ("age", "day"):
+        assert [None if pd.isna(value) else value for value in frame[name]] == rows[name].to_pylist()
+    assert frame["hour"].isna().sum() == rows["hour"].null_count
+    if suffix == "sav":
+        assert known.variable_measure["vote"] == "ordinal"
+    release.sample_to(tmp_path / f"none.{suffix}", 0)
+    assert len(getattr(pyreadstat, read)(tmp_path / f"none.{suffix}")[0]) == 0
+
+
+def test_names_that_statistics_programs_do_not_allow_are_told(tmp_path: Path) -> None:
+    table = pa.table({"a b": [1] * ROWS, "x": [1] * ROWS})
+    schema = Schema((Integer(name="a b", lower=0, upper=9), WHOLE), Unit())
+    release = us.synthesize(table, schema, epsilon=1.0, method="independent")
+    with pytest.raises(UsageError, match="cannot hold columns called 'a b'"):
+        release.sample_to(tmp_path / "rows.dta", 5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_extra_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyreadstat", None)
+    with pytest.raises(UsageError, match=r"understudy\[stats\]"):
+        write_statistics(tmp_path / "rows.dta", pa.schema([("x", pa.int64())]), [], "stata")

@@ -3,9 +3,15 @@
 Types come back by public facts alone: how the frame stored a column (its type, never its values) and the schema. A
 type that the schema's values do not fit in is left out, and a `storage` that the schema states comes first. Labels that
 a frame keeps by number come back with the labels of the schema, in its order. Whole numbers with gaps stay whole.
+
+Files of Stata and SPSS are written from such a frame. What the schema tells people comes along: titles as the labels of
+variables, meanings as value labels of whole numbers.
 """
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -176,3 +182,77 @@ def _nullable_types(table: pa.Table) -> dict[pa.DataType, object]:
     }
     with_gaps = {field.type for field in table.schema if table[field.name].null_count}
     return {kind: dtype for kind, dtype in known.items() if kind in with_gaps}
+
+
+FILE_LABEL = "Synthetic data: rows are drawn from a model."
+_LONGEST_NAME = {"stata": 32, "spss": 64}
+_LONGEST_TITLE = 80
+
+
+def write_statistics(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], form: str) -> None:
+    """Writes a file of Stata ("stata") or SPSS ("spss").
+
+    Raises:
+        UsageError: if the writing library is not installed, or the format has no room for a name or a value.
+    """
+    try:
+        import pandas as pd
+        import pyreadstat
+    except ImportError as cause:
+        rule, fix = "needs pandas and pyreadstat.", 'Install them: pip install "understudy[stats]".'
+        raise UsageError("output", f"a file of Stata or SPSS {rule}", fix) from cause
+    odd = [name for name in schema.names if not _is_variable(name, _LONGEST_NAME[form])]
+    if odd:
+        rule = f"cannot hold columns called {', '.join(map(repr, odd[:10]))}: names are letters, digits and _ there."
+        raise UsageError("output", rule, "Write Parquet or CSV, or rename the columns in the schema.")
+    table = pa.concat_tables([schema.empty_table(), *pieces])
+    said = {field.name: _said(field) for field in schema}
+    columns: dict[str, Any] = {}
+    meanings: dict[str, dict[int, str]] = {}
+    for name in schema.names:
+        values, found = _with_meanings(table.column(name), said[name].get("meanings", {}))
+        columns[name] = _as_variable(values)
+        meanings |= {name: found} if found else {}
+    titles = {name: str(one["title"])[:_LONGEST_TITLE] for name, one in said.items() if "title" in one}
+    known: dict[str, Any] = {"column_labels": titles, "variable_value_labels": meanings, "file_label": FILE_LABEL}
+    if form == "spss":
+        known["variable_measure"] = {name: "ordinal" for name, one in said.items() if "ordered" in one}
+    try:
+        (pyreadstat.write_dta if form == "stata" else pyreadstat.write_sav)(pd.DataFrame(columns), path, **known)
+    except pyreadstat.PyreadstatError as cause:
+        raise UsageError("output", f"cannot be written as a file of {form}.", "Write Parquet or CSV.") from cause
+
+
+def _is_variable(name: str, longest: int) -> bool:
+    return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name, re.ASCII)) and len(name) <= longest
+
+
+def _said(field: pa.Field) -> dict[str, Any]:
+    """What the field tells people; lists and mappings out of their JSON."""
+    known = {key.decode(): text.decode() for key, text in (field.metadata or {}).items()}
+    return {key: json.loads(text) if key in ("meanings", "ordered") else text for key, text in known.items()}
+
+
+def _with_meanings(values: pa.ChunkedArray, meanings: Mapping[str, str]) -> tuple[pa.ChunkedArray, dict[int, str]]:
+    """Whole numbers with their meanings; the values as they are where meanings are of other labels."""
+    if not meanings:
+        return values, {}
+    try:
+        numbers = pa.array(list(meanings)).cast(pa.int32()).to_pylist()
+        return values.cast(pa.int32()), dict(zip(numbers, meanings.values(), strict=True))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return values, {}
+
+
+def _as_variable(values: pa.ChunkedArray) -> Any:
+    """A column in one of the few types of statistics programs: whole and real numbers, text, dates and times."""
+    kind = values.type
+    if pa.types.is_temporal(kind) and values.null_count == len(values):
+        return pa.nulls(len(values), pa.timestamp("us")).to_pandas()  # objects that are all absent would pass for text
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    elif pa.types.is_timestamp(kind) and kind.tz is not None:
+        values = pc.local_timestamp(values)
+    if pa.types.is_integer(values.type) and values.null_count:
+        values = values.cast(pa.float64(), safe=False)
+    return values.to_pandas()

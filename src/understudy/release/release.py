@@ -41,8 +41,16 @@ from understudy.domain import Transcript
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
 from understudy.progress import Progress, silent
-from understudy.release.files import batch_rows, check_bytes, check_frame, check_free, check_room, open_parquet
-from understudy.release.frames import Frame, as_it_came
+from understudy.release.files import (
+    STATISTICS,
+    batch_rows,
+    check_bytes,
+    check_frame,
+    check_free,
+    check_room,
+    open_parquet,
+)
+from understudy.release.frames import Frame, as_it_came, write_statistics
 from understudy.release.statement import Statement
 from understudy.release.wording import NO_ROWS, given_readable, readable_codes
 from understudy.schema import Schema, code_names
@@ -165,7 +173,7 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
+FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".dta": "stata", ".sav": "spss"}
 
 Condition = str | int | float | bool | None
 Where = Mapping[str, Condition | Sequence[Condition]]
@@ -233,13 +241,13 @@ def stored_rows(path: Path, codec: TableCodec, rows: int) -> pa.Table:
 
 
 def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks: Mapping[str, str]) -> None:
-    """Writes the pieces as they come, Parquet or CSV by suffix; the file appears when it is complete.
+    """Writes the pieces as they come, in the format that the suffix names; the file appears when it is complete.
 
     Args:
         path: the file to make; it must not exist.
         schema: the types of every piece.
-        pieces: tables, consumed one at a time.
-        marks: file metadata that says what the rows are (Parquet only; CSV has no place for it).
+        pieces: tables, consumed one at a time; Stata and SPSS files are written at once, from memory.
+        marks: file metadata that says what the rows are (Parquet only; others have no place for it).
     """
     form = FORMATS.get(path.suffix.lower())
     if form is None:
@@ -251,6 +259,8 @@ def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks:
     try:
         if form == "parquet":
             _write_parquet(partial, schema.with_metadata(dict(marks)), pieces)
+        elif path.suffix.lower() in STATISTICS:
+            write_statistics(partial, schema, pieces, form)
         else:
             _write_text(partial, schema, pieces, "," if form == "csv" else "\t")
         os.rename(partial, path)
@@ -406,7 +416,10 @@ class Release:
         where: Where | None = None,
         copy: int = 1,
     ) -> None:
-        """Writes fresh synthetic rows to a Parquet or CSV file (by suffix) without holding them in memory."""
+        """Writes fresh synthetic rows to a file, Parquet or CSV (by suffix) without holding them in memory.
+
+        Stata (`.dta`) and SPSS (`.sav`) files need the extra `[stats]` and memory for all rows.
+        """
         fitted = self.fitted(copy)
         wanted = self.config.rows[copy - 1] if rows is None else rows
         pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
@@ -417,6 +430,8 @@ class Release:
         """Raises unless a new file of so many rows can be written at that path."""
         check_free(path)
         check_room(self.schema, [rows], path.absolute().parent, path.suffix)
+        if path.suffix.lower() in STATISTICS:
+            check_frame(self.schema, rows)
 
     def label(self, records: object, *, seed: int | None = None, copy: int = 1, keep: Sequence[str] = ()) -> Frame:
         """The records with their private columns filled in by the model (method `rdt`), free of charge.
