@@ -6,6 +6,7 @@ are not text. No content raises: a column that Arrow cannot take (mixed objects,
 by value as text.
 """
 
+import decimal
 from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.arrays import Ints
+from understudy.codec.reading import NumberForm
 from understudy.codec.table import TableCodec
 from understudy.counts.kernels import TableCounter, table_bytes
 from understudy.counts.source import (
@@ -30,7 +32,7 @@ from understudy.counts.source import (
 from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
 from understudy.domain import Clique
 from understudy.errors import InputError
-from understudy.schema import Schema
+from understudy.schema import Float, Integer, Schema
 
 CHUNK_ROWS = 1 << 20
 LEAST_ROWS_PER_THREAD = 1 << 16
@@ -56,7 +58,9 @@ class FrameTable(PrivateTable):
 
     def column(self, name: str) -> pa.Array | pa.ChunkedArray:
         """One column as Arrow. Private."""
-        return self._frame.column(self._names.index(name))
+        declared = self.schema.column(name) if name in self.schema.names else None
+        numbers = isinstance(declared, Integer | Float) and NumberForm.of(declared) is not None
+        return self._frame.column(self._names.index(name), numbers=numbers)
 
     @property
     def rows(self) -> int:
@@ -160,8 +164,8 @@ class _Frame(Protocol):
         """Number of rows. Private."""
         ...
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
-        """One column as Arrow. Private."""
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
+        """One column as Arrow; with `numbers`, numbers among other objects are written without marks. Private."""
         ...
 
 
@@ -195,15 +199,15 @@ class _PandasFrame:
     def rows(self) -> int:
         return len(self._frame)
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
         series = self._frame.iloc[:, position]
         values = getattr(series.dtype, "categories", series)
         if values.dtype == object and not _all_text(values):
-            return _as_text(list(series))
+            return _as_text(list(series), numbers=numbers)
         try:
             return pa.array(series, from_pandas=True)
         except CONTENT_ERRORS:
-            return _as_text(list(series))
+            return _as_text(list(series), numbers=numbers)
 
 
 class _ArrowFrame:
@@ -222,7 +226,7 @@ class _ArrowFrame:
     def rows(self) -> int:
         return int(self._table.num_rows)
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
         return self._table.column(position)
 
 
@@ -239,14 +243,14 @@ class _EagerFrame:
     def rows(self) -> int:
         return len(self._frame)
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
         series = self._frame[self.names[position]]
         if series.dtype in (nw.Object, nw.Unknown):
-            return _as_text(series.to_list())
+            return _as_text(series.to_list(), numbers=numbers)
         try:
             return series.to_arrow()
         except CONTENT_ERRORS:
-            return _as_text(series.to_list())
+            return _as_text(series.to_list(), numbers=numbers)
 
 
 class _LazyFrame:
@@ -270,9 +274,9 @@ class _LazyFrame:
     def rows(self) -> int:
         return self._eager().rows()
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
         eager = self._eager()
-        return eager.column(eager.names.index(self.names[position]))
+        return eager.column(eager.names.index(self.names[position]), numbers=numbers)
 
     def _eager(self) -> _EagerFrame:
         if self._collected is None:
@@ -335,5 +339,19 @@ def _all_text(values: Any) -> bool:
     return bool(infer_dtype(values, skipna=True) in ("string", "empty"))
 
 
-def _as_text(values: list[object]) -> pa.Array:
-    return pa.array([object_bytes(value) for value in values], pa.large_binary())
+def _as_text(values: list[object], *, numbers: bool) -> pa.Array:
+    texts = [object_bytes(_unmarked(value) if numbers else value) for value in values]
+    return pa.array(texts, pa.large_binary())
+
+
+def _unmarked(value: object) -> object:
+    """A number that is no text in a form that every column of numbers reads: 1.5 as 15e-1. Others as they are.
+
+    Text beside it may have a decimal comma, so that 1.5 would be read otherwise or not at all.
+    """
+    if isinstance(value, float | np.floating | decimal.Decimal):
+        number = decimal.Decimal(repr(float(value))) if not isinstance(value, decimal.Decimal) else value
+        if number.is_finite() and number != number.to_integral_value():  # whole ones have no mark anyway
+            sign, digits, exponent = number.as_tuple()
+            return f"{'-' if sign else ''}{''.join(map(str, digits))}e{exponent}"
+    return value
