@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
 from understudy.errors import UnderstudyError
 from understudy.schema import Category, Float, Integer, Schema, Unit
-from understudy.schema.dialect import parted
+from understudy.schema.dialect import Dialect, parted
 from understudy.schema.document import schema_from_text
 from understudy.schema.yaml_text import schema_to_text
 
@@ -98,7 +99,8 @@ def tried(inputs: int, seed: int, folder: Path) -> Iterator[tuple[str, str]]:
     """The container of each mutated input and what reading it came to."""
     rng = np.random.default_rng(seed)
     found = seeds(folder)
-    written = schema_to_text(SCHEMA).encode()
+    dialect = Dialect(";", "latin-1", ",", ("city", "age", "rate", "who"), True)
+    written = schema_to_text(replace(SCHEMA, file=dialect, missing_values=("NA", "-9"))).encode()
     names = [*found, "schema"]
     for number in range(inputs):
         name = names[number % len(names)]

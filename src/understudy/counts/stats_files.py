@@ -221,4 +221,4 @@ def _array(values: list[Any], column: StoredColumn, encoding: str) -> pa.Array:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
+    return float(value) if isinstance(value, int | float | np.number) else float("nan")

@@ -22,7 +22,8 @@ from understudy.errors import InputError, SchemaError, UsageError
 from understudy.models.label_trees import LabelModel
 from understudy.models.model import CHUNK_ROWS, Model, chunk_generator
 from understudy.release.files import file_bytes
-from understudy.release.release import Fitted, Frame, to_frame
+from understudy.release.frames import Frame, to_frame
+from understudy.release.release import Fitted
 from understudy.release.wording import readable_codes
 from understudy.schema import Derived, LinearSum, Schema, code_names
 from understudy.schema.schema import without_columns
