@@ -1,6 +1,6 @@
 """Mutated files of every container, and what reading one of them comes to.
 
-`python -m tests.counts.fuzz 100000` tries that many with a fresh seed, which it prints.
+`python -m tests.counts.fuzz 100000` tries that many with a fresh seed, which it prints and takes as a second word.
 """
 
 import secrets
@@ -115,7 +115,7 @@ def tried(inputs: int, seed: int, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    seed = secrets.randbits(63)
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbits(63)
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as work:
         for (container, ending), times in sorted(Counter(tried(int(sys.argv[1]), seed, Path(work))).items()):

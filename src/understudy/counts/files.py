@@ -331,8 +331,9 @@ def _headed(asked: Container, suffix: str) -> Container:
                 return _excel_headed(asked)
             case "stats":
                 stored = stats_file(path, asked.dialect.encoding)
-                kinds = {column.name: str(column.kind).replace("large_binary", "string") for column in stored.columns}
-                return replace(asked, header=tuple(kinds.items()))
+                kinds = [str(column.kind).replace("large_binary", "string") for column in stored.columns]
+                names = [column.name for column in stored.columns]
+                return replace(asked, header=tuple(zip(names, kinds, strict=True)))
             case "arrow":
                 return replace(asked, header=tuple(arrow_header(path)))
             case _:

@@ -80,11 +80,12 @@ def stats_file(path: Path, encoding: str | None) -> StatsFile:
         InputError: the library is not installed, or cannot read the file.
     """
     found = _read(path, metadataonly=True)
-    if found is None:
+    names = [] if found is None else list(getattr(found[1], "column_names", None) or [])
+    if found is None or not names or not all(isinstance(name, str) for name in names):
         raise InputError(str(path), "is not a readable file of its kind (damaged, cut short, encrypted or another).")
     meta: Any = found[1]
     known = _encoding_of(path, encoding)
-    columns = tuple(_column(path, name, meta, known) for name in meta.column_names)
+    columns = tuple(_column(path, name, meta, known) for name in names)
     widths = sum(int(width) for width in (getattr(meta, "variable_storage_width", None) or {}).values())
     return StatsFile(path, known, columns, max(0, int(meta.number_rows or 0)), max(1, widths))
 
