@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import re
 import warnings
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.codec.examples import invalid_text
 from understudy.codec.reading import (
+    NumberForm,
     canonical_text,
     format_text,
     has_text,
@@ -311,3 +313,40 @@ def test_nested_values_have_no_text():
     assert not has_text(pa.duration("s"))
     assert has_text(pa.decimal256(40, 2))
     assert is_text(pa.large_string())
+
+
+FORMS = st.builds(
+    lambda marks, *rest: NumberForm(*marks, *rest),
+    st.sampled_from([(".", ""), (",", ""), (",", "."), (".", ","), (",", " "), (".", "'"), (".", "_")]),
+    st.sampled_from(["", "€", "US$"]),
+    st.sampled_from(["", "%", "kg"]),
+    st.booleans(),
+)
+
+
+@given(FORMS, st.lists(st.text("0123.,'_ ()+-€%\u202f\u00a0", max_size=7), max_size=20))
+@settings(max_examples=200, deadline=None)
+def test_what_is_read_in_a_form_has_the_digits_and_the_sign_of_the_text(form: NumberForm, texts: list[str]) -> None:
+    reading = read_reals(pa.array(texts, pa.string()), form)
+    for text, value, valid in zip(texts, reading.values.tolist(), reading.valid, strict=True):
+        digits = "".join(mark for mark in text if mark.isdigit() or mark == form.decimal).replace(form.decimal, ".")
+        if valid:
+            assert abs(value) == float(digits)
+            assert math.copysign(1, value) == (-1 if value and ("-" in text or "(" in text) else 1)
+        elif re.fullmatch(r"[+-]?[0-9]+", text):
+            pytest.fail(f"{text!r} is plain in every form")
+
+
+@given(FORMS, st.integers(-(10**12), 10**12), st.integers(0, 4), st.booleans(), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_numbers_written_in_a_form_are_read_back(
+    form: NumberForm, units: int, decimals: int, grouped: bool, marked: bool
+) -> None:
+    whole, rest = divmod(abs(units), 10**decimals)
+    digits = f"{whole:,}".replace(",", form.thousands) if grouped and form.thousands else str(whole)
+    text = digits + (f"{form.decimal}{rest:0{decimals}d}" if decimals else "")
+    text = f"{form.prefix} {text} {form.suffix}".strip() if marked else text
+    text = text if units >= 0 else f"({text})" if form.parentheses else f"-{text}"
+    value = float(f"{'-' if units < 0 else ''}{whole}.{rest:0{decimals}d}" if decimals else units)
+    assert read_reals(pa.array([f" {text} "]), form).values.tolist() == [value]
+    assert read_wholes(pa.array([text]), form).values.tolist() == [math.floor(value)]

@@ -1,6 +1,6 @@
 """Mutated files of every container, and what reading one of them comes to.
 
-`python -m tests.counts.fuzz 100000` tries that many with a fresh seed, which it prints.
+`python -m tests.counts.fuzz 100000` tries that many with a fresh seed, which it prints and takes as a second word.
 """
 
 import secrets
@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
 from understudy.errors import UnderstudyError
 from understudy.schema import Category, Float, Integer, Schema, Unit
-from understudy.schema.dialect import parted
+from understudy.schema.dialect import Dialect, parted
 from understudy.schema.document import schema_from_text
 from understudy.schema.yaml_text import schema_to_text
 
@@ -98,7 +99,8 @@ def tried(inputs: int, seed: int, folder: Path) -> Iterator[tuple[str, str]]:
     """The container of each mutated input and what reading it came to."""
     rng = np.random.default_rng(seed)
     found = seeds(folder)
-    written = schema_to_text(SCHEMA).encode()
+    dialect = Dialect(";", "latin-1", ",", ("city", "age", "rate", "who"), True)
+    written = schema_to_text(replace(SCHEMA, file=dialect, missing_values=("NA", "-9"))).encode()
     names = [*found, "schema"]
     for number in range(inputs):
         name = names[number % len(names)]
@@ -113,7 +115,7 @@ def tried(inputs: int, seed: int, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    seed = secrets.randbits(63)
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbits(63)
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as work:
         for (container, ending), times in sorted(Counter(tried(int(sys.argv[1]), seed, Path(work))).items()):

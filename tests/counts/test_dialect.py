@@ -1,5 +1,6 @@
 """Dialects are declared, or found from the header line alone."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import understudy as us
 from tests.counts.malformed import SECRET
 from tests.counts.places import full_counts, people
 from understudy.codec.table import TableCodec
+from understudy.counts import streams
 from understudy.counts.files import container_of, file_batches, open_table, read_table
 from understudy.errors import InputError, UsageError
 from understudy.schema.dialect import Dialect, located, parted
@@ -119,7 +121,7 @@ def test_a_file_without_names(tmp_path: Path) -> None:
     [
         {"delimiter": "ab"}, {"delimiter": "x"}, {"delimiter": '"'}, {"delimiter": "§"}, {"delimiter": ""},
         {"encoding": "nonsense"}, {"encoding": "utf-32"}, {"encoding": "utf-7"}, {"encoding": "rot13"},
-        {"encoding": "iso2022_jp"}, {"encoding": "cp037"}, {"encoding": "idna"}, {"encoding": "hex"},
+        {"encoding": "iso2022_jp"}, {"encoding": "cp037"}, {"encoding": "idna"}, {"encoding": "raw_unicode_escape"},
         {"decimal": ";"}, {"decimal": ",", "delimiter": ","}, {"names": []}, {"names": ["a", "a"]}, {"names": "abc"},
         {"names": ["a", ""]}, {"most_bytes": 0}, {"most_bytes": "1"},
     ],
@@ -151,3 +153,20 @@ def test_what_is_said_wins_over_the_schema(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="names none of"):
         open_table(tmp_path / "t.csv", schema)
     assert open_table(read_table(tmp_path / "t.csv", delimiter="|"), schema).undeclared == ()
+
+
+def test_a_long_line_does_not_change_how_the_next_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of any length give the same text, in an encoding of several bytes."""
+    text = "a,b\n" + "東" * 40 + ",1\n京,2\n" + "ソ" * 7 + ",3\n"
+    (tmp_path / "t.csv").write_bytes(text.encode("shift_jis"))
+    expected = [tuple(part.encode() for part in line.split(",")) for line in text.splitlines()[1:]]
+    for size in (1, 2, 3, 7, 30, 1000):
+        stream = streams._Transcoded(io.BytesIO((tmp_path / "t.csv").read_bytes()), "shift_jis")
+        whole = b""
+        while piece := stream.read(size):
+            whole += piece
+        assert whole.decode() == text
+    assert rows(read_table(tmp_path / "t.csv", encoding="shift_jis"), ["a", "b"]) == expected
+    monkeypatch.setattr(streams, "_LONGEST_LINE", 20)
+    long = streams._Transcoded(io.BytesIO(("x" * 100 + "\n京\n").encode("shift_jis")), "shift_jis")
+    assert b"".join(iter(lambda: long.read(7), b"")).endswith("\n京\n".encode())

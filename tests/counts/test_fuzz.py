@@ -73,7 +73,7 @@ def test_what_cells_hold_decides_nothing(name: str, tmp_path: Path) -> None:
 def test_bytes_of_cells_decide_nothing_in_text(tmp_path: Path) -> None:
     """Any byte but delimiter, quote and line end, in encodings of one byte, of several, and of two."""
     rng = np.random.default_rng(5)
-    for encoding in ("utf-8", "latin-1", "cp1252", "shift_jis", "gb18030", "euc_kr", "big5", "raw_unicode_escape"):
+    for encoding in ("utf-8", "latin-1", "cp1252", "shift_jis", "gb18030", "euc_kr", "big5", "euc_jp"):
         for _ in range(10):
             cells = [bytes(b for b in rng.bytes(12) if b not in b'",\r\n') for _ in range(8)]
             lines = [b",".join([*cells[at : at + 3], b"a"]) for at in range(0, 6)]

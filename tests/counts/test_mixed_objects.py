@@ -24,6 +24,7 @@ COLUMNS: tuple[Column, ...] = (
     Category(name="x", labels=LABELS, other="other"),
     Integer(name="x", lower=-10, upper=2**62, bins=UniformBins(50), special=(2**53, 2**53 + 1)),
     Float(name="x", lower=-10.0, upper=1e16, bins=GivenBins((-10.0, 0.0, 0.05, 0.1, 2.0, 5.0, 100.0, 2.0**53, 1e16))),
+    Float(name="x", lower=0.0, upper=9.0, bins=GivenBins((0.0, 2.4, 2.6, 9.0)), decimal=",", thousands="."),
     Date(name="x", lower=dt.date(2019, 1, 1), upper=dt.date(2021, 1, 1)),
     Boolean(name="x"),
 )
@@ -55,3 +56,12 @@ def test_categories_of_mixed_objects_are_read_one_by_one(column: Column) -> None
     alone = [_codes(column, pd.Series([value], dtype=object))[0] for value in plain]
     categorical = pd.Series(pd.Categorical.from_codes(range(len(plain)), categories=pd.Index(plain, dtype=object)))
     assert _codes(column, categorical) == alone
+
+
+def test_numbers_among_text_are_taken_as_they_are_whatever_form_the_text_has() -> None:
+    said = {"decimal": ",", "thousands": ".", "missing_values": ("-1",)}
+    column = Float(name="x", lower=0.0, upper=9.0, bins=GivenBins((0.0, 2.4, 2.6, 9.0)), **said)  # type: ignore[arg-type]
+    values = [2.5, "2,5", np.float64(2.5), decimal.Decimal("2.50"), "2.5", -1, -1.0, "-1", 3, "2.500"]
+    middle, missing, last = 1, 3, 2
+    expected = [middle] * 4 + [missing] * 4 + [last, last]
+    assert _codes(column, pd.Series(values, dtype=object)) == expected

@@ -4,12 +4,16 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import understudy as us
 from understudy.domain import Distribution
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
 from understudy.release.release import Release
 from understudy.release.store import card_facts, half_width
+from understudy.schema import Category, Float, Schema, Unit
 
 DRAWS = 40_000
 
@@ -54,3 +58,26 @@ def test_joint_tables_say_what_was_seen_together(plain_release: Release, plain_f
     assert facts.sample.header == ("sex", "age", "voted")
     assert len(facts.sample.rows) == 10
     assert facts.sample.total == plain_release.config.rows[0]
+
+
+def test_what_the_schema_tells_people_reaches_card_and_files(tmp_path: Path) -> None:
+    vote = Category(name="vote", labels=("1", "2", "9"), title="Vote", ordered=True, meanings={"1": "yes", "2": "no"})
+    wage = Float(name="wage", lower=0.0, upper=9.0, description="Before tax", measured_in="€")
+    schema = Schema((vote, wage, Category(name="plain", labels=("a",))), Unit())
+    table = pa.table({"vote": ["1", "2"] * 20, "wage": [1.0, 2.0] * 20, "plain": ["a"] * 40})
+    release = us.synthesize(table, schema, epsilon=100.0, method="independent", out=tmp_path / "release")
+    facts = card_facts(release, tmp_path / "release" / "data.parquet")
+    assert [one.labels for one in facts.columns] == ["from lowest to highest: 1 = yes; 2 = no; 9", "", ""]
+    assert [one.says_something for one in facts.columns] == [True, True, False]
+    assert facts.one_ways[0].labels[:3] == ("1 = yes", "2 = no", "9")
+    assert "Before tax" in (tmp_path / "release" / "card.html").read_text(encoding="utf-8")
+    release.sample_to(tmp_path / "rows.parquet", 5)
+    for path in (tmp_path / "release" / "data.parquet", tmp_path / "rows.parquet"):
+        stored = pq.read_schema(path)
+        assert stored.field("vote").metadata[b"title"] == b"Vote"
+        assert stored.field("vote").metadata[b"meanings"] == b'{"1": "yes", "2": "no"}'
+        assert stored.field("vote").metadata[b"ordered"] == b'["1", "2", "9"]'
+        assert stored.field("wage").metadata[b"measured_in"].decode() == "€"
+        assert b"title" not in (stored.field("plain").metadata or {})
+    assert us.Release.load(tmp_path / "release").table.schema.field("wage").metadata[b"description"] == b"Before tax"
+    assert release.sample(3).schema.field("vote").metadata[b"title"] == b"Vote"

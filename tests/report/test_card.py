@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.report.test_html import Tree
 from understudy.release.release import Release
 from understudy.release.store import card_facts
-from understudy.report.card import MOST_BARS, CardFacts, MeasuredTable, OneWay, build_card
+from understudy.report.card import MOST_BARS, CardFacts, ColumnNote, MeasuredTable, OneWay, build_card
 from understudy.report.html import render_page
 from understudy.report.page import Bars, Paragraph
 
@@ -60,3 +60,15 @@ def test_relative_noise_is_the_half_width_over_the_count(full_release: Release, 
     page = build_card(replace(facts, measured=(table, choice)))
     rows = page.sections[3].blocks[1].rows  # type: ignore[union-attr]
     assert rows == (("t", "50.0 %", "5.0 %", "0.5 %", "0.1 %", "0.0 %"),)
+
+
+def test_what_the_columns_hold_is_told_where_the_schema_says_it(full_release: Release, full_folder: Path) -> None:
+    facts = _facts(full_release, full_folder)
+    notes = (ColumnNote("wage", "Wage", "<b>before</b> tax", "euros", ""), ColumnNote("vote", "", "", "", "1 = yes; 2"))
+    page = build_card(replace(facts, columns=notes))
+    assert [section.title for section in page.sections][:2] == ["Privacy", "The columns"]
+    tree = Tree(render_page(page))
+    assert all(text in tree.text for text in ("<b>before</b> tax", "euros", "1 = yes; 2"))
+    assert "b" not in {tag for tag, _ in tree.elements}
+    many = build_card(replace(facts, columns=notes * 200))
+    assert "200 more are described in schema.yaml." in Tree(render_page(many)).text

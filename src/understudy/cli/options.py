@@ -51,7 +51,9 @@ Dataset = Annotated[
 PublicTable = Annotated[
     Path | None, typer.Option("--public", help="Public table with the same columns, for methods that use one.")
 ]
-RowsFile = Annotated[Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv or .tsv by suffix.")]
+RowsFile = Annotated[
+    Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv, .tsv, .dta or .sav by suffix.")
+]
 ExcelSafe = Annotated[
     bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")
 ]

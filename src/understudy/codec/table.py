@@ -14,6 +14,7 @@ are decoded by the codec with all codes.
 """
 
 import enum
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -213,6 +214,21 @@ def _cut(formula: Cut, source: pa.Array) -> pa.Array:
     return pa.array(formula.labels, pa.string()).take(pa.array(np.where(valid, bands, 0), mask=~valid))
 
 
+def field_metadata(column: Column) -> dict[str, str] | None:
+    """What an Arrow field says about its column for people: the keys of the schema that do so; None if it has none.
+
+    `meanings` is a JSON object; `ordered` is a JSON list of the labels from lowest to highest.
+
+    >>> field_metadata(Category(name="vote", labels=("1",), title="Vote", meanings={"1": "yes"}))
+    {'title': 'Vote', 'meanings': '{"1": "yes"}'}
+    """
+    said = {key: str(getattr(column, key, "")) for key in ("title", "description", "measured_in")}
+    if isinstance(column, Category):
+        said["meanings"] = json.dumps(dict(column.meanings), ensure_ascii=False) if column.meanings else ""
+        said["ordered"] = json.dumps(column.labels, ensure_ascii=False) if column.ordered else ""
+    return {key: text for key, text in said.items() if text} or None
+
+
 # Rows coded at a time: large enough to amortise calls, small enough to stay in cache.
 _SLICE_ROWS = 1 << 18
 
@@ -319,15 +335,12 @@ class TableCodec:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """Names and types of `decode`'s table, in schema order: decided by the schema, never by rows."""
+        """Names, types and meanings of `decode`'s table, in schema order: decided by the schema, never by rows."""
         types = {name: codec.arrow_type for name, codec in self._columns.items()}
-        fields = [
-            pa.field(
-                column.name, derived_type(column, self.schema) if isinstance(column, Derived) else types[column.name]
-            )
-            for column in self._shown()
-        ]
-        return pa.schema(fields)
+        types |= {
+            column.name: derived_type(column, self.schema) for column in self._shown() if isinstance(column, Derived)
+        }
+        return pa.schema([pa.field(one.name, types[one.name], metadata=field_metadata(one)) for one in self._shown()])
 
     def _shown(self) -> list[Column]:
         whole = len(self._columns) == len(self.schema.modelled)

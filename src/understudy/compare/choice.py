@@ -531,7 +531,7 @@ def _made(opened: _Opened, request: _Request, bill: Bill, folder: ChoiceFolder |
     if folder is not None:
         if folder.knows_table():
             folder.require_table(fingerprint(opened.data, opened.table.schema))
-        found, continued = _found(folder, request, bill, opened.table.frame_kind)
+        found, continued = _found(folder, request, bill, opened.table)
         ready = continued | set(found)
         names = [*(one.name for one in request.candidates), None]
         bill.check_covered([cost for name, cost in zip(names, request.costs, strict=True) if name not in ready])
@@ -561,7 +561,9 @@ def _made(opened: _Opened, request: _Request, bill: Bill, folder: ChoiceFolder |
     return Choice(chosen, releases, bill.total(), draw, tuple(bill.charges()))
 
 
-def _found(folder: ChoiceFolder, request: _Request, bill: Bill, frame_kind: str) -> tuple[dict[str, Release], set[str]]:
+def _found(
+    folder: ChoiceFolder, request: _Request, bill: Bill, table: PrivateTable
+) -> tuple[dict[str, Release], set[str]]:
     """The releases that are finished, and the candidates whose training can go on under its charge."""
     found: dict[str, Release] = {}
     continued: set[str] = set()
@@ -571,18 +573,18 @@ def _found(folder: ChoiceFolder, request: _Request, bill: Bill, frame_kind: str)
         folder.put_in_place(target, bill.released(part))
         finished = target.exists()
         if finished:
-            found[one.name] = _finished(target, frame_kind, [entry.run for entry in bill.charges(part)])
+            found[one.name] = _finished(target, table, [entry.run for entry in bill.charges(part)])
         if folder.keeps_state_of(None if finished else bill.open_run(part), target):
             continued.add(one.name)
     return found, continued
 
 
-def _finished(target: Path, frame_kind: str, charged: Sequence[str]) -> Release:
+def _finished(target: Path, table: PrivateTable, charged: Sequence[str]) -> Release:
     """A release as it was finished before; raises if it was altered, or not charged for this choice."""
     problems = check_files(target)
     if problems:
         raise ReleaseError(problems)
-    release = Release.load(target, frame_kind=frame_kind)
+    release = Release.load(target, frame_kind=table.frame_kind, frame_types=table.column_types)
     if release.statement.run not in charged:
         fix = "Give the ledger that was charged, or a new folder."
         raise UsageError(f"release {str(target)!r}", "was not charged to this ledger for this choice.", fix)

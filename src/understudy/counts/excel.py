@@ -29,7 +29,9 @@ from understudy.counts.streams import PACKED_ERRORS, PIECE_BYTES, most_expanded,
 from understudy.errors import InputError, ResourceError
 
 EXCEL_ERRORS = (*PACKED_ERRORS, expat.ExpatError, AttributeError, TypeError)
-_WORKBOOK = "xl/workbook.xml"
+_WORKBOOK, _LINKS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+_STYLES = "xl/styles.xml"
+_MOST_BOOK = 16 << 20
 _MOST_TEXT = 1 << 20
 _MOST_COLUMNS = 1 << 14
 _MOST_ROWS = 1 << 14
@@ -60,9 +62,11 @@ def sheets_of(path: Path) -> list[Sheet]:
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            if max(archive.getinfo(name).file_size for name in (_WORKBOOK, _LINKS)) > _MOST_BOOK:
+                raise ValueError("too large")
             book, links = _Parts("sheet", "workbookPr"), _Parts("Relationship")
             _parse(archive, _WORKBOOK, book)
-            _parse(archive, "xl/_rels/workbook.xml.rels", links)
+            _parse(archive, _LINKS, links)
             targets = {one.get("Id", ""): _target(one.get("Target", "")) for _, one in links.found}
             late = any(one.get("date1904", "") in ("1", "true") for name, one in book.found if name == "workbookPr")
             sheets = [one for name, one in book.found if name == "sheet"]
@@ -79,32 +83,51 @@ def _target(target: str) -> str:
     return target.lstrip("/") if target.startswith("/") else f"xl/{target}"
 
 
-def check_parts(path: Path, sheet: Sheet, most_bytes: int | None, memory_bytes: int) -> None:
+def check_sizes(path: Path, sheet: Sheet, most_bytes: int | None, memory_bytes: int) -> None:
+    """Looks at the sizes that the parts of the sheet are said to have; more than that is never read of them.
+
+    Raises:
+        InputError: they expand to more than the limit.
+        ResourceError: the texts that cells share do not fit in memory.
+    """
+    limit, sizes = most_expanded(path, most_bytes), None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sizes = [archive.getinfo(name).file_size for name in _parts(archive, sheet)]
+    except EXCEL_ERRORS:
+        pass
+    if sizes is None:
+        raise _damaged(path)
+    if sum(sizes) > limit:
+        raise too_large(path, limit)
+    held = 4 * sum(sizes[1:])
+    if held > memory_bytes:
+        raise ResourceError(str(path), held, memory_bytes, "Save the sheet as CSV, or raise the memory limit.")
+
+
+def check_parts(path: Path, sheet: Sheet) -> None:
     """Reads every part that the sheet needs, to nothing.
 
     Raises:
-        InputError: a part is damaged, or they expand to more than the limit.
-        ResourceError: the texts that cells share do not fit in memory.
+        InputError: a part is damaged.
     """
-    limit = most_expanded(path, most_bytes)
-    size = shared = 0
     try:
         with zipfile.ZipFile(path) as archive:
-            parts = [name for name in (sheet.part, _shared_part(archive), "xl/styles.xml") if _has(archive, name)]
-            size = sum(archive.getinfo(name).file_size for name in parts)
-            shared = sum(archive.getinfo(name).file_size for name in parts[1:])
-            if size <= limit:
-                for name in parts:
-                    _parse(archive, name, _Parts())
+            for name in _parts(archive, sheet):
+                _parse(archive, name, _Parts())
+        return
     except EXCEL_ERRORS:
-        size = -1
-    if size < 0:
-        raise InputError(str(path), "holds a damaged part, or one that is encrypted.", "Save it again as .xlsx.")
-    if size > limit:
-        raise too_large(path, limit)
-    if 4 * shared > memory_bytes:
-        fix = "Save the sheet as CSV, or raise the memory limit."
-        raise ResourceError(str(path), 4 * shared, memory_bytes, fix)
+        pass
+    raise _damaged(path)
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(str(path), "holds a damaged part, or one that is encrypted.", "Save it again as .xlsx.")
+
+
+def _parts(archive: zipfile.ZipFile, sheet: Sheet) -> list[str]:
+    """The sheet, and the parts beside it that are held in memory."""
+    return [sheet.part, *(name for name in (_shared_part(archive), _STYLES) if _has(archive, name))]
 
 
 def _has(archive: zipfile.ZipFile, name: str) -> bool:
@@ -319,11 +342,11 @@ def _clock(text: str) -> bytes:
 
 def _date_styles(archive: zipfile.ZipFile) -> list[bool]:
     """Of each style of cells, whether its numbers are dates or times."""
-    if not _has(archive, "xl/styles.xml"):
+    if not _has(archive, _STYLES):
         return []
     formats, styles = _Parts("numFmt"), _Styles()
-    _parse(archive, "xl/styles.xml", formats)
-    _parse(archive, "xl/styles.xml", styles)
+    _parse(archive, _STYLES, formats)
+    _parse(archive, _STYLES, styles)
     own = {one.get("numFmtId", ""): _is_date_style(one.get("formatCode", "")) for _, one in formats.found}
     return [own.get(one, one.isdecimal() and len(one) < 4 and int(one) in _DATE_STYLES) for one in styles.formats]
 
@@ -356,8 +379,17 @@ def _is_date_style(code: str) -> bool:
 
 
 def excel_header(path: Path, sheet: Sheet) -> list[str]:
-    """The texts of the first row; none if the sheet holds nothing. A column without a text has an empty name."""
-    first = next(_rows(path, sheet), None)
+    """The texts of the first row; none if the sheet holds nothing. A column without a text has an empty name.
+
+    Raises:
+        InputError: a part is damaged.
+    """
+    try:
+        first = next(_rows(path, sheet), None)
+    except EXCEL_ERRORS:
+        first = {-1: (None, False)}
+    if first and -1 in first:
+        raise _damaged(path)
     if not first:
         return []
     return [(first.get(place, (b"", False))[0] or b"").decode("utf-8", "replace") for place in range(max(first) + 1)]

@@ -1,4 +1,4 @@
-"""Files: their headers, their rows as Arrow batches, and counting them within a stated memory limit.
+"""Files: their headers, and their rows as Arrow batches.
 
 The outside of a file
 ---------------------
@@ -10,20 +10,13 @@ column names.
 Rows
 ----
 They come as Arrow batches of bounded size, only the wanted columns. Parquet is read by Arrow's own reader, which keeps
-dictionary-coded text as it is and does not judge its bytes; delimited text by `delimited`; databases by DuckDB. Hostile
-names and paths never become part of a command, except table and column names of a database, which are quoted.
+dictionary-coded text as it is and does not judge its bytes; databases by DuckDB; every other kind has a module of its
+own (`delimited`, `jsonlines`, `excel`, `arrow_files`, `stats_files`), and `streams` unpacks and decodes. Hostile names
+and paths never become part of a command, except table and column names of a database, which are quoted.
 
 A container that breaks while it is read (a damaged page, a disk error) raises InputError without the reader's words,
 which might quote a row; memory that runs out raises MemoryError. How long values are decides neither: batches are cut
 by bytes as well as by rows, and a limit of the engine is lifted where a single value exceeds it.
-
-Tables larger than memory
--------------------------
-Rows are streamed, coded and counted chunk by chunk within a stated limit. Any table that hands over its rows in batches
-is counted here; files are one kind of it. Of the limit, one quarter each goes to tables of counts, to coded columns
-kept for the next question (none if they do not fit), and to the rows of units that await their bound; the rest is for
-batches in flight. A single value may exceed all of that, and then more memory is used: how long a value is decides
-neither what is counted nor whether a run succeeds.
 
 `open_table` makes a private table of whatever the user has, checked from outside and not yet read.
 """
@@ -38,34 +31,27 @@ from pathlib import Path
 from typing import Literal
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from understudy.arrays import Ints
 from understudy.codec.reading import NumberForm
 from understudy.codec.table import TableCodec
 from understudy.counts.arrow_files import ARROW_ERRORS, arrow_batches, arrow_header, check_arrow
 from understudy.counts.delimited import delimited_batches, delimited_header
-from understudy.counts.excel import EXCEL_ERRORS, check_parts, excel_batches, excel_header, sheets_of
+from understudy.counts.excel import EXCEL_ERRORS, check_parts, check_sizes, excel_batches, excel_header, sheets_of
 from understudy.counts.frames import FrameSource, FrameTable, is_frame
 from understudy.counts.jsonlines import UNREADABLE, json_batches, json_header
 from understudy.counts.source import (
     CONTENT_ERRORS,
     DEFAULT_MEMORY_BYTES,
-    ORDER_KEY,
     Batch,
-    ColumnBlocks,
     CountSource,
     LabelCounts,
-    LabelNumbers,
     PrivateTable,
-    UnitRows,
-    texts_of,
 )
 from understudy.counts.stats_files import READERS, check_stats, stats_batches, stats_file
-from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
+from understudy.counts.streaming import StreamedSource, share_of, streamed_labels
 from understudy.counts.streams import (
     PACKED_ERRORS,
     ByteStream,
@@ -345,8 +331,9 @@ def _headed(asked: Container, suffix: str) -> Container:
                 return _excel_headed(asked)
             case "stats":
                 stored = stats_file(path, asked.dialect.encoding)
-                kinds = {column.name: str(column.kind).replace("large_binary", "string") for column in stored.columns}
-                return replace(asked, header=tuple(kinds.items()))
+                kinds = [str(column.kind).replace("large_binary", "string") for column in stored.columns]
+                names = [column.name for column in stored.columns]
+                return replace(asked, header=tuple(zip(names, kinds, strict=True)))
             case "arrow":
                 return replace(asked, header=tuple(arrow_header(path)))
             case _:
@@ -427,14 +414,8 @@ def _excel_headed(asked: Container) -> Container:
     if table not in sheets:
         rule = f"has no sheet {table!r}." if table else "does not hold exactly one sheet."
         raise InputError(str(path), rule, f"Write file.xlsx::sheet; sheets here: {', '.join(sheets)}.")
-    names: Sequence[str] | None = asked.dialect.names
-    if names is None:
-        try:
-            names = excel_header(path, sheets[table])
-        except EXCEL_ERRORS:
-            names = None
-    if names is None:
-        raise InputError(str(path), "holds a damaged part, or one that is encrypted.", "Save it again as .xlsx.")
+    check_sizes(path, sheets[table], asked.most_bytes, DEFAULT_MEMORY_BYTES)
+    names = asked.dialect.names or excel_header(path, sheets[table])
     if not names:
         raise InputError(str(path), "has no header.", "The first row must name the columns.")
     return replace(asked, header=tuple((name, "string") for name in names), table=table)
@@ -584,7 +565,8 @@ def check_whole(container: Container, memory_bytes: int) -> None:
                 check_stats(stats_file(path, container.dialect.encoding), container.most_bytes)
             case "excel":
                 sheet = next(one for one in sheets_of(path) if one.name == container.table)
-                check_parts(path, sheet, container.most_bytes, memory_bytes)
+                check_sizes(path, sheet, container.most_bytes, memory_bytes)
+                check_parts(path, sheet)
             case _:
                 check_expansion(path, container.packing, container.member, container.most_bytes)
 
@@ -666,9 +648,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-LEAST_SHARE_BYTES = 64 << 20
-
-
 class FileTable(PrivateTable):
     """A private table in files. Building it checks the header against the schema and reads no row."""
 
@@ -684,7 +663,7 @@ class FileTable(PrivateTable):
         decimals = {
             column.name: column.decimal for column in self.schema.modelled if isinstance(column, Integer | Float)
         }
-        limits = {"memory_bytes": _share(self), "threads": self.threads}
+        limits = {"memory_bytes": share_of(self), "threads": self.threads}
         for rows, batch in file_batches(self.container, columns, decimals=decimals, **limits):
             yield rows, in_plain_numbers(self.container, self.schema, batch)
 
@@ -723,124 +702,6 @@ def _plain_numbers(texts: pa.Array | pa.ChunkedArray, form: NumberForm, known: p
     return pa.concat_arrays([_plain_numbers(texts.slice(row, 1), form, known) for row in range(len(texts))])
 
 
-class StreamedSource(ChunkedSource):
-    """Exact counts of batches. Coded columns are kept for the next question if they fit a quarter of the limit."""
-
-    def __init__(self, table: PrivateTable, codec: TableCodec) -> None:
-        super().__init__(codec, table.memory_bytes, table.schema)
-        self._table = table
-        self._cache_bytes = table.memory_bytes // 4
-        self._cache: list[tuple[int, Chunk]] | None = None
-        self._cached: set[str] = set()
-        self._kept: ColumnBlocks | None = None
-
-    def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-        if self._cache is not None and set(columns) <= self._cached:
-            yield from self._cache
-            return
-        # Chunks of different passes need not hold the same rows, so what is kept always comes from one pass.
-        # Whoever asks about column after column would have the kept ones read again each time, so the second reads all.
-        wanted = [name for name in self._held if self._cached or name in columns]
-        kept: list[tuple[int, Chunk]] | None = []
-        self._cache, size = None, 0
-        bounded = self._table.schema.unit.column is not None
-        for rows, chunk in self._bounded(wanted) if bounded else self._coded(wanted):
-            size += sum(codes.nbytes for codes in chunk.values())
-            if kept is not None:
-                kept.append((rows, chunk))
-            if size > self._cache_bytes:
-                kept, wanted = None, list(columns)
-            yield rows, chunk
-        self._cache = kept
-        self._cached = set(wanted) if kept is not None else set()
-
-    def _coded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-        """Codes of every row that counts, straight from the table."""
-        origin = self._codec.origin
-        needed = list(dict.fromkeys([*columns, *self._leaving_out]))
-        for rows, batch in _read(self._table, list(dict.fromkeys(map(origin, needed)))):
-            codes = {name: encode_column(self._codec, name, batch[origin(name)]) for name in needed}
-            kept = rows_with_codes(self._codec, codes)
-            if kept is None:
-                yield rows, {name: codes[name] for name in columns}
-            else:
-                yield len(kept), {name: codes[name][kept] for name in columns}
-
-    def _bounded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-        """Coded rows of each unit up to its bound."""
-        place = {name: position + 1 for position, name in enumerate(self.domain.columns)}
-        for rows, codes in self._within_bound().read([place[name] for name in columns]):
-            yield rows, dict(zip(columns, codes, strict=True))
-
-    def _holders(self) -> Iterator[tuple[int, Chunk, Ints | None]]:
-        unit = self._table.schema.unit
-        if unit.column is None or unit.rows == 1:
-            yield from super()._holders()
-            return
-        names = self.domain.columns
-        for rows, (holders, *codes) in self._within_bound().read(range(len(names) + 1)):
-            yield rows, dict(zip(names, codes, strict=True)), holders
-
-    def _within_bound(self) -> ColumnBlocks:
-        """Numbers of units, and the codes of all columns, of the rows that count; worked out on first use."""
-        if self._kept is None:
-            unit = self._table.schema.unit
-            assert unit.column is not None
-            names, origin = self.domain.columns, self._codec.origin
-            rows = UnitRows([self._codec.dtype(name) for name in names], unit.rows, _share(self._table))
-            for _, batch in _read(self._table, list(dict.fromkeys([*map(origin, names), unit.column]))):
-                codes = {name: encode_column(self._codec, name, batch[origin(name)]) for name in names}
-                ids = texts_of(batch[unit.column]).only_at(rows_with_codes(self._codec, codes))
-                rows.add(ids, list(codes.values()))
-            kept = ColumnBlocks(self._cache_bytes)
-            for units, columns in rows.blocks():
-                kept.append([units, *columns])
-            self._kept = kept
-        return self._kept
-
-
-def streamed_labels(table: PrivateTable, column: str) -> LabelCounts:
-    """Labels of an open column, after the unit's bound on rows was applied (to rows that have a label).
-
-    Only fixed-size numbers of labels are ranked and counted; the labels themselves stay in one dictionary.
-    """
-    unit, known = table.schema.unit, LabelNumbers()
-    absent = missing_texts(table.schema.column(column))
-    names = [column] if unit.column is None else list(dict.fromkeys([column, unit.column]))
-    rows = UnitRows([np.dtype(np.uint64)] * 2, unit.rows, _share(table))
-    times = np.zeros(0, np.int64)
-    for _, batch in _read(table, names):
-        labels = texts_of(batch[column]).only_labels(absent)
-        numbers, has_label = known.of(labels), labels.places >= 0
-        if unit.column is None:
-            times = _added(times, numbers[has_label], len(known))
-        else:
-            ids = texts_of(batch[unit.column])
-            # The order looks at a hash of the label first: its number depends on the order of the file.
-            rows.add(ids.where(has_label), [labels.hashes(ORDER_KEY)[:, 0], numbers])
-    for _, (_, numbers) in rows.blocks():
-        times = _added(times, numbers, len(known))
-    return known.counted(times)
-
-
-def _added(times: Ints, numbers: Codes, size: int) -> Ints:
-    found = np.bincount(numbers.astype(np.int64), minlength=size).astype(np.int64)
-    found[: len(times)] += times
-    return found
-
-
-def _read(table: PrivateTable, columns: Sequence[str]) -> Iterator[Batch]:
-    """The table's batches, checked to be whole: the kernels trust that columns are of equal length."""
-    for rows, batch in table.batches(columns):
-        if any(name not in batch or len(batch[name]) != rows for name in columns):
-            raise InputError(type(table).__name__, "hands over batches whose columns are missing or differ in length.")
-        yield rows, batch
-
-
-def _share(table: PrivateTable) -> int:
-    return max(LEAST_SHARE_BYTES, table.memory_bytes // 4)
-
-
 SOURCES: Registry[PrivateTable] = Registry(
     "source", dict.fromkeys(SUFFIXES, "understudy.counts.files:FileTable"), PrivateTable
 )
@@ -870,9 +731,10 @@ def open_table(
     """A private table under a schema. Looks at the container and its header only; reads no row.
 
     Args:
-        data: a pandas, polars or Arrow frame; a path or glob of CSV, TSV or Parquet files ("file.csv::multiline" if
-            quoted fields of the text hold line ends); a DuckDB file ("file.duckdb" or "file.duckdb::table"); a
-            location that another package can open; or a private table, which is handed back.
+        data: a pandas, polars or Arrow frame; a path or glob of files, text also compressed ("file.csv::multiline" if
+            quoted fields hold line ends; `read_table` says more about it), Parquet, Arrow, JSON lines, Stata, SPSS or
+            SAS; a workbook ("file.xlsx::sheet"); a DuckDB file ("file.duckdb" or "file.duckdb::table"); a location
+            that another package can open; or a private table, which is handed back.
         schema: what the table may contain.
         memory_bytes: the most memory counting may use beside the data itself.
         threads: the most threads counting may use.

@@ -6,6 +6,7 @@ are not text. No content raises: a column that Arrow cannot take (mixed objects,
 by value as text.
 """
 
+import decimal
 from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -16,13 +17,22 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.arrays import Ints
+from understudy.codec.reading import NumberForm
 from understudy.codec.table import TableCodec
 from understudy.counts.kernels import TableCounter, table_bytes
-from understudy.counts.source import CONTENT_ERRORS, Batch, PrivateTable, kept_rows, object_bytes, texts_of
+from understudy.counts.source import (
+    CONTENT_ERRORS,
+    Batch,
+    ColumnType,
+    PrivateTable,
+    kept_rows,
+    object_bytes,
+    texts_of,
+)
 from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
 from understudy.domain import Clique
 from understudy.errors import InputError
-from understudy.schema import Schema
+from understudy.schema import Float, Integer, Schema
 
 CHUNK_ROWS = 1 << 20
 LEAST_ROWS_PER_THREAD = 1 << 16
@@ -40,9 +50,17 @@ class FrameTable(PrivateTable):
         """What to hand back to the user: "pandas", "polars" or "arrow"."""
         return self._frame.kind
 
+    @property
+    def column_types(self) -> dict[str, ColumnType]:
+        """How the declared columns are stored, by their types alone. Public."""
+        declared = [place for place, name in enumerate(self._frame.names) if name in self.schema.names]
+        return {self._frame.names[place]: self._frame.type(place) for place in declared}
+
     def column(self, name: str) -> pa.Array | pa.ChunkedArray:
         """One column as Arrow. Private."""
-        return self._frame.column(self._names.index(name))
+        declared = self.schema.column(name) if name in self.schema.names else None
+        numbers = isinstance(declared, Integer | Float) and NumberForm.of(declared) is not None
+        return self._frame.column(self._names.index(name), numbers=numbers)
 
     @property
     def rows(self) -> int:
@@ -138,12 +156,16 @@ class _Frame(Protocol):
         """Column names as text, in order. Public."""
         ...
 
+    def type(self, position: int) -> ColumnType:
+        """How one column is stored. Public."""
+        ...
+
     def rows(self) -> int:
         """Number of rows. Private."""
         ...
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
-        """One column as Arrow. Private."""
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
+        """One column as Arrow; with `numbers`, numbers among other objects are written without marks. Private."""
         ...
 
 
@@ -171,18 +193,21 @@ class _PandasFrame:
         self._frame = frame
         self.names = tuple(str(name) for name in frame.columns)
 
+    def type(self, position: int) -> ColumnType:
+        return _pandas_type(self._frame.dtypes.iloc[position])
+
     def rows(self) -> int:
         return len(self._frame)
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
         series = self._frame.iloc[:, position]
         values = getattr(series.dtype, "categories", series)
         if values.dtype == object and not _all_text(values):
-            return _as_text(list(series))
+            return _as_text(list(series), numbers=numbers)
         try:
             return pa.array(series, from_pandas=True)
         except CONTENT_ERRORS:
-            return _as_text(list(series))
+            return _as_text(list(series), numbers=numbers)
 
 
 class _ArrowFrame:
@@ -192,10 +217,16 @@ class _ArrowFrame:
         self._table = table
         self.names = tuple(table.schema.names)
 
+    def type(self, position: int) -> ColumnType:
+        kind = self._table.schema.field(position).type
+        if not pa.types.is_dictionary(kind):
+            return ColumnType(kind)
+        return ColumnType(kind.value_type, "category", kind.ordered, kind)
+
     def rows(self) -> int:
         return int(self._table.num_rows)
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
         return self._table.column(position)
 
 
@@ -205,17 +236,21 @@ class _EagerFrame:
         self.kind = kind
         self.names = tuple(frame.columns)
 
+    def type(self, position: int) -> ColumnType:
+        native = self._frame.to_native()
+        return _polars_type(native.schema[self.names[position]]) if self.kind == "polars" else ColumnType()
+
     def rows(self) -> int:
         return len(self._frame)
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
         series = self._frame[self.names[position]]
         if series.dtype in (nw.Object, nw.Unknown):
-            return _as_text(series.to_list())
+            return _as_text(series.to_list(), numbers=numbers)
         try:
             return series.to_arrow()
         except CONTENT_ERRORS:
-            return _as_text(series.to_list())
+            return _as_text(series.to_list(), numbers=numbers)
 
 
 class _LazyFrame:
@@ -228,16 +263,20 @@ class _LazyFrame:
         self._declared = declared
         self._collected: _EagerFrame | None = None
         try:
-            self.names = tuple(frame.collect_schema())
+            self._types = dict(frame.collect_schema())
         except Exception as cause:
             raise InputError("lazy frame", "its columns cannot be worked out.", "Collect it first.") from cause
+        self.names = tuple(self._types)
+
+    def type(self, position: int) -> ColumnType:
+        return _polars_type(self._types[self.names[position]])
 
     def rows(self) -> int:
         return self._eager().rows()
 
-    def column(self, position: int) -> pa.Array | pa.ChunkedArray:
+    def column(self, position: int, *, numbers: bool) -> pa.Array | pa.ChunkedArray:
         eager = self._eager()
-        return eager.column(eager.names.index(self.names[position]))
+        return eager.column(eager.names.index(self.names[position]), numbers=numbers)
 
     def _eager(self) -> _EagerFrame:
         if self._collected is None:
@@ -252,6 +291,43 @@ class _LazyFrame:
         return self._collected
 
 
+def _pandas_type(dtype: Any) -> ColumnType:
+    """What a pandas type says whatever the rows hold.
+
+    A gap turns whole numbers into floats, truth values and text into objects; so these types are no news about a
+    column, and plain floats, objects and the text that pandas infers say nothing here.
+    """
+    import pandas as pd
+
+    if isinstance(dtype, pd.CategoricalDtype):
+        inner = _pandas_type(dtype.categories.dtype)
+        return ColumnType(inner.values, "category", bool(dtype.ordered), inner.native)
+    if isinstance(dtype, pd.ArrowDtype):
+        return ColumnType(dtype.pyarrow_dtype, native=dtype)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return ColumnType(pa.timestamp(dtype.unit, str(dtype.tz)))
+    if isinstance(dtype, pd.StringDtype):
+        return ColumnType(native=dtype) if dtype.na_value is pd.NA else ColumnType()
+    if pd.api.types.is_extension_array_dtype(dtype):  # numbers and truth values that may be missing
+        plain = getattr(dtype, "numpy_dtype", None)
+        return ColumnType() if plain is None else ColumnType(pa.from_numpy_dtype(plain), native=dtype)
+    known = dtype.kind in "biuM" or dtype == np.float32
+    return ColumnType(pa.from_numpy_dtype(dtype)) if known else ColumnType()
+
+
+def _polars_type(dtype: Any) -> ColumnType:
+    import polars as pl
+
+    if dtype == pl.Enum:
+        return ColumnType(labels="enum")
+    if dtype == pl.Categorical:
+        return ColumnType(labels="category")
+    try:
+        return ColumnType(pl.Series([], dtype=dtype).to_arrow().type)
+    except CONTENT_ERRORS:
+        return ColumnType()
+
+
 def _all_text(values: Any) -> bool:
     """Whether a column of objects holds text and gaps only.
 
@@ -263,5 +339,19 @@ def _all_text(values: Any) -> bool:
     return bool(infer_dtype(values, skipna=True) in ("string", "empty"))
 
 
-def _as_text(values: list[object]) -> pa.Array:
-    return pa.array([object_bytes(value) for value in values], pa.large_binary())
+def _as_text(values: list[object], *, numbers: bool) -> pa.Array:
+    texts = [object_bytes(_unmarked(value) if numbers else value) for value in values]
+    return pa.array(texts, pa.large_binary())
+
+
+def _unmarked(value: object) -> object:
+    """A number that is no text in a form that every column of numbers reads: 1.5 as 15e-1. Others as they are.
+
+    Text beside it may have a decimal comma, so that 1.5 would be read otherwise or not at all.
+    """
+    if isinstance(value, float | np.floating | decimal.Decimal):
+        number = decimal.Decimal(repr(float(value))) if not isinstance(value, decimal.Decimal) else value
+        if number.is_finite() and number != number.to_integral_value():  # whole ones have no mark anyway
+            sign, digits, exponent = number.as_tuple()
+            return f"{'-' if sign else ''}{''.join(map(str, digits))}e{exponent}"
+    return value

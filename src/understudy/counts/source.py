@@ -76,6 +76,21 @@ DEFAULT_MEMORY_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnType:
+    """How a frame stores a column, from its type alone and never from its values.
+
+    `values` is the Arrow type of what it holds, None where the type does not tell. `labels` says how labels are kept:
+    "" as they are, "category" by number (pandas, polars, Arrow dictionaries) or "enum" (polars). `native` is a type of
+    the frame's own library that has no Arrow counterpart.
+    """
+
+    values: pa.DataType | None = None
+    labels: str = ""
+    ordered: bool = False
+    native: object = None
+
+
+@dataclass(frozen=True, slots=True)
 class LabelCounts:
     """Every distinct label of an open column with its number of rows (missing values are not listed)."""
 
@@ -175,6 +190,11 @@ class PrivateTable(abc.ABC):
     def frame_kind(self) -> str:
         """What to hand back to the user: "pandas", "polars" or "arrow" (also for files)."""
         return "arrow"
+
+    @property
+    def column_types(self) -> Mapping[str, ColumnType]:
+        """How the columns of a frame are stored, so that synthetic rows can be handed back alike. Public."""
+        return {}
 
     @abc.abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:

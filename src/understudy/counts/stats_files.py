@@ -36,6 +36,7 @@ READERS = {
 _LATIN = "ISO-8859-1"
 _STATA_RELEASE = re.compile(rb"<stata_dta><header><release>(\d{3})</release>")
 _MOST_VALUES = 1 << 21
+_MOST_PIECE_BYTES = 1 << 27
 _DAYS = re.compile(r"[AEJS]?DATE|DDMMYYS?|MMDDYYS?|YYMMDD[NS]?|(E|B|IS)8601DA|WORDDATE|WEEKDATE|NLDATE")
 _INSTANTS = re.compile(r"DATETIME|YMDHMS|(E|B|IS)8601DT|DATEAMPM|NLDATM")
 _CLOCKS = re.compile(r"TIME|HHMM|TOD|(E|B|IS)8601TM")
@@ -63,7 +64,13 @@ class StatsFile:
     path: Path
     encoding: str
     columns: tuple[StoredColumn, ...]
-    expanded: int
+    rows: int
+    width: int
+
+    @property
+    def expanded(self) -> int:
+        """How many bytes its rows take."""
+        return self.rows * self.width
 
 
 def stats_file(path: Path, encoding: str | None) -> StatsFile:
@@ -73,13 +80,14 @@ def stats_file(path: Path, encoding: str | None) -> StatsFile:
         InputError: the library is not installed, or cannot read the file.
     """
     found = _read(path, metadataonly=True)
-    if found is None:
+    names = [] if found is None else list(getattr(found[1], "column_names", None) or [])
+    if found is None or not names or not all(isinstance(name, str) for name in names):
         raise InputError(str(path), "is not a readable file of its kind (damaged, cut short, encrypted or another).")
     meta: Any = found[1]
     known = _encoding_of(path, encoding)
-    columns = tuple(_column(path, name, meta, known) for name in meta.column_names)
+    columns = tuple(_column(path, name, meta, known) for name in names)
     widths = sum(int(width) for width in (getattr(meta, "variable_storage_width", None) or {}).values())
-    return StatsFile(path, known, columns, max(0, int(meta.number_rows or 0)) * max(1, widths))
+    return StatsFile(path, known, columns, max(0, int(meta.number_rows or 0)), max(1, widths))
 
 
 def _library(path: Path) -> ModuleType:
@@ -181,7 +189,7 @@ def stats_batches(file: StatsFile, wanted: Sequence[str]) -> Iterator[tuple[int,
 
 def _pieces(file: StatsFile, chosen: Sequence[StoredColumn]) -> Iterator[dict[str, list[Any]]]:
     keys = [column.key for column in chosen]
-    size = max(1024, _MOST_VALUES // max(1, len(keys)))
+    size = max(1, min(_MOST_VALUES // max(1, len(keys)), _MOST_PIECE_BYTES // file.width))
     start = 0
     while True:
         found = _read(file.path, row_offset=start, row_limit=size, usecols=keys)
@@ -214,4 +222,4 @@ def _array(values: list[Any], column: StoredColumn, encoding: str) -> pa.Array:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
+    return float(value) if isinstance(value, int | float | np.number) else float("nan")

@@ -135,7 +135,8 @@ class _Transcoded:
         if is_single_byte(self._encoding):
             return _utf8(raw, self._encoding)
         held = self._tail + raw
-        cut = len(held) if self._ended or len(held) > _LONGEST_LINE else _after_last_line(held)
+        # A line is cut only where it is longer than what is read of any line, so where does not matter.
+        cut = len(held) if self._ended else _after_last_line(held) or (len(held) if len(held) > _LONGEST_LINE else 0)
         self._tail = held[cut:]
         return b"".join(_utf8(line, self._encoding) for line in held[:cut].splitlines(keepends=True))
 

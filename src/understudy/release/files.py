@@ -66,6 +66,8 @@ from understudy.schema import Boolean, Category, Column, Cut, Derived, OpenCateg
 MEMORY_SHARE = 0.8
 SPARE_BYTES = 2**24
 TEXT = (".csv", ".tsv")
+STATISTICS = (".dta", ".sav")
+"""Files of Stata and SPSS."""
 _WIDE_BITS = 64
 _FLOAT_TEXT = 18
 _OPEN_LABEL = 16
@@ -80,6 +82,8 @@ def row_bytes(schema: Schema, suffix: str = ".parquet") -> float:
     """
     if suffix.lower() in TEXT:
         return sum(_characters(column) + 1 for column in schema.columns)
+    if suffix.lower() in STATISTICS:
+        return sum(max(8.0, _characters(column)) for column in schema.columns)
     return sum(_bits(column) for column in schema.columns) / 8
 
 

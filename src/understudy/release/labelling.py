@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.codec.table import TableCodec
-from understudy.counts.files import container_of, file_batches, in_plain_numbers
+from understudy.counts.files import check_whole, container_of, file_batches, in_plain_numbers
 from understudy.counts.frames import FrameTable, is_frame
 from understudy.errors import InputError, SchemaError, UsageError
 from understudy.models.label_trees import LabelModel
 from understudy.models.model import CHUNK_ROWS, Model, chunk_generator
 from understudy.release.files import file_bytes
-from understudy.release.release import Fitted, Frame, to_frame
+from understudy.release.frames import Frame, to_frame
+from understudy.release.release import Fitted
 from understudy.release.wording import readable_codes
 from understudy.schema import Derived, LinearSum, Schema, code_names
 from understudy.schema.schema import without_columns
@@ -109,6 +110,7 @@ def labelled_file(
     """The columns of a file with labels filled in, and its rows as a stream of tables in that form."""
     _check_seed(seed)
     container = container_of(path)
+    check_whole(container, _READ_BYTES)
     names = list(container.names)
     private = private_columns(fitted)
     problems = _public(fitted, private).header_problems(names)

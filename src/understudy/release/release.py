@@ -3,7 +3,6 @@
 A release holds public facts and noisy answers only. Drawing rows from it is post-processing: free, and without a way
 back to the private table. Synthetic rows follow from the fitted model, the number of rows and the seed, whatever the
 output, so they are drawn when asked for and streamed to disk when saved. The seed is for drawing rows; noise has none.
-In the caller's kind of frame types stay: whole numbers with gaps stay whole.
 
 Spreadsheets run cells that start with =, +, -, @, a tab or a line break. Labels and column names come from people, so
 a released CSV could carry such a cell; an apostrophe in front makes it text. Numbers and dates are left as they are.
@@ -13,11 +12,11 @@ import os
 import platform
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Union
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +31,23 @@ from understudy.domain import Transcript
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
 from understudy.progress import Progress, silent
-from understudy.release.files import batch_rows, check_bytes, check_frame, check_free, check_room, open_parquet
+from understudy.release.files import (
+    STATISTICS,
+    batch_rows,
+    check_bytes,
+    check_frame,
+    check_free,
+    check_room,
+    open_parquet,
+)
+from understudy.release.frames import Frame, as_it_came, write_statistics
 from understudy.release.statement import Statement
 from understudy.release.wording import NO_ROWS, given_readable, readable_codes
 from understudy.schema import Schema, code_names
 from understudy.schema.yaml_text import Entries, Tree, YamlList, parse_yaml
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
+    from understudy.counts.source import ColumnType
 
 FORMAT = "understudy config, format 1"
 COPIES_MODES = ("resample", "remeasure")
@@ -156,43 +163,7 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-Frame = Union[pa.Table, "pandas.DataFrame", "polars.DataFrame"]
-KINDS = ("arrow", "pandas", "polars")
-
-
-def to_frame(table: pa.Table, kind: str) -> Frame:
-    """The table as "arrow", "pandas" or "polars"."""
-    if kind == "arrow":
-        return table
-    if kind == "pandas":
-        return table.to_pandas(types_mapper=_nullable_types(table).get)
-    if kind == "polars":
-        import polars  # only a caller who has polars asks for it
-
-        return polars.from_arrow(table)
-    raise UsageError("frame kind", f"{kind!r} is not known.", nearest(kind, KINDS))
-
-
-def _nullable_types(table: pa.Table) -> dict[pa.DataType, object]:
-    """Whole numbers and booleans that may be missing: pandas' own types would turn them into floats and objects."""
-    import pandas  # only a caller who has pandas asks for it
-
-    known = {
-        pa.int8(): pandas.Int8Dtype(),
-        pa.int16(): pandas.Int16Dtype(),
-        pa.int32(): pandas.Int32Dtype(),
-        pa.int64(): pandas.Int64Dtype(),
-        pa.uint8(): pandas.UInt8Dtype(),
-        pa.uint16(): pandas.UInt16Dtype(),
-        pa.uint32(): pandas.UInt32Dtype(),
-        pa.uint64(): pandas.UInt64Dtype(),
-        pa.bool_(): pandas.BooleanDtype(),
-    }
-    with_gaps = {field.type for field in table.schema if table[field.name].null_count}
-    return {kind: dtype for kind, dtype in known.items() if kind in with_gaps}
-
-
-FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
+FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".dta": "stata", ".sav": "spss"}
 
 Condition = str | int | float | bool | None
 Where = Mapping[str, Condition | Sequence[Condition]]
@@ -260,13 +231,13 @@ def stored_rows(path: Path, codec: TableCodec, rows: int) -> pa.Table:
 
 
 def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks: Mapping[str, str]) -> None:
-    """Writes the pieces as they come, Parquet or CSV by suffix; the file appears when it is complete.
+    """Writes the pieces as they come, in the format that the suffix names; the file appears when it is complete.
 
     Args:
         path: the file to make; it must not exist.
         schema: the types of every piece.
-        pieces: tables, consumed one at a time.
-        marks: file metadata that says what the rows are (Parquet only; CSV has no place for it).
+        pieces: tables, consumed one at a time; Stata and SPSS files are written at once, from memory.
+        marks: file metadata that says what the rows are (Parquet only; others have no place for it).
     """
     form = FORMATS.get(path.suffix.lower())
     if form is None:
@@ -278,6 +249,8 @@ def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks:
     try:
         if form == "parquet":
             _write_parquet(partial, schema.with_metadata(dict(marks)), pieces)
+        elif path.suffix.lower() in STATISTICS:
+            write_statistics(partial, schema, pieces, form)
         else:
             _write_text(partial, schema, pieces, "," if form == "csv" else "\t")
         os.rename(partial, path)
@@ -373,6 +346,8 @@ class Release:
     ledger: tuple[str, ...]
     frame_kind: str = "arrow"
     folder: Path | None = None
+    frame_types: Mapping[str, "ColumnType"] = field(default_factory=dict)
+    """How the columns of the private frame were stored, so that rows come back alike; empty for files."""
 
     @property
     def codec(self) -> TableCodec:
@@ -420,7 +395,7 @@ class Release:
         wanted = self.config.rows[copy - 1] if rows is None else rows
         pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
         check_frame(self.schema, wanted)
-        return to_frame(one_table(fitted.codec, pieces), self.frame_kind)
+        return as_it_came(one_table(fitted.codec, pieces), fitted.codec, self.frame_kind, self.frame_types)
 
     def sample_to(
         self,
@@ -431,7 +406,10 @@ class Release:
         where: Where | None = None,
         copy: int = 1,
     ) -> None:
-        """Writes fresh synthetic rows to a Parquet or CSV file (by suffix) without holding them in memory."""
+        """Writes fresh synthetic rows to a file, Parquet or CSV (by suffix) without holding them in memory.
+
+        Stata (`.dta`) and SPSS (`.sav`) files need the extra `[stats]` and memory for all rows.
+        """
         fitted = self.fitted(copy)
         wanted = self.config.rows[copy - 1] if rows is None else rows
         pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
@@ -442,6 +420,8 @@ class Release:
         """Raises unless a new file of so many rows can be written at that path."""
         check_free(path)
         check_room(self.schema, [rows], path.absolute().parent, path.suffix)
+        if path.suffix.lower() in STATISTICS:
+            check_frame(self.schema, rows)
 
     def label(self, records: object, *, seed: int | None = None, copy: int = 1, keep: Sequence[str] = ()) -> Frame:
         """The records with their private columns filled in by the model (method `rdt`), free of charge.
@@ -502,8 +482,14 @@ class Release:
         save_release(self, Path(folder), progress)
 
     @classmethod
-    def load(cls, folder: str | Path, *, frame_kind: str = "arrow") -> Self:
-        """The release saved in a folder.
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        frame_kind: str = "arrow",
+        frame_types: Mapping[str, "ColumnType"] | None = None,
+    ) -> Self:
+        """The release saved in a folder, whose rows come as that kind of frame.
 
         Raises:
             ReleaseError: with all findings, if the folder is incomplete or altered.
@@ -511,18 +497,18 @@ class Release:
         from understudy.release.store import load_release
 
         loaded = load_release(Path(folder))
-        return cls(
-            loaded.schema, loaded.fits, loaded.statement, loaded.config, loaded.ledger, frame_kind, loaded.folder
-        )
+        content = (loaded.schema, loaded.fits, loaded.statement, loaded.config, loaded.ledger)
+        return cls(*content, frame_kind, loaded.folder, frame_types or {})
 
     def _table(self, copy: int) -> Frame:
         codec = self.fitted(copy).codec
         if self.folder is not None:
             path = self.folder / data_name(copy, self.config.copies)
-            return to_frame(stored_rows(path, codec, self.config.rows[copy - 1]), self.frame_kind)
+            rows = stored_rows(path, codec, self.config.rows[copy - 1])
+            return as_it_came(rows, codec, self.frame_kind, self.frame_types)
         check_frame(self.schema, self.config.rows[copy - 1])
         pieces = draw_tables(self.fitted(copy), self.config.rows[copy - 1], seed=self.config.seed, copy=copy)
-        return to_frame(one_table(codec, pieces), self.frame_kind)
+        return as_it_came(one_table(codec, pieces), codec, self.frame_kind, self.frame_types)
 
 
 def data_name(copy: int, copies: int) -> str:

@@ -47,13 +47,14 @@ from understudy.release.release import (
     write_rows,
 )
 from understudy.release.statement import Statement, charge_rows, read_statement, statement_document, statement_markdown
-from understudy.report.card import CardFacts, MeasuredTable, OneWay, PrivacyFacts, SampleRows, build_card
+from understudy.report.card import CardFacts, ColumnNote, MeasuredTable, OneWay, PrivacyFacts, SampleRows, build_card
 from understudy.report.html import render_page
-from understudy.schema import Schema
+from understudy.schema import Category, Column, Schema
 from understudy.schema.document import schema_from_text
 
 SAMPLE_ROWS = 10
 MOST_PAIRS_NAMED = 12
+MOST_LABELS_NAMED = 50
 COVERAGE = 0.95
 MOST_CODES = 10_000
 DRAWN_ROWS = 20_000
@@ -82,7 +83,24 @@ def card_facts(release: Release, data: Path) -> CardFacts:
         sample=replace(_sample(data, release.config.rows[0]), remark=release.config.remark),
         copies=wording.copies_text(statement.copies, statement.copies_mode),
         footer=f"understudy {statement.versions.get('understudy', '')}, {statement.date}, run {statement.run}.",
+        columns=tuple(map(_column_note, release.schema.columns)),
     )
+
+
+def _column_note(column: Column) -> ColumnNote:
+    labels = ""
+    if isinstance(column, Category) and (column.meanings or column.ordered):
+        shown = [_with_meaning(column, label) for label in column.labels[:MOST_LABELS_NAMED]]
+        more = len(column.labels) - len(shown)
+        order = "from lowest to highest: " if column.ordered else ""
+        labels = f"{order}{'; '.join(shown)}{f'; and {more:,} more' if more else ''}"
+    return ColumnNote(column.name, column.title, column.description, getattr(column, "measured_in", ""), labels)
+
+
+def _with_meaning(column: Column, label: str) -> str:
+    """The label and what it means, where the schema says so."""
+    meaning = column.meanings.get(label, "") if isinstance(column, Category) else ""
+    return f"{label} = {meaning}" if meaning else label
 
 
 def half_width(distribution: Distribution, cells: int = 1) -> float:
@@ -193,7 +211,8 @@ def _one_way(name: str, fitted: Fitted) -> OneWay:
     clique = fitted.codec.domain.clique([name])
     size = fitted.codec.domain.sizes[name]
     shown = min(size, MOST_CODES)
-    labels = tuple(fitted.codec.describe(name, code) for code in range(shown))
+    column = fitted.codec.schema.column(fitted.codec.origin(name))
+    labels = tuple(_with_meaning(column, fitted.codec.describe(name, code)) for code in range(shown))
     for answer in fitted.transcript.of(Measurement):
         if answer.columns == (name,) and answer.shape == (size,):
             values = tuple(float(value) for value in answer.values[:shown])

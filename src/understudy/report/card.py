@@ -44,6 +44,22 @@ class MeasuredTable:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnNote:
+    """What the schema tells people about one column."""
+
+    column: str
+    title: str
+    description: str
+    measured_in: str
+    labels: str
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is more than a name."""
+        return bool(self.title or self.description or self.measured_in or self.labels)
+
+
+@dataclass(frozen=True, slots=True)
 class OneWay:
     """The released counts of one column's codes and the 95 % half-width that the noise alone implies."""
 
@@ -78,6 +94,8 @@ class CardFacts:
     sample: SampleRows
     copies: str
     footer: str
+    columns: tuple[ColumnNote, ...] = ()
+    """What the columns hold, for people."""
 
 
 def build_card(facts: CardFacts) -> Page:
@@ -87,6 +105,7 @@ def build_card(facts: CardFacts) -> Page:
         banner=facts.banner,
         sections=(
             _promise(facts.privacy),
+            *_codebook(facts.columns),
             _measured(facts),
             _columns(facts.one_ways, facts.privacy.odd),
             _relative(facts.measured),
@@ -111,6 +130,18 @@ def _promise(privacy: PrivacyFacts) -> Section:
         blocks.append(Paragraph("Columns of the table that the schema does not declare, and that were left out:"))
         blocks.append(BulletList(privacy.left_out))
     return Section("Privacy", "What is promised, to whom, and what is not?", tuple(blocks))
+
+
+def _codebook(columns: tuple[ColumnNote, ...]) -> tuple[Section, ...]:
+    """A section that says what the columns hold; none where the schema tells names only."""
+    if not any(one.says_something for one in columns):
+        return ()
+    header = ("Column", "Title", "Description", "Measured in", "Labels")
+    rows = tuple((one.column, one.title, one.description, one.measured_in, one.labels) for one in columns)
+    blocks: list[Block] = [TextTable(header, rows[:MOST_SECTION_TABLES])]
+    if len(rows) > MOST_SECTION_TABLES:
+        blocks.append(Paragraph(f"{len(rows) - MOST_SECTION_TABLES:,} more are described in schema.yaml."))
+    return (Section("The columns", "What does each column hold?", tuple(blocks)),)
 
 
 def _measured(facts: CardFacts) -> Section:

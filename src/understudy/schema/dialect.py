@@ -21,6 +21,7 @@ MOST_NAMES = 100_000
 _DECIMALS = (".", ",")
 _NO_DELIMITER = re.compile(r'[^\x01-\x7f]|[0-9A-Za-z"\r\n]')
 _ASCII = "".join(map(chr, range(128)))
+_ESCAPES = r"\u0041 \x41 +AGE- ~{ &#65; %41 =41"
 _KEYS = ("delimiter", "encoding", "decimal", "names", "multiline", "most_bytes")
 _DECLARED = re.compile(rf"(.*?)::((?:(?:{'|'.join(_KEYS)})=[^&:]*)(?:&(?:{'|'.join(_KEYS)})=[^&:]*)*)", re.DOTALL)
 
@@ -105,10 +106,11 @@ def _encoding_rule(encoding: object) -> str:
     try:
         one_by_one = "".join(bytes([byte]).decode(str(encoding)) for byte in range(128))
         whole = _ASCII.encode("ascii").decode(str(encoding))
+        one_by_one += _ESCAPES.encode("ascii").decode(str(encoding))
         bytes(range(128, 256)).decode(str(encoding), "replace")  # it must be able to go on after an error
     except (LookupError, ValueError, TypeError):
         one_by_one = whole = ""
-    if one_by_one != _ASCII or whole != _ASCII:
+    if one_by_one != _ASCII + _ESCAPES or whole != _ASCII:
         return f"{shown(encoding)} is neither UTF-16 nor an encoding in which ASCII is ASCII."
     return ""
 

@@ -177,7 +177,8 @@ def run(data: object, settings: RunSettings) -> Release:
     with nullcontext() if target is None else reserved(target):
         account = Account.of(settings.ledger, settings.dataset, target)
         if settings.resume and target is not None and place_waiting(target, design, wanted, account, seed=seed):
-            return Release.load(target, frame_kind=tables.private.frame_kind)
+            private = tables.private
+            return Release.load(target, frame_kind=private.frame_kind, frame_types=private.column_types)
         places = _Places(account, target)
         places, wanted = _begun_or_fresh(tables, design, wanted, places, seed=seed, resume=settings.resume)
         schema = design.schema
@@ -360,7 +361,9 @@ def _release(
         seed=copies.seed,
         versions=statement.versions,
     )
-    return Release(design.schema, tuple(fits), statement, config, charged.extract(), tables.private.frame_kind)
+    private, extract = tables.private, charged.extract()
+    kind, types = private.frame_kind, private.column_types
+    return Release(design.schema, tuple(fits), statement, config, extract, kind, frame_types=types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from dataclasses import fields
 from typing import Self
 
 from understudy.errors import UnderstudyWarning, UsageError, nearest
-from understudy.release.release import Frame, Where
+from understudy.release.frames import Frame
+from understudy.release.release import Where
 from understudy.synthesizer.pipeline import RunSettings, run
 
 _NAMES = [setting.name for setting in fields(RunSettings) if not setting.name.startswith("_")]

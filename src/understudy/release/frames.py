@@ -1,0 +1,258 @@
+"""Synthetic rows as the kind of frame that the private rows came in, with the types that it had.
+
+Types come back by public facts alone: how the frame stored a column (its type, never its values) and the schema. A
+type that the schema's values do not fit in is left out, and a `storage` that the schema states comes first. Labels that
+a frame keeps by number come back with the labels of the schema, in its order. Whole numbers with gaps stay whole.
+
+Files of Stata and SPSS are written from such a frame. What the schema tells people comes along: titles as the labels of
+variables, meanings as value labels of whole numbers.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from understudy.codec.labels import labels_as
+from understudy.codec.numbers import axis_of, special_of
+from understudy.codec.table import TableCodec
+from understudy.errors import UsageError, nearest
+from understudy.schema import Boolean, Category, Column, Date, Datetime, Derived, Float, Integer, OpenCategory, Time
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+    from understudy.counts.source import ColumnType
+
+Frame = Union[pa.Table, "pandas.DataFrame", "polars.DataFrame"]
+KINDS = ("arrow", "pandas", "polars")
+_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_WHOLE = (pa.types.is_integer,)
+_REAL = (pa.types.is_floating,)
+_STAMP = (pa.types.is_timestamp,)
+_FITTING: Mapping[type, tuple[Any, ...]] = {
+    Category: (*_TEXT, *_WHOLE, pa.types.is_boolean),
+    OpenCategory: _TEXT,
+    Boolean: (pa.types.is_boolean, *_WHOLE),
+    Integer: (*_WHOLE, *_REAL),
+    Float: _REAL,
+    Date: (pa.types.is_date, *_STAMP),
+    Datetime: _STAMP,
+    Time: (pa.types.is_time,),
+}
+
+
+def to_frame(table: pa.Table, kind: str) -> Frame:
+    """The table as "arrow", "pandas" or "polars"."""
+    if kind == "arrow":
+        return table
+    if kind == "pandas":
+        return table.to_pandas(types_mapper=_nullable_types(table).get)
+    if kind == "polars":
+        import polars  # only a caller who has polars asks for it
+
+        return polars.from_arrow(table)
+    raise UsageError("frame kind", f"{kind!r} is not known.", nearest(kind, KINDS))
+
+
+def as_it_came(table: pa.Table, codec: TableCodec, kind: str, types: Mapping[str, "ColumnType"]) -> Frame:
+    """The table as a frame whose columns are stored as those of the private frame were."""
+    known = {column.name: column for column in codec.schema.columns if column.name in types and not column.storage}
+    for name, column in known.items():
+        place, said = table.schema.get_field_index(name), types[name]
+        target = _target(column, codec, said)
+        values = table.column(place) if target is None else table.column(place).cast(target)
+        if kind == "arrow" and said.labels:
+            values = _by_number(
+                values, _labels(column, codec, values.type), said.native, ordered=_ordered(column, said)
+            )
+        table = table.set_column(place, table.schema.field(place).with_type(values.type), values)
+    frame: Any = to_frame(table, kind)
+    if kind != "arrow":
+        finish = _finished_pandas if kind == "pandas" else _finished_polars
+        for name, column in known.items():
+            frame = finish(frame, column, types[name], _labels(column, codec, table.schema.field(name).type))
+    return frame
+
+
+def _target(column: Column, codec: TableCodec, said: "ColumnType") -> pa.DataType | None:
+    """The Arrow type that the column comes back in; None for the one that the schema gives it."""
+    wanted = said.values
+    if wanted is None or isinstance(column, Derived) or not any(fits(wanted) for fits in _FITTING[type(column)]):
+        return None
+    if isinstance(column, Datetime) and (wanted.tz is None) != (column.zone is None):
+        wanted = pa.timestamp(wanted.unit, column.zone)  # whether there is a zone is for the schema to say
+    if isinstance(column, Date) and pa.types.is_timestamp(wanted):
+        wanted = pa.timestamp(wanted.unit)
+    try:
+        _extremes(column, codec).cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return wanted
+
+
+def _extremes(column: Column, codec: TableCodec) -> pa.Array:
+    """Values of the column of which every other one is as easily stored, in the type of its schema."""
+    if isinstance(column, Boolean):
+        return pa.array([False, True])
+    if isinstance(column, Category | OpenCategory):
+        return _labels(column, codec, pa.string())
+    assert not isinstance(column, Derived)
+    axis = axis_of(column)
+    numbers = np.asarray([axis.lower, axis.upper, *special_of(column)])
+    return axis.write(numbers, np.ones(len(numbers), dtype=bool))
+
+
+def _labels(column: Column, codec: TableCodec, kind: pa.DataType) -> pa.Array | None:
+    """The labels of a column and the name of other, in order and in that type; None for columns without labels."""
+    if isinstance(column, Category):
+        return labels_as([*column.labels, *([] if column.other is None else [column.other])], kind)
+    if isinstance(column, OpenCategory):
+        texts = [*codec.labels.get(column.name, ()), column.other]
+        return labels_as([text for text in dict.fromkeys(texts) if text], kind)
+    return None
+
+
+def _ordered(column: Column, said: "ColumnType") -> bool:
+    return said.ordered or (isinstance(column, Category) and column.ordered)
+
+
+def _by_number(values: pa.ChunkedArray, labels: pa.Array | None, kind: Any, *, ordered: bool) -> pa.ChunkedArray:
+    """The values as an Arrow dictionary, with the width of numbers that it had, if that is wide enough."""
+    if labels is None:
+        return values.dictionary_encode()
+    try:
+        pa.array([len(labels)]).cast(kind.index_type)
+        width = kind.index_type
+    except pa.ArrowInvalid:
+        width = pa.int32()
+    places = pc.index_in(values, value_set=labels).combine_chunks().cast(width)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(places, labels, ordered=ordered)])
+
+
+def _finished_pandas(frame: Any, column: Column, said: "ColumnType", labels: pa.Array | None) -> Any:
+    """The frame with one column in a type that only pandas has."""
+    import pandas as pd
+
+    values = frame[column.name]
+    if said.labels and labels is not None:
+        places = pd.Index(labels.to_pandas())
+        dtype = pd.CategoricalDtype(places, ordered=_ordered(column, said))
+        return frame.assign(**{column.name: values.astype(dtype)})
+    if said.labels:
+        return frame.assign(**{column.name: values.astype(pd.CategoricalDtype(ordered=said.ordered))})
+    if said.native is None or isinstance(column, Derived):
+        return frame
+    try:
+        return frame.assign(**{column.name: values.astype(said.native)})
+    except (ValueError, TypeError, OverflowError, pa.ArrowException):
+        return frame
+
+
+def _finished_polars(frame: Any, column: Column, said: "ColumnType", labels: pa.Array | None) -> Any:
+    """The frame with one column in a type that only polars has."""
+    import polars as pl
+
+    if not said.labels or labels is None or not pa.types.is_string(labels.type):
+        return frame
+    kind = pl.Enum(labels.to_pylist()) if said.labels == "enum" else pl.Categorical
+    return frame.with_columns(pl.col(column.name).cast(kind))
+
+
+def _nullable_types(table: pa.Table) -> dict[pa.DataType, object]:
+    """Whole numbers and booleans that may be missing: pandas' own types would turn them into floats and objects."""
+    import pandas  # only a caller who has pandas asks for it
+
+    known = {
+        pa.int8(): pandas.Int8Dtype(),
+        pa.int16(): pandas.Int16Dtype(),
+        pa.int32(): pandas.Int32Dtype(),
+        pa.int64(): pandas.Int64Dtype(),
+        pa.uint8(): pandas.UInt8Dtype(),
+        pa.uint16(): pandas.UInt16Dtype(),
+        pa.uint32(): pandas.UInt32Dtype(),
+        pa.uint64(): pandas.UInt64Dtype(),
+        pa.bool_(): pandas.BooleanDtype(),
+    }
+    with_gaps = {field.type for field in table.schema if table[field.name].null_count}
+    return {kind: dtype for kind, dtype in known.items() if kind in with_gaps}
+
+
+FILE_LABEL = "Synthetic data: rows are drawn from a model."
+_LONGEST_NAME = {"stata": 32, "spss": 64}
+_LONGEST_TITLE = 80
+
+
+def write_statistics(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], form: str) -> None:
+    """Writes a file of Stata ("stata") or SPSS ("spss").
+
+    Raises:
+        UsageError: if the writing library is not installed, or the format has no room for a name or a value.
+    """
+    try:
+        import pandas as pd
+        import pyreadstat
+    except ImportError as cause:
+        rule, fix = "needs pandas and pyreadstat.", 'Install them: pip install "understudy[stats]".'
+        raise UsageError("output", f"a file of Stata or SPSS {rule}", fix) from cause
+    odd = [name for name in schema.names if not _is_variable(name, _LONGEST_NAME[form])]
+    if odd:
+        rule = f"cannot hold columns called {', '.join(map(repr, odd[:10]))}: names are letters, digits and _ there."
+        raise UsageError("output", rule, "Write Parquet or CSV, or rename the columns in the schema.")
+    table = pa.concat_tables([schema.empty_table(), *pieces])
+    said = {field.name: _said(field) for field in schema}
+    columns: dict[str, Any] = {}
+    meanings: dict[str, dict[int, str]] = {}
+    for name in schema.names:
+        values, found = _with_meanings(table.column(name), said[name].get("meanings", {}))
+        columns[name] = _as_variable(values)
+        meanings |= {name: found} if found else {}
+    titles = {name: str(one["title"])[:_LONGEST_TITLE] for name, one in said.items() if "title" in one}
+    known: dict[str, Any] = {"column_labels": titles, "variable_value_labels": meanings, "file_label": FILE_LABEL}
+    if form == "spss":
+        known["variable_measure"] = {name: "ordinal" for name, one in said.items() if "ordered" in one}
+    try:
+        (pyreadstat.write_dta if form == "stata" else pyreadstat.write_sav)(pd.DataFrame(columns), path, **known)
+    except pyreadstat.PyreadstatError as cause:
+        raise UsageError("output", f"cannot be written as a file of {form}.", "Write Parquet or CSV.") from cause
+
+
+def _is_variable(name: str, longest: int) -> bool:
+    return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name, re.ASCII)) and len(name) <= longest
+
+
+def _said(field: pa.Field) -> dict[str, Any]:
+    """What the field tells people; lists and mappings out of their JSON."""
+    known = {key.decode(): text.decode() for key, text in (field.metadata or {}).items()}
+    return {key: json.loads(text) if key in ("meanings", "ordered") else text for key, text in known.items()}
+
+
+def _with_meanings(values: pa.ChunkedArray, meanings: Mapping[str, str]) -> tuple[pa.ChunkedArray, dict[int, str]]:
+    """Whole numbers with their meanings; the values as they are where meanings are of other labels."""
+    if not meanings:
+        return values, {}
+    try:
+        numbers = pa.array(list(meanings)).cast(pa.int32()).to_pylist()
+        return values.cast(pa.int32()), dict(zip(numbers, meanings.values(), strict=True))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return values, {}
+
+
+def _as_variable(values: pa.ChunkedArray) -> Any:
+    """A column in one of the few types of statistics programs: whole and real numbers, text, dates and times."""
+    kind = values.type
+    if pa.types.is_temporal(kind) and values.null_count == len(values):
+        return pa.nulls(len(values), pa.timestamp("us")).to_pandas()  # objects that are all absent would pass for text
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    elif pa.types.is_timestamp(kind) and kind.tz is not None:
+        values = pc.local_timestamp(values)
+    if pa.types.is_integer(values.type) and values.null_count:
+        values = values.cast(pa.float64(), safe=False)
+    return values.to_pandas()
