@@ -133,9 +133,9 @@ def _by_number(values: pa.ChunkedArray, labels: pa.Array | None, kind: Any, *, o
     """The values as an Arrow dictionary, with the width of numbers that it had, if that is wide enough."""
     if labels is None:
         return values.dictionary_encode()
+    width = getattr(kind, "index_type", pa.int32())
     try:
-        pa.array([len(labels)]).cast(kind.index_type)
-        width = kind.index_type
+        pa.array([len(labels)]).cast(width)
     except pa.ArrowInvalid:
         width = pa.int32()
     places = pc.index_in(values, value_set=labels).combine_chunks().cast(width)
