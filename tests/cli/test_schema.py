@@ -194,3 +194,16 @@ def test_draft_says_that_a_line_is_a_row(place: Workspace, tmp_path: Path) -> No
         shown = run("schema", "draft", table, "-o", tmp_path / f"{number}.yaml")
         assert shown.status == 0
         assert ("is one row; if quoted fields hold line ends" in shown.words) is said
+
+
+def test_check_says_which_dates_need_a_format(tmp_path: Path) -> None:
+    schema, table = tmp_path / "s.yaml", tmp_path / "t.csv"
+    days = "kind: date, lower: 2020-01-01, upper: 2020-12-31"
+    head = "understudy: 1\nunit: row\ncolumns:\n"
+    schema.write_text(f'{head}  a: {{{days}}}\n  b: {{{days}, format: "%d/%m/%Y"}}\n', encoding="utf-8")
+    table.write_text("a,b\n", encoding="utf-8")
+    shown = run("schema", "check", schema, table)
+    assert shown.status == 0
+    assert "column 'a' is text in the table." in shown.words
+    assert "need a `format`" in shown.words
+    assert "Look at this" not in run("schema", "check", schema).words

@@ -103,3 +103,17 @@ def test_what_is_furthest_off_is_told_of_metrics_that_judge(page: Page) -> None:
     (worst,) = [block for block in summary.blocks if isinstance(block, BulletList)]
     named = [text.split(":")[0] for text in worst.items]
     assert named == ["marginals", "correlations", "rules"]  # disclosure does not judge, and no model was given
+
+
+def test_titles_and_units_of_measurement_are_told_where_the_schema_has_them(found: Evaluation) -> None:
+    columns = (
+        Category(name="s", labels=("F", "M"), title="Sex <b>"),
+        Integer(name="w", lower=0, upper=9, measured_in="kg"),
+    )
+    frame = pa.table({"s": ["F", "M"] * 20, "w": [1, 2] * 20})
+    told = evaluate(frame, frame, Schema(columns, Unit()), metrics=["marginals"])
+    assert told.to_json()["titles"] == {"s": "Sex <b>", "w": "(kg)"}
+    text = Tree(render_page(build_report(told))).text
+    assert "s: Sex <b>." in text
+    assert "w: (kg)." in text
+    assert "titles" not in found.to_json()

@@ -148,7 +148,8 @@ def test_what_a_gap_does_to_a_pandas_type_is_not_told() -> None:
     column = Integer(name="x", lower=0, upper=9)
     whole = pd.DataFrame({"x": [1, 2] * ROWS})
     gaps = pd.DataFrame({"x": [1, None] * ROWS})
-    found = [back(frame, column) for frame in (whole, gaps)]
+    narrow = gaps.astype("float32")
+    found = [back(frame, column) for frame in (whole, gaps, narrow)]
     assert {str(frame.dtypes["x"]) for frame in found} <= {"int64", "Int64"}  # type: ignore[attr-defined]
     objects = pd.DataFrame({"x": pd.Series([True, None, "yes"] * ROWS, dtype=object)})
     assert str(back(objects, Boolean(name="x")).dtypes["x"]) in ("bool", "boolean")  # type: ignore[attr-defined]

@@ -68,6 +68,8 @@ class Evaluation:
     left_out: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """What people call the columns and in what they are measured, where the schema says so."""
 
     def __getitem__(self, metric: str) -> Result:
         for result in self.results:
@@ -101,6 +103,7 @@ class Evaluation:
             "real_rows": self.real_rows,
             "synthetic_rows": list(self.synthetic_rows),
             "columns": list(self.columns),
+            **({"titles": dict(self.titles)} if self.titles else {}),
             "seed": self.seed,
             "yardstick": YARDSTICK,
             "left_out": dict(self.left_out),
@@ -293,6 +296,7 @@ def _how(evaluation: Evaluation) -> Section:
     items = (
         f"Rows: {evaluation.real_rows:,} real; {copies} synthetic.",
         f"Columns compared: {len(evaluation.columns)}.",
+        *(f"{name}: {title}." for name, title in evaluation.titles.items()),
         f"Method: {evaluation.method or 'not known'}. {evaluation.promise}".strip(),
         f"Seed: {evaluation.seed}.",
     )
@@ -441,7 +445,16 @@ def evaluate(
     columns = tuple(column.name for column in known.modelled)
     sizes = tuple(copy.count for copy in pair.copies)
     facts = (known.title, method, pair.promise, pair.real.count, sizes, columns, seed, results)
-    return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds)
+    return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds, _titles(known))
+
+
+def _titles(schema: Schema) -> dict[str, str]:
+    """The title and the unit of measurement of every column that has one."""
+    said = {}
+    for column in schema.modelled:
+        unit = getattr(column, "measured_in", "")
+        said[column.name] = " ".join(part for part in (column.title, unit and f"({unit})") if part)
+    return {name: title for name, title in said.items() if title}
 
 
 def _placed(first: object, second: object) -> tuple[object, object]:

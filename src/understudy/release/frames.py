@@ -67,6 +67,8 @@ def as_it_came(table: pa.Table, codec: TableCodec, kind: str, types: Mapping[str
     for name, column in known.items():
         place, said = table.schema.get_field_index(name), types[name]
         target = _target(column, codec, said)
+        if kind == "pandas" and said.native is None and isinstance(column, Integer) and not _is_whole(target):
+            target = None  # a gap may have made floats of whole numbers, and whether there is one is private
         values = table.column(place) if target is None else table.column(place).cast(target)
         if kind == "arrow" and said.labels:
             values = _by_number(
@@ -95,6 +97,10 @@ def _target(column: Column, codec: TableCodec, said: "ColumnType") -> pa.DataTyp
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
     return wanted
+
+
+def _is_whole(kind: pa.DataType | None) -> bool:
+    return kind is None or bool(pa.types.is_integer(kind))
 
 
 def _extremes(column: Column, codec: TableCodec) -> pa.Array:
@@ -127,9 +133,9 @@ def _by_number(values: pa.ChunkedArray, labels: pa.Array | None, kind: Any, *, o
     """The values as an Arrow dictionary, with the width of numbers that it had, if that is wide enough."""
     if labels is None:
         return values.dictionary_encode()
+    width = getattr(kind, "index_type", pa.int32())
     try:
-        pa.array([len(labels)]).cast(kind.index_type)
-        width = kind.index_type
+        pa.array([len(labels)]).cast(width)
     except pa.ArrowInvalid:
         width = pa.int32()
     places = pc.index_in(values, value_set=labels).combine_chunks().cast(width)
