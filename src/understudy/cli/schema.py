@@ -64,12 +64,15 @@ def check(
         known, names = _checked(schema, table)
         place.line(f"{schema}: no problems (columns: {len(known.columns)}, rules: {len(known.rules)}).")
         undeclared = [name for name in names if name not in known.names and name != known.unit.column]
-        remarks = (known.unit_remark(undeclared), known.format_remark([] if table is None else header_of(table)))
-        for remark in filter(None, remarks):
+        remark = known.unit_remark(undeclared)
+        if remark:
             place.line(f"Look at this: {remark}")
         if undeclared:
             place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")
         if table is not None:
+            formless = known.format_remark(header_of(table))
+            if formless:  # no warning: most text is in ISO form
+                place.note(formless[0].upper() + formless[1:])
             note_lines(place, table)
 
 
