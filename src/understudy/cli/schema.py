@@ -70,10 +70,10 @@ def check(
         if undeclared:
             place.line(f"Not in the schema, so left out: {', '.join(undeclared)}.")
         if table is not None:
+            note_lines(place, table)
             formless = known.format_remark(header_of(table))
             if formless:  # no warning: most text is in ISO form
                 place.note(formless[0].upper() + formless[1:])
-            note_lines(place, table)
 
 
 def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
