@@ -196,10 +196,12 @@ def check(
         if rows or epsilon is not None or delta or ledger is not None or dataset is not None:
             with place.running(("measure",)):
                 found = known.check(table, rows=rows, epsilon=epsilon, delta=delta, ledger=ledger, dataset=dataset)
-        formats = known.format_remark([] if table is None else header_of(table, known.file))
-        found = replace(found, remarks=tuple(filter(None, (*found.remarks, formats))))
+        found = replace(found, remarks=tuple(filter(None, found.remarks)))
         if table is not None:
             note_lines(place, table, known.file)
+            formless = known.format_remark(header_of(table, known.file))
+            if formless:  # no warning: most text is in ISO form
+                place.note(formless[0].upper() + formless[1:])
         if as_json:
             place.json({**found.to_json(), "schema": str(schema)})
             return
