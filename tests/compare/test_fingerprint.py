@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.compare.tables import SCHEMA, table
-from understudy.compare.study import columns_read, fingerprint
-from understudy.counts.files import open_table
+from understudy.compare.study import fingerprint
+from understudy.counts.files import columns_read, open_table
 from understudy.errors import InputError
 from understudy.schema import Unit
 

@@ -14,7 +14,7 @@ from understudy.errors import UsageError
 
 if TYPE_CHECKING:
     from understudy.options import Option
-    from understudy.schema.dialect import Dialect
+    from understudy.schema import Schema
 
 Table = Annotated[
     str,
@@ -72,7 +72,8 @@ Encoding = Annotated[
 Decimal = Annotated[str | None, typer.Option("--decimal", help='"," if text files write numbers so; "." by default.')]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The file does not name its columns; --names does.")]
 Names = Annotated[
-    str | None, typer.Option("--names", metavar="A,B,C", help="Column names, or @FILE with one in each line.")
+    str | None,
+    typer.Option("--names", metavar="A,B,C", help="Column names, in place of any in the file; or @FILE of them."),
 ]
 MostBytes = Annotated[
     str | None, typer.Option("--most-bytes", metavar="SIZE", help="How much a compressed file may expand to.")
@@ -177,10 +178,11 @@ def _declared(
     """The location with what the options say about it."""
     from understudy.schema.dialect import Dialect, located, require_dialect
 
-    if no_header != (names is not None):
-        raise UsageError("--no-header", "and --names go together.", "Give both, or neither.")
+    if no_header and names is None:
+        raise UsageError("--no-header", "leaves the columns without names.", "Give --names too.")
     listed = None if names is None else _listed(names)
-    said = require_dialect(Dialect(delimiter, encoding, decimal, listed))
+    header = None if no_header or listed is None else True
+    said = require_dialect(Dialect(delimiter, encoding, decimal, listed, header=header))
     return located(location, said, memory_bytes(most_bytes, "--most-bytes"))
 
 
@@ -263,15 +265,15 @@ def require_absent(option: str, path: Path) -> Path:
     return path
 
 
-def note_lines(place: Shell, table: str | Path, usual: "Dialect | None" = None) -> None:
+def note_lines(place: Shell, table: str | Path, schema: "Schema | None" = None) -> None:
     """How lines of a text file become rows: always said, since nobody may look whether it matters for this file.
 
     And what separates its fields, if only its header line says so.
     """
-    from understudy.counts.files import container_of
+    from understudy.counts.files import opened
     from understudy.schema.dialect import WORDS, parted
 
-    container, name = container_of(table, usual), parted(str(table))[0]
+    container, name = opened(table, schema), parted(str(table))[0]
     if container.kind != "delimited":
         return
     if container.found:

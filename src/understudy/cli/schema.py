@@ -198,8 +198,8 @@ def check(
                 found = known.check(table, rows=rows, epsilon=epsilon, delta=delta, ledger=ledger, dataset=dataset)
         found = replace(found, remarks=tuple(filter(None, found.remarks)))
         if table is not None:
-            note_lines(place, table, known.file)
-            formless = known.format_remark(header_of(table, known.file))
+            note_lines(place, table, known)
+            formless = known.format_remark(header_of(table, known))
             if formless:  # no warning: most text is in ISO form
                 place.note(formless[0].upper() + formless[1:])
         if as_json:
@@ -254,7 +254,7 @@ def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
     names: list[str] = []
     try:
         if table is not None:
-            names = [name for name, _ in header_of(table, known.file if known else None)]
+            names = [name for name, _ in header_of(table, known)]
             found += known.header_problems(names) if known else file_header_problems(schema, names)
     except InputError as error:
         if not found:

@@ -78,7 +78,7 @@ def synthesize(
                 memory_bytes=memory_bytes(memory), public=public, resume=resume, progress=progress,
             )  # fmt: skip
         show_release(place, release, out, ledger, resumed=resume)
-        note_lines(place, table, known.file)
+        note_lines(place, table, known)
 
 
 def _show_account(place: Shell, release: "Release", ledger: Path, *, resumed: bool) -> None:

@@ -46,7 +46,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.arrays import Words
-from understudy.counts.files import Container, container_of, open_table
+from understudy.counts.files import Container, columns_read, open_table, opened
 from understudy.counts.kernels import hash_rows
 from understudy.counts.source import PrivateTable, label_keys, texts_of
 from understudy.errors import InputError, ResourceError, UsageError
@@ -71,16 +71,8 @@ def fingerprint(table: object, schema: Schema) -> str:
         InputError, SchemaError: the table cannot be opened under the schema.
     """
     if isinstance(table, str | os.PathLike):
-        return _of_files(container_of(os.fspath(table), schema.file))
+        return _of_files(opened(os.fspath(table), schema))
     return _of_rows(open_table(table, schema), columns_read(schema))
-
-
-def columns_read(schema: Schema) -> list[str]:
-    """The columns a run reads: those that are modelled, and who the rows belong to."""
-    names = [column.name for column in schema.modelled]
-    if schema.unit.column is not None and schema.unit.column not in names:
-        names.append(schema.unit.column)
-    return names
 
 
 def _of_files(container: Container) -> str:

@@ -84,9 +84,9 @@ WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 OTHER_DELIMITERS = (";", "\t", "|")
 UNSAID = Dialect()
 FITTING: dict[str, tuple[str, ...]] = {
-    "delimited": ("delimiter", "encoding", "decimal", "names", "multiline"),
+    "delimited": ("delimiter", "encoding", "decimal", "names", "multiline", "header"),
     "json": ("encoding", "names"),
-    "excel": ("names",),
+    "excel": ("names", "header"),
     "stats": ("encoding",),
 }
 """What can be declared about each kind of file; nothing about others, which say it themselves."""
@@ -169,6 +169,7 @@ def read_table(
     decimal: str | None = None,
     names: Sequence[str] | None = None,
     multiline: bool | None = None,
+    header: bool | None = None,
     most_bytes: int | None = None,
 ) -> str:
     """A table in a file with how its text is written: a location that every function which takes a table accepts.
@@ -182,6 +183,7 @@ def read_table(
         encoding: of the text, by Python's name; UTF-8 by default.
         decimal: "," if numbers are written so.
         names: the names of the columns, of a file without a header line.
+        header: true if it has one all the same, whose names these stand for.
         multiline: whether quoted fields hold line ends.
         most_bytes: how much a compressed file may expand to.
 
@@ -189,28 +191,36 @@ def read_table(
         UsageError: something of it makes no sense.
     """
     listed = names if names is None or isinstance(names, str) else tuple(names)
-    dialect = require_dialect(Dialect(delimiter, encoding, decimal, listed, multiline))  # type: ignore[arg-type]
+    dialect = require_dialect(Dialect(delimiter, encoding, decimal, listed, multiline, header))  # type: ignore[arg-type]
     if most_bytes is not None and (type(most_bytes) is not int or most_bytes < 1):
         raise UsageError("most_bytes", f"must be a whole number of bytes above 0, got {most_bytes!r}.")
     return located(str(path), dialect, most_bytes)
 
 
-def header_of(path: str | Path, usual: Dialect | None = None) -> list[tuple[str, str]]:
+def header_of(path: str | Path, schema: Schema | None = None) -> list[tuple[str, str]]:
     """Column names and storage types of a file (all "string" for text files); reads no row.
 
-    What the location does not declare is taken from the `usual` dialect.
+    Of a file that a schema is for, what the location does not declare is taken from the schema.
 
     Raises:
         InputError: if the container cannot be used.
     """
-    return list(container_of(path, usual).header)
+    return list(opened(path, schema).header)
 
 
-def container_of(location: str | Path, usual: Dialect | None = None) -> Container:
+def opened(location: str | Path, schema: Schema | None) -> Container:
+    """The files meant by a location, under the schema that they are read by, if there is one yet."""
+    return container_of(location) if schema is None else container_of(location, schema.file, columns_read(schema))
+
+
+def container_of(
+    location: str | Path, usual: Dialect | None = None, declared: Sequence[str] | None = None
+) -> Container:
     """The files meant by a location, checked to be readable from outside.
 
     A location is a path, a glob pattern, "file.duckdb::table", "file.xlsx::sheet", text files in the dialect
-    "file.csv::multiline", or what `read_table` gives. What it does not declare is taken from the `usual` dialect.
+    "file.csv::multiline", or what `read_table` gives. What it does not declare is taken from the `usual` dialect. Lines
+    of JSON have the `declared` columns of a schema if there is one: no row, not even the first, decides what is there.
     """
     place, dialect, most_bytes = parted(str(location))
     named = NAMED_TABLE.fullmatch(place)
@@ -218,7 +228,8 @@ def container_of(location: str | Path, usual: Dialect | None = None) -> Containe
     text, multiline = _multiline(text)
     dialect = replace(dialect, multiline=True) if multiline else dialect
     paths = _paths(text)
-    outsides = [_outside(path) for path in paths]
+    text_said = dialect.over(usual).delimiter is not None
+    outsides = [_outside(path, text_said=text_said) for path in paths]
     if len({outside[:2] for outside in outsides}) > 1:
         raise InputError(
             f"{text}", "the pattern matches files of different kinds.", "Name one kind, such as *.parquet."
@@ -230,6 +241,8 @@ def container_of(location: str | Path, usual: Dialect | None = None) -> Containe
     if len(paths) > 1 and (kind == "excel" or packing == "zip"):
         raise InputError(text, "the pattern matches several of them.", "Name one.")
     kept = {key: value for key, value in dialect.over(usual).said.items() if key in FITTING.get(kind, ())}
+    if kind == "json" and declared is not None:
+        kept.setdefault("names", tuple(declared))
     asked = Container(kind, tuple(paths), (), Dialect(**kept), table, packing, outsides[0][2], most_bytes=most_bytes)  # type: ignore[arg-type]
     found = [_headed(replace(asked, paths=(path,)), suffix) for path in paths]
     for path, one in zip(paths, found, strict=True):
@@ -277,8 +290,11 @@ def _paths(text: str) -> list[Path]:
     raise InputError(text, rule, "Check the path.")
 
 
-def _outside(path: Path) -> tuple[Kind, Packing, str, str]:
-    """Kind of a file by its name, how it is packed, which file of a zip is meant, and the table's own suffix."""
+def _outside(path: Path, *, text_said: bool) -> tuple[Kind, Packing, str, str]:
+    """Kind of a file by its name, how it is packed, which file of a zip is meant, and the table's own suffix.
+
+    Where somebody has said what separates its fields, a file with an unknown suffix (.data, .dat) is text.
+    """
     packing = PACKED.get(path.suffix.lower(), "")
     if packing == "zip":
         _check_empty(path)
@@ -289,9 +305,12 @@ def _outside(path: Path) -> tuple[Kind, Packing, str, str]:
         member, suffix = "", (path.with_suffix("") if packing else path).suffix.lower()
         allowed = (*DELIMITERS, *JSON_LINES) if packing else SUFFIXES
     kind = KINDS.get(suffix)
+    if kind is None and text_said:
+        return "delimited", packing, member, ".txt"
     if kind is None or suffix not in allowed:
         what = f"the suffix {suffix!r} is not known" + (f" inside a {path.suffix.lower()} file" if packing else "")
-        raise InputError(str(path), f"{what}.", f"Known: {', '.join(allowed)}.")
+        fix = f"Known: {', '.join(allowed)}. Other text files need delimiter=."
+        raise InputError(str(path), f"{what}.", fix)
     return kind, packing, member, suffix
 
 
@@ -318,7 +337,7 @@ KINDS: dict[str, Kind] = {
 def _headed(asked: Container, suffix: str) -> Container:
     """The container with its header, and with all of its dialect."""
     (path,) = asked.paths
-    if asked.dialect.names is None:
+    if asked.dialect.first_line_names:
         _check_empty(path)
     broken: OSError | None = None
     try:
@@ -355,7 +374,7 @@ def _open(container: Container, path: Path) -> AbstractContextManager[ByteStream
 
 def _text_headed(asked: Container, suffix: str) -> Container:
     (path,) = asked.paths
-    if asked.dialect.names is not None:
+    if not asked.dialect.first_line_names:
         return _nameless(asked, DELIMITERS[suffix])
     with _open(asked, path) as stream:
         start = read_up_to(stream, 4096)
@@ -370,7 +389,17 @@ def _text_headed(asked: Container, suffix: str) -> Container:
         raise InputError(str(path), "has no header.", "The first line must name the columns.")
     found = asked.dialect.delimiter is None and delimiter != DELIMITERS[suffix]
     dialect = replace(asked.dialect, delimiter=delimiter)
-    return replace(asked, header=tuple((name, "string") for name in names), dialect=dialect, found=found)
+    header = tuple((name, "string") for name in _standing_for(names, asked))
+    return replace(asked, header=header, dialect=dialect, found=found)
+
+
+def _standing_for(names: Sequence[str], asked: Container) -> Sequence[str]:
+    """The names that stand for those of the header line; these themselves if none were declared."""
+    declared = asked.dialect.names
+    if declared is not None and len(declared) != len(names):
+        rule = f"its first line has {len(names):,} names, and names= lists {len(declared):,}."
+        raise InputError(str(asked.paths[0]), rule, "One is needed for each.")
+    return names if declared is None else declared
 
 
 def _nameless(asked: Container, usual: str) -> Container:
@@ -415,9 +444,13 @@ def _excel_headed(asked: Container) -> Container:
         rule = f"has no sheet {table!r}." if table else "does not hold exactly one sheet."
         raise InputError(str(path), rule, f"Write file.xlsx::sheet; sheets here: {', '.join(sheets)}.")
     check_sizes(path, sheets[table], asked.most_bytes, DEFAULT_MEMORY_BYTES)
-    names = asked.dialect.names or excel_header(path, sheets[table])
+    dialect = asked.dialect
+    names: Sequence[str] | None = dialect.names
+    if dialect.first_line_names:
+        names = excel_header(path, sheets[table])
     if not names:
         raise InputError(str(path), "has no header.", "The first row must name the columns.")
+    names = _standing_for(names, asked)
     return replace(asked, header=tuple((name, "string") for name in names), table=table)
 
 
@@ -525,7 +558,7 @@ def file_batches(
 def _batches(
     container: Container, path: Path, wanted: list[str], *, decimals: Mapping[str, str], limits: dict[str, int]
 ) -> Iterator[Batch]:
-    named = container.dialect.names is None
+    named = container.dialect.first_line_names
     match container.kind:
         case "delimited":
             with _open(container, path) as stream:
@@ -652,7 +685,7 @@ class FileTable(PrivateTable):
     """A private table in files. Building it checks the header against the schema and reads no row."""
 
     def __init__(self, location: str | Path, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
-        container = container_of(location, schema.file)
+        container = opened(location, schema)
         _check_first_line(container, schema)
         super().__init__(container.names, schema, memory_bytes=memory_bytes, threads=threads)
         check_whole(container, memory_bytes)
@@ -666,6 +699,12 @@ class FileTable(PrivateTable):
         limits = {"memory_bytes": share_of(self), "threads": self.threads}
         for rows, batch in file_batches(self.container, columns, decimals=decimals, **limits):
             yield rows, in_plain_numbers(self.container, self.schema, batch)
+
+
+def columns_read(schema: Schema) -> list[str]:
+    """The columns that are read from a table under a schema: all but derived ones, and that of the unit."""
+    names = [column.name for column in schema.modelled]
+    return names if schema.unit.column in (None, *names) else [*names, str(schema.unit.column)]
 
 
 def in_plain_numbers(
@@ -776,7 +815,7 @@ def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
 
 def _check_first_line(container: Container, schema: Schema) -> None:
     """A text file without a header would have its first row quoted as column names, so that is told apart."""
-    first_row = container.kind in ("delimited", "excel") and container.dialect.names is None
+    first_row = container.kind in ("delimited", "excel") and container.dialect.first_line_names
     if first_row and not set(container.names) & {column.name for column in schema.modelled}:
         rule = "its first line names none of the schema's columns."
         raise InputError(str(container.paths[0]), rule, "Is the header missing, or the delimiter another one?")

@@ -6,8 +6,10 @@ are rounded outwards to plain numbers, because the private table may hold a litt
 """
 
 import datetime as dt
+import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +19,14 @@ import narwhals as nw
 import narwhals.dependencies as known
 import pyarrow.compute as pc
 
-from understudy.counts.files import container_of, header_of, open_table
+from understudy.counts.files import Container, container_of, header_of, open_table
 from understudy.counts.frames import is_frame
 from understudy.counts.source import texts_of
 from understudy.errors import InputError
 from understudy.schema import OpenCategory, Schema, Unit
 from understudy.schema.codebooks import ColumnFacts, read_codebook
 from understudy.schema.columns import MISSING_VALUES, MOST_LABEL_BYTES, read_moment
-from understudy.schema.dialect import parted
+from understudy.schema.dialect import Dialect, located, parted
 from understudy.schema.draft import Draft, draft_schema
 from understudy.schema.guesses import CODED, guess_of
 from understudy.schema.yaml_text import with_file
@@ -64,13 +66,29 @@ def draft(
         InputError: the table, or the public one, cannot be used.
         SchemaError: a codebook cannot be understood, or what was said contradicts itself.
     """
-    container = container_of(table) if isinstance(table, str | Path) else None
+    container = _container(table, number_repeated=names_are_right) if isinstance(table, str | Path) else None
     header = header_of_table(table) if container is None else list(container.header)
     books = [codebook] if isinstance(codebook, str | Path) else list(codebook)
     facts = [fact for book in books for fact in read_codebook(book)]
     facts += [] if like is None else facts_of_table(like)
     text = draft_schema(header, facts=facts, unit=unit, names_are_right=names_are_right)
     return Draft(text if container is None else with_file(text, container.unusual))
+
+
+def _container(location: str | Path, *, number_repeated: bool) -> Container:
+    """The files; where several columns of text have one name, the later ones are numbered, and a draft declares it."""
+    found = container_of(location)
+    times = Counter(found.names)
+    if not number_repeated or max(times.values()) == 1 or found.kind not in ("delimited", "excel"):
+        return found
+    names: list[str] = []
+    for position, name in enumerate(found.names):
+        again = itertools.count(2)
+        own = name = name or f"column {position + 1}"
+        while own in names or (own != name and own in times):
+            own = f"{name} {next(again)}"
+        names.append(own)
+    return container_of(located(str(location), Dialect(names=tuple(names), header=True)))
 
 
 def header_of_table(table: object) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ _DECIMALS = (".", ",")
 _NO_DELIMITER = re.compile(r'[^\x01-\x7f]|[0-9A-Za-z"\r\n]')
 _ASCII = "".join(map(chr, range(128)))
 _ESCAPES = r"\u0041 \x41 +AGE- ~{ &#65; %41 =41"
-_KEYS = ("delimiter", "encoding", "decimal", "names", "multiline", "most_bytes")
+_KEYS = ("delimiter", "encoding", "decimal", "header", "names", "multiline", "most_bytes")
 _DECLARED = re.compile(rf"(.*?)::((?:(?:{'|'.join(_KEYS)})=[^&:]*)(?:&(?:{'|'.join(_KEYS)})=[^&:]*)*)", re.DOTALL)
 
 
@@ -30,8 +30,9 @@ _DECLARED = re.compile(rf"(.*?)::((?:(?:{'|'.join(_KEYS)})=[^&:]*)(?:&(?:{'|'.jo
 class Dialect:
     """What was said about a text file; None where nothing was.
 
-    `names` says that the file has no header line and what its columns are called. `decimal` is the sign in numbers of
-    columns that do not declare their own. `multiline` lets quoted fields hold line ends.
+    `names` says what its columns are called: the file has no header line then or, where `header` is true, one whose
+    names these stand for. `decimal` is the sign in numbers of columns that do not declare their own. `multiline` lets
+    quoted fields hold line ends.
     """
 
     delimiter: str | None = None
@@ -39,6 +40,7 @@ class Dialect:
     decimal: str | None = None
     names: tuple[str, ...] | None = None
     multiline: bool | None = None
+    header: bool | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.delimiter, str):
@@ -66,10 +68,18 @@ class Dialect:
             found.append(Problem("decimal", f'must be "." or ",", got {shown(self.decimal)}.'))
         if self.decimal is not None and self.decimal == self.delimiter:
             found.append(Problem("decimal", "is the delimiter too.", "Declare another delimiter."))
-        multiline: object = self.multiline
-        if multiline is not None and not isinstance(multiline, bool):
-            found.append(Problem("multiline", f"must be true or false, got {shown(multiline)}."))
+        for key in ("multiline", "header"):
+            given: object = getattr(self, key)
+            if given is not None and not isinstance(given, bool):
+                found.append(Problem(key, f"must be true or false, got {shown(given)}."))
+        if self.header is False and self.names is None:
+            found.append(Problem("header", "is false, so names must say what the columns are called."))
         return found
+
+    @property
+    def first_line_names(self) -> bool:
+        """Whether the first line names columns, be it by names that others stand for, and is no row."""
+        return self.names is None or bool(self.header)
 
 
 def _delimiter_problems(delimiter: object) -> list[Problem]:
@@ -175,8 +185,10 @@ def parted(location: str) -> tuple[str, Dialect, int | None]:
 
 def _from_texts(said: Mapping[str, str]) -> Dialect:
     names = tuple(unquote(name) for name in said["names"].split(",")) if "names" in said else None
-    multiline = said.get("multiline", "").lower() in ("true", "1", "yes") if "multiline" in said else None
-    return Dialect(said.get("delimiter"), said.get("encoding"), said.get("decimal"), names, multiline)
+    multiline, header = (
+        said[key].lower() in ("true", "1", "yes") if key in said else None for key in ("multiline", "header")
+    )
+    return Dialect(said.get("delimiter"), said.get("encoding"), said.get("decimal"), names, multiline, header)
 
 
 def _most_bytes(text: str | None) -> int | None:

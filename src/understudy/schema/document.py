@@ -588,10 +588,11 @@ def _file(reader: Reader, tree: Tree) -> Dialect | None:
     multiline = reader.boolean(fields["multiline"], "file.multiline") if "multiline" in fields else None
     if header is False and "names" not in fields:
         reader.refuse(fields["header"], "file.header", "is false, so names must say what the columns are called.")
-    if header and names is not None:
-        reader.refuse(fields["header"], "file.header", "is true, so the file names its columns.", "Drop names.")
+        return None
     delimiter, encoding, decimal = texts
-    return Dialect(delimiter, encoding, decimal, names, multiline)
+    # Without names a header is what every file has, and with them no header is what they mean.
+    unusual = header if header == (names is not None) else None
+    return Dialect(delimiter, encoding, decimal, names, multiline, unusual)
 
 
 def _columns(reader: Reader, tree: Tree | None) -> tuple[list[Column], dict[str, str]]:

@@ -272,13 +272,13 @@ def file_entries(file: Dialect) -> dict[str, object]:
     words = {sign: word for word, sign in WORDS.items()}
     said: dict[str, object] = {}
     for key, value in file.said.items():
-        said |= {"header": "false"} if key == "names" else {}
-        said[key] = _value(words.get(str(value), value) if key == "delimiter" else value)
+        said |= {"header": _scalar(file.first_line_names)} if key == "names" else {}
+        said |= {} if key == "header" else {key: _value(words.get(str(value), value) if key == "delimiter" else value)}
     return said
 
 
 def with_file(text: str, file: Dialect | None) -> str:
-    """The text of a draft with what is known about how the file is written, above its columns.
+    r"""The text of a draft with what is known about how the file is written, above its columns.
 
     >>> with_file("unit: row\ncolumns:\n", Dialect(delimiter=";"))
     'unit: row\nfile: {delimiter: semicolon}\ncolumns:\n'
