@@ -80,7 +80,8 @@ def test_names_and_rows(name: str, tmp_path: Path) -> None:
     place = CONTAINERS[name](table, tmp_path)
     assert [column for column, _ in header_of(place)] == ["city", "age", "note"]  # type: ignore[arg-type]
     opened = open_table(place, schema)
-    assert opened.undeclared == ("note",)
+    # Lines of JSON have the schema's columns, whatever keys the first of them has.
+    assert opened.undeclared == (() if name.startswith("json") else ("note",))
     assert sum(rows for rows, _ in opened.batches([])) == 3
     assert sum(full_counts(opened.bind(TableCodec.of(schema)))) == 3
 

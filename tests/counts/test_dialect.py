@@ -1,5 +1,6 @@
 """Dialects are declared, or found from the header line alone."""
 
+import gzip
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -170,3 +171,37 @@ def test_a_long_line_does_not_change_how_the_next_is_decoded(tmp_path: Path, mon
     monkeypatch.setattr(streams, "_LONGEST_LINE", 20)
     long = streams._Transcoded(io.BytesIO(("x" * 100 + "\n京\n").encode("shift_jis")), "shift_jis")
     assert b"".join(iter(lambda: long.read(7), b"")).endswith("\n京\n".encode())
+
+
+def test_declared_names_stand_for_those_of_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,a\n1,2,3\n")
+    renamed = read_table(path, names=["x", "y", "z"], header=True)
+    assert container_of(renamed).names == ("x", "y", "z")
+    assert rows(renamed, ["z", "x"]) == [(b"3", b"1")]
+    assert len(rows(read_table(path, names=["x", "y", "z"]), ["x"])) == 2
+    with pytest.raises(InputError, match="has 3 names, and names= lists 2"):
+        container_of(read_table(path, names=["x", "y"], header=True))
+    with pytest.raises(UsageError, match="header: is false, so names"):
+        read_table(path, header=False)
+
+
+@pytest.mark.parametrize("name", ["t.data", "t.dat", "t.asc.gz"])
+def test_a_declared_delimiter_makes_any_file_text(tmp_path: Path, name: str) -> None:
+    text = b"a b\n1 2\n"
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    with pytest.raises(InputError, match="Other text files need delimiter="):
+        container_of(tmp_path / name)
+    assert rows(read_table(tmp_path / name, delimiter="space"), ["b"]) == [(b"2",)]
+    assert container_of(tmp_path / name, Dialect(delimiter=" ")).names == ("a", "b")
+
+
+@pytest.mark.parametrize("first", ['{"city": "Rome"}', '{"age": 3, "city": "Rome"}', "no object", "[1]", "{"])
+def test_the_first_line_of_json_decides_nothing_under_a_schema(tmp_path: Path, first: str) -> None:
+    """It is a row: whether it lacks a key, or is no object at all, must not show before the charge."""
+    path = tmp_path / "t.jsonl"
+    path.write_text(f'{first}\n{{"age": 4, "city": "Bern", "id": "x"}}\n')
+    schema = people()
+    table = open_table(path, schema)
+    assert table.undeclared == ()
+    assert sum(count for count, _ in table.batches(["age", "city"])) == 2

@@ -13,6 +13,7 @@ import understudy as us
 from understudy.counts.public import MOST_LABELS, arrow_name, facts_of_table, header_of_table, outward
 from understudy.errors import InputError, SchemaError
 from understudy.schema import Category, Integer, Unit
+from understudy.schema.document import schema_from_text
 
 TABLE = """\
 id,age,wage,sex,zip,code,born,seen,clock,flag,either,long,empty,notes
@@ -161,3 +162,14 @@ def test_how_the_file_is_written_is_part_of_the_draft(tmp_path: Path) -> None:
     draft = us.Schema.draft(us.read_table(path, delimiter=";"))
     assert "\nfile: {delimiter: semicolon}\ncolumns:\n" in draft.text
     assert [place.column for place in draft.open if place.guess] == ["age", "sex"]
+
+
+def test_repeated_names_are_numbered_once_somebody_vouches_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("age,score,age,age 2,sex\n31,1,32,33,f\n")
+    with pytest.raises(SchemaError, match="2 of its 5 columns"):
+        us.Schema.draft(path)
+    drafted = us.Schema.draft(path, unit=Unit(), names_are_right=True).text
+    assert "names: [age, score, age 3, age 2, sex]" in drafted
+    schema = schema_from_text(drafted.replace("# guess:", "# was a guess:"), "draft")
+    assert schema.check(path).left_out == ()

@@ -375,7 +375,6 @@ def test_how_the_file_is_written() -> None:
         ("{delimiter: abc}", "s.yaml:3: file.delimiter: must be one ASCII character"),
         ("{encoding: utf-7}", "s.yaml:3: file.encoding: 'utf-7' is neither"),
         ("{header: false}", "s.yaml:3: file.header: is false, so names"),
-        ("{header: true, names: [a]}", "s.yaml:3: file.header: is true"),
         ("{decimal: x}", "s.yaml:3: file.decimal: must be"),
         ("text", "s.yaml:3: file: must be a mapping"),
         ('{decimal: ","}', "columns.a.thousands: ',' stands before the decimals in the whole file"),

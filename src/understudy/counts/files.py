@@ -256,7 +256,8 @@ def _multiline(text: str) -> tuple[str, bool]:
     """The path or pattern of text files, and whether the location declares that quoted fields may hold line ends."""
     declared = DECLARED_TEXT.fullmatch(text)
     if declared is None:
-        return text, False
+        place = text.removesuffix(f"::{MULTILINE}")
+        return place, place != text
     if declared[2] != MULTILINE:
         rule = f"the dialect {declared[2]!r} is not known."
         raise InputError(text, rule, f"Known: {declared[1]}::{MULTILINE}, where quoted fields hold line ends.")

@@ -119,6 +119,7 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         f"|month) ({_CODE_WORDS})$",
         _listed("a code"),
     ),
+    ("(desc|descr|description|text|txt|label|degree|bezeichnung|libelle)$", _listed("labels or short texts")),
     (
         "(age|alter|edad) .*months|months? old",
         _whole(0, 1200, "an age in months"),
@@ -270,7 +271,7 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _whole(0, 99, "a number of years"),
     ),
     ("age|ages|alter|edad", _whole(0, 120, "years of age", bins=121)),
-    ("year|yr|jahr|annee|ano|fy", _whole(1900, 2030, "a year", bins=131)),
+    ("^(year|yr|jahr|annee|ano|fy)|(year|yr|jahr|annee|ano|fy)$", _whole(1900, 2030, "a year", bins=131)),
     ("quarter|quartal|trimestre", _whole(1, 4, "a quarter of the year")),
     ("month|monat|mois|mes|mon", _whole(1, 12, "a month as a number; names need `kind: category` with labels")),
     ("week of (the )?year|week number|kalenderwoche|week$", _whole(0, 53, "a week of the year")),
