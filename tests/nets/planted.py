@@ -8,7 +8,7 @@ import logging
 import sqlite3
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 from tests.nets.doubles import Chooser, PairError
 from understudy.arrays import Ints
 from understudy.codec.table import TableCodec
-from understudy.counts import files as streamed_source
 from understudy.counts import source as contribution
 from understudy.counts import source as labels
+from understudy.counts import streaming as streamed_source
 from understudy.counts.files import open_table
 from understudy.counts.kernels import hash_rows
 from understudy.counts.source import Texts
@@ -583,7 +583,7 @@ def _by_codes(ids: Texts, columns: Any) -> Any:
     return hash_rows(columns, contribution.HASH_KEY, len(ids.places))
 
 
-def _replaced(self: Texts) -> Texts:
+def _replaced(self: Texts, _absent: Sequence[str] = ()) -> Texts:
     """Every value a label, with a mark where its bytes say nothing."""
     texts = [None if raw is None else raw.decode("utf-8", errors="replace") for raw in self.values.to_pylist()]
     return Texts(pa.array(texts, pa.large_string()).cast(pa.large_binary()), self.places)
