@@ -1,5 +1,6 @@
 """The card's facts: error bars that hold, what was measured, and nothing from private rows."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from understudy.domain import Distribution
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
 from understudy.release.release import Release
 from understudy.release.store import card_facts, half_width
+from understudy.release.verify import check_settings
 from understudy.schema import Category, Float, Schema, Unit
 
 DRAWS = 40_000
@@ -81,3 +83,11 @@ def test_what_the_schema_tells_people_reaches_card_and_files(tmp_path: Path) -> 
         assert b"title" not in (stored.field("plain").metadata or {})
     assert us.Release.load(tmp_path / "release").table.schema.field("wage").metadata[b"description"] == b"Before tax"
     assert release.sample(3).schema.field("vote").metadata[b"title"] == b"Vote"
+    statement = (tmp_path / "release" / "statement.md").read_text(encoding="utf-8")
+    assert "## What columns hold" in statement
+    assert "- vote: Vote\n- wage: (€)\n" in statement
+    assert us.verify(tmp_path / "release") == []
+    told = replace(release.statement, titles={"vote": "Another title", "wage": "(€)"})
+    assert [problem.where for problem in check_settings(told, release.config, schema)] == [
+        "schema.yaml: titles of columns"
+    ]

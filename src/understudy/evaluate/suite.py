@@ -445,16 +445,7 @@ def evaluate(
     columns = tuple(column.name for column in known.modelled)
     sizes = tuple(copy.count for copy in pair.copies)
     facts = (known.title, method, pair.promise, pair.real.count, sizes, columns, seed, results)
-    return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds, _titles(known))
-
-
-def _titles(schema: Schema) -> dict[str, str]:
-    """The title and the unit of measurement of every column that has one."""
-    said = {}
-    for column in schema.modelled:
-        unit = getattr(column, "measured_in", "")
-        said[column.name] = " ".join(part for part in (column.title, unit and f"({unit})") if part)
-    return {name: title for name, title in said.items() if title}
+    return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds, known.titles)
 
 
 def _placed(first: object, second: object) -> tuple[object, object]:

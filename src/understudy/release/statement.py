@@ -110,6 +110,8 @@ class Statement:
     """Whether the schema has rows left out that hold a value that cannot be read."""
     odd: tuple[Odd, ...] = ()
     """Columns of which strikingly much could not be read, is missing or lies outside the list, by noisy answers."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """What the schema calls columns, and what their numbers are measured in, where it says so."""
     format: int = wording.NEWEST_FORMAT
     """Format of the file that holds it, which decides some of its words."""
 
@@ -422,6 +424,12 @@ FACTS = (
         read=lambda value: {"charges": tuple(_read_charge(one) for one in read_as(tuple[Any, ...], value))},
     ),
     _field("left_out", tuple[str, ...]),
+    Fact(
+        "titles",
+        lambda its: dict(its.titles),
+        read=lambda value: {"titles": read_as(Mapping[str, str], value)},
+        where=lambda its: bool(its.titles),
+    ),
     Fact("not_protected", lambda its: list(its.not_protected)),
     Fact(
         "odd_values",
@@ -490,6 +498,9 @@ def statement_markdown(statement: Statement) -> str:
         lines += ["", escape_markdown(statement.words.choices)]
     lines += ["", "## Not protected, or outside the promise", ""]
     lines += [f"- {escape_markdown(text)}" for text in statement.not_protected]
+    if statement.titles:
+        lines += ["", "## What columns hold", "", "By the schema, which is public:", ""]
+        lines += [f"- {escape_markdown(name)}: {escape_markdown(title)}" for name, title in statement.titles.items()]
     lines += ["", "## Columns left out", ""]
     if statement.left_out:
         lines += [f"- {escape_markdown(name)} (not declared in the schema)" for name in statement.left_out]

@@ -432,6 +432,7 @@ def check_settings(statement: Statement, config: RunConfig, schema: Schema) -> l
         "config.yaml: copies_mode": (config.copies_mode, statement.copies_mode),
         "schema.yaml: unit": (schema.unit, statement.unit),
         "schema.yaml: title": (schema.title, statement.title),
+        "schema.yaml: titles of columns": (schema.titles, dict(statement.titles)),
         "schema.yaml: unreadable": (schema.unreadable == "drop", statement.drops_unreadable),
         "schema.yaml": (digest_of(schema), statement.schema_digest),
     }

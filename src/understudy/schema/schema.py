@@ -315,6 +315,15 @@ class Schema:
         return tuple(column.name for column in self.columns)
 
     @property
+    def titles(self) -> dict[str, str]:
+        """The title and the unit of measurement of every column that has one."""
+        said = {}
+        for column in self.columns:
+            unit = getattr(column, "measured_in", "")
+            said[column.name] = " ".join(part for part in (column.title, unit and f"({unit})") if part)
+        return {name: title for name, title in said.items() if title}
+
+    @property
     def modelled(self) -> tuple[Column, ...]:
         """The columns that are counted and modelled: all but the derived ones, with the table's missing values."""
         return tuple(self._complete(column) for column in self.columns if not isinstance(column, Derived))

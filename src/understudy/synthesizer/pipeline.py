@@ -393,6 +393,7 @@ def _stated(
         run=charged.receipt.run,
         date=environment.now().date().isoformat(),
         title=design.schema.title,
+        titles=design.schema.titles,
         method=design.method.name,
         currency=design.currency,
         budget=design.budget,
