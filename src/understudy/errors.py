@@ -35,6 +35,10 @@ class UnderstudyWarning(UserWarning):
     """A hazard in what was asked for, told by public facts alone; the run goes on. A note on the command line."""
 
 
+class ColumnWarning(UnderstudyWarning):
+    """What noisy answers show of a column that was hardly read; the command line tells it with the release."""
+
+
 class UsageError(UnderstudyError, ValueError):
     """A call, an option or a name is wrong; nothing was read, charged or written."""
 

@@ -74,3 +74,22 @@ def test_a_delimiter_that_was_found_is_told(tmp_path: Path) -> None:
     assert "separated by semicolon, by its header line; --delimiter semicolon says so" in shown.words
     (tmp_path / "u.csv").write_text("city;wage|age\n")
     assert "Give --delimiter" in run("schema", "draft", tmp_path / "u.csv", "-o", tmp_path / "u.yaml").words
+
+
+def test_an_unfinished_schema_already_says_how_the_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / "t.data").write_text("1;2\n3;4\n")
+    flags = ("--delimiter", ";", "--no-header", "--names", "size,weight")
+    assert run("schema", "draft", tmp_path / "t.data", "-o", tmp_path / "s.yaml", *flags).status == 0
+    shown = run("schema", "check", tmp_path / "s.yaml", tmp_path / "t.data")
+    assert shown.status == 2
+    assert "DECIDE" in shown.words
+    assert "suffix" not in shown.words
+    assert "not in the table" not in shown.words
+
+
+def test_a_header_in_another_encoding_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("Städte,n\nKöln,1\n".encode("latin-1"))
+    drafted = run("schema", "draft", tmp_path / "t.csv", "-o", tmp_path / "s.yaml")
+    assert "is not UTF-8. If the file is in Latin-1, give --encoding latin-1" in drafted.words
+    told = run("schema", "draft", tmp_path / "t.csv", "-o", tmp_path / "u.yaml", "--encoding", "latin-1")
+    assert "is not UTF-8" not in told.words

@@ -124,11 +124,13 @@ def test_missing_and_other_are_named_when_they_are_most_of_a_column() -> None:
     assert odd_values(CODEC, fewer, model) == ()
 
 
-def test_an_open_category_may_be_mostly_other() -> None:
+def test_an_open_category_that_is_mostly_other_is_told_as_rare_not_as_unread() -> None:
     codec = TableCodec.of(Schema(columns=(OpenCategory(name="job"),), unit=Unit()), {"job": ["cook"]})
     answer = Measurement("job", ("job",), (3,), np.array([20, 980, 0]), GAUSSIAN)
     model = RecordModel(codec.domain, {"job": np.array([1] * 1000, dtype=np.uint8)}, 1000.0)
-    assert odd_values(codec, Transcript([answer]), model) == ()
+    (odd,) = odd_values(codec, Transcript([answer]), model)
+    assert odd == Odd("job", "rare", 0.98, True, bin="other")
+    assert odd.text == "job: about 98 % of its values are other: other labels were too rare to stand out of the noise."
 
 
 def test_rows_are_drawn_readable_unless_the_count_is_clear() -> None:

@@ -17,6 +17,7 @@ from tests.release.people import everything, people, simple
 from tests.synthesizer.watched import Watched
 from understudy.errors import (
     BudgetError,
+    ColumnWarning,
     InputError,
     LedgerError,
     ResourceError,
@@ -32,8 +33,8 @@ from understudy.privacy.cost import UNIT, Budget
 from understudy.privacy.ledger import Ledger
 from understudy.progress import STAGES
 from understudy.release.release import Release
-from understudy.release.verify import verify_release
-from understudy.schema import Category, Schema, Unit
+from understudy.release.verify import check_odd, verify_release
+from understudy.schema import Category, Column, Float, Integer, OpenCategory, Schema, UniformBins, Unit
 from understudy.synthesizer import Environment, synthesize
 from understudy.synthesizer.design import Copies, delta_remark
 from understudy.synthesizer.pipeline import _rows
@@ -449,3 +450,53 @@ def test_label_trees_tell_of_unreadable_values_that_are_there() -> None:
     (odd,) = _labelled_by_trees(600).statement.odd
     assert (odd.column, odd.meaning) == ("c", "unreadable")
     assert odd.share == pytest.approx(0.3, abs=0.05)
+
+
+def _crowded(columns: tuple[Column, ...], rows: dict[str, object]) -> list[tuple[str, str]]:
+    table = pa.table(rows)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        release = synthesize(
+            table, Schema(columns, Unit()), epsilon=20.0, delta=1e-6, method="independent", _environment=_environment()
+        )
+    told = [str(one.message) for one in caught if issubclass(one.category, ColumnWarning)]
+    assert told == [odd.text for odd in release.statement.odd]
+    return [(odd.column, odd.meaning) for odd in release.statement.odd]
+
+
+def test_a_column_that_lies_in_one_bin_is_told(tmp_path: Path) -> None:
+    """Bounds that miss the values, and amounts that are nearly all zero, end in one bin without a trace."""
+    years = Integer(name="year", lower=1900, upper=2030)
+    gain = Float(name="gain", lower=0.0, upper=100_000.0)
+    fine = Float(name="fine", lower=0.0, upper=100.0)
+    rng = np.random.default_rng(5)
+    rows: dict[str, object] = {
+        "year": [66, 73] * 500,
+        "gain": [0.0] * 900 + [90_000.0] * 100,
+        "fine": rng.uniform(0, 100, 1000),
+    }
+    assert _crowded((years, gain, fine), rows) == [("year", "lowest"), ("gain", "lowest")]
+    assert _crowded((replace(gain, special=(0.0,)),), {"gain": rows["gain"]}) == []
+    top = Integer(name="iq", lower=0, upper=100, bins=UniformBins(10))
+    assert _crowded((top,), {"iq": [95 + i % 40 for i in range(1000)]}) == [("iq", "highest")]
+
+
+def test_labels_that_are_all_too_rare_are_told() -> None:
+    column = OpenCategory(name="code")
+    assert _crowded((column,), {"code": [f"c{i}" for i in range(1000)]}) == [("code", "rare")]
+    assert _crowded((column,), {"code": ["a", "b"] * 500}) == []
+
+
+def test_remarks_on_bins_are_written_read_and_verified(tmp_path: Path) -> None:
+    schema = Schema((Integer(name="year", lower=1900, upper=2030),), Unit())
+    table = pa.table({"year": [66] * 1000})
+    with pytest.warns(ColumnWarning, match="lowest bin"):
+        release = synthesize(table, schema, epsilon=20.0, method="independent", out=tmp_path / "r")
+    assert "## Crowded bins" in (tmp_path / "r" / "statement.md").read_text(encoding="utf-8")
+    assert verify_release(tmp_path / "r") == []
+    loaded = Release.load(tmp_path / "r")
+    assert loaded.statement.odd == release.statement.odd
+    (odd,) = release.statement.odd
+    for told in ((replace(odd, bin="2030"),), (replace(odd, share=0.5),), (odd, replace(odd, meaning="highest"))):
+        assert check_odd(replace(release.statement, odd=told), loaded.fits[0])
+    assert check_odd(replace(release.statement, odd=()), loaded.fits[0]) == []  # earlier versions told nothing of it

@@ -71,3 +71,15 @@ def test_sample_needs_a_fit_and_repeats_with_a_seed() -> None:
     assert set(made.sample(20, seed=1, where={"sex": "F"})["sex"]) == {"F"}
     assert len(made.sample()) == made.release_.config.rows[0]
     assert "independent" in repr(made) or "auto" in repr(made)
+
+
+def test_what_is_missing_is_named_by_the_function_that_was_called() -> None:
+    with pytest.raises(TypeError, match=r"^synthesize\(\) missing 1 required positional argument: 'schema'"):
+        understudy.synthesize(people(5), epsilon=1.0)  # type: ignore[call-arg]
+
+
+def test_a_release_is_shown_in_one_line() -> None:
+    shown = repr(understudy.synthesize(people(50), simple(), epsilon=1.0, rows=7))
+    assert shown.startswith("<Release: 7 synthetic rows of 3 columns by ")
+    assert "ε = 1" in shown
+    assert len(shown) < 200

@@ -39,6 +39,7 @@ import typer
 
 from understudy.errors import (
     BudgetError,
+    ColumnWarning,
     LedgerError,
     ReleaseError,
     ResourceError,
@@ -349,7 +350,7 @@ def _show_own_warnings(place: Shell) -> None:
     """Notes what understudy itself warns of; undone with the filters of the block this is called in."""
 
     def show(message: Warning | str, category: type[Warning], *_where: object, **_more: object) -> None:
-        if issubclass(category, UnderstudyWarning):
+        if issubclass(category, UnderstudyWarning) and not issubclass(category, ColumnWarning):
             place.note(f"Warning: {message}")
 
     warnings.simplefilter("default", UnderstudyWarning)

@@ -280,5 +280,8 @@ def note_lines(place: Shell, table: str | Path, schema: "Schema | None" = None) 
         words = {sign: word for word, sign in WORDS.items()}
         word = words.get(container.delimiter, container.delimiter)
         place.note(f"Fields of {name} are separated by {word}, by its header line; --delimiter {word} says so.")
+    if container.foreign:
+        rest = "else what is not UTF-8 in its rows cannot be read."
+        place.note(f"The header of {name} is not UTF-8. If the file is in Latin-1, give --encoding latin-1; {rest}")
     if not container.multiline:
         place.note(f"Every line of {name} is one row; if quoted fields hold line ends, name it {name}::multiline.")

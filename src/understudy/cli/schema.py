@@ -241,9 +241,9 @@ def _show_balance(place: Shell, ledger: Path, dataset: str | None) -> None:
 
 def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
     """The schema and the column names of the table; raises with the problems of both, so that one run tells all."""
-    from understudy.counts.files import header_of
+    from understudy.counts.files import container_of, opened
     from understudy.schema import Schema
-    from understudy.schema.document import file_header_problems
+    from understudy.schema.document import file_dialect, file_header_problems
 
     found: list[Problem] = []
     known: Schema | None = None
@@ -254,7 +254,8 @@ def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
     names: list[str] = []
     try:
         if table is not None:
-            names = [name for name, _ in header_of(table, known)]
+            container = opened(table, known) if known else container_of(table, file_dialect(schema))
+            names = list(container.names)
             found += known.header_problems(names) if known else file_header_problems(schema, names)
     except InputError as error:
         if not found:

@@ -21,6 +21,7 @@ by bytes as well as by rows, and a limit of the engine is lifted where a single 
 `open_table` makes a private table of whatever the user has, checked from outside and not yet read.
 """
 
+import codecs
 import glob
 import os
 import re
@@ -117,8 +118,8 @@ class Container:
     """Files of one kind with one header; `table` names the table of a database or the sheet of a workbook.
 
     The dialect of text is complete: what nobody declared is filled in. `found` says that the header line was needed to
-    find the delimiter. `packing` says how the files are compressed, `member` which file of a zip is meant, and
-    `most_bytes` how much they may expand to if that was said.
+    find the delimiter, `foreign` that it is not UTF-8 though no encoding was declared. `packing` says how the files are
+    compressed, `member` which file of a zip is meant, and `most_bytes` how much they may expand to if that was said.
     """
 
     kind: Kind
@@ -129,6 +130,7 @@ class Container:
     packing: Packing = ""
     member: str = ""
     found: bool = False
+    foreign: bool = False
     most_bytes: int | None = None
 
     @property
@@ -391,7 +393,17 @@ def _text_headed(asked: Container, suffix: str) -> Container:
     found = asked.dialect.delimiter is None and delimiter != DELIMITERS[suffix]
     dialect = replace(asked.dialect, delimiter=delimiter)
     header = tuple((name, "string") for name in _standing_for(names, asked))
-    return replace(asked, header=header, dialect=dialect, found=found)
+    foreign = asked.dialect.encoding is None and not _begins_utf8(first_line)
+    return replace(asked, header=header, dialect=dialect, found=found, foreign=foreign)
+
+
+def _begins_utf8(line: bytes) -> bool:
+    """Whether a line, which may be cut off, is UTF-8 as far as it goes."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(line)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _standing_for(names: Sequence[str], asked: Container) -> Sequence[str]:

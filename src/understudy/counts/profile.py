@@ -32,6 +32,7 @@ from understudy.arrays import Bools, Ints
 from understudy.codec.column import CodeArray, Layout
 from understudy.codec.numbers import NumberCodec
 from understudy.codec.table import TableCodec
+from understudy.counts.jsonlines import UNREADABLE as NOT_READ
 from understudy.counts.source import CONTENT_ERRORS, PrivateTable, texts_of
 from understudy.counts.streaming import encode_column
 from understudy.domain import Domain
@@ -44,7 +45,7 @@ MOST_SHAPES = 4096
 SHOWN_SHAPES = 5
 LONGEST_RUN, LONGEST_SHAPE, LONGEST_READ = 20, 60, 200
 """Characters: of one run in a shape, of a shape, and of a value as far as it is looked at."""
-NOT_TEXT, NOT_UTF8 = "(no text)", "(not UTF-8)"
+NOT_TEXT, NOT_UTF8, NOT_DECLARED = "(no text)", "(not UTF-8)", "(not as declared)"
 _SHAPE_ROWS = 1 << 14
 _LETTER, _DIGIT, _RUN = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(rf"(.)\1{{{LONGEST_RUN},}}", re.DOTALL)
 _LAYOUT = Layout(regular=2, missing=True, unreadable=True)
@@ -196,7 +197,7 @@ def _shape_of_bytes(text: bytes) -> str:
     try:
         return shape_of(text.decode("utf-8"))
     except UnicodeDecodeError:
-        return NOT_UTF8
+        return NOT_DECLARED if text == NOT_READ else NOT_UTF8
 
 
 def shape_of(text: str) -> str:

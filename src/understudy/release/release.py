@@ -332,7 +332,7 @@ def _condition_text(option: Condition) -> str:
 NOTICE = "SYNTHETIC DATA. Rows are drawn from a model, not copied from people."
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """A finished run: schema, noisy answers, fitted models, statement, settings and the extract of the ledger.
 
@@ -348,6 +348,13 @@ class Release:
     folder: Path | None = None
     frame_types: Mapping[str, "ColumnType"] = field(default_factory=dict)
     """How the columns of the private frame were stored, so that rows come back alike; empty for files."""
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{count:,}" for count in self.config.rows)
+        made = f"{rows} synthetic rows of {len(self.schema.columns)} columns by {self.config.method}"
+        claimed = "no privacy claim" if self.statement.epsilon is None else f"ε = {self.statement.epsilon:g}"
+        delta = f", δ = {self.statement.delta:g}" if self.statement.delta else ""
+        return f"<Release: {made}, {claimed}{delta}{'' if self.folder is None else f', in {self.folder}'}>"
 
     @property
     def codec(self) -> TableCodec:

@@ -450,13 +450,13 @@ def statement_document(statement: Statement) -> dict[str, object]:
 def _written_odd(odd: Odd) -> dict[str, object]:
     """As JSON; that there is no format is said of dates and times only, as earlier versions said nothing of it."""
     known = asdict(odd)
-    said = known.pop("formless")
-    return known | ({"formless": True} if said else {}) | {"text": odd.text}
+    said, in_words = known.pop("formless"), known.pop("bin")
+    return known | ({"formless": True} if said else {}) | ({"bin": in_words} if in_words else {}) | {"text": odd.text}
 
 
 def _read_odd(value: object) -> Odd:
-    odd: Odd = read_as(Odd, {"formless": False, **value} if isinstance(value, dict) else value)
-    if not 0.0 <= odd.share <= 1.0 or odd.meaning not in ("unreadable", "missing", "other"):
+    odd: Odd = read_as(Odd, {"formless": False, "bin": "", **value} if isinstance(value, dict) else value)
+    if not 0.0 <= odd.share <= 1.0 or odd.meaning not in (*wording.UNREAD, *wording.CROWDED):
         raise ValueError("odd values")
     return odd
 
@@ -489,9 +489,11 @@ def statement_markdown(statement: Statement) -> str:
     ]
     lines += ["| Fact | Value |", "|---|---|"]
     lines += [f"| {name} | {escape_markdown(text)} |" for name, text in statement.facts()]
-    if statement.odd:
-        lines += ["", "## Values that could not be read", "", "Estimated from the noisy answers:", ""]
-        lines += [f"- {escape_markdown(one.text)}" for one in statement.odd]
+    for heading, meanings in (("Values that could not be read", wording.UNREAD), ("Crowded bins", wording.CROWDED)):
+        told = [one for one in statement.odd if one.meaning in meanings]
+        if told:
+            lines += ["", f"## {heading}", "", "Estimated from the noisy answers:", ""]
+            lines += [f"- {escape_markdown(one.text)}" for one in told]
     lines += ["", "## Charges", "", "| Run | Step | Cost | Noise | Scale |", "|---|---|---|---|---|"]
     lines += [f"| {' | '.join(map(escape_markdown, row))} |" for row in charge_rows(statement)]
     if any(charge.rate is not None for charge in statement.charges):

@@ -37,7 +37,7 @@ from understudy.codec.table import TableCodec
 from understudy.domain import Domain, Measurement, SparseMeasurement, Trained, Transcript
 from understudy.errors import ResourceError, UsageError
 from understudy.models.model import Codes, Draws, Model
-from understudy.schema import Boolean, Category, Date, Datetime, OpenCategory, Time, Unit, code_names
+from understudy.schema import Boolean, Category, Column, Date, Datetime, Derived, OpenCategory, Time, Unit, code_names
 
 NEIGHBOURS = "Tables that differ by all rows of one unit, added or removed."
 TRUST = "Central: the data holder sees the rows; noise is added before anything leaves."
@@ -208,6 +208,23 @@ def odd_text(column: str, meaning: str, share: float, *, labelled: bool, formles
     return f"{column}: about {100 * share:.0f} % of its values {what}; {question}"
 
 
+def crowded_text(column: str, meaning: str, share: float, bin_text: str) -> str:
+    """That nearly all of a column lies in one end bin, or in the labels too rare to be told apart.
+
+    >>> crowded_text("year", "lowest", 0.998, "1900")
+    'year: about 100 % of its values are in its lowest bin, 1900; are its bounds right?'
+    """
+    start = f"{column}: about {100 * share:.0f} % of its values"
+    if meaning == "rare":
+        return f"{start} are {bin_text}: other labels were too rare to stand out of the noise."
+    if bin_text.startswith("["):
+        return (
+            f"{start} are in its {meaning} bin, {bin_text}; are its bounds right? A value that most rows share, "
+            "such as 0, can be made a code of its own (`special`)."
+        )
+    return f"{start} are in its {meaning} bin, {bin_text}; are its bounds right?"
+
+
 NO_ROWS = (
     "A synthetic table of this release has no rows: their number was measured with noise and came out as 0 or less, as "
     "may happen to a small table. The model is there all the same: draw any number of rows from it "
@@ -271,27 +288,37 @@ CLEAR = 4.0
 CLEAR_SHARE = 0.05
 LEAST_UNREADABLE = 0.01
 LEAST_ODD = 0.5
+LEAST_CROWDED = 0.9
+"""Share of an end bin that holds one value alone from which it is remarked; a bin of many values from LEAST_ODD on."""
+UNREAD, CROWDED = ("unreadable", "missing", "other"), ("lowest", "highest", "rare")
+"""What an odd share may be: values that were not read as they are, or one code that holds nearly all."""
 MOST_REDRAWS = 20
+_MOST_SHARE = 1.25  # a bin that seems to hold still more than all rows says that their noisy number is of no use
+_FEW_BINS = 4  # fewer are a person's own cut, of which one may well hold nearly all
 _POSITIVE_HALF = 1.0 / math.sqrt(2.0 * math.pi)
 """Mean of the positive half of noise of standard deviation 1, for Gaussian noise; less for Laplace noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """A column of which strikingly much is unreadable, missing or outside the list, with the estimated share."""
+    """A column of which strikingly much is unreadable, missing, outside the list or in one bin, with the share."""
 
     column: str
     meaning: str
-    """"unreadable", "missing" or "other"."""
+    """One of UNREAD or CROWDED."""
     share: float
     labelled: bool
     """Whether values are read by comparing them with labels."""
     formless: bool = False
     """Whether it holds dates or times and its schema states no format for them."""
+    bin: str = ""
+    """The one code that holds nearly all, in words."""
 
     @property
     def text(self) -> str:
         """The finding as a sentence."""
+        if self.meaning in CROWDED:
+            return crowded_text(self.column, self.meaning, self.share, self.bin)
         return odd_text(self.column, self.meaning, self.share, labelled=self.labelled, formless=self.formless)
 
 
@@ -308,8 +335,9 @@ class _Estimate:
 
 
 def odd_values(codec: TableCodec, transcript: Transcript, model: Model) -> tuple[Odd, ...]:
-    """Columns of which clearly more than 1 % could not be read, or half and more is missing or outside the list."""
-    found = []
+    """Columns of which clearly more than 1 % could not be read, half and more is missing, outside the list, or in an
+    end bin of several values, or of which nearly all is in a single bin."""
+    found: list[Odd] = []
     for column in codec.schema.modelled:
         name = code_names(column)[0]
         labelled = isinstance(column, Category | OpenCategory | Boolean)
@@ -323,7 +351,25 @@ def odd_values(codec: TableCodec, transcript: Transcript, model: Model) -> tuple
             if estimate.is_clear and estimate.share >= (LEAST_UNREADABLE if meaning == "unreadable" else LEAST_ODD):
                 formless = isinstance(column, Date | Datetime | Time) and column.format is None
                 found.append(Odd(column.name, meaning, round(min(estimate.share, 1.0), 3), labelled, formless))
+        for meaning, code in _end_codes(codec, column):
+            estimate, bin_text = _estimate(codec, transcript, model, name, code), codec.describe(name, code)
+            least = LEAST_ODD if meaning == "rare" or bin_text.startswith("[") else LEAST_CROWDED
+            if estimate.is_clear and least <= estimate.share <= _MOST_SHARE:
+                share = round(min(estimate.share, 1.0), 3)
+                found.append(Odd(column.name, meaning, share, labelled, bin=bin_text))
     return tuple(found)
+
+
+def _end_codes(codec: TableCodec, column: Column) -> list[tuple[str, int]]:
+    """The codes in which values pile up that a schema does not foresee: both ends of numbers, and rare labels."""
+    name = code_names(column)[0]
+    if isinstance(column, OpenCategory):
+        other = codec.other_code(name)
+        return [] if other is None else [("rare", other)]
+    bins = codec.layout(name).regular
+    if isinstance(column, Category | Boolean | Derived) or bins < _FEW_BINS:
+        return []
+    return [("lowest", 0), ("highest", bins - 1)]
 
 
 def readable_codes(codec: TableCodec, transcript: Transcript, model: Model) -> dict[str, Integers]:

@@ -182,7 +182,7 @@ def _columns(one_ways: tuple[OneWay, ...], odd: tuple[str, ...]) -> Section:
     blocks: list[Block] = []
     if odd:
         blocks += [
-            Paragraph("Values that could not be read, estimated from the noisy answers:", strong=True),
+            Paragraph("Look at this, estimated from the noisy answers:", strong=True),
             BulletList(odd),
         ]
     for one in one_ways:

@@ -443,6 +443,17 @@ def file_header_problems(path: Path, names: Sequence[str]) -> list[Problem]:
     return header_problems(names, modelled, derived, _said(unit)) if modelled else []
 
 
+def file_dialect(path: Path) -> Dialect | None:
+    """How the table's file is written, by a schema file that may itself be unfinished; None if it does not say."""
+    try:
+        reader = Reader(str(path))
+        said = _entries(parse_yaml(text_of(path), str(path))).get("file")
+        found = None if said is None else _file(reader, said)
+    except SchemaError:
+        return None
+    return None if reader.problems or found is None or found.problems() else found
+
+
 def _entries(tree: Tree | None) -> dict[str, Tree]:
     return {key.text: value for key, value in tree.pairs} if isinstance(tree, Entries) else {}
 

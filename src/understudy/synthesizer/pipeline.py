@@ -27,7 +27,7 @@ from typing import Concatenate, ParamSpec, cast
 from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, PrivateTable
-from understudy.errors import UnderstudyWarning, UsageError
+from understudy.errors import ColumnWarning, UnderstudyWarning, UsageError
 from understudy.methods.preparation import prepare
 from understudy.privacy.cost import Budget
 from understudy.privacy.curator import Curator
@@ -125,7 +125,11 @@ def _with_arguments_of(
 
     def spread(run: Callable[[object, RunSettings], Release]) -> Callable[Concatenate[object, _Given], Release]:
         def called(data: object, *args: _Given.args, **kwargs: _Given.kwargs) -> Release:
-            return run(data, settings(*args, **kwargs))
+            try:
+                given = settings(*args, **kwargs)
+            except TypeError as error:  # it names the settings, which whoever called knows nothing of
+                raise TypeError(str(error).replace("RunSettings.__init__()", f"{run.__name__}()")) from None
+            return run(data, given)
 
         whole, parts = inspect.signature(run), inspect.signature(settings).parameters.values()
         public = [one for one in parts if not one.name.startswith("_")]
@@ -189,13 +193,14 @@ def run(data: object, settings: RunSettings) -> Release:
         release = _paid(tables, design, wanted, places, environment=environment, progress=progress)
         with suppress(UnderstudyWarning):  # where warnings are made errors, what was paid for must not be lost
             _warn(release.config.remark)
+            _warn(*(odd.text for odd in release.statement.odd), kind=ColumnWarning)
         return release
 
 
-def _warn(*remarks: str) -> None:
+def _warn(*remarks: str, kind: type[UnderstudyWarning] = UnderstudyWarning) -> None:
     """Warns of what public facts and released answers tell; before the charge it costs nothing to think again."""
     for remark in filter(None, remarks):
-        warnings.warn(remark, UnderstudyWarning, stacklevel=6)  # whoever called `synthesize`
+        warnings.warn(remark, kind, stacklevel=6)  # whoever called `synthesize`
 
 
 @dataclass(frozen=True, slots=True)
