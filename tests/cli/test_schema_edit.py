@@ -154,6 +154,22 @@ def test_skipped_places_stay_open(path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert path.read_text(encoding="utf-8") == OPEN
 
 
+def test_a_column_can_be_left_out_and_taken_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = typed(path, "?\nx\nu\n\nx\n", monkeypatch)
+    assert (shown.status, shown.err) == (0, "")
+    assert "leave this column out of the release" in shown.words
+    assert "no problems (columns: 1, rules: 0)" in shown.out
+    kept = OPEN.partition("  sex:")[0].replace("  # guess: years of age", "")
+    assert path.read_text(encoding="utf-8") == f"{kept}  # Left out: sex; decided while editing.\n"
+
+
+def test_the_last_column_stays_and_x_in_quotes_is_an_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = typed(path, 'x\nx\n"x"\nno\n', monkeypatch)
+    assert (shown.status, shown.err) == (0, "")
+    assert "Not taken: It is the only column that is left." in shown.words
+    assert 'labels: ["x"]  # as on the form\n' in path.read_text(encoding="utf-8")
+
+
 def test_an_answer_that_could_not_be_saved_is_not_called_saved(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt

@@ -242,6 +242,177 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
     assert os.listdir(tmp_path) == ["s.yaml"]
 
 
+SEVERAL = """\
+understudy: 1
+unit: {column: who, rows: 2}
+columns:
+  who: {kind: DECIDE}
+  first: {kind: open_category}  # guess: by its name
+  # about the second
+  "a: b":  # guess: text
+    kind: category
+    labels: [x]
+    note: |
+      two
+      lines
+  city: {kind: category, labels: [x], within: state, missing: DECIDE}
+  state: {kind: category, labels: [x], missing: DECIDE}
+  band: {kind: derived, cut: {column: age, edges: [0, 9], labels: [x]}, missing: DECIDE}
+  age: {kind: integer, lower: 0, upper: DECIDE}
+  total: {kind: derived, sum: {weights: {fee: 1}}}
+  fee: {kind: float, lower: 0, upper: DECIDE}
+  ruled: {kind: boolean, missing: DECIDE}
+rules:
+  - impossible: {ruled: [true]}
+"""
+
+
+def at(subject: str, text: str) -> SchemaEditor:
+    """The walk through a text, with everything skipped that is asked before that place."""
+    editor = SchemaEditor(text)
+    while (question := editor.question()) is not None and question.subject != subject:
+        editor.skip()
+    assert editor.question() is not None
+    return editor
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_column_that_is_left_out_becomes_a_remark(newline: str) -> None:
+    text = SEVERAL.replace("\n", newline)
+    editor = at("first", text)
+    assert (editor.leave_out(), editor.leave_out()) == ([], [])
+    first, rest = SEVERAL.index("  first:"), SEVERAL.index("  city:")
+    remarks = "  # Left out: first; decided while editing.\n  # about the second\n"
+    remarks += '  # Left out: "a: b"; decided while editing.\n'
+    assert editor.text == (SEVERAL[:first] + remarks + SEVERAL[rest:]).replace("\n", newline)
+    assert (editor.answered, editor.question().subject) == (2, "city · missing")
+    assert (editor.undo(), editor.undo(), editor.text) == (True, True, text)
+    assert editor.question().subject == "first"
+
+
+def test_leaving_out_settles_all_places_of_a_column_skipped_ones_too() -> None:
+    text = column("kind: integer", "lower: DECIDE", "upper: DECIDE", text="  b: {kind: boolean}\n")
+    editor = at("a · upper", text)
+    assert (editor.leave_out(), editor.left, editor.question()) == ([], 0, None)
+    assert schema_from_text(editor.text, "s").names == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        ("who · kind", "the unit's column"),
+        ("state · missing", "The column 'city' names 'state'"),
+        ("age · upper", "The column 'band' names 'age'"),
+        ("fee · upper", "The column 'total' names 'fee'"),
+        ("ruled · missing", "A rule names 'ruled'"),
+    ],
+)
+def test_a_column_that_is_needed_is_not_left_out(subject: str, reason: str) -> None:
+    editor = at(subject, SEVERAL)
+    assert reason in " ".join(editor.leave_out())
+    assert editor.text == SEVERAL
+
+
+def test_only_columns_are_left_out_and_one_stays() -> None:
+    assert "only a column" in " ".join(SchemaEditor("understudy: 1\nunit: DECIDE\ncolumns: {}\n").leave_out())
+    assert "only column" in " ".join(SchemaEditor(column("kind: DECIDE")).leave_out())
+    flow = "columns: {a: {kind: DECIDE}, b: {kind: boolean}}\n"
+    assert "cannot be edited here" in " ".join(SchemaEditor(flow).leave_out())
+
+
+@pytest.mark.parametrize("said", ["Low, High", "[Low, High]", "labels: Low, High", "labels: [Low, High]"])
+def test_a_list_is_a_category_with_these_labels(said: str) -> None:
+    open_kind = column("kind: DECIDE", "missing: true", "note: form 7")
+    assert walked(open_kind, said).text == column(
+        "kind: category", "labels: [Low, High]", "missing: true", "note: form 7"
+    )
+    head = "understudy: 1\nunit: row\ncolumns:\n"
+    for guess in ("{kind: open_category, most_labels: 9}", "{kind: integer, lower: 0, upper: 9}", "DECIDE"):
+        done = walked(f"{head}  a: {guess}  # guess: x\n", said)
+        assert done.text == f"{head}  a: {{kind: category, labels: [Low, High]}}\n"
+    known = walked(f"{head}  a: {{kind: category, labels: [x], ignore_case: true}}  # guess: x\n", said)
+    assert known.text == f"{head}  a: {{kind: category, labels: [Low, High], ignore_case: true}}\n"
+    assert "labels: [Low, High]\n" in walked(column("kind: category", "labels: DECIDE"), said).text
+
+
+@pytest.mark.parametrize("said", ["integer, 0, 9", "lower=0, upper=9", "lower 0, upper 9", "Low", "{lower: 0}"])
+def test_what_may_be_meant_otherwise_is_not_taken_for_labels(said: str) -> None:
+    for text in (column("kind: DECIDE"), column("kind: open_category").replace("a:", "a:  # guess: x")):
+        editor = SchemaEditor(text)
+        assert editor.answer(said)
+        assert editor.text == text
+
+
+@pytest.mark.parametrize(
+    ("said", "lines"),
+    [
+        ("{kind: open_category}", ["kind: open_category"]),
+        ("{kind: integer, lower: 0, upper: 9}", ["kind: integer", "lower: 0", "upper: 9"]),
+        ("kind: integer, lower: 0", ["kind: integer", "upper: DECIDE", "lower: 0"]),
+        ("{kind: float, lower: 0, upper: 1, bins: {private: 4}}", None),
+        ("{kind: category, labels: ['a, b', c]}", ["kind: category", "labels: ['a, b', c]"]),
+    ],
+)
+def test_at_a_kind_a_whole_declaration_may_be_said(said: str, lines: list[str] | None) -> None:
+    lines = lines or ["kind: float", "lower: 0", "upper: 1", "bins: {private: 4}"]
+    assert walked(column("kind: DECIDE", "note: x"), said).text == column(*lines, "note: x")
+    flow = "understudy: 1\nunit: row\ncolumns:\n  a: {kind: DECIDE, note: x}\n"
+    assert walked(flow, said).text.endswith(f"  a: {{{', '.join(lines)}, note: x}}\n")
+
+
+def test_a_declaration_that_cannot_be_is_refused() -> None:
+    for said in ("{kind: integer", "{kind: number}", "{kind: date, lower: 0, upper: 9}", "{}", "labels: [a, note: b"):
+        editor = SchemaEditor(column("kind: DECIDE"))
+        assert editor.answer(said), said
+        assert editor.text == column("kind: DECIDE")
+
+
+def test_where_labels_are_unknown_another_kind_may_be_said() -> None:
+    text = column("kind: category", "labels: DECIDE", "missing: true")
+    assert walked(text, "kind: open_category").text == column("kind: open_category", "missing: true")
+
+
+@pytest.mark.parametrize(
+    ("zone", "lower", "upper"),
+    [
+        ("", "2013-01-01T00:00:00", "2013-07-31T23:59:59"),
+        ("Europe/Berlin", "2013-01-01T00:00:00+01:00", "2013-07-31T23:59:59+02:00"),
+        ("UTC", "2013-01-01T00:00:00+00:00", "2013-07-31T23:59:59+00:00"),
+    ],
+)
+def test_a_day_that_bounds_datetimes_is_its_first_or_last_second(zone: str, lower: str, upper: str) -> None:
+    more = [f"zone: {zone}"] if zone else []
+    done = column("kind: datetime", f"lower: {lower}", f"upper: {upper}", *more)
+    text = column("kind: datetime", "lower: DECIDE", "upper: DECIDE", *more)
+    assert walked(text, "2013-01-01", "2013-07-31").text == done
+    text = column("kind: DECIDE", *more)
+    assert walked(text, "{kind: datetime, lower: 2013-01-01, upper: 2013-07-31}").text == done
+    schema_from_text(done, "s")
+    guessed = column("kind: datetime", *more, "lower: DECIDE", "upper: DECIDE").replace("a:", "a:  # guess: x")
+    said = "lower: 2013-01-01, upper: 2013-07-31"
+    assert walked(guessed, said).text == column("kind: datetime", *more, f"lower: {lower}", f"upper: {upper}")
+
+
+def test_a_day_for_a_zone_that_is_open_is_in_utc_and_one_that_never_was_is_refused() -> None:
+    text = column("kind: datetime", "lower: DECIDE", "upper: DECIDE", "zone: DECIDE")
+    assert "lower: 2013-01-01T00:00:00+00:00\n" in walked(text, "2013-01-01").text
+    assert "must be a date and time" in " ".join(SchemaEditor(text).answer("2013-02-30"))
+
+
+def test_remarks_of_a_draft_go_with_the_answer_and_those_of_people_stay() -> None:
+    draft = draft_schema([("wobble", "string"), ("wibble", "string")])
+    editor = at("wobble · kind", draft)
+    assert editor.question().hint == ""
+    assert editor.answer("integer") == []
+    assert "  wobble:\n    kind: integer\n    lower: DECIDE\n" in editor.text
+    typed = draft_schema([("wobble", "int64"), ("wibble", "timestamp[us, tz=UTC]")])
+    done = walked(typed, "row", "0", "9", "2013-01-01", "2014-01-01").text
+    assert "#" not in done.partition("columns:")[2]
+    assert schema_from_text(done, "s").column("wobble").kind == "integer"
+    own = column("kind: DECIDE  # category, open_category, see above")
+    assert walked(own, "boolean").text == own.replace("DECIDE", "boolean")
+
+
 GUESSED = """\
 understudy: 1
 unit: {column: who, rows: DECIDE}  # guess: by its name

@@ -68,10 +68,12 @@ HELP = """\
 Enter    accept the guess, where there is one
 u        undo the last answer or skip
 s        skip this place; it stays open
+x        leave this column out of the release
 q        quit; everything answered so far is saved
 ?        this page
 Anything else is the answer, as you would write it in the file; lists as A, B, C or [A, B, C].
 Of a whole column that was guessed, say only what differs: upper: 99, or another kind: date.
+For a whole column or a kind, a list of labels means a category: Low, Medium, High. One label: [Low].
 Put quotes around an answer that is one of these letters: "s".
 Answers come from public knowledge (a codebook, a form, a law), never from the rows.\
 """
@@ -86,8 +88,9 @@ def edit(
 ) -> None:
     """Walks through what is open in a schema: places that say DECIDE, and guesses to confirm.
 
-    Each place shows its column, what to state, a hint and the guess if there is one. Enter accepts the guess, u undoes,
-    s skips, q quits, ? helps. Answers are checked and saved at once, so you may stop at any time and go on later.
+    Each place shows its column, what to state, a hint and the guess if there is one. Enter accepts the guess, x leaves
+    the column out, u undoes, s skips, q quits, ? helps. Answers are checked and saved at once, so you may stop at any
+    time and go on later.
     Comments and layout of the file stay. Reads no table.
     """
     with shell(quiet=quiet, debug=debug) as place:
@@ -96,7 +99,8 @@ def edit(
 
         editor = SchemaEditor(text_of(schema), str(schema))
         if editor.left:
-            place.line(f"{schema}: {editor.left} open. Enter accepts a guess, u undoes, s skips, q quits, ? helps.")
+            keys = "Enter accepts a guess, x leaves a column out, u undoes, s skips, q quits, ? helps."
+            place.line(f"{schema}: {editor.left} open. {keys}")
         else:
             place.line(f"{schema}: nothing is open.")
         try:
@@ -142,7 +146,7 @@ def _walk(place: Shell, editor: "SchemaEditor", schema: Path) -> None:
             if not editor.undo():
                 place.line("There is nothing to undo.")
         else:
-            for reason in editor.answer(said):
+            for reason in editor.leave_out() if said == "x" else editor.answer(said):
                 place.line(f"  Not taken: {reason}")
         if editor.text != before:
             save_text(schema, editor.text, before)

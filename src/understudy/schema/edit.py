@@ -3,11 +3,13 @@
 A walk goes through the places that say DECIDE and the lines that are marked as a guess, in the order of the file. An
 answer changes the text where that place stands and nowhere else, so comments, order and layout stay. It is checked at
 once, by the same rules as a file that is loaded: what brings a new problem to its column (or to the unit) is refused
-with the reason. Problems that tell of other columns, or of rules over several, are left to the check at the end.
+with the reason. Problems that tell of other columns, or of rules over several, are left to the check at the end. A
+column may also be left out as a whole, unless something else in the file names it.
 
 Nothing here prints or reads a terminal, and no table is looked at. `save_text` replaces a file in one step.
 """
 
+import datetime as dt
 import os
 import re
 import tempfile
@@ -16,10 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import yaml
 
-from understudy.errors import Problem, SchemaError, place
+from understudy.errors import Problem, SchemaError, place, shown
 from understudy.schema.columns import Named
 from understudy.schema.document import KINDS, QUESTIONS, schema_from_text
 from understudy.schema.draft import OpenPlace, open_places
@@ -30,6 +33,20 @@ _ITEM = re.compile(r"""\s*(?:("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*|([^,]*)),""")
 """One item of a list without brackets, with the comma behind it: in quotes, or as it is up to the comma."""
 _KEYED, _PART = re.compile(r"[a-z_]+:\s"), re.compile(r",\s*(?=[a-z_]+:\s)")
 """What differs in a mapping, `upper: 99`, and where one such part ends and the next begins."""
+_NO_LIST = re.compile(r"[a-z_]+\s*[:=]|(?:lower|upper)\s+[-+.\d]")
+"""How an answer begins that has commas and yet is no list of labels: `upper=99, lower=0`."""
+_KINDS_REMARK = r"category, open_category, boolean, integer, float, date, datetime or time(?:; see above)?"
+_REMARKS = {
+    "kind": _KINDS_REMARK,
+    "labels": r"the full list, as \[first, second\]; if unknown, `kind: open_category`",
+    "lower": r"the least value that can occur(?:, such as [-+:\dT]+)?",
+    "upper": r"the greatest value that can occur",
+}
+"""What a draft writes behind a key that is open; it has nothing to say once the key is answered."""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DAY_ENDS = {"lower": dt.time(0, 0, 0), "upper": dt.time(23, 59, 59)}
+_NAMING = (("within",), ("lookup", "column"), ("cut", "column"))
+"""Keys under which a column names another one; those of a sum are names themselves."""
 _LISTS = ("labels", "missing_values")
 _WORDS = {"y": "true", "yes": "true", "n": "false", "no": "false"}
 _BOOLEAN = ("missing", "ignore_case", "ordered", "parentheses")
@@ -60,15 +77,17 @@ class Question:
         """What to state."""
         last = self.place.key.rpartition(".")[2]
         if not last:
-            return "the whole column, or what differs, as in `upper: 99` or a kind"
+            return "the whole column, or what differs, as in `upper: 99`, a kind or a list of labels"
         if last == "kind":
-            return f"{QUESTIONS[last]}: {', '.join(KINDS)}"
+            return f"{QUESTIONS[last]}: {', '.join(KINDS)}; or a list of labels"
         return _ROWS if self.place.key == "unit.rows" else QUESTIONS.get(last, _ANYTHING)
 
     @property
     def hint(self) -> str:
         """What the file says about it, or why it was guessed; empty if that is what is asked anyway."""
-        return "" if self.place.hint == _ANYTHING or self.asked.startswith(self.place.hint) else self.place.hint
+        hint = self.place.hint
+        repeated = self.asked.startswith(hint) or re.fullmatch(_KINDS_REMARK, hint)
+        return "" if hint == _ANYTHING or repeated else hint
 
     @property
     def default(self) -> str:
@@ -128,6 +147,25 @@ class SchemaEditor:
             self._step(text, self._skipped, 1)
             self._open = found
         return reasons
+
+    def leave_out(self) -> list[str]:
+        """Takes the column of the place out of the file, with a remark; returns the reason if it has to stay."""
+        question = self.question()
+        assert question is not None
+        name = question.place.column
+        if not name:
+            return ["It belongs to the whole table: only a column can be left out."]
+        reason = _needed(self.text, name)
+        if reason:
+            return [reason]
+        try:
+            text = _without_column(self.text, name)
+            found = _asked_places(text, self.where)
+        except SchemaError as error:
+            return [f"{problem.rule} {problem.fix}".strip() for problem in error.problems]
+        self._step(text, frozenset(one for one in self._skipped if one[0] != name), 1)
+        self._open = found
+        return []
 
     def skip(self) -> None:
         """Leaves the place open and goes on."""
@@ -223,33 +261,120 @@ def _with_answer(text: str, asked: OpenPlace, said: str) -> str:
     changed = _without_guess(text, asked)
     if not said:
         return changed
+    changed = _without_remark(changed, asked)
     node, key = _value_at(changed, asked), asked.key.rpartition(".")[2]
-    if isinstance(node, yaml.MappingNode):
-        said = f"kind: {said}" if asked.column and not key and said in KINDS else said
-        parts = _PART.split(said) if _KEYED.match(said) else []
-        if parts:
-            return _with_keys(changed, asked, parts)
-    start, end = node.start_mark.index, _end(node)
-    changed = changed[:start] + _yaml_of(said, key) + changed[end:]
-    return _stubbed(changed, asked.column) if key == "kind" and asked.column else changed
+    parts = _parts(said, asked, node, _kind_of(changed, asked.column))
+    if parts:
+        if not asked.key and not (isinstance(node, yaml.MappingNode) and node.value):
+            changed = f"{changed[: node.start_mark.index].rstrip()} {{kind: {DECIDE}}}{changed[_end(node) :]}"
+        changed = _with_keys(changed, asked, parts)
+    else:
+        said = said if key not in _REMARKS else said.removeprefix(f"{key}: ").lstrip()
+        changed = changed[: node.start_mark.index] + _yaml_of(said, key) + changed[_end(node) :]
+        changed = _stubbed(changed, asked.column) if key == "kind" and asked.column else changed
+    return _with_times(changed, asked.column) if asked.column else changed
 
 
-def _with_keys(text: str, asked: OpenPlace, parts: Sequence[str]) -> str:
-    """The text with some keys of a guessed mapping stated otherwise, or added; a kind may bring and take others."""
+def _parts(said: str, asked: OpenPlace, node: yaml.Node, kind: str) -> list[tuple[str, str]]:
+    """The keys that an answer states, each with what is said of it; none if it is one value.
+
+    At the kind of a column, and at a column that was guessed as a whole, a list of labels states a category.
+    """
+    whole = asked.column and not asked.key
+    if whole and said in KINDS:
+        return [("kind", said)]
+    if whole or (asked.column and asked.key == "kind"):
+        if _is_list(said):
+            said = f"labels: {said}"
+        inner = _inner(said) if asked.key else []
+        pairs = inner or _pairs(said)
+        stated = [key for key, _ in pairs]
+        if "labels" in stated and "kind" not in stated and (asked.key or kind != "category"):
+            return [("kind", "category"), *pairs]
+        return pairs
+    restated = asked.column and re.match(r"kind:\s", said)
+    return _pairs(said) if restated or isinstance(node, yaml.MappingNode) else []
+
+
+def _pairs(said: str) -> list[tuple[str, str]]:
+    """What differs in a mapping, part by part.
+
+    >>> _pairs("labels: F, M, note: form 7"), _pairs("F, M")
+    ([('labels', 'F, M'), ('note', 'form 7')], [])
+    """
+    if not _KEYED.match(said):
+        return []
+    halves = [part.partition(":") for part in _PART.split(said)]
+    return [(key, value.strip()) for key, _, value in halves]
+
+
+def _inner(said: str) -> list[tuple[str, str]]:
+    """The keys of a declaration in braces, each with the text of its value; none if it is something else."""
+    try:
+        node = yaml.compose(said, Loader=yaml.SafeLoader) if said.startswith("{") else None
+    except yaml.YAMLError:
+        return []
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return [(key.value, said[value.start_mark.index : value.end_mark.index]) for key, value in pairs]
+
+
+def _is_list(said: str) -> bool:
+    """Whether an answer is a list of labels, with or without brackets.
+
+    >>> [_is_list(said) for said in ("Low, High", "[Low]", "Low", "integer, 0, 9", "lower=0, upper=9")]
+    [True, True, False, False, False]
+    """
+    if said.startswith("["):
+        return True
+    first, comma, _ = said.partition(",")
+    return bool(comma) and not said.startswith("{") and first.strip() not in KINDS and not _NO_LIST.match(said)
+
+
+def _with_keys(text: str, asked: OpenPlace, pairs: Sequence[tuple[str, str]]) -> str:
+    """The text with some keys of a mapping stated otherwise, or added; a kind may bring and take others."""
+    whole = not (asked.column and asked.key)
     top = ("columns", asked.column) if asked.column else ()
-    above = (*top, *(asked.key.split(".") if asked.key else ()))
-    for part in parts:
-        key, _, said = part.partition(":")
+    above = (*top, *(asked.key.split(".") if asked.key and whole else ()))
+    stated = [key for key, _ in pairs]
+    for index, (key, said) in enumerate(pairs):
         own = [one for one in _composed(text) if one.path[:-1] == above]
         found = next((one for one in own if one.path[-1] == key), None)
-        value = _yaml_of(said.strip(), key)
+        value = _yaml_of(said, key) if said else "~"
         if found is None:
-            start, end, value = _insertion(text, own[-1], [f"{key}: {value}"])
+            behind = stated[index - 1] if index and "kind" in stated else own[-1].path[-1]
+            before = next(one for one in own if one.path[-1] == behind)
+            start, end, value = _insertion(text, before, [f"{key}: {value}"])
         else:
             start, end = found.value.start_mark.index, found.end
         text = text[:start] + value + text[end:]
-    stated = [part.partition(":")[0] for part in parts]
-    return _stubbed(text, asked.column, stated) if asked.column and "kind" in stated else text
+        parse_yaml(text, "schema")
+    if not asked.column or "kind" not in stated:
+        return text
+    return _stubbed(text, asked.column, stated if whole else None)
+
+
+def _with_times(text: str, column: str) -> str:
+    """The text in which days that bound a column of dates with times are their first or their last second."""
+    parse_yaml(text, "schema")
+    if _kind_of(text, column) != "datetime":
+        return text
+    own = {one.path[-1]: one.value for one in _composed(text) if one.path[:-1] == ("columns", column)}
+    bounds = [(own[key], at) for key, at in _DAY_ENDS.items() if isinstance(own.get(key), yaml.ScalarNode)]
+    for node, at in sorted(bounds, key=lambda bound: -bound[0].start_mark.index):
+        if _DAY.fullmatch(node.value):
+            with suppress(ValueError):
+                moment = dt.datetime.combine(dt.date.fromisoformat(node.value), at, _offset(own.get("zone")))
+                text = text[: node.start_mark.index] + moment.isoformat() + text[_end(node) :]
+    return text
+
+
+def _offset(zone: yaml.Node | None) -> dt.tzinfo | None:
+    """The clock of a column's zone: UTC where the zone is not known yet, none where there is no zone."""
+    if not isinstance(zone, yaml.ScalarNode) or (zone.style is None and zone.value in ("", "~", "null")):
+        return None
+    with suppress(KeyError, ValueError, OSError):  # the ways in which there may be no such zone
+        return ZoneInfo(zone.value)
+    return dt.UTC
 
 
 def _without_guess(text: str, asked: OpenPlace) -> str:
@@ -267,6 +392,19 @@ def _without_guess(text: str, asked: OpenPlace) -> str:
             if asked.line not in guessed_lines(changed) and parse_yaml(changed, "schema") == tree:
                 return changed
     return text
+
+
+def _without_remark(text: str, asked: OpenPlace) -> str:
+    """The text without the remark that a draft wrote behind that place; other comments stay."""
+    remark = _REMARKS.get(asked.key if asked.column else "")
+    lines = text.splitlines(keepends=True)
+    found = remark and re.search(rf"[ \t]+# {remark}[ \t]*(?=[\r\n]*\Z)", lines[asked.line - 1])
+    if not found:
+        return text
+    line = lines[asked.line - 1]
+    lines[asked.line - 1] = line[: found.start()] + line[found.end() :]
+    changed = "".join(lines)
+    return changed if parse_yaml(changed, "schema") == parse_yaml(text, "schema") else text
 
 
 def _yaml_of(said: str, key: str) -> str:
@@ -325,7 +463,10 @@ def _end(node: yaml.Node) -> int:
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)
-    return int(node.end_mark.index)
+    end, text = int(node.end_mark.index), node.end_mark.buffer
+    if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">") and text is not None:
+        return len(text[:end].rstrip())  # the mark is where the next line begins
+    return end
 
 
 def _value_at(text: str, asked: OpenPlace) -> yaml.Node:
@@ -343,8 +484,8 @@ def _value_at(text: str, asked: OpenPlace) -> yaml.Node:
 
 def _kind_of(text: str, column: str) -> str:
     """The kind of a column, if the file says one."""
-    said = [one.value.value for one in _composed(text) if one.path == ("columns", column, "kind")] if column else []
-    return said[0] if said and said[0] in KINDS else ""
+    said = [one.value for one in _composed(text) if one.path == ("columns", column, "kind")] if column else []
+    return said[0].value if said and isinstance(said[0], yaml.ScalarNode) and said[0].value in KINDS else ""
 
 
 def _stubbed(text: str, column: str, stated: Collection[str] | None = None) -> str:
@@ -384,6 +525,37 @@ def _without(text: str, own: Sequence[_Entry], gone: Sequence[_Entry]) -> str:
         rest = text[end + len("\r\n" if text.startswith("\r\n", end) else text[end : end + 1]) :]
         text = text[: one.key.start_mark.index - one.key.start_mark.column] + rest
     return text
+
+
+def _needed(text: str, column: str) -> str:
+    """Why a column cannot be left out: what else in the file names it; empty if nothing does."""
+    others = False
+    for one in _composed(text):
+        top, own = one.path[:1], one.path[1:]
+        said = one.value.value if isinstance(one.value, yaml.ScalarNode) else None
+        if one.path == ("unit", "column") and said == column:
+            return f"{shown(column)} is the unit's column. State another unit first, or delete its lines in the file."
+        if one.path == ("rules", "impossible", column):
+            return f"A rule names {shown(column)}. Delete that rule in the file first."
+        if top != ("columns",) or not own or own[0] == column:
+            continue
+        others = True
+        if own[1:] == ("sum", "weights", column) or (own[1:] in _NAMING and said == column):
+            return f"The column {shown(own[0])} names {shown(column)}. Leave that one out, or edit it, first."
+    return "" if others else "It is the only column that is left."
+
+
+def _without_column(text: str, column: str) -> str:
+    """The text with a remark in the place of a column's lines."""
+    entry = next(one for one in _composed(text) if one.path == ("columns", column))
+    if entry.mapping.flow_style:
+        rule = "the columns are written in a way that cannot be edited here."
+        raise SchemaError([Problem("schema", rule, "Edit the file itself.")])
+    start = entry.key.start_mark.index - entry.key.start_mark.column
+    indent = re.compile(" *").match(text, start)
+    assert indent is not None
+    remark = f"{indent[0]}# Left out: {text_token(column)}; decided while editing."
+    return text[:start] + remark + text[_line_end(text, entry.end) :]
 
 
 def _insertion(text: str, before: _Entry, entries: Sequence[str]) -> tuple[int, int, str]:
