@@ -11,22 +11,14 @@ import pytest
 import understudy as us
 from tests.cli.terminal import run
 from understudy.schema.document import schema_from_text
+from understudy.schema.draft import draft_schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "schema.md").read_text(encoding="utf-8")
 WALK, LOOK, NOISY = re.findall(
     r"^```text\n\$ (understudy schema (?:edit|check).*?)^```$", PAGE, re.MULTILINE | re.DOTALL
 )
 (SNIPPET,) = re.findall(r"^```python\n(schema = us\.Schema.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-OPEN = """\
-understudy: 1
-unit: DECIDE
-columns:
-  age: {kind: integer, lower: 0, upper: 120}  # guess: years of age
-  ward:
-    kind: category
-    labels: DECIDE
-    missing: DECIDE
-"""
+OPEN = draft_schema([(name, "string") for name in ("age", "ward", "wobble")])
 ROWS = """\
 age,ward
 5,surgery
@@ -70,5 +62,5 @@ def test_the_page_prints_what_the_commands_print(folder: Path, monkeypatch: pyte
         assert shown.status == 0, shown.err
         _printed(block, " ".join(shown.out.split()))
     schema = schema_from_text((folder / "visits.yaml").read_text(encoding="utf-8"), "the walk")
-    assert schema.column("ward").missing is False
+    assert (schema.names, schema.column("ward").kind) == (("age", "ward"), "category")
     exec(SNIPPET, {"us": us})  # noqa: S102 - the page's own lines

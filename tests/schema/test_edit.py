@@ -123,6 +123,7 @@ def test_an_answer_is_not_refused_for_what_others_have_done() -> None:
         ("labels", "yes, no", '["yes", "no"]'),
         ("labels", "[x y, 'u']", "[x y, 'u']"),
         ("labels", "ward #7", '["ward #7"]'),
+        ("labels", "F, M,", "[F, M]"),
     ],
 )
 def test_lists_need_no_brackets(key: str, answer: str, written: str) -> None:
@@ -133,6 +134,8 @@ def test_text_that_yaml_would_read_otherwise_is_quoted() -> None:
     text = column("kind: boolean", "note: DECIDE")
     for said in ("see #7", "a: b", "- dash", "| bar", "% sign"):
         assert schema_from_text(walked(text, said).text, "s").column("a").note == said
+    flow = "understudy: 1\nunit: row\ncolumns:\n  a: {kind: boolean, note: DECIDE}\n"
+    assert schema_from_text(walked(flow, "forms 7, 8 [old]").text, "s").column("a").note == "forms 7, 8 [old]"
 
 
 def test_a_kind_brings_the_keys_it_needs_and_takes_open_ones_it_has_not() -> None:

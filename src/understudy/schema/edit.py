@@ -414,6 +414,7 @@ def _yaml_of(said: str, key: str) -> str:
     ('[F, M]', 'true', '"ward #7"', '0')
     """
     if key in _LISTS and not said.startswith("["):
+        said = re.sub(r"(?<=[^,\s])\s*,$", "", said)  # a comma at the end begins no further item
         return f"[{', '.join(quoted or text_token(plain.strip()) for quoted, plain in _ITEM.findall(f'{said},'))}]"
     if key in _BOOLEAN:
         said = _WORDS.get(said.lower(), said)
@@ -422,7 +423,8 @@ def _yaml_of(said: str, key: str) -> str:
     except yaml.YAMLError:
         node = None
     whole = node is not None and node.end_mark.index == len(said)
-    if said[0] in "[{\"'" or (whole and isinstance(node, yaml.ScalarNode)):
+    plain = whole and isinstance(node, yaml.ScalarNode) and not set(said) & set(",[]{}")  # parts of a mapping in braces
+    if said[0] in "[{\"'" or plain:
         return said
     return text_token(said)
 
