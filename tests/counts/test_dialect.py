@@ -4,7 +4,9 @@ import gzip
 import io
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import pytest
 
 import understudy as us
@@ -14,6 +16,7 @@ from understudy.codec.table import TableCodec
 from understudy.counts import streams
 from understudy.counts.files import container_of, file_batches, open_table, read_table
 from understudy.errors import InputError, UsageError
+from understudy.schema import Category, Float, Schema, Unit
 from understudy.schema.dialect import Dialect, located, parted
 
 
@@ -205,3 +208,60 @@ def test_the_first_line_of_json_decides_nothing_under_a_schema(tmp_path: Path, f
     table = open_table(path, schema)
     assert table.undeclared == ()
     assert sum(count for count, _ in table.batches(["age", "city"])) == 2
+
+
+BROKEN_ENDS = [
+    *(("euc_jp", tail) for tail in (b"\x8f", b"\xa4")),
+    *((encoding, tail) for encoding in ("gb18030", "gbk") for tail in (b"\x810", b"\x81")),
+    *((encoding, b"\xa4\xd4") for encoding in ("euc_kr", "cp949")),
+    *((encoding, b"\x8f") for encoding in ("shift_jis", "euc_jis_2004", "euc_jisx0213", "big5", "utf-8", "cp1252")),
+]
+
+
+@pytest.mark.parametrize(("encoding", "tail"), BROKEN_ENDS)
+def test_what_is_broken_before_a_line_end_leaves_the_next_line_alone(
+    tmp_path: Path, encoding: str, tail: bytes
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,c\n1,x\n9," + tail + b"\n2,y\r\n3," + tail)
+    assert [row[0] for row in rows(read_table(path, encoding=encoding), ["a", "c"])] == [b"1", b"9", b"2", b"3"]
+
+
+def units_counted(location: object) -> int:
+    """How many rows count if everybody has one."""
+    schema = Schema((Category(name="c", labels=("x", "y")),), Unit("id", 1))
+    table = open_table(location, schema)
+    codec = TableCodec.of(schema)
+    (counts,) = table.bind(codec).counts([codec.domain.clique(["c"])]).values()
+    return int(np.sum(counts))
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "shift_jis", "cp949", "euc_jp", "utf-8"])
+def test_ids_that_cannot_be_decoded_stay_different(tmp_path: Path, encoding: str) -> None:
+    """Two people in one unit would let the rows of one decide which of the other's count."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"id,c\nM\x81,x\nM\x8d,x\nM\x8f,x\nM\x8f,x\n")
+    assert units_counted(read_table(path, encoding=encoding)) == 3
+
+
+def test_ids_that_a_container_cannot_read_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"id":[1],"c":"x"}\n{"id":{"k":2},"c":"x"}\nbroken\n{"id":"7","c":"y"}\n')
+    assert units_counted(path) == 1
+
+
+def test_a_decimal_that_groups_thousands_elsewhere_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("wage;n\n1,5;1\n")
+    schema = Schema((Float(name="wage", lower=0.0, upper=9.0, thousands=","),), Unit())
+    with pytest.raises(UsageError, match="decimal: is ',', by which column 'wage' groups thousands"):
+        open_table(read_table(path, decimal=","), schema)
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "shift_jis"])
+def test_long_lines_of_another_encoding_are_read_in_large_pieces(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,c\n5,y" + b"q" * (4 << 20) + b"\n1," + b"z" * (5 << 20) + b"\n2,x\n")
+    with mock.patch.object(streams._Transcoded, "_next", autospec=True, side_effect=streams._Transcoded._next) as step:
+        assert len(rows(read_table(path, encoding=encoding), ["a"])) == 3
+    assert step.call_count < 60

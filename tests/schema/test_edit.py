@@ -446,3 +446,26 @@ def test_another_kind_takes_the_guessed_keys_along() -> None:
         "  day: {kind: float, lower: 0, upper: 1, missing: false}\n"
     )
     assert "is not a kind" in " ".join(walked(GUESSED, "", "4").answer("kind: number"))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (
+            "{understudy: 1, unit: row, columns: {a: {kind: category, labels: DECIDE}, b: {kind: boolean}}}\n",
+            "[x, y]}, evil: {kind: boolean, missing: false",
+        ),
+        (
+            "{understudy: 1, unit: DECIDE, columns: {a: {kind: boolean}}}\n",
+            "{column: id, rows: 3}, unreadable: drop",
+        ),
+        (
+            "understudy: 1\nunit: row\ncolumns:\n  c: {kind: integer, lower: 0, upper: 9}  # guess: because\n",
+            "upper: 5}, e: {kind: boolean",
+        ),
+    ],
+)
+def test_an_answer_says_nothing_beyond_its_place(text: str, answer: str) -> None:
+    editor = SchemaEditor(text)
+    assert editor.answer(answer)
+    assert editor.text == text

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from understudy.counts.jsonlines import UNREADABLE
-from understudy.counts.streams import most_expanded, too_large
+from understudy.counts.streams import UNREADABLE, most_expanded, too_large
 from understudy.errors import InputError, ResourceError
 
 ARROW_ERRORS = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, NotImplementedError, struct.error)

@@ -24,8 +24,7 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
-from understudy.counts.jsonlines import UNREADABLE
-from understudy.counts.streams import PACKED_ERRORS, PIECE_BYTES, most_expanded, too_large, zip_part
+from understudy.counts.streams import PACKED_ERRORS, PIECE_BYTES, UNREADABLE, most_expanded, too_large, zip_part
 from understudy.errors import InputError, ResourceError
 
 EXCEL_ERRORS = (*PACKED_ERRORS, expat.ExpatError, AttributeError, TypeError)

@@ -42,7 +42,7 @@ from understudy.counts.arrow_files import ARROW_ERRORS, arrow_batches, arrow_hea
 from understudy.counts.delimited import delimited_batches, delimited_header
 from understudy.counts.excel import EXCEL_ERRORS, check_parts, check_sizes, excel_batches, excel_header, sheets_of
 from understudy.counts.frames import FrameSource, FrameTable, is_frame
-from understudy.counts.jsonlines import UNREADABLE, json_batches, json_header
+from understudy.counts.jsonlines import json_batches, json_header
 from understudy.counts.source import (
     CONTENT_ERRORS,
     DEFAULT_MEMORY_BYTES,
@@ -55,6 +55,7 @@ from understudy.counts.stats_files import READERS, check_stats, stats_batches, s
 from understudy.counts.streaming import StreamedSource, share_of, streamed_labels
 from understudy.counts.streams import (
     PACKED_ERRORS,
+    UNREADABLE,
     ByteStream,
     Packing,
     check_expansion,
@@ -700,6 +701,7 @@ class FileTable(PrivateTable):
     def __init__(self, location: str | Path, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
         container = opened(location, schema)
         _check_first_line(container, schema)
+        _check_decimal(container, schema)
         super().__init__(container.names, schema, memory_bytes=memory_bytes, threads=threads)
         check_whole(container, memory_bytes)
         self.container = container
@@ -824,6 +826,19 @@ def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
 def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
     """Labels of an open column of any table, after the unit's bound."""
     return streamed_labels(table, column)
+
+
+def _check_decimal(container: Container, schema: Schema) -> None:
+    """The sign before decimals in a whole file must not be what a column groups thousands by: 1,5 would be 15."""
+    decimal = container.dialect.decimal
+    clash = [
+        column.name
+        for column in schema.modelled
+        if isinstance(column, Integer | Float) and not column.decimal and decimal and column.thousands == decimal
+    ]
+    if clash:
+        rule = f"is {decimal!r}, by which column {clash[0]!r} groups thousands."
+        raise UsageError("decimal", rule, "State a `decimal` for that column in the schema, or another one here.")
 
 
 def _check_first_line(container: Container, schema: Schema) -> None:

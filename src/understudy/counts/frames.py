@@ -136,7 +136,7 @@ class FrameSource(ChunkedSource):
         codes = {name: self._encoded(name) for name in names}
         self._kept = rows_with_codes(self._codec, codes)
         if unit.column is not None:
-            ids = texts_of(self._table.column(unit.column)).only_at(self._kept)
+            ids = texts_of(self._table.column(unit.column)).only_ids().only_at(self._kept)
             self._kept = kept_rows(ids, list(codes.values()), unit.rows)
             self._unit_of_row = ids.numbers()[self._kept]
         self._rows = self._table.rows if self._kept is None else len(self._kept)

@@ -12,10 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from understudy.counts.streams import ByteStream, read_up_to
+from understudy.counts.streams import UNREADABLE, ByteStream, read_up_to
 
-UNREADABLE = b"\xff"
-"""No text in UTF-8, so no value that anything could be read from."""
 _MARK = b"\xef\xbb\xbf"
 _READ_BYTES = 4 << 20
 _MOST_LINE = 4 << 20

@@ -32,9 +32,9 @@ from understudy.arrays import Bools, Ints
 from understudy.codec.column import CodeArray, Layout
 from understudy.codec.numbers import NumberCodec
 from understudy.codec.table import TableCodec
-from understudy.counts.jsonlines import UNREADABLE as NOT_READ
 from understudy.counts.source import CONTENT_ERRORS, PrivateTable, texts_of
 from understudy.counts.streaming import encode_column
+from understudy.counts.streams import UNREADABLE as NOT_READ
 from understudy.domain import Domain
 from understudy.schema import Category, Integer, OpenCategory, PrivateBins, Schema
 from understudy.schema.table_check import OUTCOMES

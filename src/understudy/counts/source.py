@@ -64,6 +64,7 @@ from understudy.codec.labels import plain_labels
 from understudy.codec.reading import canonical_text, has_text, plain
 from understudy.codec.table import TableCodec
 from understudy.counts.kernels import hash_rows, hash_texts
+from understudy.counts.streams import UNREADABLE
 from understudy.domain import Clique, Domain, Partition
 from understudy.errors import SchemaError
 from understudy.schema import Schema
@@ -247,6 +248,15 @@ class Texts:
         """A number per distinct text, −1 for none."""
         distinct = pc.fill_null(self.values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
         return np.append(distinct, -1).astype(np.int64)[self.places]
+
+    def only_ids(self) -> "Texts":
+        """The same as ids: what a container could not read at all tells nobody apart, so it is no id.
+
+        Readers mark it by one value. Counted as an id, it would make one unit of different people.
+        """
+        marked = pc.fill_null(pc.equal(self.values, pa.scalar(UNREADABLE, pa.large_binary())), False)
+        named = ~np.append(marked.to_numpy(zero_copy_only=False), True)[self.places]
+        return self.where(named)
 
     def where(self, chosen: Bools) -> "Texts":
         """The same, with no text for rows that are not chosen."""

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from understudy.counts.jsonlines import UNREADABLE
-from understudy.counts.streams import decoded, most_expanded, too_large
+from understudy.counts.streams import UNREADABLE, decoded, most_expanded, too_large
 from understudy.errors import InputError
 from understudy.schema.dialect import plain_encoding
 

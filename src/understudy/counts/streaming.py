@@ -320,7 +320,7 @@ class StreamedSource(ChunkedSource):
             rows = UnitRows([self._codec.dtype(name) for name in names], unit.rows, share_of(self._table))
             for _, batch in _read(self._table, list(dict.fromkeys([*map(origin, names), unit.column]))):
                 codes = {name: encode_column(self._codec, name, batch[origin(name)]) for name in names}
-                ids = texts_of(batch[unit.column]).only_at(rows_with_codes(self._codec, codes))
+                ids = texts_of(batch[unit.column]).only_ids().only_at(rows_with_codes(self._codec, codes))
                 rows.add(ids, list(codes.values()))
             kept = ColumnBlocks(self._cache_bytes)
             for units, columns in rows.blocks():
@@ -345,7 +345,7 @@ def streamed_labels(table: PrivateTable, column: str) -> LabelCounts:
         if unit.column is None:
             times = _added(times, numbers[has_label], len(known))
         else:
-            ids = texts_of(batch[unit.column])
+            ids = texts_of(batch[unit.column]).only_ids()
             # The order looks at a hash of the label first: its number depends on the order of the file.
             rows.add(ids.where(has_label), [labels.hashes(ORDER_KEY)[:, 0], numbers])
     for _, (_, numbers) in rows.blocks():

@@ -49,15 +49,22 @@ PACKED_ERRORS = (
     KeyError, IndexError,
 )  # fmt: skip
 
+UNREADABLE = b"\xff"
+"""No text in UTF-8, so no value that anything could be read from; in a column of ids it is as good as none."""
 _UNREADABLE = "understudy.unreadable"
-_ODD = "\udcff"  # no UTF-8 has it
+_LONE = 0xDC00  # half of a surrogate pair, which no UTF-8 has
 _T = TypeVar("_T")
 
 
 def _as_odd(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    return _ODD, error.end
+    return _odd(error.object[error.start : error.end]), error.end
+
+
+def _odd(raw: bytes) -> str:
+    """Text for bytes that are invalid: as invalid in UTF-8, and different for different bytes, since ids may hold them."""
+    return "".join(chr(_LONE + byte) for byte in raw)
 
 
 codecs.register_error(_UNREADABLE, _as_odd)
@@ -122,7 +129,8 @@ class _Transcoded:
     def read(self, size: int, /) -> bytes:
         """The next bytes of UTF-8; there may be more of them than asked for."""
         while not self._ended:
-            raw = self._stream.read(size)
+            # Not just what is asked for: a few bytes at a time of a long line would be held and copied again and again.
+            raw = self._stream.read(max(size, PIECE_BYTES))
             self._ended = not raw
             found = self._next(raw)
             if found:
@@ -138,7 +146,7 @@ class _Transcoded:
         # A line is cut only where it is longer than what is read of any line, so where does not matter.
         cut = len(held) if self._ended else _after_last_line(held) or (len(held) if len(held) > _LONGEST_LINE else 0)
         self._tail = held[cut:]
-        return b"".join(_utf8(line, self._encoding) for line in held[:cut].splitlines(keepends=True))
+        return b"".join(_utf8_line(line, self._encoding) for line in held[:cut].splitlines(keepends=True))
 
     def _widened(self, raw: bytes) -> bytes:
         if self._wide is None:
@@ -151,11 +159,19 @@ def _after_last_line(held: bytes) -> int:
     return max(held.rfind(b"\n"), held.rfind(b"\r")) + 1
 
 
+def _utf8_line(line: bytes, encoding: str) -> bytes:
+    """A line with its own end: what is broken in front of it must not swallow it, and with it the next row."""
+    body = line.rstrip(b"\r\n")
+    return _utf8(body, encoding).replace(b"\n", UNREADABLE).replace(b"\r", UNREADABLE) + line[len(body) :]
+
+
 def _utf8(raw: bytes, encoding: str) -> bytes:
     try:
         return raw.decode(encoding, _UNREADABLE).encode("utf-8", "surrogatepass")
     except (ValueError, RuntimeError):  # an encoding that will not go on after an error
-        return _ODD.encode("utf-8", "surrogatepass") + raw[len(raw.rstrip(b"\r\n")) :]
+        return "".join(chr(byte) if byte < 128 else _odd(bytes([byte])) for byte in raw).encode(
+            "utf-8", "surrogatepass"
+        )
 
 
 def decoded(raw: bytes, encoding: str) -> bytes:

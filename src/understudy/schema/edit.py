@@ -138,8 +138,13 @@ class SchemaEditor:
         try:
             text = _with_answer(self.text, question.place, said)
             found = _asked_places(text, self.where)
+            elsewhere = _elsewhere(text, question.place) != _elsewhere(self.text, question.place)
+        except yaml.YAMLError:
+            return ["cannot be written at this place. Put quotes around it."]
         except SchemaError as error:
             return [f"{problem.rule} {problem.fix}".strip() for problem in error.problems]
+        if elsewhere:
+            return ["says more than this place holds. Put quotes around it, or edit the file itself."]
         if _times(question.place, found) >= _times(question.place, self._open):
             return ["does not settle this place. Put quotes around text that YAML reads otherwise."]
         reasons = self._new_problems(text, question.place, found)
@@ -201,6 +206,26 @@ class SchemaEditor:
             if inside and here not in waiting and fresh:
                 found.append(f"{here}: {said}")
         return found
+
+
+def _elsewhere(text: str, asked: OpenPlace) -> object:
+    """What the file says outside the column, or the key of the whole table, that is answered."""
+    whole = _plain_tree(yaml.compose(text, Loader=yaml.SafeLoader))
+    if isinstance(whole, dict):
+        columns = whole.get("columns")
+        if asked.column and isinstance(columns, dict):
+            columns[asked.column] = None
+        elif not asked.column:
+            whole[asked.key.split(".")[0]] = None
+    return whole
+
+
+def _plain_tree(node: yaml.Node | None) -> object:
+    if isinstance(node, yaml.MappingNode):
+        return {str(key.value): _plain_tree(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain_tree(item) for item in node.value]
+    return None if node is None else (node.tag, node.value)
 
 
 def _times(wanted: OpenPlace, among: Sequence[OpenPlace]) -> int:
