@@ -13,7 +13,9 @@ label and never becomes one. The rule is the same for text files, Parquet, datab
 text in another encoding has to be converted first. So a value's own bytes decide how it is coded, and what is counted
 as a label is always short and can always be written to a file.
 
-Ids need not be readable. They are compared byte by byte, whatever they hold and however long they are.
+Ids need not be readable. They are compared byte by byte, whatever they hold and however long they are. What a container
+could not read at all (a list as an id, a line that is no JSON) is no id, and its row is left out: as one id it would
+make one unit of different people, and the rows of one could decide which rows of another count.
 
 Contribution bound
 ------------------

@@ -63,7 +63,7 @@ def _as_odd(error: UnicodeError) -> tuple[str, int]:
 
 
 def _odd(raw: bytes) -> str:
-    """Text for bytes that are invalid: as invalid in UTF-8, and different for different bytes, since ids may hold them."""
+    """Text for invalid bytes: as invalid in UTF-8, and different for different bytes, since ids may hold them."""
     return "".join(chr(_LONE + byte) for byte in raw)
 
 
