@@ -185,8 +185,9 @@ def test_hostile_names_cannot_break_out_of_comments() -> None:
 
 def test_a_name_that_appears_twice_is_refused() -> None:
     for vouched in (False, True):
-        with pytest.raises(SchemaError, match="appears twice"):
-            draft_schema([("a", "string"), ("a", "int64")], names_are_right=vouched)
+        with pytest.raises(SchemaError, match=r"columns 1 and 3 have the same name") as caught:
+            draft_schema([("abc", "string"), ("b", "int64"), ("abc", "int64")], names_are_right=vouched)
+        assert "abc" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
