@@ -56,6 +56,7 @@ def test_a_public_table_shows_kinds_bounds_labels_and_forms(tmp_path: Path) -> N
     assert found["either"] == {"kind": "date", "missing": False}  # the fifth of March, or the third of May?
     assert "empty" not in found
     assert not {"id", "notes"} & set(found)
+    assert set(said(tmp_path, "name,first,age\nA B,A,3\n")) == {"age"}
 
 
 def test_many_labels_make_an_open_category(tmp_path: Path) -> None:

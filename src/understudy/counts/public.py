@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -182,7 +182,8 @@ def facts_of_table(table: object, *, names_are_right: bool = False) -> list[Colu
     if odd:
         rule = f"the first line of the public table looks like values, not names: {odd} of {len(header)} columns."
         raise InputError("like", rule, "Put a line of names above it. If these are names, give names_are_right=True.")
-    names = [column for column, _ in header if column and "\0" not in column and not _left_out(column)]
+    usable = [column for column, _ in header if column and "\0" not in column]
+    names = [column for column in usable if not _left_out(column, usable)]
     if not names:
         raise InputError("like", "has no column that could be described.", "Give a table with a header as like=.")
     schema = Schema(tuple(OpenCategory(name=column) for column in names), Unit())
@@ -200,8 +201,8 @@ def facts_of_table(table: object, *, names_are_right: bool = False) -> list[Colu
     ]
 
 
-def _left_out(name: str) -> bool:
-    guess = guess_of(name)
+def _left_out(name: str, beside: Collection[str] = ()) -> bool:
+    guess = guess_of(name, beside=beside)
     return guess is not None and not guess.said
 
 
