@@ -167,6 +167,7 @@ def test_draft_refuses_a_table_without_a_header(suffix: str, delimiter: str, tmp
     assert (shown.status, shown.panels) == (2, 1)
     assert not any(value in shown.out + shown.err for value in ROW if len(value) > 1)
     assert not out.exists()
+    assert "If its first line is a row, give --no-header with --names, one for each column." in shown.words
     assert run("schema", "draft", table, "-o", out, "--names-are-right").status == 0
     assert "Zaphod" in out.read_text(encoding="utf-8")
 
@@ -185,6 +186,16 @@ def test_a_row_merged_into_the_header_is_refused_and_not_quoted(header: str, pla
         assert not any(value in shown.out + shown.err for value in ROW if len(value) > 1)
     assert place.balance() == before
     assert not (tmp_path / "release").exists()
+
+
+def test_draft_says_what_comes_next_and_which_table_has_no_header(place: Workspace, tmp_path: Path) -> None:
+    out, headless = tmp_path / "d.yaml", tmp_path / "headless.csv"
+    headless.write_text(",".join(ROW) + "\n", encoding="utf-8")
+    refused = run("schema", "draft", place.table, "-o", out, "--like", headless)
+    assert refused.status == 2
+    assert "--like: the first line of the public table looks like values" in refused.words
+    words = run("schema", "draft", place.table, "-o", out).words
+    assert 0 < words.index("understudy schema edit") < words.index("understudy schema check")
 
 
 def test_draft_says_that_a_line_is_a_row(place: Workspace, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import understudy as us
 from understudy.counts.public import MOST_LABELS, arrow_name, facts_of_table, header_of_table, outward
-from understudy.errors import InputError, SchemaError
-from understudy.schema import Category, Integer, Unit
+from understudy.errors import InputError, SchemaError, UsageError
+from understudy.schema import Category, Datetime, Float, Integer, Unit
 from understudy.schema.document import schema_from_text
 
 TABLE = """\
@@ -56,6 +56,7 @@ def test_a_public_table_shows_kinds_bounds_labels_and_forms(tmp_path: Path) -> N
     assert found["either"] == {"kind": "date", "missing": False}  # the fifth of March, or the third of May?
     assert "empty" not in found
     assert not {"id", "notes"} & set(found)
+    assert set(said(tmp_path, "name,first,age\nA B,A,3\n")) == {"age"}
 
 
 def test_many_labels_make_an_open_category(tmp_path: Path) -> None:
@@ -173,3 +174,78 @@ def test_repeated_names_are_numbered_once_somebody_vouches_for_them(tmp_path: Pa
     assert "names: [age, score, age 3, age 2, sex]" in drafted
     schema = schema_from_text(drafted.replace("# guess:", "# was a guess:"), "draft")
     assert schema.check(path).left_out == ()
+
+
+def test_the_storage_type_of_the_private_frame_decides_the_kind(tmp_path: Path) -> None:
+    private = pd.DataFrame(
+        {
+            "seen": pd.to_datetime(["1977-01-01"]).tz_localize("Europe/Berlin"),
+            "n": [1],
+            "x": [1.5],
+            "b": [True],
+            "c": pd.Categorical(["zaphod"]),
+        }
+    )
+    public = tmp_path / "p.csv"
+    public.write_text("seen,n,x,b,c\n2020-01-01 10:00:00,1.5,3,0,1\n2021-05-05 10:00:00,7.5,900,1,2\n")
+    draft = us.Schema.draft(private, like=public, unit="row")
+    assert draft.open == ()
+    schema = draft.schema()
+    assert schema.unit == Unit()
+    columns = {column.name: column for column in schema.columns}
+    seen, n, x, c = columns["seen"], columns["n"], columns["x"], columns["c"]
+    assert isinstance(seen, Datetime)
+    assert (seen.zone, seen.lower.year, seen.upper.year) == ("Europe/Berlin", 2020, 2021)
+    assert isinstance(n, Integer)
+    assert (n.lower, n.upper) == (1, 8)
+    assert isinstance(x, Float)
+    assert (x.lower, x.upper) == (0, 900)
+    assert columns["b"].kind == "boolean"
+    assert isinstance(c, Category)
+    assert c.labels == ("1", "2")
+    again = us.Schema.draft(private[["seen"]], like=private[["seen"]], unit="row").schema().column("seen")
+    assert isinstance(again, Datetime)
+    assert again.lower.year == 1977
+
+
+def test_labels_that_a_type_lists_in_order_are_kept_to_be_confirmed() -> None:
+    ordered = pd.Categorical(["lo"], categories=["lo", "mid", "hi"], ordered=True)
+    frames = [
+        pd.DataFrame({"o": ordered, "k": [1]}),
+        pl.DataFrame({"o": pl.Series(["lo"], dtype=pl.Enum(["lo", "mid", "hi"])), "k": [1]}),
+        pl.LazyFrame({"o": pl.Series(["lo"], dtype=pl.Enum(["lo", "mid", "hi"])), "k": [1]}),
+    ]
+    for frame in frames:
+        text = us.Schema.draft(frame, unit=Unit()).text
+        assert "  o:  # guess: labels of the column's type; confirm them if they were declared" in text
+        assert "    labels: [lo, mid, hi]\n" in text
+        assert "    ordered: true\n" in text
+
+
+def test_a_unit_that_is_no_unit_is_refused_with_the_way_to_say_it() -> None:
+    frame = pd.DataFrame({"age": [1]})
+    assert "unit: row\n" in us.Schema.draft(frame, unit="row").text
+    with pytest.raises(UsageError, match=r"us\.Unit\(column=…, rows=…\)"):
+        us.Schema.draft(frame, unit="age")
+
+
+def test_a_public_table_without_a_header_is_told_as_the_public_one(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("31,Zaphod,2001-01-01\n32,Rome,2002-02-02\n")
+    with pytest.raises(InputError, match="first line of the public table looks like values") as caught:
+        us.Schema.draft(pd.DataFrame({"age": [1]}), like=tmp_path / "p.csv")
+    assert "Zaphod" not in str(caught.value)
+    years = pd.DataFrame({"2019": [1, 5], "country": ["a", "b"]})
+    assert us.Schema.draft(years, like=years, names_are_right=True, unit="row").open == ()
+
+
+def test_a_codebook_is_read_under_the_heading_that_names_the_table(tmp_path: Path) -> None:
+    book = tmp_path / "book.csv"
+    book.write_text("Variable,VariableNameLong,Min,Max\nHSD010,Wob,0,9\nHSD020,Zork,1,5\nHSD030,Zork,1,5\n")
+    frame = pd.DataFrame({"Wob": [1], "Zork": [1]})
+    schema = us.Schema.draft(frame, codebook=book, unit="row").schema()
+    assert [(column.name, column.upper) for column in schema.columns] == [("Wob", 9), ("Zork", 5)]  # type: ignore[union-attr]
+    assert (
+        us.Schema.draft(pd.DataFrame({"hsd020": [1]}), codebook=book, unit="row").schema().column("hsd020").upper == 5
+    )
+    with pytest.raises(SchemaError, match="under its heading 'Variable'"):
+        us.Schema.draft(pd.DataFrame({"brillig": [1]}), codebook=book)

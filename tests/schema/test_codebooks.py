@@ -472,3 +472,36 @@ def test_damaged_codebooks_are_read_or_refused(name: str, tmp_path: Path) -> Non
         except SchemaError:
             outcomes.add("refused")
     assert "refused" in outcomes
+
+
+@pytest.mark.parametrize(
+    ("word", "storage"),
+    [
+        ("continuous", "double"),
+        ("Numeric", "double"),
+        ("integer", "int64"),
+        ("real", "double"),
+        ("string", "string"),
+        ("date", "date32[day]"),
+        ("n/a", ""),
+    ],
+)
+def test_a_type_among_the_values_is_no_label(word: str, storage: str, tmp_path: Path) -> None:
+    fact = read(tmp_path, "b.csv", f"name,values\nwob,{word}\n")["wob"]
+    assert "labels" not in fact.said
+    assert fact.storage == storage
+
+
+def test_free_text_among_the_values_leaves_the_column_out(tmp_path: Path) -> None:
+    assert read(tmp_path, "b.csv", "name,values\nwob,free text\n")["wob"].left_out
+    bounded = read(tmp_path, "b.csv", "name,min,max,values\nwob,0,9.5,continuous\n")["wob"]
+    assert bounded.said == {"kind": "float", "lower": 0.0, "upper": 9.5}
+
+
+def test_a_list_of_a_single_label_is_to_be_confirmed(tmp_path: Path) -> None:
+    facts = read(tmp_path, "b.csv", "name,values\nwob,see appendix\nzork,a|b\n")
+    assert facts["wob"].doubt
+    assert not facts["zork"].doubt
+    text = draft_schema([(name, "string") for name in facts], facts=list(facts.values()), unit=Unit())
+    assert "  wob:  # guess: a list of one label" in text
+    assert text.count("# guess: a list") == 1

@@ -8,6 +8,7 @@ from tests.schema.strategies import names
 from understudy.errors import SchemaError, UsageError
 from understudy.schema import Boolean, Category, Date, Datetime, Float, Integer, OpenCategory, Schema, Time, Unit
 from understudy.schema.codebooks import ColumnFacts
+from understudy.schema.columns import UniformBins
 from understudy.schema.document import schema_from_text
 from understudy.schema.draft import Draft, draft_schema, open_places
 
@@ -185,8 +186,9 @@ def test_hostile_names_cannot_break_out_of_comments() -> None:
 
 def test_a_name_that_appears_twice_is_refused() -> None:
     for vouched in (False, True):
-        with pytest.raises(SchemaError, match="appears twice"):
-            draft_schema([("a", "string"), ("a", "int64")], names_are_right=vouched)
+        with pytest.raises(SchemaError, match=r"columns 1 and 3 have the same name") as caught:
+            draft_schema([("abc", "string"), ("b", "int64"), ("abc", "int64")], names_are_right=vouched)
+        assert "abc" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -215,3 +217,42 @@ def test_names_that_a_person_vouches_for_are_taken() -> None:
     text = draft_schema(header, names_are_right=True)
     assert '"2019":' in text
     assert len(problems(text)) == 1 + 1 + 4
+
+
+def test_zeros_are_pointed_out_where_bounds_were_stated() -> None:
+    def drafted(**said: object) -> str:
+        return draft_schema([("wob", "string")], facts=[ColumnFacts("wob", said, "the form")], unit=Unit())
+
+    hint = "    # special: [0] gives exact zeros a code of their own, if many rows hold one\n"
+    assert drafted(kind="integer", lower=0, upper=100).endswith(hint)
+    assert drafted(kind="float", lower=-1.0, upper=1.0).endswith(hint)
+    assert open_places(drafted(kind="float", lower=0.0, upper=1.0)) == []
+    others = ({"upper": 99}, {"lower": 1, "upper": 500}, {"special": (0,)}, {"bins": UniformBins(7)})
+    for said in others:
+        assert hint not in drafted(kind="integer", **{"lower": 0, "upper": 500, **said})
+    assert hint not in draft_schema([("fee", "string"), ("age", "string")])
+
+
+def test_a_fact_in_doubt_is_a_guess() -> None:
+    fact = ColumnFacts("mood", {"kind": "category", "labels": ("a",)}, "the form", doubt="all?")
+    (place,) = open_places(draft_schema([("mood", "string")], facts=[fact], unit=Unit()))
+    assert (place.column, place.hint) == ("mood", "all?")
+
+
+def test_the_unit_that_a_title_names_is_what_numbers_are_measured_in() -> None:
+    facts = [
+        ColumnFacts("a", {"kind": "float", "lower": 0.0, "upper": 9.0, "title": "Load (kg)"}, "the form"),
+        ColumnFacts("fee", {"title": "Fee in euros"}, "the form"),
+        ColumnFacts("c", {"kind": "category", "labels": ("1", "2"), "title": "Load (kg)"}, "the form"),
+    ]
+    text = draft_schema([(name, "string") for name in ("a", "fee", "c")], facts=facts, unit=Unit())
+    schema = schema_from_text(confirmed(text), "s.yaml")
+    assert (schema.column("a").measured_in, schema.column("fee").measured_in) == ("kg", "euros")
+    assert text.count("measured_in") == 2
+
+
+def test_positions_of_equal_names_are_told_only_where_no_name_looks_like_a_value() -> None:
+    with pytest.raises(SchemaError) as caught:
+        draft_schema([(value, "string") for value in ("Rome", "31", "Rome")])
+    assert "same name" not in str(caught.value)
+    assert "header=False with names=" in str(caught.value)

@@ -80,6 +80,7 @@ FLAGS = {
     "epsilons": "--epsilon",
     "excel_safe": "--excel-safe",
     "formula": "--formula",
+    "header": "--no-header",
     "keep": "--keep",
     "known": "--known",
     "ledger": "--ledger",
@@ -139,7 +140,7 @@ def _flag(found: re.Match[str]) -> str:
         return f"--set {setting}" if re.fullmatch(r"[\w=:.×-]+", setting) else f"--set '{setting}'"
     if found["name"] is None:
         return found[0]
-    value = found["value"]
+    value = None if found[0] == "header=False" else found["value"]
     return FLAGS[found["name"]] + (f" {value}" if value and value != "True" else "")
 
 

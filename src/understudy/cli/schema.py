@@ -61,7 +61,8 @@ def draft(
         guesses = sum(bool(found.guess) for found in places)
         place.line(f"To decide: {len(places) - guesses}. Guesses to confirm, by deleting their comment: {guesses}.")
         note_lines(place, table)
-        place.note(f"Then: understudy schema check {out} {parted(table)[0]}")
+        place.note(f"Then: understudy schema edit {out}")
+        place.note(f"and:  understudy schema check {out} {parted(table)[0]}")
 
 
 HELP = """\

@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,14 @@ import pyarrow.compute as pc
 from understudy.counts.files import Container, container_of, header_of, open_table
 from understudy.counts.frames import is_frame
 from understudy.counts.source import texts_of
-from understudy.errors import InputError
+from understudy.errors import InputError, UsageError
 from understudy.schema import OpenCategory, Schema, Unit
 from understudy.schema.codebooks import ColumnFacts, read_codebook
 from understudy.schema.columns import MISSING_VALUES, MOST_LABEL_BYTES, read_moment
 from understudy.schema.dialect import Dialect, located, parted
 from understudy.schema.draft import Draft, draft_schema
 from understudy.schema.guesses import CODED, guess_of
+from understudy.schema.schema import unlike_names
 from understudy.schema.yaml_text import with_file
 
 MOST_LABELS = 1000
@@ -37,7 +38,7 @@ _WHOLE = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _REAL = re.compile(r"[-+]?(\d{1,300}(\.(\d*))?|\.(\d+))([eE][-+]?\d{1,2})?", re.ASCII)
 _ISO = {
     "date": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
-    "datetime": re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.0+)?)?", re.ASCII),
+    "datetime": re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.0+)?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII),
     "time": re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII),
 }
 _FORMATS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%B %d, %Y")
@@ -50,7 +51,7 @@ def draft(
     *,
     like: object = None,
     codebook: str | Path | Iterable[str | Path] = (),
-    unit: Unit | None = None,
+    unit: Unit | str | None = None,
     names_are_right: bool = False,
 ) -> Draft:
     """A first schema for a table, of which only names and storage types are read.
@@ -59,20 +60,32 @@ def draft(
         table: a frame, or a file in any form that can be read.
         like: a public table with columns of the same names, which may be read.
         codebook: files that describe the columns; the first that states something is believed.
-        unit: who is protected, if that is decided.
+        unit: who is protected, if that is decided; "row" is `Unit()`.
         names_are_right: take names that look like values as names.
 
     Raises:
         InputError: the table, or the public one, cannot be used.
         SchemaError: a codebook cannot be understood, or what was said contradicts itself.
+        UsageError: unit is a text other than "row".
     """
+    protected = _unit(unit)
     container = _container(table, number_repeated=names_are_right) if isinstance(table, str | Path) else None
     header = header_of_table(table) if container is None else list(container.header)
     books = [codebook] if isinstance(codebook, str | Path) else list(codebook)
-    facts = [fact for book in books for fact in read_codebook(book)]
-    facts += [] if like is None else facts_of_table(like)
-    text = draft_schema(header, facts=facts, unit=unit, names_are_right=names_are_right)
+    facts = [fact for book in books for fact in read_codebook(book, [name for name, _ in header])]
+    facts += [] if isinstance(table, str | Path) else _facts_of_types(table)
+    facts += [] if like is None else facts_of_table(like, names_are_right=names_are_right)
+    text = draft_schema(header, facts=facts, unit=protected, names_are_right=names_are_right)
     return Draft(text if container is None else with_file(text, container.unusual))
+
+
+def _unit(given: Unit | str | None) -> Unit | None:
+    if given == "row":
+        return Unit()
+    if given is not None and not isinstance(given, Unit):
+        fix = "For an id column give unit=us.Unit(column=…, rows=…), with the most rows that one id may have."
+        raise UsageError("unit", f"must be a Unit or the text 'row', got {type(given).__name__}.", fix)
+    return given
 
 
 def _container(location: str | Path, *, number_repeated: bool) -> Container:
@@ -134,7 +147,29 @@ def arrow_name(kind: str) -> str:
     return "string" if re.match(r"object|str|String|Utf8|string", plain) else plain
 
 
-def facts_of_table(table: object) -> list[ColumnFacts]:
+def _facts_of_types(table: Any) -> list[ColumnFacts]:
+    """The labels that types of a frame list in order: ordered categories of pandas, enums of polars.
+
+    Other categories are the values that rows hold, so they are not looked at. These may be, too: a person must confirm.
+    """
+    listed: dict[str, list[object]] = {}
+    if known.is_pandas_dataframe(table):
+        kinds = zip(table.columns, table.dtypes, strict=True)
+        listed = {str(name): list(kind.categories) for name, kind in kinds if getattr(kind, "ordered", False)}
+    elif known.is_polars_dataframe(table) or known.is_polars_lazyframe(table):
+        enums = [(name, kind) for name, kind in table.collect_schema().items() if str(kind).startswith("Enum")]
+        listed = {name: list(getattr(kind, "categories", ())) for name, kind in enums}
+    doubt = "labels of the column's type; confirm them if they were declared, not taken from the rows"
+    return [
+        ColumnFacts(name, {"kind": "category", "labels": labels, "ordered": True}, "the column's type", doubt=doubt)
+        for name, values in listed.items()
+        if (labels := tuple(str(value) for value in values))
+        and all(isinstance(value, str | int) for value in values)
+        and not _left_out(name)
+    ]
+
+
+def facts_of_table(table: object, *, names_are_right: bool = False) -> list[ColumnFacts]:
     """What a public table shows of its columns, ids and free text apart. Reads its rows.
 
     Raises:
@@ -143,7 +178,12 @@ def facts_of_table(table: object) -> list[ColumnFacts]:
     name = Path(parted(str(table))[0]).name if isinstance(table, str | Path) else ""
     origin = f"the public table {name}".rstrip()
     header = header_of_table(table)
-    names = [column for column, _ in header if column and "\0" not in column and not _left_out(column)]
+    odd = 0 if names_are_right else unlike_names([column for column, _ in header])
+    if odd:
+        rule = f"the first line of the public table looks like values, not names: {odd} of {len(header)} columns."
+        raise InputError("like", rule, "Put a line of names above it. If these are names, give names_are_right=True.")
+    usable = [column for column, _ in header if column and "\0" not in column]
+    names = [column for column in usable if not _left_out(column, usable)]
     if not names:
         raise InputError("like", "has no column that could be described.", "Give a table with a header as like=.")
     schema = Schema(tuple(OpenCategory(name=column) for column in names), Unit())
@@ -154,11 +194,15 @@ def facts_of_table(table: object) -> list[ColumnFacts]:
             seen[column].absent |= bool((texts.places < 0).any())
             used = pc.unique(texts.values).to_pylist()
             seen[column].add(value for value in used if value)
-    return [ColumnFacts(column, said, origin) for column in names if (said := seen[column].said(coded=_coded(column)))]
+    return [
+        ColumnFacts(column, said, origin, shown=seen[column].few)
+        for column in names
+        if (said := seen[column].said(coded=_coded(column)))
+    ]
 
 
-def _left_out(name: str) -> bool:
-    guess = guess_of(name)
+def _left_out(name: str, beside: Collection[str] = ()) -> bool:
+    guess = guess_of(name, beside=beside)
     return guess is not None and not guess.said
 
 
@@ -179,6 +223,13 @@ class _Seen:
     decimals: int = 0
     absent: bool = False
     unreadable: bool = False
+    zoned: bool = False
+
+    @property
+    def few(self) -> tuple[str, ...]:
+        """The different values as labels; none if they are too many or too long."""
+        long = any(len(label.encode()) > MOST_LABEL_BYTES for label in self.labels)
+        return () if long or len(self.labels) > MOST_LABELS else tuple(sorted(self.labels, key=_by_size))
 
     def add(self, values: Iterable[bytes]) -> None:
         """Takes different values into account."""
@@ -213,6 +264,7 @@ class _Seen:
             self.high = number if not isinstance(self.high, float) else max(self.high, number)
         elif self.kinds & {*_ISO, *_FORMATS}:
             moment = self._sortable(text)
+            self.zoned |= bool(re.search(r"(Z|[+-]\d\d:?\d\d)$", text[16:]))
             self.low = moment if not isinstance(self.low, str) else min(self.low, moment)
             self.high = moment if not isinstance(self.high, str) else max(self.high, moment)
 
@@ -239,10 +291,7 @@ class _Seen:
         moments = self.kinds & {*_ISO, *_FORMATS}
         if moments and not coded:
             return self._moment(moments)
-        long = any(len(label.encode()) > MOST_LABEL_BYTES for label in self.labels)
-        if long or len(self.labels) > MOST_LABELS:
-            return {"kind": "open_category"}
-        return {"kind": "category", "labels": tuple(sorted(self.labels, key=_by_size))}
+        return {"kind": "category", "labels": self.few} if self.few else {"kind": "open_category"}
 
     def _moment(self, kinds: set[str]) -> dict[str, object]:
         """Whole years around the dates. Where day and month could be either, only the kind is certain."""
@@ -255,7 +304,9 @@ class _Seen:
         first, last = int(str(self.low)[:4]), int(str(self.high)[:4])
         said: dict[str, object] = {"kind": kind, "format": next(iter(forms))} if forms else {"kind": kind}
         if kind == "datetime":
-            return said | {"lower": dt.datetime(first, 1, 1), "upper": dt.datetime(last, 12, 31, 23, 59, 59)}
+            zone = dt.UTC if self.zoned else None
+            start, end = dt.datetime(first, 1, 1, tzinfo=zone), dt.datetime(last, 12, 31, 23, 59, 59, tzinfo=zone)
+            return said | {"lower": start, "upper": end} | ({"zone": "UTC"} if self.zoned else {})
         return said | {"lower": dt.date(first, 1, 1), "upper": dt.date(last, 12, 31)}
 
 

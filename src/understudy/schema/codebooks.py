@@ -12,13 +12,15 @@ import datetime as dt
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from understudy.errors import Problem, SchemaError, UsageError, place, shown
 from understudy.schema.columns import Point
+from understudy.schema.schema import spellings
 
 MOST_BYTES = 1 << 24
 """The largest codebook that is read, in bytes. Files of statistics packages are not bounded: their rows stay unread."""
@@ -44,7 +46,8 @@ class ColumnFacts:
 
     `said` maps keys of a column (`kind`, `lower`, `labels`, `title` …) to their values. `storage` is the Arrow type
     that a declared type comes to, for guesses where nothing else is said. `left_out` says why the column is not one
-    to release.
+    to release. `doubt` says why a person should confirm it all. `shown` are the values of a public table, if there are
+    few; None for a codebook. `heading` is that of the column of a data dictionary under which the name stands.
     """
 
     name: str
@@ -52,6 +55,9 @@ class ColumnFacts:
     origin: str = ""
     storage: str = ""
     left_out: str = ""
+    doubt: str = ""
+    shown: tuple[str, ...] | None = None
+    heading: str = ""
 
 
 class Misread(ValueError):
@@ -62,8 +68,12 @@ class Misread(ValueError):
         super().__init__(rule)
 
 
-def read_codebook(path: str | Path) -> list[ColumnFacts]:
+def read_codebook(path: str | Path, names: Collection[str] = ()) -> list[ColumnFacts]:
     """What the codebook says, column by column.
+
+    Args:
+        path: the file.
+        names: those of the table; where a data dictionary names its columns under several headings, they choose one.
 
     Raises:
         SchemaError: the file cannot be read or understood; the problem names the place.
@@ -72,7 +82,7 @@ def read_codebook(path: str | Path) -> list[ColumnFacts]:
     file = Path(path)
     origin = f"the codebook {file.name}"
     try:
-        found = list(_bounded(_reader(file)(file), origin))
+        found = list(_bounded(_reader(file, names)(file), origin))
         if not found:
             raise Misread("", "describes no column.")
         return found
@@ -104,10 +114,12 @@ def _named(facts: ColumnFacts, origin: str) -> ColumnFacts:
     if isinstance(absent, tuple) and isinstance(labels, tuple):
         said["missing_values"] = tuple(text for text in absent if text not in labels)  # a label is no missing value
     kept = {key: value for key, value in said.items() if value not in (None, "", (), {})}
-    return ColumnFacts(facts.name, kept, origin, facts.storage, facts.left_out)
+    single = isinstance(labels, tuple) and len(labels) == 1 and kept.get("kind") == "category"
+    doubt = "a list of one label; is this all that can occur?" if single else facts.doubt
+    return replace(facts, said=kept, origin=origin, doubt=doubt)
 
 
-def _reader(file: Path) -> Callable[[Path], Iterator[ColumnFacts]]:
+def _reader(file: Path, names: Collection[str]) -> Callable[[Path], Iterator[ColumnFacts]]:
     suffix = file.suffix.lower()
     if suffix in _STATISTICS:
         return _statistics
@@ -119,7 +131,7 @@ def _reader(file: Path) -> Callable[[Path], Iterator[ColumnFacts]]:
 
         return lambda _: tables_of(text)
     if suffix in (".csv", ".tsv"):
-        return lambda _: _dictionary(text)
+        return lambda _: _dictionary(text, names)
     raise Misread("", "is no kind of codebook that is known.", f"Known: {', '.join(_SUFFIXES)}.")
 
 
@@ -581,18 +593,21 @@ _TRUE, _FALSE = (
 )
 
 
-def _dictionary(text: str) -> Iterator[ColumnFacts]:
-    lines = _cells(text)
-    first, header = next(lines, (1, []))
+def _dictionary(text: str, names: Collection[str]) -> Iterator[ColumnFacts]:
+    lines = list(_cells(text))
+    first, header = lines[0] if lines else (1, [])
     fields = [_FIELD_OF.get(" ".join(cell.lower().replace("_", " ").split()), "") for cell in header]
-    repeated = {key for key in fields if key and fields.count(key) > 1}
-    fields = [key if key not in repeated or key not in fields[:at] else "" for at, key in enumerate(fields)]
-    if "name" not in fields or len([key for key in fields if key]) < 2:
+    fields = [key if key not in fields[:at] else "" for at, key in enumerate(fields)]
+    usual = fields.index("name") if "name" in fields else None
+    at = _best_heading(lines[1:], names, usual)
+    if at is not None and at != usual:
+        fields = ["name" if position == at else "" if key == "name" else key for position, key in enumerate(fields)]
+    if at is None or len([key for key in fields if key]) < 2:
         rule = "its first line names no columns of a data dictionary."
         raise Misread(f":{first}", rule, "It needs `name`, and some of type, min, max, values, description.")
     commas = any("choices" in cell.lower() for cell in header)
     seen: set[str] = set()
-    for line, cells in lines:
+    for line, cells in lines[1:]:
         if not any(cells):
             continue
         if len(cells) > len(fields) and any(cells[len(fields) :]):
@@ -600,9 +615,22 @@ def _dictionary(text: str) -> Iterator[ColumnFacts]:
         row = {key: cell.strip() for key, cell in zip(fields, cells, strict=False) if key}
         name = row.get("name", "")
         if not name or name in seen:
+            if at != usual:
+                continue
             raise Misread(f":{line}", "names a column twice." if name else "names no column.")
         seen.add(name)
-        yield _entry(name, row, f":{line}", commas=commas)
+        yield replace(_entry(name, row, f":{line}", commas=commas), heading=tidy(header[at]))
+
+
+def _best_heading(lines: Sequence[tuple[int, Sequence[str]]], names: Collection[str], usual: int | None) -> int | None:
+    """The position under which most of the table's columns are named; the usual one, unless another has more."""
+    exact, known = set(names), spellings(tuple(names))
+    found: Counter[int] = Counter()
+    for _, cells in lines if names else ():
+        found.update(at for at, cell in enumerate(cells) if cell.strip() and (cell in exact or known(cell.strip())))
+    if usual is not None:
+        found[usual] += 0
+    return max(found, key=lambda at: (found[at], at == usual, -at), default=None)
 
 
 def _cells(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -635,19 +663,29 @@ def _cells(text: str) -> Iterator[tuple[int, list[str]]]:
 def _entry(name: str, row: Mapping[str, str], where: str, *, commas: bool) -> ColumnFacts:
     word = row.get("type", "")
     kind = _type_of(row.get("check", "")) or _type_of(word)
+    values = row.get("values", "")
+    if _ONLY_A_TYPE.fullmatch(values.strip()):
+        kind, values = kind or _type_of(values.replace("n/a", "")), ""
     texts = {key: row.get(key, "") for key in ("title", "description")}
     if kind in ("identifier", "text"):
         why = AN_IDENTIFIER if kind == "identifier" else "free text"
         return ColumnFacts(name, texts, left_out=f"{why}, as the codebook says")
     low, high = row.get("low", ""), row.get("high", "")
-    span = re.fullmatch(r"\[?\s*(-?[\d.]+)\s*(?:\.\.\.?|…|–|—|-|to|bis|;|,)\s*(-?[\d.]+)\s*\]?", row.get("values", ""))
-    values = "" if span and kind in ("integer", "float") else row.get("values", "")
+    span = re.fullmatch(r"\[?\s*(-?[\d.]+)\s*(?:\.\.\.?|…|–|—|-|to|bis|;|,)\s*(-?[\d.]+)\s*\]?", values)
+    values = "" if span and kind in ("integer", "float") else values
     if span and not values:
         low, high = low or span[1], high or span[2]
     said = _said(kind, low, high, values_of(values, commas=commas), where)
     number = said.get("kind") in ("integer", "float")
     said |= {**texts, **_extras(row, where, number=number, kind=str(said.get("kind", "")))}
     return ColumnFacts(name, said, storage=_STORAGE_OF.get(kind, ""))
+
+
+_ONLY_A_TYPE = re.compile(
+    r"continuous|numeric(al)?|number|integer|int|real|float|decimal|text|string|free ?text|character|date|datetime|time"
+    r"|n/?a|none|-|any|varies|various|open",
+    re.IGNORECASE,
+)
 
 
 def _type_of(word: str) -> str:

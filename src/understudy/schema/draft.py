@@ -8,18 +8,18 @@ look like a row of values is refused without showing them, unless a person vouch
 
 import dataclasses
 import datetime as dt
+import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from understudy.errors import Problem, SchemaError, UsageError, place
+from understudy.errors import Problem, SchemaError, UsageError, shown
 from understudy.schema.checks import column_problems
 from understudy.schema.codebooks import AN_IDENTIFIER, ColumnFacts, tidy
 from understudy.schema.columns import STORAGE, Column
 from understudy.schema.document import KINDS, QUESTIONS, key_at, keys_of, schema_from_text
-from understudy.schema.guesses import AN_ID, Guess, guess_of
+from understudy.schema.guesses import AN_ID, Guess, guess_of, measured_in
 from understudy.schema.schema import Schema, Unit, looks_like_an_id, spellings, unlike_names
 from understudy.schema.yaml_text import (
     DECIDE,
@@ -171,11 +171,13 @@ def draft_schema(
     sources = ", ".join(["column names and storage types", *dict.fromkeys(tidy(fact.origin) for fact in facts)])
     lines = [_HEAD.replace("{sources}", sources), _UNIT, *_unit_lines(_likely_ids(header, by_name), unit), "columns:\n"]
     own = None if unit is None else unit.column
+    names = [name for name, _ in header]
     problems: list[Problem] = []
     for name, storage in header:
         if name != own:
-            said = by_name.get(name, [])
-            lines += [f"{line}\n" for line in _column(name, "" if untyped else storage, said, problems)]
+            typed = "" if untyped else storage
+            said = [_fitted(fact, typed) for fact in by_name.get(name, [])]
+            lines += [f"{line}\n" for line in _column(name, typed, said, problems, names)]
     if problems:
         raise SchemaError(problems)
     return "".join(lines)
@@ -185,12 +187,26 @@ def _check_names(header: Sequence[tuple[str, str]], *, names_are_right: bool) ->
     odd = 0 if names_are_right else unlike_names([name for name, _ in header])
     if odd:
         rule = f"{odd} of its {len(header)} columns have a name that looks like a value, appears twice or is absent."
-        fix = "If its first line is a row, put a line of names above it. If these are names, give names_are_right=True."
-        raise SchemaError([Problem("table", rule, fix)])
-    repeated = [name for name, times in Counter(name for name, _ in header).items() if times > 1 and name]
+        fix = "If its first line is a row, give header=False with names=, one for each column."
+        fix += " If these are names, give names_are_right=True."
+        unlike = Problem("table", rule, fix)
+        # Beside other names that look like values, equal ones are most likely values, too.
+        only_repeated = not unlike_names(list(dict.fromkeys(name for name, _ in header)))
+        raise SchemaError([unlike, *(_repeated(header) if only_repeated else ())])
+    repeated = _repeated(header)
     if repeated:
-        rule = "appears twice in the table, so a schema cannot tell them apart."
-        raise SchemaError([Problem(place("columns", name), rule, "Rename one.") for name in repeated])
+        raise SchemaError(repeated)
+
+
+def _repeated(header: Sequence[tuple[str, str]]) -> list[Problem]:
+    """Columns of the same name, by position: if the first line is a row, its values are not to be shown."""
+    positions: dict[str, list[int]] = {}
+    for position, (name, _) in enumerate(header, 1):
+        if name:
+            positions.setdefault(name, []).append(position)
+    several = [(", ".join(map(str, at[:-1])), at[-1]) for at in positions.values() if len(at) > 1]
+    fix = "Rename all but one."
+    return [Problem("table", f"columns {first} and {last} have the same name.", fix) for first, last in several]
 
 
 def _facts_by_name(names: Sequence[str], facts: Iterable[ColumnFacts]) -> dict[str, list[ColumnFacts]]:
@@ -198,15 +214,18 @@ def _facts_by_name(names: Sequence[str], facts: Iterable[ColumnFacts]) -> dict[s
     known, plain = set(names), spellings(names)
     found: dict[str, list[ColumnFacts]] = {}
     met: dict[str, bool] = {}
+    headings: dict[str, str] = {}
     for fact in facts:
         name = fact.name if fact.name in known else plain(fact.name)
         met[fact.origin] = met.get(fact.origin, False) or bool(name)
+        headings[fact.origin] = fact.heading
         if name:
             found.setdefault(name, []).append(fact)
     strange = [origin for origin, any_met in met.items() if not any_met]
     if strange:
-        rule = "names none of the table's columns."
-        raise SchemaError([Problem(origin, rule, "Is it about another table?") for origin in strange])
+        rule, fix = "names none of the table's columns", "Is it about another table?"
+        under = {origin: f" under its heading {shown(headings[origin])}" if headings[origin] else "" for origin in met}
+        raise SchemaError([Problem(origin, f"{rule}{under[origin]}.", fix) for origin in strange])
     return found
 
 
@@ -231,34 +250,87 @@ def _unit_lines(likely: Sequence[str], unit: Unit | None) -> Iterator[str]:
     yield f"unit: {{column: {text_token(likely[0])}, rows: {DECIDE}}}  # guess: {why}\n"
 
 
-def _column(name: str, storage: str, facts: Sequence[ColumnFacts], problems: list[Problem]) -> Iterator[str]:
+def _column(
+    name: str, storage: str, facts: Sequence[ColumnFacts], problems: list[Problem], beside: Sequence[str]
+) -> Iterator[str]:
     if not name or "\0" in name:
         yield "  # Left out: a column without a usable name. Rename it in the table to keep it."
         return
-    stored = next((kind for form, kind in _KINDS if re.fullmatch(form, storage)), None)
+    stored = _kind_of(storage)
     if storage and stored is None:
         yield f"  # Left out: {text_token(name)} has the type {text_token(storage)}, which no kind of column holds."
         return
     said = _merged(facts)
     storage = storage or next((fact.storage for fact in facts if fact.storage), "")
-    stored = stored or next((kind for form, kind in _KINDS if re.fullmatch(form, storage)), None)
+    stored = stored or _kind_of(storage)
     reason = next((fact.left_out for fact in facts if fact.left_out), "")
     if reason:
         yield f"  # Left out: {text_token(name)}; {reason}. Declare it to keep it, if it may be released."
         return
-    guess = guess_of(name, storage, title=str(said.get("title", "")))
+    guess = guess_of(name, storage, title=str(said.get("title", "")), beside=beside)
     if "kind" not in said and guess is not None and not guess.said:
         yield f"  # Left out: {text_token(name)}; {guess.why}. Declare it to keep it, if it may be released."
         return
-    certain = storage and stored != "category" and (guess is None or "tz=" in storage)
+    certain = storage and stored != "category" and (guess is None or not guess.kind or "tz=" in storage)
     if "kind" not in said and certain:
         said = {"kind": stored, **said}
     if "kind" in said:
-        said = _with_storage(said, storage)
-        yield from _declared(name, said, guess, storage)
+        said = _with_storage(_measured(said), storage)
+        doubt = next((fact.doubt for fact in facts if "kind" in fact.said), "")
+        yield from _declared(name, said, guess, storage, doubt)
         problems += _contradictions(name, said, facts)
     else:
         yield from _guessed(name, said, guess, storage)
+
+
+def _kind_of(storage: str) -> str | None:
+    return next((kind for form, kind in _KINDS if re.fullmatch(form, storage)), None)
+
+
+def _measured(said: Mapping[str, object]) -> dict[str, object]:
+    """The keys with the unit of measurement that the title of a number names."""
+    unit = measured_in(str(said.get("title", ""))) if said.get("kind") in ("integer", "float") else ""
+    return {**said, "measured_in": unit} if unit and "measured_in" not in said else dict(said)
+
+
+def _fitted(fact: ColumnFacts, storage: str) -> ColumnFacts:
+    """What a public table shows, for a column whose own storage type decides the kind; codebooks are believed."""
+    stored, kind = _kind_of(storage), fact.said.get("kind")
+    whole = all(re.fullmatch(r"-?\d+", label) for label in fact.shown or ("",))
+    if fact.shown is None or stored is None or kind is None or storage == "string" or storage == "large_string":
+        return fact
+    shared = {key: value for key, value in fact.said.items() if key in _SHARED}
+    lower, upper = fact.said.get("lower"), fact.said.get("upper")
+    said: dict[str, object] = {"kind": stored, **shared}
+    match stored, kind:
+        case "category", "integer" | "float" | "date" | "datetime" | "time" | "boolean":
+            said = {"kind": "category", "labels": fact.shown, **shared} if fact.shown else shared
+        case ("integer" | "float", "category") if whole:
+            said = dict(fact.said)
+        case ("integer", "integer") | ("float", "float") | ("category", _):
+            said = dict(fact.said)
+        case "float", "integer":
+            # The public numbers are whole, but this column could hold others.
+            said |= {"lower": float(str(lower)), "upper": float(str(upper))}
+        case "integer", "float":
+            assert isinstance(lower, float)
+            assert isinstance(upper, float)
+            said |= {"lower": math.floor(lower), "upper": math.ceil(upper)}
+        case "date" | "datetime", "date" | "datetime" if lower is not None:
+            said |= _days_or_instants(stored, lower, upper)
+        case "integer" | "float", _:
+            said = shared
+    return dataclasses.replace(fact, said=said)
+
+
+def _days_or_instants(kind: str, *ends: object) -> dict[str, object]:
+    """Bounds as days, or as the first and the last second of them."""
+    said: dict[str, object] = {}
+    for key, end, time in zip(("lower", "upper"), ends, (dt.time(), dt.time(23, 59, 59)), strict=True):
+        assert isinstance(end, dt.date)
+        day = dt.date(end.year, end.month, end.day)
+        said[key] = dt.datetime.combine(day, time) if kind == "datetime" else day
+    return said
 
 
 def _merged(facts: Sequence[ColumnFacts]) -> dict[str, object]:
@@ -318,11 +390,13 @@ def _required(kind: str) -> tuple[str, ...]:
 _NUMBERS = ("integer", "float", "date", "datetime")
 
 
-def _declared(name: str, said: Mapping[str, object], guess: Guess | None, storage: str) -> Iterator[str]:
+def _declared(
+    name: str, said: Mapping[str, object], guess: Guess | None, storage: str, doubt: str = ""
+) -> Iterator[str]:
     """A column whose kind is known; what its kind needs and nobody said is a guess or open."""
     kind = str(said["kind"])
     before, start = key_lines(text_token(name), 2)
-    yield from [*before, start]
+    yield from [*before, f"{start}  # guess: {doubt}" if doubt else start]
     yield from said_lines({"kind": kind}, 4)
     fitting = guess.said if guess is not None and guess.kind == kind else {}
     for key in _required(kind):
@@ -331,12 +405,23 @@ def _declared(name: str, said: Mapping[str, object], guess: Guess | None, storag
         elif key in fitting and guess is not None:
             yield f"    {key}: {said_flow(fitting[key])}  # guess: {guess.why}"
         else:
-            yield f"    {key}: {DECIDE}  # {_hint(kind, key, storage)}"
+            torn = f" ({guess.why})" if guess is not None and guess.said and not guess.kind else ""
+            yield f"    {key}: {DECIDE}  # {_hint(kind, key, storage)}{torn}"
     if "zone" in said and said["zone"] is None:
         yield f"    zone: {DECIDE}"
     rest = {key: value for key, value in said.items() if key not in ("kind", *_required(kind))}
     rest = {key: value for key, value in rest.items() if value is not None}
     yield from said_lines({"missing": True, **rest} if "missing" not in rest else rest, 4)
+    if _may_pile_up_at_zero(said):
+        yield "    # special: [0] gives exact zeros a code of their own, if many rows hold one"
+
+
+def _may_pile_up_at_zero(said: Mapping[str, object]) -> bool:
+    """Whether zero shares a bin with other values, by bounds that somebody stated."""
+    lower, upper = said.get("lower"), said.get("upper")
+    if not isinstance(lower, int | float) or not isinstance(upper, int | float) or "bins" in said or "special" in said:
+        return False
+    return lower <= 0 <= upper and (said["kind"] == "float" or upper - lower >= 100)
 
 
 def _hint(kind: str, key: str, storage: str) -> str:
@@ -349,12 +434,13 @@ def _hint(kind: str, key: str, storage: str) -> str:
 def _guessed(name: str, said: Mapping[str, object], guess: Guess | None, storage: str) -> Iterator[str]:
     """A column of which nobody said the kind: a guess as a whole, or open."""
     before, start = key_lines(text_token(name), 2)
-    if guess is None:
-        yield from [*before, start, f"    kind: {DECIDE}  # {_WHICH_KIND}"]
+    if guess is None or not guess.kind:
+        hint = _WHICH_KIND if guess is None else guess.why
+        yield from [*before, start, f"    kind: {DECIDE}  # {hint}"]
         yield from said_lines(said, 4)
         return
     # What a codebook said about a key that the guessed kind shares is better than the guess.
-    whole = _with_storage({**guess.said, **said}, storage)
+    whole = _with_storage(_measured({**guess.said, **said}), storage)
     line = f"{start} {said_flow(whole)}  # guess: {guess.why}"
     if len(line) <= _WIDTH or not said:
         yield from [*before, line]

@@ -2,19 +2,21 @@
 
 Nothing here ever sees a value. A name is cut into words (`dateOfBirth`, `DATE_OF_BIRTH` and `DateBirth` alike, joined
 ones such as `FAMSIZE` by the words known here), and the first rule whose words occur decides. Words are English, with
-the commonest German, French and Spanish ones. Bounds are wide, because a value outside them falls into the end bin;
-where a list of labels is not the same everywhere, the column becomes an open category, whose labels are paid for.
+the commonest German, French and Spanish ones. Words of two families that have nothing to do with each other (an age,
+an amount of money) decide nothing. Bounds are wide, because a value outside them falls into the end bin; amounts that
+may be of any size get public bins on a 1-2-5 scale. Where a list of labels is not the same everywhere, the column
+becomes an open category, whose labels are paid for.
 """
 
 import datetime as dt
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from understudy.schema.checks import WHOLE_LIMITS
-from understudy.schema.columns import PrivateBins
+from understudy.schema.columns import GivenBins, PrivateBins
 from understudy.schema.schema import looks_like_an_id
 
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -25,14 +27,17 @@ _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Keys of a column by name, `kind` among them, and why; without keys the column is better left out."""
+    """Keys of a column by name, `kind` among them, and why; without keys the column is better left out.
+
+    An empty `kind` means that the name speaks for several, which `why` lists.
+    """
 
     said: Mapping[str, object]
     why: str
 
     @property
     def kind(self) -> str:
-        """The kind of column; empty if it is better left out."""
+        """The kind of column; empty if it is better left out, or if the name speaks for several."""
         return str(self.said.get("kind", ""))
 
 
@@ -40,8 +45,20 @@ def _left_out(why: str) -> Guess:
     return Guess({}, why)
 
 
+def _spread(lower: float, upper: float, least: float = 1) -> GivenBins:
+    """Bins between the bounds for amounts that may be of any size: edges 1, 2, 5, 10, 20 …, both ways from 0.
+
+    >>> _spread(0, 40).edges, _spread(-10, 5).edges, _spread(0, 1, 0.5).edges
+    ((0, 1, 2, 5, 10, 20, 40), (-10, -5, -2, -1, 0, 1, 2, 5), (0, 0.5, 1))
+    """
+    scale = [step * 10.0**power for power in range(-3, 19) for step in (1, 2, 5)]
+    plain = [round(edge) if edge >= 1 else round(edge, 3) for edge in scale if edge >= least * 0.999]
+    inside = [edge for edge in [*(-edge for edge in plain), 0, *plain] if lower < edge < upper]
+    return GivenBins(tuple(sorted({lower, *inside, upper})))
+
+
 def _whole(lower: int, upper: int, why: str, **more: object) -> Guess:
-    wide = {"bins": _FINE} if upper - lower >= 1000 and "bins" not in more else {}
+    wide = {"bins": _spread(lower, upper)} if upper - lower >= 1000 and "bins" not in more else {}
     return Guess({"kind": "integer", "lower": lower, "upper": upper, **wide, **more}, why)
 
 
@@ -65,9 +82,15 @@ def _labels(labels: tuple[str, ...], why: str) -> Guess:
 AN_ID = _left_out("by name this is an id")
 """What the name of a column that tells units apart suggests."""
 _FLAG = Guess({"kind": "boolean"}, "yes or no")
-_MONEY = _real(0, 1_000_000, "an amount of money", bins=_FINE, decimals=2)
-_SIGNED_MONEY = _real(-1_000_000, 1_000_000, "an amount of money, perhaps negative", bins=_FINE, decimals=2)
-_MEASURE = _real(0, 10_000, "a measured amount", bins=_FINE)
+_MILLION = 1_000_000
+_ZEROS = {"special": (0,), "decimals": 2}
+_MONEY = _real(0, _MILLION, "an amount of money; zero apart", bins=_spread(0, _MILLION), **_ZEROS)
+_SIGNED_MONEY = _real(
+    -_MILLION, _MILLION, "an amount of money, perhaps negative; zero apart", bins=_spread(-_MILLION, _MILLION), **_ZEROS
+)
+_MEASURE = _real(0, 10_000, "a measured amount", bins=_spread(0, 10_000, 0.1))
+_LOGARITHM = _real(-20, 20, "a logarithm", bins=80)
+_AGE = _whole(0, 120, "years of age", bins=121)
 _CODE_WORDS = "type|typ|code|codes|status|stat|class|category|cat|group|grp|kind|source|reason|disposition|level"
 
 # The first rule whose words occur, whole and in this order, decides. "^" is the beginning of the name, "$" its end.
@@ -90,6 +113,8 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         "|line) (number|id|no)$",
         AN_ID,
     ),
+    ("^(log|ln|logged|log10) \\w+|logarithm|(log|ln)$", _LOGARITHM),
+    ("^age (?!.*(days|months))(when|at|first|last|told|stopped|started|began|since|of) \\w+", _AGE),
     (
         "feeling|trouble|how often|how much|how long|how many|how healthy|how well|frequency|haufigkeit|agreement"
         "|agree|likert|satisfaction|zufriedenheit|opinion|attitude|general health|self rated",
@@ -109,9 +134,9 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         "|ageband|altersgruppe|altersklasse",
         _listed("a band of ages"),
     ),
+    ("deciles?", _whole(1, 10, "a decile")),
     (
-        "(group|grp|band|class|category|cat|range|bin|bracket|decile|quartile|quintile|percentile|recode|klasse"
-        "|gruppe)$",
+        "(group|grp|band|class|category|cat|range|bin|bracket|quartile|quintile|percentile|recode|klasse|gruppe)$",
         _listed("bands or codes"),
     ),
     (
@@ -199,10 +224,13 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     (
         "(sampling|survey|sample|person|household|instance|final|design|replicate|turnout|population|analysis"
         "|frequency|hh|per|gew) (weight|weights|wgt|wt|wght)|wgt|weighting|gewichtung|hochrechnungsfaktor",
-        _real(0, 100_000, "a survey weight", bins=_FINE),
+        _real(0, 100_000, "a survey weight", bins=_spread(0, 100_000)),
     ),
     ("weight.* (lb|lbs|pounds)|(lb|lbs|pounds)$", _real(0, 1000, "a body weight in pounds", bins=50)),
-    ("weight|gewicht|poids|peso|body ?weight", _real(0, 500, "a body weight in kg", bins=100)),
+    (
+        "weight( (kg|kilos?|kilograms?))?$|^weight|gewicht|poids|peso|body ?weight",
+        _real(0, 500, "a body weight in kg", bins=100),
+    ),
     ("height.* (inch|inches|in)|inches$", _real(0, 120, "a body height in inches", bins=60)),
     (
         "height|korpergrosse|groesse|grosse|taille|altura|estatura|stature",
@@ -249,6 +277,10 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _MONEY,
     ),
     (
+        "(education|educ|edu|schooling) (num|number|nr|years|yrs|jahre)|(years|yrs) (of )?(education|schooling)",
+        _whole(0, 30, "a number of years at school"),
+    ),
+    (
         "^(n|nb|nr|no|num|number|count|of|total number|anzahl|cantidad|freq)( of)? |^(num|nof|anzahl|nombre de"
         "|numero de)|number of|count|counts|anzahl|cantidad|num$|cnt|frequency count|(number|nb|nr|no) (of )?\\w+$",
         _whole(0, 99, "a count"),
@@ -262,31 +294,37 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         "length of stay|los|time in hospital|verweildauer|days in|stay",
         _whole(0, 365, "a number of days"),
     ),
+    (
+        "days (between|from|to|until|before|after|relative|b|diff|difference)",
+        _whole(-10_000, 10_000, "a number of days, perhaps negative"),
+    ),
     ("days|tage|jours|dias", _whole(0, 3660, "a number of days")),
     ("(months|mths|monate|mois|meses|mth)", _whole(0, 1200, "a number of months")),
     ("duration|dauer|duree|duracion|elapsed|delay|latency|dur", _whole(0, 10_000, "a length of time")),
     (
         "(years|yrs|jahre|annees|anos|yr) (of|in|at|since|experience|education|schooling|married)|(years|yrs|jahre)$"
-        "|tenure years|experience",
+        "|tenure years|experience$|(work|job|professional|teaching) experience",
         _whole(0, 99, "a number of years"),
     ),
-    ("age|ages|alter|edad", _whole(0, 120, "years of age", bins=121)),
+    ("age|ages|alter|edad", _AGE),
+    ("^(yr|yy|fy)$", _whole(1900, 2030, "a year (two digits?)", bins=131)),
     ("^(year|yr|jahr|annee|ano|fy)|(year|yr|jahr|annee|ano|fy)$", _whole(1900, 2030, "a year", bins=131)),
     ("quarter|quartal|trimestre", _whole(1, 4, "a quarter of the year")),
     ("month|monat|mois|mes|mon", _whole(1, 12, "a month as a number; names need `kind: category` with labels")),
     ("week of (the )?year|week number|kalenderwoche|week$", _whole(0, 53, "a week of the year")),
     (
         "population|pop|einwohner|inhabitants|density|densite|area size|square meters|sqm|sqft|distance|miles|km|speed",
-        _real(0, 1_000_000, "a size or distance", bins=_FINE),
+        _real(0, _MILLION, "a size or distance", bins=_spread(0, _MILLION)),
     ),
     (
         "urgency|severity|triage|rating|ratings|stars|scale|bewertung|note$|calificacion|nps",
         _whole(0, 10, "a rating from 0 to 10"),
     ),
+    ("iq|intelligence quotient", _whole(40, 160, "an intelligence quotient")),
     ("credit score|fico", _whole(300, 850, "a credit score")),
     ("score|scor|punktzahl|punkte|puntuacion|points|scores", _whole(0, 100, "a score from 0 to 100", bins=101)),
-    ("poverty", _whole(0, 1000, "income in % of the poverty line", bins=_FINE)),
-    ("(index|idx)$", _real(-1000, 1000, "an index", bins=_FINE)),
+    ("poverty", _whole(0, 1000, "income in % of the poverty line")),
+    ("(index|idx)$", _real(-1000, 1000, "an index", bins=_spread(-1000, 1000, 0.1))),
     (
         "zip|zip code|zipcode|post ?code|postal code|plz|postleitzahl|code postal|codigo postal",
         _listed("a postcode"),
@@ -322,7 +360,7 @@ _RULES: tuple[tuple[str, Guess], ...] = (
     ),
     (
         # Stems of international nonproprietary names, a public list of the WHO.
-        r"\w*(formin|glitazone|glinide|gliptin|gliflozin|glutide|statin|pril|sartan|olol|azole|cillin|mycin|floxacin"
+        r"(?!april)\w*(formin|glitazone|glinide|gliptin|gliflozin|glutide|statin|pril|sartan|olol|azole|cillin|mycin|floxacin"
         r"|dipine|zepam|zolam|triptan|mab|tinib|vir|parin|thiazide|semide|amide|carbose|glitol|profen|setron|caine"
         r"|oxetine)|gl[iy]\w+ide"
         "|insulin|aspirin|heparin|warfarin",
@@ -354,7 +392,45 @@ _RULES: tuple[tuple[str, Guess], ...] = (
         _listed("a code or a list of labels"),
     ),
 )
-_COMPILED = tuple((re.compile(rf"(?<!\S)(?:{words})(?!\S)"), guess) for words, guess in _RULES)
+# Words beside which what a rule says would be wrong: weight loss is neither a body weight nor an amount.
+_UNLESS = {
+    _FLAG.why: "age|ages|when|what|kind|which|times?|often|how|many|much|number|types?|years?",
+    "a body weight in kg": "loss|lose|lost|losing|diet|times|gain|gained|control|program",
+    "a body weight in pounds": "loss|lose|lost|losing|diet|times|gain|gained|control|program",
+    "a year": "(past|last|this|previous|next|per|each|every|whole|full) (year|yr)|tried",
+    _MONEY.why: r"free\w*|\w*reduced\w*",
+    _SIGNED_MONEY.why: "weight|hearing|memory|vision|blood|hair|diet",
+}
+# Families of numbers that have nothing to do with each other: a name with words of two of them decides nothing.
+_FAMILIES = {
+    _AGE.why: "an age",
+    "an age in months": "an age",
+    "an age in days": "an age",
+    _MONEY.why: "an amount of money",
+    _SIGNED_MONEY.why: "an amount of money",
+    "a body weight in kg": "a body weight",
+    "a body weight in pounds": "a body weight",
+    "a body height in cm": "a body height",
+    "a body height in inches": "a body height",
+    "a number of days": "a number of days",
+    "a number of months": "a number of months",
+    "a number of hours": "a number of hours",
+    "a number of minutes": "a number of minutes",
+    "hours in a week": "a number of hours",
+    "beats per minute": "a pulse",
+    "systolic blood pressure in mmHg": "a blood pressure",
+    "diastolic blood pressure in mmHg": "a blood pressure",
+    "body mass index": "a body mass index",
+}
+
+
+def _form(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\S)(?:{words})(?!\S)")
+
+
+_COMPILED = tuple(
+    (_form(words), guess, _form(_UNLESS[guess.why]) if guess.why in _UNLESS else None) for words, guess in _RULES
+)
 # Words that only mean something beside others are no part of a joined word: `candid` is neither "can" nor "did".
 _SMALL = frozenset(
     re.findall(
@@ -363,6 +439,9 @@ _SMALL = frozenset(
         " lon lat med ben eng rec acc mig los non what when which who why where how den war use eat told said",
     )
 )
+# Words that only look as if they were made of others.
+_UNIT_OF_TIME = re.compile(r"([a-z]{4,})(days|months)")
+_WHOLE = frozenset(("moderate", "weekdays", "workdays", "holidays", "weekend", "weekends", "sometimes"))
 _VOCABULARY = frozenset(word for words, _ in _RULES for word in re.findall(r"[a-z]{3,}", words))
 
 
@@ -379,7 +458,11 @@ def words_of(name: str) -> str:
     found: list[str] = []
     for word in _CAMEL.findall(plain):
         lowered = word.lower()
-        known = lowered in _VOCABULARY or len(lowered) < 4
+        unit = _UNIT_OF_TIME.fullmatch(lowered)
+        if unit and lowered not in _WHOLE:
+            found += [unit[1], unit[2]]
+            continue
+        known = lowered in _VOCABULARY or lowered in _WHOLE or len(lowered) < 4 or (word.istitle() and word != plain)
         found += [lowered] if known else _cut(lowered, loose=word.isupper()) or [lowered]
     return " ".join(found)
 
@@ -411,22 +494,82 @@ CODED = Guess({"kind": "open_category"}, "named like a variable of coded answers
 
 @lru_cache(maxsize=4096)
 def _by_words(words: str) -> Guess | None:
-    return next((guess for form, guess in _COMPILED if form.search(words)), None)
+    first: Guess | None = None
+    for form, guess, unless in _COMPILED:
+        if form.search(words) is None or (unless is not None and unless.search(words)):
+            continue
+        if first is None:
+            first = guess
+        family, other = _FAMILIES.get(first.why), _FAMILIES.get(guess.why)
+        if family is None:
+            return first
+        if other is not None and other != family and not _within(words, first, guess):
+            return Guess({"kind": ""}, f"{family} or {other}?")
+    return first
 
 
-def guess_of(name: str, storage: str = "", *, title: str = "") -> Guess | None:
+def _within(words: str, first: Guess, second: Guess) -> bool:
+    """Whether the second rule speaks because of words that the first has taken into account (`age in days`)."""
+    rest = words
+    for form, guess, _ in _COMPILED:
+        if guess is first:
+            rest = form.sub(" ", rest)
+    return not any(form.search(rest) for form, guess, _ in _COMPILED if guess is second)
+
+
+_SAID_FLAG = Guess({"kind": "boolean"}, "yes or no, by its title")
+_BY_TITLE: tuple[tuple[str, Guess], ...] = (
+    (
+        r"= ?1 if\b|\(?\b1 ?= ?(yes|true|ja|oui)\b.{0,3}\b0 ?= ?(no|false|nein|non)\b"
+        r"|\b0 ?= ?(no|false|nein|non)\b.{0,3}\b1 ?= ?(yes|true|ja|oui)\b|^1 if\b",
+        _SAID_FLAG,
+    ),
+    (r"^(natural )?(log|ln)\b", replace(_LOGARITHM, why="a logarithm, by its title")),
+    (r", (in )?(years|yrs)\)?$|\bin years\b|\byears (of|with|at)\b", _whole(0, 120, "years, by its title", bins=121)),
+)
+_MEASURED = re.compile(
+    r"(?:\bin |\(in |\(|, |\[)(kg|g|mg|kilograms|cm|mm|m|km|miles|lbs?|pounds|inches|mm ?Hg|mg/dL|mmol/L|g/dL|°C|°F"
+    r"|kcal|seconds|minutes|hours|days|weeks|months|years|euros?|EUR|dollars|USD|US\$|\$|£|€|GBP|percent|%)[)\]]?\.?$",
+    re.IGNORECASE,
+)
+
+
+def measured_in(title: str) -> str:
+    """The unit of measurement that a title ends in; empty if it names none.
+
+    >>> measured_in("Weight (kg)"), measured_in("Time to event, days"), measured_in("Years of schooling")
+    ('kg', 'days', '')
+    """
+    found = _MEASURED.search(title.strip()[-80:])
+    return found[1] if found else ""
+
+
+_PART_OF_A_NAME = frozenset(("first", "last", "middle"))
+_OF_PEOPLE = frozenset(("name", "first name", "last name", "full name", "surname", "given name", "middle name"))
+
+
+def _by_title(title: str) -> Guess | None:
+    short = title[:1000]
+    return next((guess for form, guess in _BY_TITLE if re.search(form, short, re.IGNORECASE)), None)
+
+
+def guess_of(name: str, storage: str = "", *, title: str = "", beside: Collection[str] = ()) -> Guess | None:
     """What the name (or, failing that, a public title) suggests for a column of that Arrow type.
 
     Args:
         name: the column's name.
         storage: its Arrow type; empty if the table is a text file, in which everything is text.
         title: what a codebook calls it.
+        beside: names of the table's columns; `first` beside `name` is a part of it.
     """
     if storage == "bool":
         return None
     if looks_like_an_id(name) and not re.search(rf"\b({_CODE_WORDS})\b", words_of(name)):
         return AN_ID
-    found = _by_words(words_of(name)) or (_by_words(words_of(title)) if title else None)
+    words = words_of(name)
+    if words in _PART_OF_A_NAME and any(words_of(other) in _OF_PEOPLE for other in beside):
+        return _left_out("beside the other names this tells people apart")
+    found = _by_title(title) or _by_words(words) or (_by_words(words_of(title)) if title else None)
     if found is None and not storage and _CODE_LIKE.fullmatch(name.strip()):
         return CODED
     return _stored(found, storage)
@@ -434,7 +577,7 @@ def guess_of(name: str, storage: str = "", *, title: str = "") -> Guess | None:
 
 def _stored(found: Guess | None, storage: str) -> Guess | None:
     """The guess as it suits the storage type; what the type alone suggests where there is none."""
-    if storage == "" or (found is not None and not found.said):
+    if storage == "" or (found is not None and not found.kind):
         return found
     if storage in WHOLE_LIMITS:
         return _as_whole(found, storage)
@@ -449,6 +592,8 @@ def _stored(found: Guess | None, storage: str) -> Guess | None:
 
 def _codes(found: Guess, storage: str) -> Guess:
     """A flag, or a short list that is the same everywhere, where the table holds numbers."""
+    if found is _SAID_FLAG:
+        return Guess({"kind": "category", "labels": ("0", "1"), "storage": storage}, found.why)
     labels = ("0", "1", "2")
     said = {"kind": "category", "labels": labels, "storage": storage}
     return Guess(said, f"{found.why.partition(';')[0]}, as a code; delete codes that are not used, or list others")
@@ -475,8 +620,10 @@ def _as_whole(found: Guess | None, storage: str) -> Guess | None:
     lower, upper = max(int(lower), low), min(int(upper), high)
     if lower >= upper:
         return _as_whole(None, storage)
-    bins = {} if found.said.get("bins", _FINE) == _FINE or upper - lower < 100 else {"bins": found.said["bins"]}
-    return _whole(lower, upper, found.why, **bins, **kept)
+    bins = found.said.get("bins")
+    more: dict[str, object] = {"bins": bins} if isinstance(bins, int) and upper - lower >= 100 else {}
+    more |= {"special": found.said["special"]} if "special" in found.said else {}
+    return _whole(lower, upper, found.why, **more, **kept)
 
 
 def _as_real(found: Guess | None, storage: str) -> Guess | None:
@@ -492,7 +639,7 @@ def _as_real(found: Guess | None, storage: str) -> Guess | None:
         lower, upper = found.said["lower"], found.said["upper"]
         assert isinstance(lower, int)
         assert isinstance(upper, int)
-        found = _real(lower, upper, found.why)
+        found = replace(found, said={**found.said, "kind": "float", "lower": float(lower), "upper": float(upper)})
     return (
         replace(found, said={**found.said, "storage": "float"})
         if storage == "float" and found.kind == "float"

@@ -396,7 +396,7 @@ class Schema:
         *,
         like: object = None,
         codebook: "str | Path | Iterable[str | Path]" = (),
-        unit: "Unit | None" = None,
+        unit: "Unit | str | None" = None,
         names_are_right: bool = False,
     ) -> "Draft":
         """A first schema for a table, of which only names and storage types are read, with what is open marked.
@@ -405,7 +405,7 @@ class Schema:
             table: a frame, or the path of a file.
             like: a public table with columns of the same names; it is read.
             codebook: one or more files that describe the columns.
-            unit: who is protected, if that is decided.
+            unit: who is protected, if that is decided; "row" is `Unit()`.
             names_are_right: take names that look like values as names.
 
         Raises:
