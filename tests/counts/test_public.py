@@ -209,9 +209,7 @@ def test_the_storage_type_of_the_private_frame_decides_the_kind(tmp_path: Path) 
 
 
 def test_labels_that_a_type_lists_in_order_are_kept_to_be_confirmed() -> None:
-    ordered = pd.Categorical(["lo"], categories=["lo", "mid", "hi"], ordered=True)
     frames = [
-        pd.DataFrame({"o": ordered, "k": [1]}),
         pl.DataFrame({"o": pl.Series(["lo"], dtype=pl.Enum(["lo", "mid", "hi"])), "k": [1]}),
         pl.LazyFrame({"o": pl.Series(["lo"], dtype=pl.Enum(["lo", "mid", "hi"])), "k": [1]}),
     ]
@@ -220,6 +218,16 @@ def test_labels_that_a_type_lists_in_order_are_kept_to_be_confirmed() -> None:
         assert "  o:  # guess: labels of the column's type; confirm them if they were declared" in text
         assert "    labels: [lo, mid, hi]\n" in text
         assert "    ordered: true\n" in text
+
+
+def test_categories_of_a_private_pandas_frame_are_never_looked_at() -> None:
+    """`pd.Categorical(values)` lists what the rows hold."""
+    ordered = pd.DataFrame({"o": pd.Categorical(["Zaphod", "Rome"], ordered=True)})
+    assert "Zaphod" not in us.Schema.draft(ordered, unit="row").text
+    public = pd.DataFrame({"o": pd.Categorical(["lo"], categories=["lo", "mid", "hi"], ordered=True)})
+    found = us.Schema.draft(ordered, like=public, unit="row").schema().column("o")
+    assert isinstance(found, Category)
+    assert (found.labels, found.ordered) == (("lo", "mid", "hi"), True)
 
 
 def test_a_unit_that_is_no_unit_is_refused_with_the_way_to_say_it() -> None:

@@ -73,8 +73,15 @@ def draft(
     header = header_of_table(table) if container is None else list(container.header)
     books = [codebook] if isinstance(codebook, str | Path) else list(codebook)
     facts = [fact for book in books for fact in read_codebook(book, [name for name, _ in header])]
-    facts += [] if isinstance(table, str | Path) else _facts_of_types(table)
-    facts += [] if like is None else facts_of_table(like, names_are_right=names_are_right)
+    facts += _facts_of_types(table, public=False)
+    facts += (
+        []
+        if like is None
+        else [
+            *_facts_of_types(like, public=True),
+            *facts_of_table(like, names_are_right=names_are_right),
+        ]
+    )
     text = draft_schema(header, facts=facts, unit=protected, names_are_right=names_are_right)
     return Draft(text if container is None else with_file(text, container.unusual))
 
@@ -147,21 +154,23 @@ def arrow_name(kind: str) -> str:
     return "string" if re.match(r"object|str|String|Utf8|string", plain) else plain
 
 
-def _facts_of_types(table: Any) -> list[ColumnFacts]:
-    """The labels that types of a frame list in order: ordered categories of pandas, enums of polars.
+def _facts_of_types(table: Any, *, public: bool) -> list[ColumnFacts]:
+    """The labels that types of a frame list in order: enums of polars, and ordered categories of a public pandas frame.
 
-    Other categories are the values that rows hold, so they are not looked at. These may be, too: a person must confirm.
+    Categories of pandas are mostly the values that its rows hold, so those of a private frame are never looked at. An
+    enum is declared, though its labels may have been taken from rows as well: a person must confirm.
     """
     listed: dict[str, list[object]] = {}
-    if known.is_pandas_dataframe(table):
+    if public and known.is_pandas_dataframe(table):
         kinds = zip(table.columns, table.dtypes, strict=True)
         listed = {str(name): list(kind.categories) for name, kind in kinds if getattr(kind, "ordered", False)}
     elif known.is_polars_dataframe(table) or known.is_polars_lazyframe(table):
         enums = [(name, kind) for name, kind in table.collect_schema().items() if str(kind).startswith("Enum")]
         listed = {name: list(getattr(kind, "categories", ())) for name, kind in enums}
-    doubt = "labels of the column's type; confirm them if they were declared, not taken from the rows"
+    doubt = "" if public else "labels of the column's type; confirm them if they were declared, not taken from the rows"
+    origin = "the public table's type" if public else "the column's type"
     return [
-        ColumnFacts(name, {"kind": "category", "labels": labels, "ordered": True}, "the column's type", doubt=doubt)
+        ColumnFacts(name, {"kind": "category", "labels": labels, "ordered": True}, origin, doubt=doubt)
         for name, values in listed.items()
         if (labels := tuple(str(value) for value in values))
         and all(isinstance(value, str | int) for value in values)

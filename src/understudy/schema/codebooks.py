@@ -671,7 +671,7 @@ def _entry(name: str, row: Mapping[str, str], where: str, *, commas: bool) -> Co
         why = AN_IDENTIFIER if kind == "identifier" else "free text"
         return ColumnFacts(name, texts, left_out=f"{why}, as the codebook says")
     low, high = row.get("low", ""), row.get("high", "")
-    span = re.fullmatch(r"\[?\s*(-?[\d.]+)\s*(?:\.\.\.?|…|–|—|-|to|bis|;|,)\s*(-?[\d.]+)\s*\]?", values)
+    span = None if len(values) > _LONGEST_TERM else _SPAN.fullmatch(values)
     values = "" if span and kind in ("integer", "float") else values
     if span and not values:
         low, high = low or span[1], high or span[2]
@@ -681,6 +681,8 @@ def _entry(name: str, row: Mapping[str, str], where: str, *, commas: bool) -> Co
     return ColumnFacts(name, said, storage=_STORAGE_OF.get(kind, ""))
 
 
+_SPAN = re.compile(r"\[?\s*(-?[\d.]+)\s*(?:\.\.\.?|…|–|—|-|to|bis|;|,)\s*(-?[\d.]+)\s*\]?")
+_LONGEST_TERM = 200  # characters of a cell that may be a range or the name of a type; longer ones are neither
 _ONLY_A_TYPE = re.compile(
     r"continuous|numeric(al)?|number|integer|int|real|float|decimal|text|string|free ?text|character|date|datetime|time"
     r"|n/?a|none|-|any|varies|various|open",
@@ -689,7 +691,9 @@ _ONLY_A_TYPE = re.compile(
 
 
 def _type_of(word: str) -> str:
-    plain = " ".join(re.sub(r"\(.*\)", "", word.lower()).replace("-", " ").replace("/", " ").split())
+    plain = " ".join(
+        re.sub(r"\([^()]*\)", "", word[:_LONGEST_TERM].lower()).replace("-", " ").replace("/", " ").split()
+    )
     return next((kind for kind, form in _TYPE_WORDS if re.fullmatch(form, plain)), "")
 
 
