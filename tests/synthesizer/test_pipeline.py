@@ -477,6 +477,7 @@ def test_a_column_that_lies_in_one_bin_is_told(tmp_path: Path) -> None:
     }
     assert _crowded((years, gain, fine), rows) == [("year", "lowest"), ("gain", "lowest")]
     assert _crowded((replace(gain, special=(0.0,)),), {"gain": rows["gain"]}) == []
+    assert _crowded((Integer(name="n", lower=0, upper=20),), {"n": [0] * 990 + [3] * 10}) == []
     top = Integer(name="iq", lower=0, upper=100, bins=UniformBins(10))
     assert _crowded((top,), {"iq": [95 + i % 40 for i in range(1000)]}) == [("iq", "highest")]
 

@@ -354,6 +354,8 @@ def odd_values(codec: TableCodec, transcript: Transcript, model: Model) -> tuple
         for meaning, code in _end_codes(codec, column):
             estimate, bin_text = _estimate(codec, transcript, model, name, code), codec.describe(name, code)
             least = LEAST_ODD if meaning == "rare" or bin_text.startswith("[") else LEAST_CROWDED
+            if (meaning, bin_text) == ("lowest", "0"):
+                continue  # counts that are mostly 0 are nothing unusual
             if estimate.is_clear and least <= estimate.share <= _MOST_SHARE:
                 share = round(min(estimate.share, 1.0), 3)
                 found.append(Odd(column.name, meaning, share, labelled, bin=bin_text))
