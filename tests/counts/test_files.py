@@ -1,3 +1,4 @@
+import datetime as dt
 from pathlib import Path
 
 import duckdb
@@ -79,3 +80,26 @@ def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
 
 def test_quoting() -> None:
     assert quoted('x"; --') == '"x""; --"'
+
+
+def test_old_timestamps_of_parquet_do_not_wrap_around(tmp_path: Path) -> None:
+    moments = [dt.datetime(1, 1, 1), dt.datetime(2020, 2, 29, 12), dt.datetime(9999, 12, 31)]
+    pq.write_table(pa.table({"a": moments}), tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    assert rows_of(tmp_path / "t.parquet", ["a"]) == [(moment,) for moment in moments]
+    assert container_of(tmp_path / "t.parquet").header == (("a", "timestamp[us]"),)
+
+
+@pytest.mark.parametrize("name", ["other", "base"])
+def test_tables_outside_the_main_schema(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.duckdb"  # whose name the database has, beside a schema of the same name
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE SCHEMA other; CREATE TABLE {name}.other.t AS SELECT 1 AS a")
+    assert rows_of(path, ["a"]) == [(1,)]
+    assert rows_of(f"{path}::other.t", []) == [()]
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE {name}.main.t AS SELECT 2 AS b, 3 AS c")
+    assert container_of(f"{path}::t").names == ("b", "c")
+    assert rows_of(f"{path}::t", ["c", "b"]) == [(3, 2)]
+    assert rows_of(f"{path}::other.t", ["a"]) == [(1,)]
+    with pytest.raises(InputError, match=r"tables here: other\.t, t"):
+        container_of(path)
