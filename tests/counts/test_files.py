@@ -1,3 +1,5 @@
+import datetime as dt
+import zipfile
 from pathlib import Path
 
 import duckdb
@@ -7,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy.counts import files
-from understudy.counts.files import container_of, file_batches, quoted
+from understudy.counts.files import container_of, file_batches, open_table, quoted
 from understudy.errors import InputError
+from understudy.schema import Category, Schema, Unit
 
 SECRET = "Zyxwvut-9731"
 
@@ -79,3 +82,46 @@ def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
 
 def test_quoting() -> None:
     assert quoted('x"; --') == '"x""; --"'
+
+
+def test_old_timestamps_of_parquet_do_not_wrap_around(tmp_path: Path) -> None:
+    moments = [dt.datetime(1, 1, 1), dt.datetime(2020, 2, 29, 12), dt.datetime(9999, 12, 31)]
+    pq.write_table(pa.table({"a": moments}), tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    assert rows_of(tmp_path / "t.parquet", ["a"]) == [(moment,) for moment in moments]
+    assert container_of(tmp_path / "t.parquet").header == (("a", "timestamp[us]"),)
+
+
+@pytest.mark.parametrize("name", ["other", "base"])
+def test_tables_outside_the_main_schema(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.duckdb"  # whose name the database has, beside a schema of the same name
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE SCHEMA other; CREATE TABLE {name}.other.t AS SELECT 1 AS a")
+    assert rows_of(path, ["a"]) == [(1,)]
+    assert rows_of(f"{path}::other.t", []) == [()]
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE {name}.main.t AS SELECT 2 AS b, 3 AS c")
+    assert container_of(f"{path}::t").names == ("b", "c")
+    assert rows_of(f"{path}::t", ["c", "b"]) == [(3, 2)]
+    assert rows_of(f"{path}::other.t", ["a"]) == [(1,)]
+    with pytest.raises(InputError, match=r"tables here: other\.t, t"):
+        container_of(path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_parquet_whose_columns_lie_outside_the_file_is_refused_before_it_is_read(packed: bool, tmp_path: Path) -> None:
+    schema = Schema(columns=(Category(name="a", labels=("x", "y")),), unit=Unit())
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": ["x", "y"] * 500}), path, use_dictionary=False, compression="none")
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for content, sound in ((data, True), (b"PAR1" + data[footer:], False)):
+        place = tmp_path / ("t.zip" if packed else "u.parquet")
+        place.write_bytes(content)
+        if packed:
+            with zipfile.ZipFile(place, "w") as archive:
+                archive.writestr("t.parquet", content)
+        if sound:
+            assert open_table(place, schema)
+            continue
+        with pytest.raises(InputError, match="outside the file"):
+            open_table(place, schema)

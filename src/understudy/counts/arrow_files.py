@@ -1,7 +1,8 @@
 """Arrow files (Feather, IPC) as batches, whose structure is not trusted and whose values are not judged.
 
 A file is a list of record batches, which are read whole, one at a time, so each must fit in memory. Their sizes stand
-in the file, and are looked up before anything is expanded. Arrow's own reader takes offsets and indices as they are;
+in the file, and are looked up before anything is expanded; a value counts as a byte at least, since columns of nothing
+and of empty structs have any number of rows in no bytes. Arrow's own reader takes offsets and indices as they are;
 wrong ones are found here before any value is touched, which is damage to the container. Bytes that are not UTF-8 are
 a matter of content and stay. Lists, structs and other nests of values are unreadable, value by value.
 """
@@ -11,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +24,7 @@ _MOST_FOOTER = 1 << 28
 _BLOCK = struct.Struct("<qi4xq")
 _BUFFER = struct.Struct("<qq")
 _MOST_ROWS = 1 << 17
+_MOST_VALUES = 1 << 22
 _SWAPPED = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
 
 
@@ -87,8 +88,8 @@ def arrow_header(path: Path) -> list[tuple[str, str]]:
     raise InputError(str(path), "is not a readable Arrow file (damaged, cut short or another format).")
 
 
-def _sizes(path: Path) -> list[tuple[int, int]]:
-    """Of every batch of rows and of labels, its rows and the bytes it expands to."""
+def _sizes(path: Path, columns: int) -> list[tuple[int, int]]:
+    """Of every batch of rows and of labels, its values and the bytes it expands to."""
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - 10))
@@ -101,12 +102,15 @@ def _sizes(path: Path) -> list[tuple[int, int]]:
         file.seek(size - 10 - length)
         footer = _root(file.read(length))
         found = []
-        for offset, metadata, body in [*footer.structs(2, _BLOCK), *footer.structs(3, _BLOCK)]:
+        blocks = [(1, block) for block in footer.structs(2, _BLOCK)]
+        blocks += [(max(1, columns), block) for block in footer.structs(3, _BLOCK)]
+        for width, (offset, metadata, body) in blocks:
             if offset < 0 or not 8 <= metadata <= _MOST_FOOTER or body < 0 or offset + metadata + body > size:
                 raise ValueError("outside")
             file.seek(offset)
             head = file.read(metadata)
-            found.append(_batch_size(head, file, offset + metadata, body))
+            rows, expanded = _batch_size(head, file, offset + metadata, body)
+            found.append((rows * width, expanded))
     return found
 
 
@@ -143,20 +147,20 @@ def check_arrow(path: Path, most_bytes: int | None, memory_bytes: int) -> None:
         ResourceError: a batch does not fit in memory.
     """
     limit = most_expanded(path, most_bytes)
+    names = [name for name, _ in arrow_header(path)]
     try:
-        sizes = _sizes(path)
+        sizes = _sizes(path, len(names))
     except ARROW_ERRORS:
         sizes = None
     if sizes is None:
         raise InputError(str(path), "is damaged.", "Write it again.")
-    if sum(rows + size for rows, size in sizes) > limit + path.stat().st_size:
+    if sum(values + size for values, size in sizes) > limit + path.stat().st_size:
         raise too_large(path, limit)
     largest = max([0, *(size for _, size in sizes)])
     if largest > memory_bytes:
         raise ResourceError(str(path), largest, memory_bytes, "Write it in smaller batches, or raise the memory limit.")
-    names = [name for name, _ in arrow_header(path)]
     try:
-        for _ in arrow_batches(path, names):
+        for _ in _sound_batches(path, names):
             pass
         return
     except ARROW_ERRORS:
@@ -166,6 +170,15 @@ def check_arrow(path: Path, most_bytes: int | None, memory_bytes: int) -> None:
 
 def arrow_batches(path: Path, wanted: Sequence[str]) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     """Number of rows and the wanted columns, batch by batch."""
+    most = max(1024, min(_MOST_ROWS, _MOST_VALUES // max(1, len(wanted))))
+    for whole, columns in _sound_batches(path, wanted):
+        for low in range(0, whole, most):
+            rows = min(most, whole - low)
+            yield rows, {name: _without_nests(column.slice(low, rows)) for name, column in columns.items()}
+
+
+def _sound_batches(path: Path, wanted: Sequence[str]) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+    """The batches as they are stored, with nests of values, of which nothing is built."""
     with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as file:
         places = {name: file.schema.names.index(name) for name in wanted}
         for number in range(file.num_record_batches):
@@ -173,9 +186,23 @@ def arrow_batches(path: Path, wanted: Sequence[str]) -> Iterator[tuple[int, dict
             columns = {name: _sound(batch.column(place)) for name, place in places.items()}
             if any(len(column) != batch.num_rows for column in columns.values()):
                 raise ValueError("columns of different lengths")
-            for low in range(0, batch.num_rows, _MOST_ROWS):
-                rows = min(_MOST_ROWS, batch.num_rows - low)
-                yield rows, {name: column.slice(low, rows) for name, column in columns.items()}
+            yield batch.num_rows, columns
+
+
+def _is_nest(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(kind) or pa.types.is_run_end_encoded(kind) or pa.types.is_union(kind))
+
+
+def _without_nests(array: pa.Array) -> pa.Array:
+    """The same values, but for nests, which are unreadable where they are not absent."""
+    coded = pa.types.is_dictionary(array.type)
+    kind = array.type.value_type if coded else array.type
+    if not _is_nest(kind):
+        return array
+    known = array.indices if coded else array
+    absent = pa.repeat(pa.scalar(False), len(array)) if pa.types.is_union(known.type) else pc.is_null(known)
+    nothing, unreadable = pa.scalar(None, pa.large_binary()), pa.scalar(UNREADABLE, pa.large_binary())
+    return pc.if_else(absent, nothing, unreadable)
 
 
 def _sound(array: pa.Array) -> pa.Array:
@@ -193,10 +220,6 @@ def _sound(array: pa.Array) -> pa.Array:
     if kind in _SWAPPED:
         # As bytes, since a full look at text would judge whether it is UTF-8.
         array = pa.Array.from_buffers(_SWAPPED[kind], len(array), array.buffers(), array.null_count, array.offset)
-    if pa.types.is_nested(kind) or pa.types.is_run_end_encoded(kind) or pa.types.is_union(kind):
-        absent = array.is_null().to_numpy(zero_copy_only=False) if not pa.types.is_union(kind) else None
-        rows = np.zeros(len(array), np.bool_) if absent is None else absent
-        return pa.array(np.full(len(array), UNREADABLE, object), pa.large_binary(), mask=rows)
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type) or array.type == pa.binary_view():
         array.validate(full=True)
     return array

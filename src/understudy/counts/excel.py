@@ -1,13 +1,14 @@
 """Workbooks of Excel (.xlsx) as Arrow batches of text, read part by part without any macro, formula or link.
 
 A workbook is a zip of XML parts. A cell is read as what is stored in it: of a formula the value it had when the file
-was saved, of a number in the style of a date the date, a time or both in ISO form, everything else as text. The first
-row names the columns; every later row that holds a value is a row of the table, and cells right of the names are
-dropped. A number is spelled as in every other source.
+was saved, of a number in the style of a date the date, a time or both, everything else as text, in which characters
+may be written by their number (`_x000A_` is a line end). The first row names the columns; every later row that holds a
+value is a row of the table, and cells right of the names are dropped. Numbers and moments are spelled as in every other
+source.
 
-What a cell holds cannot stop the reading: a number that is none, a reference to a text that is not there and a date
-outside the calendar are unreadable. Parts that are no XML are damage to the container, and so is a document type, by
-which a few bytes of XML could expand to anything.
+What a cell holds cannot stop the reading: a number that is none or has more than 400 characters, a style that is
+no short number, a reference to a text that is not there and a date outside the calendar are unreadable. Parts that
+are no XML are damage to the container, and so is a document type, by which a few bytes of XML could expand to anything.
 
 The texts that cells share are held in memory at once, and must fit within the limit.
 """
@@ -35,10 +36,15 @@ _MOST_TEXT = 1 << 20
 _MOST_COLUMNS = 1 << 14
 _MOST_ROWS = 1 << 14
 _MOST_BATCH_BYTES = 1 << 25
+_MOST_DIGITS = 9  # of a number that refers to something
+_MOST_NUMBER = 400
+_MOST_FORMAT = 255  # as in Excel
 _CELL = re.compile(r"([A-Z]{1,3})[0-9]*", re.ASCII)
-_NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]{1,4})?", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?", re.ASCII)
+_ESCAPED = re.compile(r"_x([0-9a-fA-F]{4})_")
+_ISO_MOMENT = re.compile(rb"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)")
 _DATE_STYLES = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
-_QUOTED_STYLE = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|\*.', re.IGNORECASE)
+_QUOTED_STYLE = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\[\]]*\]|_.|\*.', re.IGNORECASE)
 _EPOCHS = {False: dt.datetime(1899, 12, 30), True: dt.datetime(1904, 1, 1)}
 
 Value = bytes | None
@@ -223,6 +229,28 @@ class _Written:
         return "".join(self._pieces).encode("utf-8", "surrogatepass")
 
 
+def _unescaped(text: Value) -> Value:
+    """Text with the characters that are written by their number; halves of one that needs two are joined.
+
+    >>> _unescaped(b"a_x000A_b"), _unescaped(b"_x005F_x000A_"), _unescaped(b"_xD83D__xDE00_").decode()
+    (b'a\\nb', b'_x000A_', '😀')
+    """
+    if text is None or b"_x" not in text or text == UNREADABLE:
+        return text
+    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text.decode("utf-8", "surrogatepass"))
+    joined = plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return joined.encode("utf-8", "surrogatepass")
+
+
+def _index(text: str) -> int | None:
+    """A number that refers to something; None if it is none, or too long to be one.
+
+    >>> _index("12"), _index(""), _index("-1"), _index("9" * 5000)
+    (12, None, None, None)
+    """
+    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal() else None
+
+
 class _Texts:
     """The texts that cells share."""
 
@@ -238,7 +266,7 @@ class _Texts:
     def end(self, tag: str) -> None:
         self._written.end(tag)
         if tag == "si":
-            self.found.append(self._written.text)
+            self.found.append(_unescaped(self._written.text))
 
     def data(self, text: str) -> None:
         self._written.data(text)
@@ -252,15 +280,15 @@ class _SheetCells:
         self._texts, self._dates, self._late = texts, dates, late
         self._row: dict[int, tuple[Value, bool]] = {}
         self._written = _Written()
-        self._kind, self._style, self._column = "n", 0, -1
+        self._kind, self._column = "n", -1
+        self._style: int | None = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "row":
             self._row, self._column = {}, -1
         elif tag == "c":
             self._column = _column_of(attributes.get("r", ""), self._column + 1)
-            style = attributes.get("s", "0")
-            self._kind, self._style = attributes.get("t", "n"), int(style) if style.isdecimal() else 0
+            self._kind, self._style = attributes.get("t", "n"), _index(attributes.get("s", "0"))
             self._written.begin()
         self._written.start(tag)
 
@@ -281,17 +309,24 @@ class _SheetCells:
         """The text of a cell, and whether it is a number."""
         if not text or text == UNREADABLE:
             return text or None, False
+        if self._style is None:
+            return UNREADABLE, False
         if self._kind == "s":
-            place = int(text) if text.isdigit() and len(text) < 10 else len(self._texts)
-            return (self._texts[place] if place < len(self._texts) else UNREADABLE), False
+            place = _index(text.decode("utf-8", "replace"))
+            return (UNREADABLE if place is None or place >= len(self._texts) else self._texts[place]), False
         if self._kind == "b":
             return {b"1": b"true", b"0": b"false"}.get(text, UNREADABLE), False
+        if self._kind == "d":
+            return _iso_moment(text), False
         if self._kind != "n":
-            return text, False
-        spelled = text.decode("utf-8", "replace").strip()
-        if not _NUMBER.fullmatch(spelled):
+            return _unescaped(text), False
+        return self._number(text.decode("utf-8", "replace").strip())
+
+    def _number(self, spelled: str) -> tuple[Value, bool]:
+        """A number as text, and whether it still is one; some are dates by their style."""
+        if len(spelled) > _MOST_NUMBER or not _NUMBER.fullmatch(spelled):
             return UNREADABLE, False
-        if self._style < len(self._dates) and self._dates[self._style]:
+        if self._style is not None and self._style < len(self._dates) and self._dates[self._style]:
             return _moment(float(spelled), late=self._late), False
         return _spelled(float(spelled)), True
 
@@ -319,7 +354,7 @@ def _moment(days: float, *, late: bool) -> bytes:
     """A number of days as a date, a time of day or both, in ISO form.
 
     >>> _moment(44196.0, late=False), _moment(0.5, late=False), _moment(44196.75, late=False)
-    (b'2020-12-31', b'12:00:00', b'2020-12-31T18:00:00')
+    (b'2020-12-31', b'12:00:00', b'2020-12-31 18:00:00')
     """
     if not math.isfinite(days) or not 0 <= days < 2_958_466:
         return UNREADABLE
@@ -332,7 +367,17 @@ def _moment(days: float, *, late: bool) -> bytes:
         moment = _EPOCHS[late] + dt.timedelta(days=days_on, seconds=seconds)
     except OverflowError:
         return UNREADABLE
-    return _clock(moment.isoformat()) if seconds else moment.date().isoformat().encode()
+    return _clock(moment.isoformat(" ")) if seconds else moment.date().isoformat().encode()
+
+
+def _iso_moment(text: bytes) -> bytes:
+    """A moment that is stored as text, with the mark between day and time that other sources have.
+
+    >>> _iso_moment(b"2020-12-31T18:00:00.500"), _iso_moment(b"2020-12-31")
+    (b'2020-12-31 18:00:00.5', b'2020-12-31')
+    """
+    found = _ISO_MOMENT.fullmatch(text)
+    return text if found is None else found[1] + b" " + _clock(found[2].decode())
 
 
 def _clock(text: str) -> bytes:
@@ -373,6 +418,8 @@ def _is_date_style(code: str) -> bool:
     >>> [_is_date_style(code) for code in ("yyyy-mm-dd", "#,##0.00", '0.0" days"', "[h]:mm", "[Red]0", "General")]
     [True, False, False, True, False, False]
     """
+    if len(code) > _MOST_FORMAT:
+        return False
     bare = _QUOTED_STYLE.sub("", code.split(";")[0])
     return "general" not in bare.lower() and bool(re.search(r"[dmyhs]", bare, re.IGNORECASE))
 

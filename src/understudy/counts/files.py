@@ -473,7 +473,7 @@ def _parquet_header(path: Path, asked: Container) -> Header:
     # The reader's own words may quote the file, so its errors are not chained.
     with (
         suppress(pa.ArrowException, ValueError, TypeError, KeyError, NotImplementedError),
-        pq.ParquetFile(place) as file,
+        pq.ParquetFile(place, coerce_int96_timestamp_unit=INT96_UNIT) as file,
     ):
         return tuple((field.name, str(field.type)) for field in file.schema_arrow)
     raise InputError(str(path), "is not a readable Parquet file (damaged, cut short, encrypted or another format).")
@@ -490,15 +490,28 @@ def _database(text: str, paths: list[Path], table: str) -> Container:
     if len(paths) > 1:
         raise InputError(text, "the pattern matches several databases.", "Name one.")
     with connect_read_only(paths[0]) as connection:
-        tables = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        tables = _stored_tables(connection)
         if not table and len(tables) == 1:
-            table = tables[0]
+            table = next(iter(tables))
         if table not in tables:
             rule = f"has no table {table!r}." if table else "does not hold exactly one table."
             raise InputError(text, rule, f"Write file.duckdb::table; tables here: {', '.join(sorted(tables))}.")
-        query = "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index"
-        header = tuple((str(name), str(kind)) for name, kind in connection.execute(query, [table]).fetchall())
+        query = (
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = ? AND schema_name = ? "
+            "AND table_name = ? ORDER BY column_index"
+        )
+        header = tuple((str(name), str(kind)) for name, kind in connection.execute(query, tables[table]).fetchall())
     return Container("database", tuple(paths), header, table=table)
+
+
+def _stored_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[str, str, str]]:
+    """Database, schema and name of each table by what a location calls it: name, or schema.name outside of main."""
+    query = (
+        "SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE database_name = current_database() "
+        "ORDER BY schema_name = 'main', schema_name, table_name"
+    )
+    found = [(str(base), str(schema), str(name)) for base, schema, name in connection.execute(query).fetchall()]
+    return {one[2] if one[1] == "main" else f"{one[1]}.{one[2]}": one for one in found}
 
 
 def connect_read_only(path: Path, settings: Settings | None = None) -> duckdb.DuckDBPyConnection:
@@ -526,6 +539,7 @@ MOST_BATCH_BYTES = 1 << 28  # of Parquet, by the average row of the file
 MOST_DICTIONARY_BYTES = 1 << 30
 MOST_PACKED_PARQUET = 1 << 28
 STREAM_BYTES = 1 << 16  # of every column; larger ones cost memory and page faults in wide files and win nothing
+INT96_UNIT = "us"  # in nanoseconds, old timestamps of Parquet would wrap around after the year 2262
 READER_ERRORS = (duckdb.Error, RuntimeError, *ARROW_ERRORS, *EXCEL_ERRORS)
 
 
@@ -598,7 +612,8 @@ def _batches(
 def check_whole(container: Container, memory_bytes: int) -> None:
     """Reads what can be damaged or expand, to nothing, so that it is refused before anything is charged.
 
-    What it finds depends on the container alone: whether it is whole, and how large. See `streams` about bombs.
+    What it finds depends on the container alone: whether it is whole, and how large. See `streams` about bombs. Of
+    Parquet only the places of columns are looked at, and of databases nothing: a damaged page is found when it is read.
 
     Raises:
         InputError: the container is damaged, or expands to more than the limit.
@@ -616,6 +631,26 @@ def check_whole(container: Container, memory_bytes: int) -> None:
                 check_parts(path, sheet)
             case _:
                 check_expansion(path, container.packing, container.member, container.most_bytes)
+                if container.kind == "parquet":
+                    _check_chunks(path, _parquet_place(path, container))
+
+
+def _check_chunks(path: Path, place: Path | pa.BufferReader) -> None:
+    """Looks at where the columns of a Parquet file are said to lie; its pages are not read."""
+    size = path.stat().st_size if isinstance(place, Path) else place.size()
+    with suppress(*ARROW_ERRORS), pq.ParquetFile(place) as file:
+        about, width = file.metadata, file.metadata.num_columns
+        groups = [about.row_group(number) for number in range(about.num_row_groups)]
+        if all(_lies_within(group.column(number), size) for group in groups for number in range(width)):
+            return
+    raise InputError(str(path), "is damaged: columns lie outside the file.", "Write it again.")
+
+
+def _lies_within(chunk: pq.ColumnChunkMetaData, size: int) -> bool:
+    first = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < first:
+        first = chunk.dictionary_page_offset
+    return bool(first >= 0 and 0 <= chunk.total_compressed_size <= size - first)
 
 
 def _batch_rows(columns: int) -> int:
@@ -623,7 +658,7 @@ def _batch_rows(columns: int) -> int:
 
 
 def _parquet_batches(place: Path | pa.BufferReader, wanted: list[str]) -> Iterator[Batch]:
-    with pq.ParquetFile(place) as plain:
+    with pq.ParquetFile(place, coerce_int96_timestamp_unit=INT96_UNIT) as plain:
         if not wanted:
             yield plain.metadata.num_rows, {}
             return
@@ -631,7 +666,13 @@ def _parquet_batches(place: Path | pa.BufferReader, wanted: list[str]) -> Iterat
         rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(plain.metadata)))
         texts = [field.name for field in plain.schema_arrow if field.name in wanted and _is_text(field.type)]
         coded = [name for name in texts if not _is_vast(plain.metadata, name)]
-    with pq.ParquetFile(place, read_dictionary=coded, pre_buffer=False, buffer_size=STREAM_BYTES) as file:
+    with pq.ParquetFile(
+        place,
+        read_dictionary=coded,
+        pre_buffer=False,
+        buffer_size=STREAM_BYTES,
+        coerce_int96_timestamp_unit=INT96_UNIT,
+    ) as file:
         for batch in file.iter_batches(rows, columns=wanted, use_threads=False):
             place = {name: position for position, name in enumerate(batch.schema.names)}
             yield batch.num_rows, {name: batch.column(place[name]) for name in wanted}
@@ -675,11 +716,12 @@ def _database_batches(path: Path, table: str, wanted: list[str], *, memory_bytes
 
 def _query_batches(path: Path, table: str, wanted: list[str], settings: Settings) -> Iterator[Batch]:
     with connect_read_only(path, settings) as connection:
+        place = ".".join(map(quoted, _stored_tables(connection)[table]))
         if not wanted:
-            ((rows,),) = connection.sql(f"SELECT count(*) FROM {quoted(table)}").fetchall()
+            ((rows,),) = connection.sql(f"SELECT count(*) FROM {place}").fetchall()
             yield int(rows), {}
             return
-        relation = connection.sql(f"SELECT {', '.join(map(quoted, wanted))} FROM {quoted(table)}")
+        relation = connection.sql(f"SELECT {', '.join(map(quoted, wanted))} FROM {place}")
         # The method's name differs between old and new DuckDB.
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         for batch in reader(_batch_rows(len(wanted))):

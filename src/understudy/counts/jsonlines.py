@@ -1,9 +1,9 @@
 """JSON lines as Arrow batches of text, by rules under which no content can stop the reading.
 
 The keys of the first line's object are the columns, as the first line of a CSV file names them; every line that is not
-blank is one row, whatever it holds. Of a line that is no object every value is unreadable, and so are lists and objects
-inside one; keys that a line lacks, and null, are absent. Numbers are read as they are spelled. One line never changes
-how another is read.
+blank is one row, whatever it holds, and so is every line of more than 4 MiB, even of nothing but blanks. Of a line that
+is no object every value is unreadable, and so are lists and objects inside one; keys that a line lacks, and null, are
+absent. Numbers are read as they are spelled. One line never changes how another is read.
 """
 
 import json
@@ -65,13 +65,13 @@ def json_batches(
 
 
 def _lines(stream: ByteStream) -> Iterator[bytes]:
-    """The lines that are not blank; of one that is too long, so much that it is seen to be."""
+    """The lines that are rows; of one that is too long, so much that it is seen to be."""
     held = read_up_to(stream, _READ_BYTES).removeprefix(_MARK)
     skipping = False
     while True:
         *whole, held = held.split(b"\n")
         for line in whole:
-            if not skipping and line.strip():
+            if not skipping and _is_row(line):
                 yield line
             skipping = False
         if len(held) > _MOST_LINE:
@@ -82,8 +82,13 @@ def _lines(stream: ByteStream) -> Iterator[bytes]:
         if not fresh:
             break
         held += fresh
-    if not skipping and held.strip():
+    if not skipping and _is_row(held):
         yield held
+
+
+def _is_row(line: bytes) -> bool:
+    # A line that is too long is not always held whole, so what it holds cannot count.
+    return len(line) > _MOST_LINE or bool(line.strip())
 
 
 def _columns(

@@ -7,9 +7,14 @@ dates or times are dates and times; what lies outside the calendar is absent.
 No content can stop the reading. The library converts text to UTF-8 and fails where bytes do not fit, and it fails on
 dates outside the calendar; so it is told that text is Latin-1, in which every byte is a character, and that dates are
 numbers, and both are converted here, value by value.
+
+Transport files of SAS in version 5 do not say how many rows they have, and end in blanks; the library leaves out the
+rows of nothing but blanks at the end, and only there. So every such row is left out, wherever it stands: otherwise
+the last row would decide about those before it.
 """
 
 import importlib
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +39,8 @@ READERS = {
 }
 _LATIN = "ISO-8859-1"
 _STATA_RELEASE = re.compile(rb"<stata_dta><header><release>(\d{3})</release>")
+_COUNTED_TRANSPORT = b"LIBV8"  # version 8, which says how many rows there are
+_BLANK_NUMBERS = frozenset(int.from_bytes(b" " * (size - 1)) / 256 ** (size - 1) * 16.0**-32 for size in range(2, 9))
 _MOST_VALUES = 1 << 21
 _MOST_PIECE_BYTES = 1 << 27
 _DAYS = re.compile(r"[AEJS]?DATE|DDMMYYS?|MMDDYYS?|YYMMDD[NS]?|(E|B|IS)8601DA|WORDDATE|WEEKDATE|NLDATE")
@@ -187,7 +194,8 @@ def stats_batches(file: StatsFile, wanted: Sequence[str]) -> Iterator[tuple[int,
 
 
 def _pieces(file: StatsFile, chosen: Sequence[StoredColumn]) -> Iterator[dict[str, list[Any]]]:
-    keys = [column.key for column in chosen]
+    ended_by_blanks = _is_ended_by_blanks(file.path)
+    keys = [column.key for column in (file.columns if ended_by_blanks else chosen)]
     size = max(1, min(_MOST_VALUES // max(1, len(keys)), _MOST_PIECE_BYTES // file.width))
     start = 0
     while True:
@@ -196,11 +204,29 @@ def _pieces(file: StatsFile, chosen: Sequence[StoredColumn]) -> Iterator[dict[st
             raise InputError(str(file.path), "broke off while it was read.", "Check the file and the disk it is on.")
         data = found[0]
         rows = len(data[keys[0]]) if keys[0] in data else 0
-        if rows:
-            yield data
+        kept = _without_blank_rows(data) if ended_by_blanks and rows else data
+        if rows and len(kept[keys[0]]):
+            yield kept
         if rows < size:
             return
         start += rows
+
+
+def _is_ended_by_blanks(path: Path) -> bool:
+    if path.suffix.lower() != ".xpt":
+        return False
+    with path.open("rb") as file:
+        return not file.read(28)[20:].startswith(_COUNTED_TRANSPORT)
+
+
+def _without_blank_rows(data: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The rows that are more than blanks in the file, which as a number are one too small to be in use."""
+    kept = [any(not _is_blank(value) for value in row) for row in zip(*data.values(), strict=True)]
+    return {key: list(itertools.compress(values, kept)) for key, values in data.items()}
+
+
+def _is_blank(value: object) -> bool:
+    return value == "" or (isinstance(value, float) and value in _BLANK_NUMBERS)
 
 
 def _array(values: list[Any], column: StoredColumn, encoding: str) -> pa.Array:
