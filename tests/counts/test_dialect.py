@@ -265,3 +265,11 @@ def test_long_lines_of_another_encoding_are_read_in_large_pieces(tmp_path: Path,
     with mock.patch.object(streams._Transcoded, "_next", autospec=True, side_effect=streams._Transcoded._next) as step:
         assert len(rows(read_table(path, encoding=encoding), ["a"])) == 3
     assert step.call_count < 60
+
+
+def test_bytes_that_are_not_utf8_spoil_their_own_value_of_a_line_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(b'{"id":"M\xfcller","c":"x"}\n{"id":"B\xf6hm","c":"x"}\n{"id":"J\xe4ger","c":"\xff"}\n')
+    assert units_counted(path) == 3
+    location = located(str(path), Dialect(names=("id", "c")))
+    assert [row[1] for row in rows(location, ["id", "c"])][:2] == [b"x", b"x"]

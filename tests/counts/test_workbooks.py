@@ -12,7 +12,7 @@ import pytest
 from understudy.codec.reading import canonical_text
 from understudy.counts.excel import _is_date_style
 from understudy.counts.files import container_of, file_batches
-from understudy.counts.jsonlines import UNREADABLE
+from understudy.counts.streams import UNREADABLE
 
 BOOK = '<workbook xmlns="m" xmlns:r="r"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>'
 LINKS = '<Relationships><Relationship Id="r1" Target="worksheets/sheet1.xml"/></Relationships>'

@@ -42,10 +42,18 @@ def _object(line: bytes) -> dict[str, Any] | None:
     if len(line) > _MOST_LINE:
         return None
     try:
-        found = _DECODER.decode(line.decode("utf-8", "surrogatepass"))
+        found = _DECODER.decode(_text(line))
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _text(line: bytes) -> str:
+    """The line as text, in which bytes that are not UTF-8 spoil the value that holds them and no other."""
+    try:
+        return line.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return line.decode("utf-8", "surrogateescape")
 
 
 def json_batches(
