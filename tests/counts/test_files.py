@@ -1,5 +1,4 @@
 import datetime as dt
-import zipfile
 from pathlib import Path
 
 import duckdb
@@ -9,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy.counts import files
-from understudy.counts.files import container_of, file_batches, open_table, quoted
+from understudy.counts.files import container_of, file_batches, quoted
 from understudy.errors import InputError
-from understudy.schema import Category, Schema, Unit
 
 SECRET = "Zyxwvut-9731"
 
@@ -105,23 +103,3 @@ def test_tables_outside_the_main_schema(name: str, tmp_path: Path) -> None:
     assert rows_of(f"{path}::other.t", ["a"]) == [(1,)]
     with pytest.raises(InputError, match=r"tables here: other\.t, t"):
         container_of(path)
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_parquet_whose_columns_lie_outside_the_file_is_refused_before_it_is_read(packed: bool, tmp_path: Path) -> None:
-    schema = Schema(columns=(Category(name="a", labels=("x", "y")),), unit=Unit())
-    path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"a": ["x", "y"] * 500}), path, use_dictionary=False, compression="none")
-    data = path.read_bytes()
-    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    for content, sound in ((data, True), (b"PAR1" + data[footer:], False)):
-        place = tmp_path / ("t.zip" if packed else "u.parquet")
-        place.write_bytes(content)
-        if packed:
-            with zipfile.ZipFile(place, "w") as archive:
-                archive.writestr("t.parquet", content)
-        if sound:
-            assert open_table(place, schema)
-            continue
-        with pytest.raises(InputError, match="outside the file"):
-            open_table(place, schema)

@@ -612,8 +612,8 @@ def _batches(
 def check_whole(container: Container, memory_bytes: int) -> None:
     """Reads what can be damaged or expand, to nothing, so that it is refused before anything is charged.
 
-    What it finds depends on the container alone: whether it is whole, and how large. See `streams` about bombs. Of
-    Parquet only the places of columns are looked at, and of databases nothing: a damaged page is found when it is read.
+    What it finds depends on the container alone: whether it is whole, and how large. See `streams` about bombs. Parquet
+    and databases are opened and not read: a damaged page of theirs is found only when it is read.
 
     Raises:
         InputError: the container is damaged, or expands to more than the limit.
@@ -631,26 +631,6 @@ def check_whole(container: Container, memory_bytes: int) -> None:
                 check_parts(path, sheet)
             case _:
                 check_expansion(path, container.packing, container.member, container.most_bytes)
-                if container.kind == "parquet":
-                    _check_chunks(path, _parquet_place(path, container))
-
-
-def _check_chunks(path: Path, place: Path | pa.BufferReader) -> None:
-    """Looks at where the columns of a Parquet file are said to lie; its pages are not read."""
-    size = path.stat().st_size if isinstance(place, Path) else place.size()
-    with suppress(*ARROW_ERRORS), pq.ParquetFile(place) as file:
-        about, width = file.metadata, file.metadata.num_columns
-        groups = [about.row_group(number) for number in range(about.num_row_groups)]
-        if all(_lies_within(group.column(number), size) for group in groups for number in range(width)):
-            return
-    raise InputError(str(path), "is damaged: columns lie outside the file.", "Write it again.")
-
-
-def _lies_within(chunk: pq.ColumnChunkMetaData, size: int) -> bool:
-    first = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < first:
-        first = chunk.dictionary_page_offset
-    return bool(first >= 0 and 0 <= chunk.total_compressed_size <= size - first)
 
 
 def _batch_rows(columns: int) -> int:
