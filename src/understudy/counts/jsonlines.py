@@ -1,9 +1,9 @@
 """JSON lines as Arrow batches of text, by rules under which no content can stop the reading.
 
-The keys of the first line's object are the columns, as the first line of a CSV file names them; every line that is not
-blank is one row, whatever it holds, and so is every line of more than 4 MiB, even of nothing but blanks. Of a line that
-is no object every value is unreadable, and so are lists and objects inside one; keys that a line lacks, and null, are
-absent. Numbers are read as they are spelled. One line never changes how another is read.
+Every line that is not blank is one row, whatever it holds, and so is every line of more than 4 MiB, even of nothing but
+blanks. Of a line that is no object every value is unreadable, and so are lists and objects inside one; keys that a line
+lacks, and null, are absent. Numbers are read as they are spelled. One line never changes how another is read, and under
+a schema none decides which columns there are: only a draft, or a public table, takes the keys of the first for names.
 """
 
 import json
