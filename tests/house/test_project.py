@@ -15,6 +15,7 @@ import pytest
 from tests.house.tree import ROOT, SOURCE, relative, source_files, syntax
 
 MOST_DEPENDENCIES = 12
+MOST_FILE_BYTES = 200_000
 MOST_IMPORT_SECONDS = 0.4
 MOST_HELP_SECONDS = 1.0
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -132,3 +133,12 @@ def test_help_is_quick() -> None:
     runs = [_cpu_seconds(f"try:\n    {command}\nexcept SystemExit: pass") for _ in range(3)]
     assert "synthesize" in runs[0][1]
     assert min(seconds for seconds, _ in runs) <= MOST_HELP_SECONDS
+
+
+def test_nothing_large_is_kept_in_the_repository() -> None:
+    """A table that somebody tried things on was once committed by mistake."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    sizes = {name: (ROOT / name).stat().st_size for name in listed.stdout.split("\0") if (ROOT / name).is_file()}
+    assert {name: size for name, size in sizes.items() if size > MOST_FILE_BYTES} == {}
