@@ -126,7 +126,11 @@ def _labels(column: Column, codec: TableCodec, kind: pa.DataType) -> pa.Array | 
 
 
 def _ordered(column: Column, said: "ColumnType") -> bool:
-    return said.ordered or (isinstance(column, Category) and column.ordered)
+    """Whether labels come back in order. They come in the schema's, so only the schema can say that it means something.
+
+    Numbers and dates have an order of their own.
+    """
+    return column.ordered if isinstance(column, Category) else said.ordered and not isinstance(column, OpenCategory)
 
 
 def _by_number(values: pa.ChunkedArray, labels: pa.Array | None, kind: Any, *, ordered: bool) -> pa.ChunkedArray:
