@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codec.examples import ARRAYS, codec_of, codec_of_everything, codes
-from understudy.codec.numbers import Continuum, Grid, Residues, axis_of, fine_grid, fixed_edges, kinds_of, written
+from understudy.codec.axes import Continuum, Grid, axis_of, fine_grid, fixed_edges, written
+from understudy.codec.numbers import Residues, kinds_of
 from understudy.codec.table import TableCodec
 from understudy.errors import SchemaError, UsageError
 from understudy.schema import (

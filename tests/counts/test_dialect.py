@@ -273,3 +273,16 @@ def test_bytes_that_are_not_utf8_spoil_their_own_value_of_a_line_of_json(tmp_pat
     assert units_counted(path) == 3
     location = located(str(path), Dialect(names=("id", "c")))
     assert [row[1] for row in rows(location, ["id", "c"])][:2] == [b"x", b"x"]
+
+
+def test_half_a_character_of_utf16_is_damage(tmp_path: Path) -> None:
+    """Behind it every line would be read one byte off: one line would change all rows after it."""
+    schema = Schema((Category(name="c", labels=("x", "y")),), Unit())
+    whole = "c\nx\ny\n".encode("utf-16-le")
+    for name, packed in (("t.csv", bytes), ("t.csv.gz", gzip.compress)):
+        path = tmp_path / name
+        path.write_bytes(packed(whole))
+        open_table(read_table(path, encoding="utf-16-le"), schema)
+        path.write_bytes(packed(whole[:4] + b"\x00" + whole[4:]))
+        with pytest.raises(InputError, match="odd number of bytes"):
+            open_table(read_table(path, encoding="utf-16-le"), schema)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.docs.test_tutorial import BLOCK, _require, _run, _steps
-from understudy.codec.numbers import axis_of
+from understudy.codec.axes import axis_of
 from understudy.codec.table import TableCodec
 from understudy.schema.columns import BIN_RULES
 from understudy.schema.document import FORMULAS, KINDS, schema_from_text

@@ -28,14 +28,13 @@ from understudy.schema import (
     UniformBins,
     Unit,
 )
-from understudy.schema.checks import (
+from understudy.schema.checks import problems_of, rule_problems
+from understudy.schema.number_checks import (
     count_problems,
     is_whole,
     label_problems,
     number_problem,
     point_problem,
-    problems_of,
-    rule_problems,
     text_problems,
     written,
 )

@@ -1,24 +1,19 @@
-"""Codes of categories, open categories and booleans, and of categories whose rare labels share a code.
-
-Codes of categories, open categories and booleans: a list of labels, and the rule by which a value meets one.
+"""Codes of categories, open categories and booleans: a list of labels, and the rule by which a value meets one.
 
 A value meets a label by the first of these that holds, whatever the source and the type it comes in:
 
 1. its text is the label;
 2. its text is the label but for white space at either end (space, tab, line ends) of the one or the other;
-3. both are the same whole number written out, with or without zeros after a decimal point: 1, 1.0 and 1.00.
-
+3. both are the same whole number written out, with or without zeros after a decimal point: 1, 1.0 and 1.00;
 4. in columns that ignore case: both are the same once trimmed and case-folded.
 
 Where several labels fit, the one that is written in the plainer form wins (without spaces, without zeros), then the one
 declared first. Nothing else is taken for the same: neither "f" and "F" nor "1" and "01". Texts that mean "no value" are
 met by the first three rules, after all labels. Each value is looked at alone.
 
-PoolCodec: a category whose rare labels share one code.
-
-Which labels are rare was found out from noisy counts that were paid for (`methods/preparation.py`); with each
-goes a share, and a row of the common code is written as one of them, drawn by the shares. Kept labels come first, in
-their order, then the common code, then other, missing and unreadable as ever.
+Rare labels may share one code (`PoolCodec`). Which are rare was found out from noisy counts that were paid for
+(`methods/preparation.py`); with each goes a share, and a row of the common code is written as one of them, drawn by the
+shares. Kept labels come first, in their order, then the common code, then other, missing and unreadable as ever.
 """
 
 from collections.abc import Mapping, Sequence

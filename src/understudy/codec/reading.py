@@ -1,21 +1,17 @@
-"""Text, numbers, days and instants out of any Arrow array, one value at a time.
-
-The text by which a value is compared with labels, the same whether it came from a text file or a typed column.
-
-Nothing is trimmed, folded or normalised here. Text that is not valid UTF-8 is passed on as it is, so it equals no
-label.
-
-Numbers out of any Arrow array, one value at a time: a typed column and the same column as text read the same.
+"""Text, numbers, days and instants out of any Arrow array: a typed column and the same column as text read the same.
 
 Whether and how a value is understood depends on that value alone. A shortcut that accepts more (or less) when the
-whole array looks clean would let one record change the codes of others. A column may say that text writes its numbers
-in another form (1.234,50 €); then only that form is read, and typed numbers are taken as they are all the same.
+whole array looks clean would let one record change the codes of others.
 
-Days, instants and times of day out of any Arrow array, and back into text.
+Text, by which a value is compared with labels, is not trimmed, folded or normalised here. Text that is not valid UTF-8
+is passed on as it is, so it equals no label.
 
-Typed and textual forms of a value read the same, each value by itself alone. Text is in ISO form or in a strptime
-format; names of months and days are English whatever the locale. _Moments far outside any calendar are cut at ±3·10¹¹
-seconds (some 9,500 years), where they lie beyond every bound.
+A column may say that text writes its numbers in another form (1.234,50 €); then only that form is read, and typed
+numbers are taken as they are all the same.
+
+Days, instants and times are in ISO form or in a strptime format; names of months and days are English whatever the
+locale. Moments far outside any calendar are cut at ±3·10¹¹ seconds (some 9,500 years), where they lie beyond every
+bound.
 """
 
 import datetime as dt

@@ -1,16 +1,11 @@
-"""TableCodec: a whole table ⇄ codes, with derived columns recomputed on the way out.
+"""TableCodec: a whole table ⇄ codes, from the schema and the labels and edges that were paid for.
 
-Rules as cells: which cells of which small tables no record can be in.
+Rules of the schema become cells of small tables that no record can be in. Derived columns are not coded: they are
+recomputed from the columns just decoded, so that they always agree with them.
 
-Derived columns, recomputed from the columns just decoded, so that they always agree with them.
-
-TableCodec: a whole table ⇄ codes, from the schema and the labels and edges that were paid for.
-
-MergedCodec: a table codec in which several codes of a column share one, for counting and for nothing else.
-
-Methods merge codes that noisy counts have shown to be rare: relations are then counted and measured on merged codes,
-and the model of the method draws a code for each merged one afterwards. So there is no way back to values here: those
-are decoded by the codec with all codes.
+Methods may merge codes that noisy counts have shown to be rare (`MergedCodec`): relations are then counted and measured
+on merged codes, and the model of the method draws a code for each merged one afterwards. So there is no way back to
+values there: those are decoded by the codec with all codes.
 """
 
 import enum
@@ -25,9 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from understudy.codec.axes import Number, axis_of, fixed_edges, special_of, written
 from understudy.codec.column import CodeArray, CodeReader, ColumnCodec, Layout, code_type, encode_safely
 from understudy.codec.labels import LabelCodec, Pool, PoolCodec, boolean_codec, checked_pool
-from understudy.codec.numbers import Number, NumberCodec, SplitCodec, axis_of, fixed_edges, special_of, written
+from understudy.codec.numbers import NumberCodec, SplitCodec
 from understudy.codec.reading import canonical_text
 from understudy.domain import Domain, StructuralZeros
 from understudy.errors import Problem, SchemaError, UsageError, nearest

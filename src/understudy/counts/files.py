@@ -59,6 +59,7 @@ from understudy.counts.streams import (
     ByteStream,
     Packing,
     check_expansion,
+    check_wide,
     member_bytes,
     open_text,
     packed_member,
@@ -69,7 +70,7 @@ from understudy.registry import Registry
 from understudy.schema import Float, Integer, Schema
 from understudy.schema.columns import missing_texts
 from understudy.schema.dialect import Dialect as Dialect
-from understudy.schema.dialect import located, parted, plain_encoding, require_dialect
+from understudy.schema.dialect import is_wide, located, parted, plain_encoding, require_dialect
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ""}
 PARQUET = (".parquet", ".pq")
@@ -630,7 +631,9 @@ def check_whole(container: Container, memory_bytes: int) -> None:
                 check_sizes(path, sheet, container.most_bytes, memory_bytes)
                 check_parts(path, sheet)
             case _:
-                check_expansion(path, container.packing, container.member, container.most_bytes)
+                size = check_expansion(path, container.packing, container.member, container.most_bytes)
+                if is_wide(container.dialect.encoding or ""):
+                    check_wide(path, size)
 
 
 def _batch_rows(columns: int) -> int:

@@ -227,14 +227,14 @@ def most_expanded(path: Path, most_bytes: int | None) -> int:
     return max(LEAST_EXPANDED, MOST_RATIO * path.stat().st_size) if most_bytes is None else most_bytes
 
 
-def check_expansion(path: Path, packing: Packing, member: str, most_bytes: int | None) -> None:
-    """Expands a compressed file to nothing, up to the limit.
+def check_expansion(path: Path, packing: Packing, member: str, most_bytes: int | None) -> int:
+    """Expands a compressed file to nothing, up to the limit, and returns how many bytes it holds.
 
     Raises:
         InputError: it is damaged, or expands to more than the limit.
     """
     if packing == "":
-        return
+        return path.stat().st_size
     limit, size = most_expanded(path, most_bytes), 0
     try:
         with open_bytes(path, packing, member) as stream:
@@ -246,6 +246,20 @@ def check_expansion(path: Path, packing: Packing, member: str, most_bytes: int |
         raise InputError(str(path), f"is not a readable {_NAMES[packing]} file (damaged, cut short or another format).")
     if size > limit:
         raise too_large(path, limit)
+    return size
+
+
+def check_wide(path: Path, size: int) -> None:
+    """Refuses text of UTF-16 with half a character too many.
+
+    Behind it every line would be read one byte off, so the line that has it would change all rows after it. Whoever
+    writes text as UTF-16 cannot make one: it is damage to the file.
+
+    Raises:
+        InputError: the number of bytes is odd.
+    """
+    if size % 2:
+        raise InputError(str(path), "has an odd number of bytes, which UTF-16 never has.", "Is it whole?")
 
 
 def too_large(path: Path, limit: int) -> InputError:
@@ -271,5 +285,5 @@ def zip_part(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
     """One part of an archive, if it is packed by a method that needs little memory."""
     info = archive.getinfo(name)
     if info.flag_bits & _ENCRYPTED or info.compress_type not in _PLAIN_METHODS:
-        raise NotImplementedError("another method of packing")
+        raise ValueError("another method of packing")
     return archive.open(info)

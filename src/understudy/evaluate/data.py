@@ -34,8 +34,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Floats, Integers, Ints, Unsigned
+from understudy.codec.axes import Axis, axis_of, special_of
 from understudy.codec.column import CodeArray
-from understudy.codec.numbers import Axis, axis_of, special_of
 from understudy.codec.reading import is_text, plain
 from understudy.codec.table import TableCodec
 from understudy.counts.files import open_table

@@ -42,7 +42,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.arrays import Bools, Floats, Integers, Ints
-from understudy.codec.numbers import axis_of
+from understudy.codec.axes import axis_of
 from understudy.domain import Clique
 from understudy.errors import UsageError
 from understudy.evaluate.data import Rows, counted, declared_size, total_variation

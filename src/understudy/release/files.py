@@ -56,7 +56,7 @@ from typing import BinaryIO, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.codec.numbers import Continuum, axis_of
+from understudy.codec.axes import Continuum, axis_of
 from understudy.errors import InputError, Problem, ReleaseError, ResourceError, UnderstudyError, UsageError
 from understudy.folders import locked, sync
 from understudy.models.model import open_plain, read_json

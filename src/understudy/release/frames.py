@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from understudy.codec.axes import axis_of, special_of
 from understudy.codec.labels import labels_as
-from understudy.codec.numbers import axis_of, special_of
 from understudy.codec.table import TableCodec
 from understudy.errors import UsageError, nearest
 from understudy.schema import Boolean, Category, Column, Date, Datetime, Derived, Float, Integer, OpenCategory, Time

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from understudy.codec.axes import axis_of
 from understudy.codec.labels import labels_as
-from understudy.codec.numbers import axis_of
 from understudy.codec.table import TableCodec, derived_column
 from understudy.domain import (
     Answer,

@@ -1,19 +1,16 @@
 """Column kinds and their bins: what a column may hold, stated by a person and never read from the rows.
 
-Column kinds: what a column may hold, stated by a person and never read from the rows.
-
 Every kind carries `missing` (may the value be absent? then absence is a code of its own in every table; otherwise there
 is a code for what cannot be read, unless the schema says to drop such rows), `storage`
 (the Arrow type written out, "" for the kind's default), `note` (where the bound or list comes from), `title` and
 `description` (what people call the column and what it holds) and `missing_values` (texts that mean that there is no
 value; None for those of the table, else `MISSING_VALUES`).
-The rules these values must obey are checked in `checks.py`, all at once.
+The rules these values must obey are checked in `checks.py` and `number_checks.py`, all at once.
 
-Where the bins of a number column lie, from public facts alone: one definition for rules, codec and plans.
-
-Every number column has an axis: integers and floats are themselves, dates count days from 1970-01-01, datetimes count
-seconds from there (in UTC when the column has a zone, else by the wall clock), times count seconds from midnight.
-All axes but the float's hold whole numbers, and the values that can be written are `lower`, `lower + step`, and so on.
+Where bins lie follows from public facts alone: one definition for rules, codec and plans. Every number column has an
+axis: integers and floats are themselves, dates count days from 1970-01-01, datetimes count seconds from there (in UTC
+when the column has a zone, else by the wall clock), times count seconds from midnight. All axes but the float's hold
+whole numbers, and the values that can be written are `lower`, `lower + step`, and so on.
 """
 
 import datetime as dt

@@ -1,10 +1,4 @@
-"""Schema files: YAML ⇄ Schema, lossless, with every problem and its line.
-
-Reads typed values out of a parsed schema file and keeps every problem with its line, instead of stopping at one.
-
-Reads the declaration of one column: which keys each kind has and what they hold.
-
-Schema files: YAML ⇄ Schema, lossless, all problems at once, each with its file, line and key.
+"""Schema files: YAML ⇄ Schema, lossless, all problems at once, each with its file, line and key.
 
 A file is refused rather than guessed at: unknown keys, anchors, tags, repeated keys, files above 16 MiB or a million
 entries, places that still say DECIDE and lines that are marked as a guess are problems. `write` gives text from which

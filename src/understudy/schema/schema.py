@@ -1,17 +1,15 @@
 """Schema: the ordered columns of a table, who is protected, and the rules known beforehand.
 
-A schema without some of its columns, for tables that do not hold them.
+A unit says who is protected, and how many rows one of them may contribute. Rules are combinations of columns that
+cannot occur, known without looking at the data.
 
-Names of a table's columns that may not be names at all: a first line that is a row, or has one merged into it.
-
-Such a row belongs to a person, and names are shown: in drafts, messages and statements. So a table is judged by its
-names alone, by public rules, before any of them is shown. The rules can be wrong both ways. A real column may be
-called "2019", which is why a person can vouch for the names of a draft. And no rule can tell a town from a heading,
-which is why messages never list names that the schema does not declare.
-
-Unit: who is protected, and how many rows one of them may contribute.
-
-Rules across columns: combinations that cannot occur, known without looking at the data.
+Names that may not be names
+---------------------------
+The first line of a table may be a row, or have one merged into it. Such a row belongs to a person, and names are shown:
+in drafts, messages and statements. So a table is judged by its names alone, by public rules, before any of them is
+shown. The rules can be wrong both ways. A real column may be called "2019", which is why a person can vouch for the
+names of a draft. And no rule can tell a town from a heading, which is why messages never list names that the schema
+does not declare.
 """
 
 import re
