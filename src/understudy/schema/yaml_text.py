@@ -1,8 +1,8 @@
 """YAML as text: read into a plain tree with line numbers, and written so that people like to read it.
 
 Nothing but a tree is read: no tags, no anchors, no aliases, no code, no types. Scalars keep the text as written, so
-what `yes`, `007` or `2020-01-01` means is left to the field that reads them. Only plain `true`, `false` and `null` (or `~`,
-or nothing) have a meaning of their own, as in the core of YAML 1.2.
+what `yes`, `007` or `2020-01-01` means is left to the field that reads them. Only plain `true`, `false` and `null` (or
+`~`, or nothing) have a meaning of their own, as in the core of YAML 1.2.
 
 Text is written plain only where every YAML reader takes it for text; otherwise it stands in double quotes, with
 everything invisible escaped. Numbers and dates are written so that nothing is lost, and the same schema is read back.
