@@ -14,7 +14,8 @@ import pytest
 
 import understudy as us
 from understudy.codec.table import TableCodec
-from understudy.counts.files import SOURCES, FileTable, open_table
+from understudy.counts.opening import SOURCES, open_table
+from understudy.counts.readers import StreamedTable
 from understudy.counts.source import Batch, PrivateTable
 from understudy.domain import Clique, Domain
 from understudy.errors import InputError, ReleaseError, UsageError
@@ -144,7 +145,7 @@ def test_an_offered_source_is_asked_by_the_suffix_or_scheme_it_declares(tmp_path
         assert isinstance(opened, OwnSource)
         assert opened.bind(TableCodec.of(schema)).counts([Clique()])[Clique()].tolist() == [7]
     (tmp_path / "7.csv").write_text("registered,voted,age\n")
-    assert isinstance(open_table(tmp_path / "7.csv", schema), FileTable)
+    assert isinstance(open_table(tmp_path / "7.csv", schema), StreamedTable)
     (tmp_path / "7.other").touch()
     with pytest.raises(InputError, match=r"suffix '\.other' is not known"):
         open_table(tmp_path / "7.other", schema)

@@ -144,7 +144,7 @@ def run_peer(
     *,
     cache: Path | None = None,
     python: str | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = Limits(),
 ) -> dict[str, object]:
     """Run a listed peer on a job folder; a peer that cannot be installed gives a result with that error."""
     listed = peers()
@@ -171,7 +171,7 @@ def run_peer(
     )
 
 
-def run_ours(folder: Path, output: Path, *, limits: Limits = Limits()) -> dict[str, object]:  # noqa: B008 - frozen
+def run_ours(folder: Path, output: Path, *, limits: Limits = Limits()) -> dict[str, object]:
     """Run understudy itself on a job folder, in this environment and through the same contract."""
     folder, output = folder.resolve(), output.resolve()
     command = [sys.executable, "-m", "benchmarks.peers.ours", str(folder), str(output)]

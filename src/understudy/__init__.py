@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from understudy import errors, schema
     from understudy.compare.choice import choose
     from understudy.compare.compare import compare
-    from understudy.counts.files import open_table, read_table
+    from understudy.counts.files import read_table
+    from understudy.counts.opening import open_table
     from understudy.evaluate import Evaluation, evaluate
     from understudy.evaluate.pooling import pool
     from understudy.evaluate.registry import metrics
@@ -69,7 +70,7 @@ _PLACES = {
     "leaf_size": ("understudy.methods.leaf_size", "leaf_size"),
     "methods": ("understudy.methods.registry", "methods"),
     "metrics": ("understudy.evaluate.registry", "metrics"),
-    "open_table": ("understudy.counts.files", "open_table"),
+    "open_table": ("understudy.counts.opening", "open_table"),
     "plan": ("understudy.synthesizer", "plan"),
     "pool": ("understudy.evaluate.pooling", "pool"),
     "read_table": ("understudy.counts.files", "read_table"),

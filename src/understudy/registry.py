@@ -29,8 +29,8 @@ class Registry(Generic[Kind]):
     """One of them in a word; the group of entry points is its plural."""
     built_in: dict[str, str | type[Kind]]
     """Name → "module:Class", or the class itself."""
-    base: type = object
-    """What a class of another package must inherit from."""
+    base: tuple[type, ...] = (object,)
+    """What a class of another package must inherit from, one of these."""
 
     @property
     def group(self) -> str:
@@ -95,9 +95,11 @@ class Registry(Generic[Kind]):
         except (Exception, SystemExit) as error:  # whatever another package does when it is loaded
             rule = f"is offered by a package as {entry.value!r}, which cannot be loaded ({type(error).__name__})."
             raise UsageError(where, rule, "Mend or remove that package.") from error
-        if not isinstance(kind, type) or self.base not in kind.__mro__:
-            rule = f"is offered by a package as {entry.value!r}, which is no subclass of {self.base.__name__}."
-            raise UsageError(where, rule, f"Derive it from {self.base.__module__}.{self.base.__name__}.")
+        if not isinstance(kind, type) or not set(self.base) & set(kind.__mro__):
+            names = " or ".join(base.__name__ for base in self.base)
+            rule = f"is offered by a package as {entry.value!r}, which is no subclass of {names}."
+            places = " or ".join(f"{base.__module__}.{base.__name__}" for base in self.base)
+            raise UsageError(where, rule, f"Derive it from {places}.")
         return kind
 
 

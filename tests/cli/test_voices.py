@@ -12,7 +12,7 @@ from tests.cli.workspace import Workspace
 from understudy.cli.app import app
 from understudy.cli.console import FLAGS, in_flags
 from understudy.compare import compare
-from understudy.counts.files import header_of
+from understudy.counts.opening import header_of
 from understudy.errors import UnderstudyError
 from understudy.evaluate import evaluate
 from understudy.privacy.ledger import Ledger

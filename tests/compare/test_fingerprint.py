@@ -12,7 +12,8 @@ import pytest
 
 from tests.compare.tables import SCHEMA, table
 from understudy.compare.study import fingerprint
-from understudy.counts.files import columns_read, open_table
+from understudy.counts.files import columns_read
+from understudy.counts.opening import open_table
 from understudy.errors import InputError
 from understudy.schema import Unit
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tests.counts.containers import CONTAINERS
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.errors import UnderstudyError
 from understudy.schema import Category, Float, Integer, Schema, Unit
 from understudy.schema.dialect import Dialect, parted

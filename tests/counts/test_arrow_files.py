@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.counts.arrow_files import arrow_batches
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.errors import InputError
 from understudy.schema import Category, Schema, Unit
 

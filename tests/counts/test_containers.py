@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.counts.containers import CONTAINERS
 from tests.counts.places import full_counts
 from understudy.codec.table import TableCodec
-from understudy.counts.files import header_of, open_table, read_table
+from understudy.counts.files import read_table
+from understudy.counts.opening import header_of, open_table
 from understudy.schema import Boolean, Category, Date, Datetime, Float, Integer, Schema, UniformBins, Unit
 from understudy.schema.dialect import Dialect
 

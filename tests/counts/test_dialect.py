@@ -14,7 +14,8 @@ from tests.counts.malformed import SECRET
 from tests.counts.places import full_counts, people
 from understudy.codec.table import TableCodec
 from understudy.counts import streams
-from understudy.counts.files import container_of, file_batches, open_table, read_table
+from understudy.counts.files import container_of, file_batches, read_table
+from understudy.counts.opening import open_table
 from understudy.errors import InputError, UsageError
 from understudy.schema import Category, Float, Schema, Unit
 from understudy.schema.dialect import Dialect, located, parted

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.counts import files
+from understudy.counts import readers
 from understudy.counts.files import container_of, file_batches, quoted
 from understudy.errors import InputError
 
@@ -47,7 +47,7 @@ def test_parquet_text_that_is_not_utf8_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BATCH_ROWS", 1024)
+    monkeypatch.setattr(readers, "BATCH_ROWS", 1024)
     pq.write_table(pa.table({"a": np.arange(5000)}), tmp_path / "t.parquet")
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         connection.execute("CREATE TABLE t AS SELECT range AS a FROM range(5000)")

@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.counts.malformed import CONTAINER_WRONG, PARQUET_WRONG, SECRET
-from understudy.counts.files import connect_read_only, container_of, file_batches, header_of
+from understudy.counts.files import connect_read_only, container_of, file_batches
+from understudy.counts.opening import header_of
 from understudy.errors import InputError
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.counts.source import PrivateTable
 from understudy.schema import Boolean, Category, Column, Date, Float, GivenBins, Integer, Schema, UniformBins, Unit
 

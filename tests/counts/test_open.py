@@ -8,8 +8,9 @@ import pytest
 from tests.counts.malformed import CONTAINER_WRONG, SECRET
 from tests.counts.places import PLACES, people
 from understudy.codec.table import TableCodec
-from understudy.counts.files import FileTable, open_table
 from understudy.counts.frames import FrameTable
+from understudy.counts.opening import open_table
+from understudy.counts.readers import StreamedTable
 from understudy.errors import InputError, SchemaError, UnderstudyError, UsageError
 from understudy.schema import Category, Integer, Schema, Unit
 
@@ -20,7 +21,7 @@ TABLE = pa.table({"sex": ["F"], "age": ["1"], "city": ["Rome"], "extra": [SECRET
 def test_everything_the_user_may_have(place: str, tmp_path: Path) -> None:
     data = PLACES[place](TABLE, tmp_path)
     opened = open_table(data, people())
-    assert isinstance(opened, FileTable if isinstance(data, str | Path) else FrameTable)
+    assert isinstance(opened, StreamedTable if isinstance(data, str | Path) else FrameTable)
     assert opened.schema == people()
     assert opened.undeclared == ("extra",)
     assert open_table(opened, people()) is opened

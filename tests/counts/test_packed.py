@@ -13,7 +13,8 @@ from tests.counts.containers import CONTAINERS, as_zip, shared_excel
 from tests.counts.malformed import SECRET
 from tests.counts.places import people
 from understudy.counts import streams
-from understudy.counts.files import container_of, open_table, read_table
+from understudy.counts.files import container_of, read_table
+from understudy.counts.opening import open_table
 from understudy.counts.source import PrivateTable
 from understudy.errors import InputError, ResourceError
 

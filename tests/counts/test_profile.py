@@ -10,7 +10,7 @@ import pytest
 from tests.counts.places import PLACES
 from understudy.codec.table import TableCodec
 from understudy.counts import profile as module
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.counts.profile import OutcomeCodec, profile, shape_of
 from understudy.schema import (
     Boolean,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.counts.places import PLACES, by_hand, every_clique, full_counts, people
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.schema import Boolean, Category, Date, Float, Integer, OpenCategory, Schema, UniformBins, Unit
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)

@@ -15,7 +15,9 @@ from tests.counts.malformed import ROWS_ODD, SECRET
 from tests.counts.places import Place, as_csv, as_database, as_parquet, by_hand, every_clique, full_counts, people
 from understudy.codec.table import TableCodec
 from understudy.counts import files
-from understudy.counts.files import FileTable, connect_read_only, container_of, open_table
+from understudy.counts.files import FileReader, connect_read_only, container_of
+from understudy.counts.opening import open_table
+from understudy.counts.readers import StreamedTable
 from understudy.counts.source import Batch
 from understudy.domain import Clique
 from understudy.errors import InputError
@@ -74,16 +76,16 @@ def test_rows_beside_a_bad_one_still_count(name: str, rows: int, tmp_path: Path)
 
 def test_coded_columns_are_kept_when_they_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[list[str]] = []
-    original = FileTable.batches
+    original = StreamedTable.batches
     monkeypatch.setattr(
-        FileTable, "batches", lambda self, columns: (reads.append(list(columns)), original(self, columns))[1]
+        StreamedTable, "batches", lambda self, columns: (reads.append(list(columns)), original(self, columns))[1]
     )
     table = some_table(200)
     codec = TableCodec.of(people())
     expected = {clique: by_hand(codec, table, clique) for clique in every_clique(codec)}
     path = as_parquet(table, tmp_path)
     roomy = open_table(path, people(), memory_bytes=MEMORY).bind(codec)
-    cramped = FileTable(path, people(), memory_bytes=40_000).bind(codec)
+    cramped = StreamedTable(FileReader(path, people()), people(), memory_bytes=40_000).bind(codec)
     cramped._cache_bytes = 100  # type: ignore[attr-defined]
     for source, most in ((roomy, 3), (cramped, 2 * len(expected))):
         reads.clear()
@@ -150,8 +152,7 @@ import resource, sys
 from pathlib import Path
 from tests.counts.places import people
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table
-from understudy.counts.files import FileTable
+from understudy.counts.opening import open_table
 from understudy.schema import Unit
 
 def peak():
@@ -311,7 +312,7 @@ def test_columns_asked_one_by_one_are_read_at_most_twice(tmp_path: Path) -> None
     names = [f"c{place}" for place in range(12)]
     schema = Schema(tuple(Boolean(name=name) for name in names), Unit())
     path = as_parquet(pa.table({name: [True, False, True] for name in names}), tmp_path)
-    table = FileTable(path, schema, memory_bytes=MEMORY)
+    table = StreamedTable(FileReader(path, schema), schema, memory_bytes=MEMORY)
     reads: list[Sequence[str]] = []
     batches = table.batches
 

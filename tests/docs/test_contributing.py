@@ -52,7 +52,7 @@ def test_the_toy_keeps_its_contract(kind: str, package: Path) -> None:
 
 
 REGISTRIES = """
-from understudy.counts.files import SOURCES
+from understudy.counts.opening import SOURCES
 from understudy.evaluate.registry import METRICS
 from understudy.methods.registry import METHODS
 from understudy.models.model import MODELS

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import understudy as us
 from tests.cli.test_app import DIALECT
-from understudy.counts.files import SUFFIXES, open_table
+from understudy.counts.files import SUFFIXES
+from understudy.counts.opening import open_table
 from understudy.counts.streams import LEAST_EXPANDED, MOST_RATIO
 from understudy.schema.dialect import parted
 from understudy.schema.document import schema_from_text

@@ -35,7 +35,7 @@ from scipy import stats
 from tests.nets.doubles import Chains, Chooser, Grower, Interrupted, Trainee
 from tests.nets.lower_bound import epsilon_lower, exact_epsilon, log_odds_lower, rate_bounds
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.counts.source import OccupiedCells, PrivateTable, Records
 from understudy.counts.streaming import ChunkedSource
 from understudy.domain import Course, Distribution, Grown, Measurement

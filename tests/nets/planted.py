@@ -26,8 +26,8 @@ from understudy.codec.table import TableCodec
 from understudy.counts import source as contribution
 from understudy.counts import source as labels
 from understudy.counts import streaming as streamed_source
-from understudy.counts.files import open_table
 from understudy.counts.kernels import hash_rows
+from understudy.counts.opening import open_table
 from understudy.counts.source import Texts
 from understudy.counts.streaming import ChunkedSource
 from understudy.domain import GROWTH_UNIT, SCORE_UNIT, Clique, Course, Distribution

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.real.shared_tables import FOLDER, schema_of
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.release import Release, verify_release
 from understudy.schema import Unit
 from understudy.synthesizer import synthesize

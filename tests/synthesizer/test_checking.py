@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from tests.cli.terminal import listing
-from understudy.counts.files import FileTable, open_table
+from understudy.counts.opening import open_table
 from understudy.counts.profile import OutcomeCodec
+from understudy.counts.readers import StreamedTable
 from understudy.domain import Measurement
 from understudy.errors import BudgetError, InputError, LedgerError, SchemaError, UsageError
 from understudy.evaluate.suite import NOTICE
@@ -98,14 +99,14 @@ def test_what_does_not_go_together_is_refused_before_a_row(
 
 def test_noise_is_charged_before_a_row_is_read(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FRAME.to_csv(tmp_path / "people.csv", index=False)
-    batches = FileTable.batches
+    batches = StreamedTable.batches
     charged = []
 
-    def watched(self: FileTable, columns: list[str]) -> object:
+    def watched(self: StreamedTable, columns: list[str]) -> object:
         charged.append([entry.method for entry in ledger.entries() if entry.kind == "charge"])
         return batches(self, columns)
 
-    monkeypatch.setattr(FileTable, "batches", watched)
+    monkeypatch.setattr(StreamedTable, "batches", watched)
     found = SCHEMA.check(tmp_path / "people.csv", rows=True, epsilon=2.0, ledger=ledger, dataset="people")
     assert charged
     assert all(methods == ["check"] for methods in charged)

@@ -11,7 +11,7 @@ import pytest
 from tests.nets.doubles import Chooser, Grower
 from tests.nets.planted import BLUNDERS, LEAKS, patched
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.counts.source import Batch, CountSource, LabelCounts, PrivateTable
 from understudy.counts.streaming import ChunkedSource
 from understudy.domain import Clique, Domain
@@ -289,7 +289,7 @@ def test_method_contract_rejects_runs_that_are_refused() -> None:
 
 def test_method_contract_rejects_a_source_that_changes_the_answer() -> None:
     checks = replace(CHECKS, method="independent")
-    path = "understudy.counts.files.FileTable.batches"
+    path = "understudy.counts.readers.StreamedTable.batches"
     with mock.patch(path, side_effect=AssertionError("files are read")), pytest.raises(AssertionError):
         checks.agrees_through_every_source()
 

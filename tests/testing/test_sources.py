@@ -8,7 +8,7 @@ import pytest
 
 from tests.counts.places import PLACES
 from tests.nets.doubles import Grower
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.methods import registry
 from understudy.privacy.cost import Budget
 from understudy.testing import SeededRandomizer, check_source

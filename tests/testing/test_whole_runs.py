@@ -28,7 +28,7 @@ import pytest
 
 from tests.nets.lower_bound import epsilon_lower
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.domain import Distribution
 from understudy.methods import registry
 from understudy.privacy import cost as calibrate

@@ -271,8 +271,11 @@ def note_lines(place: Shell, table: str | Path, schema: "Schema | None" = None) 
     And what separates its fields, if only its header line says so.
     """
     from understudy.counts.files import opened
+    from understudy.counts.opening import is_of_files
     from understudy.schema.dialect import WORDS, parted
 
+    if not is_of_files(table):
+        return
     container, name = opened(table, schema), parted(str(table))[0]
     if container.kind != "delimited":
         return

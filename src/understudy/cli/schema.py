@@ -192,7 +192,7 @@ def check(
     noise, are charged to --ledger before a row is read, and may be shown to anybody.
     """
     with shell(quiet=quiet, debug=debug, charges=epsilon is not None) as place:
-        from understudy.counts.files import header_of
+        from understudy.counts.opening import header_of
 
         if rows and table is None:
             raise UsageError("--rows", "needs a table to look at.", "Name it after the schema.")
@@ -246,7 +246,8 @@ def _show_balance(place: Shell, ledger: Path, dataset: str | None) -> None:
 
 def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
     """The schema and the column names of the table; raises with the problems of both, so that one run tells all."""
-    from understudy.counts.files import container_of, opened
+    from understudy.counts.files import container_of
+    from understudy.counts.opening import header_of, is_of_files
     from understudy.schema import Schema
     from understudy.schema.document import file_dialect, file_header_problems
 
@@ -259,8 +260,10 @@ def _checked(schema: Path, table: str | None) -> "tuple[Schema, list[str]]":
     names: list[str] = []
     try:
         if table is not None:
-            container = opened(table, known) if known else container_of(table, file_dialect(schema))
-            names = list(container.names)
+            if known or not is_of_files(table):
+                names = [name for name, _ in header_of(table, known)]
+            else:
+                names = list(container_of(table, file_dialect(schema)).names)
             found += known.header_problems(names) if known else file_header_problems(schema, names)
     except InputError as error:
         if not found:

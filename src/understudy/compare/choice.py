@@ -55,7 +55,7 @@ import numpy.typing as npt
 
 from understudy.codec.table import TableCodec
 from understudy.compare.study import Candidate, fingerprint
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.counts.source import PrivateTable
 from understudy.domain import Clique
 from understudy.errors import BudgetError, InputError, ReleaseError, ResourceError, UnderstudyError, UsageError

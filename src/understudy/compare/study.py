@@ -46,8 +46,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.arrays import Words
-from understudy.counts.files import Container, columns_read, open_table, opened
+from understudy.counts.files import Container, columns_read, opened
 from understudy.counts.kernels import hash_rows
+from understudy.counts.opening import is_of_files, open_table
 from understudy.counts.source import PrivateTable, label_keys, texts_of
 from understudy.errors import InputError, ResourceError, UsageError
 from understudy.evaluate.suite import MARKER, check_metrics, chosen_metrics
@@ -70,7 +71,7 @@ def fingerprint(table: object, schema: Schema) -> str:
     Raises:
         InputError, SchemaError: the table cannot be opened under the schema.
     """
-    if isinstance(table, str | os.PathLike):
+    if isinstance(table, str | os.PathLike) and is_of_files(os.fspath(table)):
         return _of_files(opened(os.fspath(table), schema))
     return _of_rows(open_table(table, schema), columns_read(schema))
 

@@ -18,14 +18,12 @@ A container that breaks while it is read (a damaged page, a disk error) raises I
 which might quote a row; memory that runs out raises MemoryError. How long values are decides neither: batches are cut
 by bytes as well as by rows, and a limit of the engine is lifted where a single value exceeds it.
 
-`open_table` makes a private table of whatever the user has, checked from outside and not yet read.
 """
 
 import codecs
 import glob
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,22 +35,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.codec.reading import NumberForm
-from understudy.codec.table import TableCodec
-from understudy.counts.arrow_files import ARROW_ERRORS, arrow_batches, arrow_header, check_arrow
+from understudy.counts.arrow_files import arrow_batches, arrow_header, check_arrow
 from understudy.counts.delimited import delimited_batches, delimited_header
-from understudy.counts.excel import EXCEL_ERRORS, check_parts, check_sizes, excel_batches, excel_header, sheets_of
-from understudy.counts.frames import FrameSource, FrameTable, is_frame
+from understudy.counts.excel import check_parts, check_sizes, excel_batches, excel_header, sheets_of
 from understudy.counts.jsonlines import json_batches, json_header
+from understudy.counts.readers import Header, RowReader, batch_rows, unbroken
 from understudy.counts.source import (
     CONTENT_ERRORS,
     DEFAULT_MEMORY_BYTES,
     Batch,
-    CountSource,
-    LabelCounts,
-    PrivateTable,
 )
 from understudy.counts.stats_files import READERS, check_stats, stats_batches, stats_file
-from understudy.counts.streaming import StreamedSource, share_of, streamed_labels
 from understudy.counts.streams import (
     PACKED_ERRORS,
     UNREADABLE,
@@ -65,8 +58,7 @@ from understudy.counts.streams import (
     packed_member,
     read_up_to,
 )
-from understudy.errors import InputError, UnderstudyError, UsageError, size_text
-from understudy.registry import Registry
+from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.schema import Float, Integer, Schema
 from understudy.schema.columns import missing_texts
 from understudy.schema.dialect import Dialect as Dialect
@@ -95,7 +87,15 @@ FITTING: dict[str, tuple[str, ...]] = {
 """What can be declared about each kind of file; nothing about others, which say it themselves."""
 
 Kind = Literal["delimited", "parquet", "database", "json", "arrow", "excel", "stats"]
-Header = tuple[tuple[str, str], ...]
+ENGINES: dict[Kind, str] = {
+    "delimited": "text",
+    "parquet": "Parquet",
+    "database": "DuckDB",
+    "json": "lines of JSON",
+    "arrow": "Arrow",
+    "excel": "a workbook",
+    "stats": "a file of a statistics package",
+}
 Settings = dict[str, str | bool | int | float | list[str]]
 
 # The engine may neither fetch code nor open or write any file but the one it was given.
@@ -199,17 +199,6 @@ def read_table(
     if most_bytes is not None and (type(most_bytes) is not int or most_bytes < 1):
         raise UsageError("most_bytes", f"must be a whole number of bytes above 0, got {most_bytes!r}.")
     return located(str(path), dialect, most_bytes)
-
-
-def header_of(path: str | Path, schema: Schema | None = None) -> list[tuple[str, str]]:
-    """Column names and storage types of a file (all "string" for text files); reads no row.
-
-    Of a file that a schema is for, what the location does not declare is taken from the schema.
-
-    Raises:
-        InputError: if the container cannot be used.
-    """
-    return list(opened(path, schema).header)
 
 
 def opened(location: str | Path, schema: Schema | None) -> Container:
@@ -534,14 +523,11 @@ def silenced(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection
     return connection
 
 
-BATCH_ROWS = 1 << 17
-MOST_VALUES = 1 << 22  # rows × columns of one batch
 MOST_BATCH_BYTES = 1 << 28  # of Parquet, by the average row of the file
 MOST_DICTIONARY_BYTES = 1 << 30
 MOST_PACKED_PARQUET = 1 << 28
 STREAM_BYTES = 1 << 16  # of every column; larger ones cost memory and page faults in wide files and win nothing
 INT96_UNIT = "us"  # in nanoseconds, old timestamps of Parquet would wrap around after the year 2262
-READER_ERRORS = (duckdb.Error, RuntimeError, *ARROW_ERRORS, *EXCEL_ERRORS)
 
 
 def file_batches(
@@ -562,26 +548,9 @@ def file_batches(
         MemoryError: if the machine's memory runs out.
     """
     wanted = list(columns)
+    limits = {"memory_bytes": memory_bytes, "threads": threads}
     for path in container.paths:
-        broken = full = False
-        limits = {"memory_bytes": memory_bytes, "threads": threads}
-        batches = _batches(container, path, wanted, decimals=decimals or {}, limits=limits)
-        while True:
-            try:
-                batch = next(batches, None)
-            except (MemoryError, duckdb.OutOfMemoryException):
-                full = True
-                break
-            except READER_ERRORS:
-                broken = True
-                break
-            if batch is None:
-                break
-            yield batch
-        if full:
-            raise MemoryError(f"{path}: memory ran out while it was read.")
-        if broken:
-            raise InputError(str(path), "broke off while it was read.", "Check the file and the disk it is on.")
+        yield from unbroken(str(path), _batches(container, path, wanted, decimals=decimals or {}, limits=limits))
 
 
 def _batches(
@@ -636,16 +605,12 @@ def check_whole(container: Container, memory_bytes: int) -> None:
                     check_wide(path, size)
 
 
-def _batch_rows(columns: int) -> int:
-    return max(1024, min(BATCH_ROWS, MOST_VALUES // max(1, columns)))
-
-
 def _parquet_batches(place: Path | pa.BufferReader, wanted: list[str]) -> Iterator[Batch]:
     with pq.ParquetFile(place, coerce_int96_timestamp_unit=INT96_UNIT) as plain:
         if not wanted:
             yield plain.metadata.num_rows, {}
             return
-        rows = _batch_rows(len(wanted))
+        rows = batch_rows(len(wanted))
         rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(plain.metadata)))
         texts = [field.name for field in plain.schema_arrow if field.name in wanted and _is_text(field.type)]
         coded = [name for name in texts if not _is_vast(plain.metadata, name)]
@@ -690,11 +655,14 @@ def _database_batches(path: Path, table: str, wanted: list[str], *, memory_bytes
             yield rows, batch
             done += rows
         return
-    for rows, batch in _query_batches(path, table, wanted, {"threads": 1}):
-        left = min(rows, done)
-        done -= left
-        if rows > left:
-            yield rows - left, {name: column.slice(left) for name, column in batch.items()}
+    with suppress(duckdb.OutOfMemoryException):
+        for rows, batch in _query_batches(path, table, wanted, {"threads": 1}):
+            left = min(rows, done)
+            done -= left
+            if rows > left:
+                yield rows - left, {name: column.slice(left) for name, column in batch.items()}
+        return
+    raise MemoryError
 
 
 def _query_batches(path: Path, table: str, wanted: list[str], settings: Settings) -> Iterator[Batch]:
@@ -707,7 +675,7 @@ def _query_batches(path: Path, table: str, wanted: list[str], settings: Settings
         relation = connection.sql(f"SELECT {', '.join(map(quoted, wanted))} FROM {place}")
         # The method's name differs between old and new DuckDB.
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-        for batch in reader(_batch_rows(len(wanted))):
+        for batch in reader(batch_rows(len(wanted))):
             yield batch.num_rows, {name: batch.column(position) for position, name in enumerate(wanted)}
 
 
@@ -720,25 +688,34 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class FileTable(PrivateTable):
-    """A private table in files. Building it checks the header against the schema and reads no row."""
+class FileReader(RowReader):
+    """Rows of files. Opening looks at the outside of each and at its header."""
 
-    def __init__(self, location: str | Path, schema: Schema, *, memory_bytes: int, threads: int = 1) -> None:
-        container = opened(location, schema)
-        _check_first_line(container, schema)
-        _check_decimal(container, schema)
-        super().__init__(container.names, schema, memory_bytes=memory_bytes, threads=threads)
-        check_whole(container, memory_bytes)
-        self.container = container
+    def __init__(self, location: str | Path, schema: Schema | None = None) -> None:
+        self.container = opened(location, schema)
+        self._schema = schema
+        if schema is not None:
+            _check_first_line(self.container, schema)
+            _check_decimal(self.container, schema)
+        self.where = str(self.container.paths[0])
+        self.engine = ENGINES[self.container.kind]
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+    @property
+    def header(self) -> Header:
+        """Names and storage types of the columns (all "string" for text files)."""
+        return self.container.header
+
+    def check(self, memory_bytes: int) -> None:
+        """Reads what can be damaged or expand, to nothing; see `check_whole`."""
+        check_whole(self.container, memory_bytes)
+
+    def batches(self, columns: Sequence[str], *, memory_bytes: int, threads: int) -> Iterator[Batch]:
         """Rows of these columns, batch by batch. Private."""
-        decimals = {
-            column.name: column.decimal for column in self.schema.modelled if isinstance(column, Integer | Float)
-        }
-        limits = {"memory_bytes": share_of(self), "threads": self.threads}
+        modelled = () if self._schema is None else self._schema.modelled
+        decimals = {column.name: column.decimal for column in modelled if isinstance(column, Integer | Float)}
+        limits = {"memory_bytes": memory_bytes, "threads": threads}
         for rows, batch in file_batches(self.container, columns, decimals=decimals, **limits):
-            yield rows, in_plain_numbers(self.container, self.schema, batch)
+            yield rows, batch if self._schema is None else in_plain_numbers(self.container, self._schema, batch)
 
 
 def columns_read(schema: Schema) -> list[str]:
@@ -779,78 +756,6 @@ def _plain_numbers(texts: pa.Array | pa.ChunkedArray, form: NumberForm, known: p
         if len(texts) == 1:
             return pa.array([UNREADABLE], pa.large_binary())
     return pa.concat_arrays([_plain_numbers(texts.slice(row, 1), form, known) for row in range(len(texts))])
-
-
-SOURCES: Registry[PrivateTable] = Registry(
-    "source", dict.fromkeys(SUFFIXES, "understudy.counts.files:FileTable"), PrivateTable
-)
-"""Sources of locations, by the suffix of a file (".csv") or the scheme before "://" ("warehouse").
-
-Another package adds one by an entry point in the group `understudy.sources` with that suffix or scheme as its name. It
-points to a subclass of `PrivateTable` that is made of the location, the schema, `memory_bytes` and `threads`. Nothing
-of it is loaded before a location says its name.
-"""
-SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://.*", re.IGNORECASE | re.DOTALL)
-
-
-def _source_class(location: str | Path) -> Callable[..., PrivateTable]:
-    """The class that opens a location; what nobody has declared is taken for a file and judged there."""
-    scheme = SCHEME.fullmatch(str(location))
-    name = (scheme[1] if scheme else Path(str(location)).suffix).lower()
-    return SOURCES.find(name) if name in SOURCES.built_in or name in SOURCES.offered() else FileTable
-
-
-LEAST_MEMORY_BYTES = 64 << 20
-MOST_THREADS = 8
-
-
-def open_table(
-    data: object, schema: Schema, *, memory_bytes: int | None = None, threads: int | None = None
-) -> PrivateTable:
-    """A private table under a schema. Looks at the container and its header only; reads no row.
-
-    Args:
-        data: a pandas, polars or Arrow frame; a path or glob of files, text also compressed ("file.csv::multiline" if
-            quoted fields hold line ends; `read_table` says more about it), Parquet, Arrow, JSON lines, Stata, SPSS or
-            SAS; a workbook ("file.xlsx::sheet"); a DuckDB file ("file.duckdb" or "file.duckdb::table"); a location
-            that another package can open; or a private table, which is handed back.
-        schema: what the table may contain.
-        memory_bytes: the most memory counting may use beside the data itself.
-        threads: the most threads counting may use.
-
-    Raises:
-        InputError: the container cannot be used.
-        SchemaError: the header does not fit the schema; every problem is listed.
-        UsageError: a limit makes no sense.
-    """
-    memory = DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes
-    if memory < LEAST_MEMORY_BYTES:
-        least, given = size_text(LEAST_MEMORY_BYTES), size_text(memory)
-        raise UsageError("memory limit", f"must be at least {least}, got {given}.")
-    workers = min(MOST_THREADS, os.cpu_count() or 1) if threads is None else threads
-    if workers < 1:
-        raise UsageError("threads", f"must be at least 1, got {workers}.")
-    if isinstance(data, str | Path):
-        return _source_class(data)(data, schema, memory_bytes=memory, threads=workers)
-    if is_frame(data):
-        return FrameTable(data, schema, memory_bytes=memory, threads=workers)
-    if isinstance(data, PrivateTable):
-        if data.schema != schema:
-            raise UsageError("data", "was opened under another schema.", "Open it again under this one.")
-        return data
-    kinds = f"a pandas, polars or Arrow frame, or the path of a {', '.join(SUFFIXES)} file"
-    own = "A source of your own is a subclass of understudy.counts.source.PrivateTable."
-    raise InputError("data", f"must be {kinds}; got {type(data).__name__}.", own)
-
-
-def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
-    """Exact counts of any table under fixed codes, after the unit's bound. Reads nothing yet."""
-    return FrameSource(table, codec) if isinstance(table, FrameTable) else StreamedSource(table, codec)
-
-
-def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
-    """Labels of an open column of any table, after the unit's bound."""
-    return streamed_labels(table, column)
 
 
 def _check_decimal(container: Container, schema: Schema) -> None:

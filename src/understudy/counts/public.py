@@ -19,8 +19,9 @@ import narwhals as nw
 import narwhals.dependencies as known
 import pyarrow.compute as pc
 
-from understudy.counts.files import Container, container_of, header_of, open_table
+from understudy.counts.files import Container, container_of
 from understudy.counts.frames import is_frame
+from understudy.counts.opening import header_of, is_of_files, open_table
 from understudy.counts.source import texts_of
 from understudy.errors import InputError, UsageError
 from understudy.schema import OpenCategory, Schema, Unit
@@ -69,7 +70,8 @@ def draft(
         UsageError: unit is a text other than "row".
     """
     protected = _unit(unit)
-    container = _container(table, number_repeated=names_are_right) if isinstance(table, str | Path) else None
+    of_files = isinstance(table, str | Path) and is_of_files(table)
+    container = _container(str(table), number_repeated=names_are_right) if of_files else None
     header = header_of_table(table) if container is None else list(container.header)
     books = [codebook] if isinstance(codebook, str | Path) else list(codebook)
     facts = [fact for book in books for fact in read_codebook(book, [name for name, _ in header])]
@@ -112,12 +114,10 @@ def _container(location: str | Path, *, number_repeated: bool) -> Container:
 
 
 def header_of_table(table: object) -> list[tuple[str, str]]:
-    """Names and Arrow types of the columns of a frame or a file; reads no row."""
-    if isinstance(table, str | Path):
-        return header_of(table)
-    if not is_frame(table):
-        raise InputError("table", f"must be a frame or the path of a file, got {type(table).__name__}.")
-    return [(name, arrow_name(kind)) for name, kind in _types(table)]
+    """Names and Arrow types of the columns of a frame or of anything else that can be opened; reads no row."""
+    if is_frame(table):
+        return [(name, arrow_name(kind)) for name, kind in _types(table)]
+    return header_of(table)
 
 
 def _types(table: Any) -> list[tuple[str, str]]:

@@ -209,15 +209,18 @@ class PrivateTable(abc.ABC):
 
     def label_counts(self, column: str) -> LabelCounts:
         """Labels of an open column, after the unit's bound on rows was applied (to rows that have a label)."""
-        from understudy.counts.files import label_counts_of  # which knows every kind of table
+        from understudy.counts.opening import label_counts_of  # which knows every kind of table
 
         return label_counts_of(self, column)
 
     def bind(self, codec: TableCodec) -> CountSource:
         """The same rows seen through fixed codes, after the unit's bound. Reads nothing yet."""
-        from understudy.counts.files import source_of
+        from understudy.counts.opening import source_of
 
         return source_of(self, codec)
+
+    def close(self) -> None:  # noqa: B027 - frames hold nothing
+        """Gives back what opening took, such as a connection. Afterwards no rows can be read."""
 
 
 HashKey = tuple[int, int]

@@ -38,8 +38,8 @@ from understudy.codec.axes import Axis, axis_of, special_of
 from understudy.codec.column import CodeArray
 from understudy.codec.reading import is_text, plain
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table
 from understudy.counts.kernels import TableCounter, cover_for, flat_index, hash_rows, project
+from understudy.counts.opening import open_table
 from understudy.counts.source import PrivateTable
 from understudy.counts.streaming import encode_column
 from understudy.domain import Clique, Domain

@@ -28,7 +28,7 @@ METRICS: Registry[Metric] = Registry(
         "rules": "understudy.evaluate.records:RulesBroken",
         "disclosure": "understudy.evaluate.records:Disclosure",
     },
-    Metric,
+    (Metric,),
 )
 """In the order in which a report shows them."""
 

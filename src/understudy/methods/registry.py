@@ -34,7 +34,7 @@ METHODS: Registry[Method] = Registry(
         "steps": "understudy.methods.steps:Steps",
         "universal_histogram": "understudy.methods.universal_histogram:UniversalHistogram",
     },
-    Method,
+    (Method,),
 )
 _GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "zcdp": "(ε, δ) through ρ-zCDP"}
 

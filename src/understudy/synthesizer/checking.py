@@ -30,7 +30,7 @@ computed from the noisy counts and public numbers alone, which costs nothing.
 import math
 from contextlib import suppress
 
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.counts.profile import OutcomeCodec, profile
 from understudy.counts.source import PrivateTable
 from understudy.domain import Measurement

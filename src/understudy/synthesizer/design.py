@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.errors import ResourceError, UsageError, nearest, size_text
 from understudy.methods.method import (
     KEPT_ROWS_BYTES,

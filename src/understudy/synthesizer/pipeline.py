@@ -17,15 +17,15 @@ import inspect
 import secrets
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Concatenate, ParamSpec, cast
 
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table
+from understudy.counts.opening import open_table
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, PrivateTable
 from understudy.errors import ColumnWarning, UnderstudyWarning, UsageError
 from understudy.methods.preparation import prepare
@@ -178,7 +178,7 @@ def run(data: object, settings: RunSettings) -> Release:
     )
     target, wanted = _checked_target(design, wanted, settings.out, memory)
     tables = _tables(data, public, design, memory)
-    with nullcontext() if target is None else reserved(target):
+    with tables.closed_after(data, public), nullcontext() if target is None else reserved(target):
         account = Account.of(settings.ledger, settings.dataset, target)
         if settings.resume and target is not None and place_waiting(target, design, wanted, account, seed=seed):
             private = tables.private
@@ -278,6 +278,16 @@ class _Tables:
 
     private: PrivateTable
     public: PrivateTable | None
+
+    @contextmanager
+    def closed_after(self, *given: object) -> Iterator[None]:
+        """Gives back at the end what was opened here, which is what was given as a location."""
+        try:
+            yield
+        finally:
+            for table, data in zip((self.private, self.public), given, strict=True):
+                if table is not None and isinstance(data, str | Path):
+                    table.close()
 
 
 def _opened_public(public: object | None, design: Design, memory_bytes: int) -> PrivateTable | None:

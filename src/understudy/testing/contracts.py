@@ -29,7 +29,7 @@ from scipy import stats
 
 from understudy.arrays import Floats, Integers, Ints
 from understudy.codec.table import TableCodec
-from understudy.counts.files import open_table as opened
+from understudy.counts.opening import open_table as opened
 from understudy.counts.source import CountSource, PrivateTable
 from understudy.domain import Clique
 from understudy.errors import InputError, SchemaError, UnderstudyError

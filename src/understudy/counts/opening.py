@@ -1,0 +1,155 @@
+"""Opening a private table, whatever the user has: a frame, a file, a place in a database or a lake, or an object.
+
+A location is text. Its scheme ("postgresql://…", "delta:…") or the suffix of its file says which source opens it, and
+nothing of a source is loaded before that. Everything here looks at the outside of a table and at its header; no row is
+read.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from understudy.codec.table import TableCodec
+from understudy.counts.files import SUFFIXES, FileReader
+from understudy.counts.frames import FrameSource, FrameTable, is_frame
+from understudy.counts.readers import RowReader, StreamedTable
+from understudy.counts.source import DEFAULT_MEMORY_BYTES, CountSource, LabelCounts, PrivateTable
+from understudy.counts.streaming import StreamedSource, streamed_labels
+from understudy.errors import InputError, UsageError, size_text
+from understudy.registry import Registry
+from understudy.schema import Schema
+
+ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {}
+"""Schemes of locations with the reader or table of each, as "module:Class"; loaded when a location says its name."""
+
+SOURCES: Registry[PrivateTable | RowReader] = Registry(
+    "source", {**dict.fromkeys(SUFFIXES, "understudy.counts.files:FileReader"), **ENGINES}, (PrivateTable, RowReader)
+)
+"""Sources of locations, by the suffix of a file (".csv") or the scheme before ":" ("postgresql").
+
+Another package adds one by an entry point in the group `understudy.sources` with that suffix or scheme as its name. It
+points to a subclass of `RowReader`, made of the location and the schema, or of `PrivateTable`, made of the location,
+the schema, `memory_bytes` and `threads`. Nothing of it is loaded before a location says its name.
+"""
+OBJECTS: Registry[PrivateTable | RowReader] = Registry("source", {}, (PrivateTable, RowReader))
+"""Sources of objects that are no frames in memory, by the package that their type comes from ("duckdb")."""
+
+SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):.*", re.IGNORECASE | re.DOTALL)
+LEAST_MEMORY_BYTES = 64 << 20
+MOST_THREADS = 8
+
+
+def is_of_files(location: str | Path) -> bool:
+    """Whether a location names files, which is also what is said of those that nobody has declared."""
+    return _source_class(location) is FileReader
+
+
+def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReader]:
+    """The class that opens a location; what nobody has declared is taken for a file and judged there."""
+    scheme = SCHEME.fullmatch(str(location))
+    for name in (scheme[1] if scheme else "", Path(str(location)).suffix):
+        if name and (name.lower() in SOURCES.built_in or name.lower() in SOURCES.offered()):
+            return SOURCES.find(name.lower())
+    return FileReader
+
+
+def _object_class(data: object) -> Callable[..., PrivateTable | RowReader] | None:
+    """The class that opens an object: by the package of its type, or as a stream of Arrow."""
+    for kind in type(data).__mro__:
+        package = kind.__module__.partition(".")[0]
+        if package in OBJECTS.built_in:
+            return OBJECTS.find(package)
+    return None
+
+
+def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str]]:
+    """Column names and storage types of a location or an object other than a frame; reads no row.
+
+    Of a file that a schema is for, what the location does not declare is taken from the schema.
+
+    Raises:
+        InputError: if the container cannot be used.
+    """
+    found = _found(data, schema)
+    if isinstance(found, RowReader):
+        header = list(found.header)
+        if found is not data:
+            found.close()
+        return header
+    if schema is None:
+        raise InputError(str(data), "tells its columns only under a schema.", "Write the schema by hand.")
+    raise InputError(str(data), "does not tell its columns by themselves.")
+
+
+def _found(data: object, schema: Schema | None) -> object:
+    """What opens the data, not yet a table: a reader, or the class of a source that counts in its own way."""
+    if isinstance(data, RowReader):
+        return data
+    kind = _source_class(data) if isinstance(data, str | Path) else _object_class(data)
+    if isinstance(kind, type) and issubclass(kind, RowReader):
+        return kind(data, schema)  # type: ignore[call-arg]
+    return kind
+
+
+def open_table(
+    data: object, schema: Schema, *, memory_bytes: int | None = None, threads: int | None = None
+) -> PrivateTable:
+    """A private table under a schema. Looks at the container and its header only; reads no row.
+
+    Args:
+        data: a pandas, polars or Arrow frame; a path or glob of files, text also compressed ("file.csv::multiline" if
+            quoted fields hold line ends; `read_table` says more about it), Parquet, Arrow, JSON lines, Stata, SPSS or
+            SAS; a workbook ("file.xlsx::sheet"); a DuckDB file ("file.duckdb" or "file.duckdb::table"); a place in a
+            database or a lake (docs/engines.md lists them); a location that another package can open; a reader; or a
+            private table, which is handed back.
+        schema: what the table may contain.
+        memory_bytes: the most memory counting may use beside the data itself.
+        threads: the most threads counting may use.
+
+    Raises:
+        InputError: the container cannot be used.
+        SchemaError: the header does not fit the schema; every problem is listed.
+        UsageError: a limit makes no sense.
+    """
+    memory = DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes
+    if memory < LEAST_MEMORY_BYTES:
+        least, given = size_text(LEAST_MEMORY_BYTES), size_text(memory)
+        raise UsageError("memory limit", f"must be at least {least}, got {given}.")
+    workers = min(MOST_THREADS, os.cpu_count() or 1) if threads is None else threads
+    if workers < 1:
+        raise UsageError("threads", f"must be at least 1, got {workers}.")
+    if isinstance(data, PrivateTable):
+        if data.schema != schema:
+            raise UsageError("data", "was opened under another schema.", "Open it again under this one.")
+        return data
+    if is_frame(data):
+        return FrameTable(data, schema, memory_bytes=memory, threads=workers)
+    found = _found(data, schema)
+    if isinstance(found, RowReader):
+        return _streamed(found, schema, memory_bytes=memory, threads=workers, own=found is not data)
+    if found is not None:
+        return found(data, schema, memory_bytes=memory, threads=workers)  # type: ignore[operator, no-any-return]
+    kinds = f"a pandas, polars or Arrow frame, or the path of a {', '.join(SUFFIXES)} file"
+    own = "A source of your own is a subclass of understudy.counts.readers.RowReader."
+    raise InputError("data", f"must be {kinds}; got {type(data).__name__}.", own)
+
+
+def _streamed(reader: RowReader, schema: Schema, *, memory_bytes: int, threads: int, own: bool) -> StreamedTable:
+    """The table behind a reader; one that we opened ourselves is closed if the table does not fit the schema."""
+    try:
+        return StreamedTable(reader, schema, memory_bytes=memory_bytes, threads=threads)
+    except BaseException:
+        if own:
+            reader.close()
+        raise
+
+
+def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
+    """Exact counts of any table under fixed codes, after the unit's bound. Reads nothing yet."""
+    return FrameSource(table, codec) if isinstance(table, FrameTable) else StreamedSource(table, codec)
+
+
+def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
+    """Labels of an open column of any table, after the unit's bound."""
+    return streamed_labels(table, column)
