@@ -525,6 +525,7 @@ def silenced(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection
 
 MOST_BATCH_BYTES = 1 << 28  # of Parquet, by the average row of the file
 MOST_DICTIONARY_BYTES = 1 << 30
+MOST_FETCHED_BYTES = 1 << 26  # of Parquet at the end of a network, unless one row group is larger
 MOST_PACKED_PARQUET = 1 << 28
 STREAM_BYTES = 1 << 16  # of every column; larger ones cost memory and page faults in wide files and win nothing
 INT96_UNIT = "us"  # in nanoseconds, old timestamps of Parquet would wrap around after the year 2262
@@ -574,7 +575,7 @@ def _batches(
         case "arrow":
             yield from arrow_batches(path, wanted)
         case "parquet":
-            yield from _parquet_batches(_parquet_place(path, container), wanted)
+            yield from parquet_batches(_parquet_place(path, container), wanted)
         case "database":
             yield from _database_batches(path, container.table, wanted, **limits)
 
@@ -605,25 +606,45 @@ def check_whole(container: Container, memory_bytes: int) -> None:
                     check_wide(path, size)
 
 
-def _parquet_batches(place: Path | pa.BufferReader, wanted: list[str]) -> Iterator[Batch]:
+def parquet_batches(
+    place: Path | pa.BufferReader | pa.NativeFile, wanted: list[str], *, ahead: bool = False
+) -> Iterator[Batch]:
+    """Rows of one Parquet file. `ahead` fetches whole parts of it at a time, for files at the end of a network."""
     with pq.ParquetFile(place, coerce_int96_timestamp_unit=INT96_UNIT) as plain:
+        metadata = plain.metadata
         if not wanted:
-            yield plain.metadata.num_rows, {}
+            yield metadata.num_rows, {}
             return
         rows = batch_rows(len(wanted))
-        rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(plain.metadata)))
+        rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(metadata)))
         texts = [field.name for field in plain.schema_arrow if field.name in wanted and _is_text(field.type)]
-        coded = [name for name in texts if not _is_vast(plain.metadata, name)]
+        coded = [name for name in texts if not _is_vast(metadata, name)]
     with pq.ParquetFile(
         place,
+        metadata=metadata,
         read_dictionary=coded,
-        pre_buffer=False,
-        buffer_size=STREAM_BYTES,
+        pre_buffer=ahead,
+        buffer_size=0 if ahead else STREAM_BYTES,
         coerce_int96_timestamp_unit=INT96_UNIT,
     ) as file:
-        for batch in file.iter_batches(rows, columns=wanted, use_threads=False):
-            place = {name: position for position, name in enumerate(batch.schema.names)}
-            yield batch.num_rows, {name: batch.column(place[name]) for name in wanted}
+        for groups in _fetched(metadata) if ahead else [None]:
+            for batch in file.iter_batches(rows, row_groups=groups, columns=wanted, use_threads=False):
+                place_of = {name: position for position, name in enumerate(batch.schema.names)}
+                yield batch.num_rows, {name: batch.column(place_of[name]) for name in wanted}
+
+
+def _fetched(metadata: pq.FileMetaData) -> Iterator[list[int]]:
+    """Row groups in runs that are fetched together: as few requests as their bytes allow."""
+    run: list[int] = []
+    held = 0
+    for position in range(metadata.num_row_groups):
+        size = metadata.row_group(position).total_byte_size
+        if run and held + size > MOST_FETCHED_BYTES:
+            yield run
+            run, held = [], 0
+        run, held = [*run, position], held + size
+    if run:
+        yield run
 
 
 def _widest_row(metadata: pq.FileMetaData) -> int:

@@ -11,16 +11,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from understudy.codec.table import TableCodec
+from understudy.counts.datasets import DatasetReader, is_dataset
 from understudy.counts.files import SUFFIXES, FileReader
 from understudy.counts.frames import FrameSource, FrameTable, is_frame
 from understudy.counts.readers import RowReader, StreamedTable
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, CountSource, LabelCounts, PrivateTable
+from understudy.counts.stores import STORES
 from understudy.counts.streaming import StreamedSource, streamed_labels
 from understudy.errors import InputError, UsageError, size_text
 from understudy.registry import Registry
 from understudy.schema import Schema
 
-ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {}
+ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {
+    **dict.fromkeys(STORES, "understudy.counts.datasets:DatasetReader"),
+    "delta": "understudy.counts.delta:DeltaReader",
+    "iceberg": "understudy.counts.iceberg:IcebergReader",
+}
 """Schemes of locations with the reader or table of each, as "module:Class"; loaded when a location says its name."""
 
 SOURCES: Registry[PrivateTable | RowReader] = Registry(
@@ -47,11 +53,17 @@ def is_of_files(location: str | Path) -> bool:
 
 def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReader]:
     """The class that opens a location; what nobody has declared is taken for a file and judged there."""
-    scheme = SCHEME.fullmatch(str(location))
-    for name in (scheme[1] if scheme else "", Path(str(location)).suffix):
+    text = str(location)
+    scheme = SCHEME.fullmatch(text)
+    for name in (scheme[1] if scheme else "", Path(text).suffix):
         if name and (name.lower() in SOURCES.built_in or name.lower() in SOURCES.offered()):
-            return SOURCES.find(name.lower())
-    return FileReader
+            found = SOURCES.find(name.lower())
+            return DatasetReader if found is FileReader and is_dataset(text) else found
+    if scheme and text.startswith(f"{scheme[1]}://"):
+        # The rest is not repeated: it may hold a password.
+        known = ", ".join(name for name in SOURCES.names() if not name.startswith("."))
+        raise InputError(f"{scheme[1]}://", "is a scheme that nothing here opens.", f"Known: {known}.")
+    return DatasetReader if is_dataset(text) else FileReader
 
 
 def _object_class(data: object) -> Callable[..., PrivateTable | RowReader] | None:
