@@ -84,7 +84,7 @@ def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str
 
 def _unknown(data: object) -> InputError:
     """What to say of an object that nothing here opens; its type alone, since its text may hold rows or a password."""
-    kinds = f"a frame or the path of a {', '.join(SUFFIXES)} file, or another location of docs/engines.md"
+    kinds = f"a pandas, polars or Arrow frame, the path of a {', '.join(SUFFIXES)} file or another location"
     own = "A source of your own is a subclass of understudy.counts.readers.RowReader."
     return InputError("data", f"must be {kinds}; got {type(data).__name__}.", own)
 
