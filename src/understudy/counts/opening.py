@@ -7,6 +7,7 @@ read.
 
 import os
 import re
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,13 +142,16 @@ def open_table(
 
 
 def _streamed(reader: RowReader, schema: Schema, *, memory_bytes: int, threads: int, own: bool) -> StreamedTable:
-    """The table behind a reader; one that we opened ourselves is closed if the table does not fit the schema."""
+    """The table behind a reader; one that we opened is closed when the table goes, or if it does not fit the schema."""
     try:
-        return StreamedTable(reader, schema, memory_bytes=memory_bytes, threads=threads)
+        table = StreamedTable(reader, schema, memory_bytes=memory_bytes, threads=threads)
     except BaseException:
         if own:
             reader.close()
         raise
+    if own:
+        weakref.finalize(table, reader.close)
+    return table
 
 
 def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
