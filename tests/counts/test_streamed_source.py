@@ -14,7 +14,7 @@ import pytest
 from tests.counts.malformed import ROWS_ODD, SECRET
 from tests.counts.places import Place, as_csv, as_database, as_parquet, by_hand, every_clique, full_counts, people
 from understudy.codec.table import TableCodec
-from understudy.counts import files
+from understudy.counts import files, readers
 from understudy.counts.files import FileReader, connect_read_only, container_of
 from understudy.counts.opening import open_table
 from understudy.counts.readers import StreamedTable
@@ -101,8 +101,8 @@ def test_the_bound_holds_when_rows_come_in_many_batches(tmp_path: Path, monkeypa
     codec = TableCodec.of(schema)
     table = some_table(3000)
     expected = full_counts(open_table(table, schema).bind(codec))
-    monkeypatch.setattr("understudy.counts.files.BATCH_ROWS", 100)
-    monkeypatch.setattr("understudy.counts.files.MOST_VALUES", 100)
+    monkeypatch.setattr("understudy.counts.readers.BATCH_ROWS", 100)
+    monkeypatch.setattr("understudy.counts.readers.MOST_VALUES", 100)
     source = open_table(as_parquet(table, tmp_path), schema, memory_bytes=MEMORY, threads=2).bind(codec)
     assert full_counts(source) == expected
     pair = codec.domain.clique(["sex", "city"])
@@ -263,7 +263,7 @@ def test_the_length_of_a_value_decides_nothing(place: Place, tmp_path: Path) -> 
 
 
 def test_a_database_is_read_on_where_its_limit_was_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BATCH_ROWS", 2048)
+    monkeypatch.setattr(readers, "BATCH_ROWS", 2048)
     table = some_table(9000)
     container = container_of(as_database(table, tmp_path))
     original, tried = files._query_batches, []
@@ -325,3 +325,14 @@ def test_columns_asked_one_by_one_are_read_at_most_twice(tmp_path: Path) -> None
     for name in names:
         assert sum(source.counts([Clique((name,))])[Clique((name,))]) == 3
     assert [len(columns) for columns in reads] == [1, 12]
+
+
+def test_a_label_that_one_unit_brings_first_does_not_decide_which_labels_of_others_count() -> None:
+    """Numbers of labels follow their first appearance, so other units must not be ranked by them."""
+    schema = Schema(columns=(OpenCategory(name="city"),), unit=Unit(column="person", rows=1))
+    cities = ["first of all", *[f"city {number}" for number in range(6)] * 50]
+    people = ["one more", *(f"p{row // 6}" for row in range(300))]
+    table = pa.table({"city": cities, "person": people})
+    found = [open_table(rows, schema).label_counts("city") for rows in (table, table.slice(1))]
+    more, fewer = (dict(zip(one.labels, one.counts.tolist(), strict=True)) for one in found)
+    assert more == {**fewer, "first of all": 1}
