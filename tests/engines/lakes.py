@@ -62,8 +62,8 @@ def as_folder(table: pa.Table, folder: Path) -> str:
     return str(root)
 
 
-def as_bucket(table: pa.Table, store: fs.FileSystem) -> str:
-    root = f"people/{next(_numbers)}"
+def as_bucket(table: pa.Table, store: fs.FileSystem, root: str = "") -> str:
+    root = root or f"people/{next(_numbers)}"
     for path, part in parts(table):
         with store.open_output_stream(f"{root}/{path}") as file:
             pq.write_table(part, file, row_group_size=7)

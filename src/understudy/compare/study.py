@@ -726,12 +726,23 @@ def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, st
         declared = Path(work) / "schema.yaml"
         schema.to_yaml(declared)
         if isinstance(table, str | os.PathLike):
-            yield os.fspath(table), str(declared)
+            yield _pinned(os.fspath(table), schema), str(declared)
             return
         rows = Path(work) / "table.parquet"
         rows.touch(CLOSED_FILE)
         pq.write_table(_written(open_table(table, schema), schema), rows)
         yield str(rows), str(declared)
+
+
+def _pinned(location: str, schema: Schema) -> str:
+    """The location of the very state that is there now: the processes open it one after the other."""
+    if is_of_files(location):
+        return location
+    opened = open_table(location, schema)
+    try:
+        return str(getattr(getattr(opened, "reader", None), "pinned", "")) or location
+    finally:
+        opened.close()
 
 
 def _written(table: PrivateTable, schema: Schema) -> pa.Table:

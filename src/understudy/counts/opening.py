@@ -56,14 +56,14 @@ def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReade
     """The class that opens a location; what nobody has declared is taken for a file and judged there."""
     text = str(location)
     scheme = SCHEME.fullmatch(text)
-    for name in (scheme[1] if scheme else "", Path(text).suffix):
-        if name and (name.lower() in SOURCES.built_in or name.lower() in SOURCES.offered()):
-            found = SOURCES.find(name.lower())
+    for name in (scheme[1].lower() if scheme else "", Path(text).suffix.lower()):
+        if name and (name in SOURCES.built_in or name in SOURCES.offered()):
+            found = SOURCES.find(name)
             return DatasetReader if found is FileReader and is_dataset(text) else found
-    if scheme and text.startswith(f"{scheme[1]}://"):
-        # The rest is not repeated: it may hold a password.
-        known = ", ".join(name for name in SOURCES.names() if not name.startswith("."))
-        raise InputError(f"{scheme[1]}://", "is a scheme that nothing here opens.", f"Known: {known}.")
+        if name and text[len(name) :].startswith("://"):
+            # The rest is not repeated: it may hold a password.
+            known = ", ".join(one for one in SOURCES.names() if not one.startswith("."))
+            raise InputError(f"{name}://", "is a scheme that nothing here opens.", f"Known: {known}.")
     return DatasetReader if is_dataset(text) else FileReader
 
 

@@ -45,6 +45,8 @@ class RowReader(abc.ABC):
     """What holds the table, such as "Parquet" or "PostgreSQL 17.2"; public."""
     snapshot: str = ""
     """Which state of the table is read, in the engine's own terms; public. Nothing where there is only one."""
+    pinned: str = ""
+    """The location that opens this state again, for other processes; nothing where the location does so already."""
 
     @property
     @abc.abstractmethod
