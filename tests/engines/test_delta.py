@@ -2,6 +2,8 @@
 
 import datetime
 import json
+import string
+import struct
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,11 +83,8 @@ def test_no_rows_and_columns_added_later(table: Path, tmp_path: Path) -> None:
     assert counts(f"delta:{tmp_path / 'm'}") == counts(pa.concat_tables([without, TABLE]))
 
 
-@pytest.mark.parametrize(
-    ("feature", "setting"),
-    [("columnMapping", {"delta.columnMapping.mode": "name"}), ("typeWidening", {}), ("variantType", {})],
-)
-def test_protocols_that_cannot_be_read_are_refused(table: Path, feature: str, setting: dict[str, str]) -> None:
+def rewrite(table: Path, feature: str, setting: dict[str, str], removed: dict[str, object] | None = None) -> None:
+    """Makes the log of a table ask for a feature of its readers."""
     log = table / "_delta_log" / f"{0:020}.json"
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     for line in lines:
@@ -94,9 +93,42 @@ def test_protocols_that_cannot_be_read_are_refused(table: Path, feature: str, se
             line["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
         if "metaData" in line:
             line["metaData"]["configuration"] = setting
+        if "add" in line and removed is not None:
+            line["add"]["deletionVector"] = removed
     log.write_text("\n".join(json.dumps(line) for line in lines))
+
+
+@pytest.mark.parametrize(
+    ("feature", "setting"),
+    [("columnMapping", {"delta.columnMapping.mode": "name"}), ("typeWidening", {}), ("variantType", {})],
+)
+def test_protocols_that_cannot_be_read_are_refused(table: Path, feature: str, setting: dict[str, str]) -> None:
+    rewrite(table, feature, setting)
     with pytest.raises(InputError):
         open_table(f"delta:{table}", SCHEMA)
+
+
+def vector_of(rows: list[int]) -> dict[str, object]:
+    """A deletion vector within the log: a bitmap of removed rows in the text form of ZeroMQ."""
+    places = b"".join(struct.pack("<H", row) for row in rows)
+    head = struct.pack("<iqI", 1681511377, 1, 0) + struct.pack("<IIHHI", 12346, 1, 0, len(rows) - 1, 16)
+    raw = head + places + b"\0" * (-len(head + places) % 4)
+    words = struct.unpack(f">{len(raw) // 4}I", raw)
+    signs = string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
+    text = "".join(signs[word // 85**power % 85] for word in words for power in (4, 3, 2, 1, 0))
+    size = len(head + places)
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": size, "cardinality": len(rows)}
+
+
+def test_rows_of_a_deletion_vector_do_not_count(tmp_path: Path) -> None:
+    needs("deltalake")
+    from deltalake import write_deltalake
+
+    write_deltalake(str(tmp_path / "t"), TABLE)
+    rewrite(tmp_path / "t", "deletionVectors", {}, vector_of([0, 2]))
+    location = f"delta:{tmp_path / 't'}"
+    assert counts(location) == counts(TABLE.slice(1, 1))
+    assert sum(rows for rows, _ in open_table(location, SCHEMA).batches([])) == 1
 
 
 def test_what_is_no_version_or_no_table_is_refused(table: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from tests.counts.places import full_counts, people
 from tests.engines import lakes
 from tests.engines.available import needs
-from understudy.cli import app
+from understudy.cli.app import app
 from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
 from understudy.counts.stores import place_of

@@ -146,13 +146,14 @@ def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
 
 
 def _only(batches: Iterator[Batch], kept: Bools) -> Iterator[Batch]:
-    """The rows that still count. A file of another length than its mask ends the run."""
+    """The rows that still count: what a mask does not reach is kept, and one that is too long ends the run."""
     start = 0
     for rows, batch in batches:
-        here = pa.array(kept[start : start + rows])
+        known = kept[start : start + rows]
+        here = pa.array(np.append(known, np.ones(rows - len(known), np.bool_)))
         start += rows
         yield int(np.count_nonzero(here)), {name: column.filter(here) for name, column in batch.items()}
-    if start != len(kept):
+    if start < len(kept):
         raise ValueError
 
 
