@@ -101,7 +101,7 @@ def _expected(
     budget: tuple[float, float],
     *,
     options: dict[str, str],
-    public: Path | None,
+    public: str | None,
 ) -> float | None:
     """Seconds by the plan, if somebody watches."""
     if not place.watched:
