@@ -53,8 +53,8 @@ def test_the_toy_keeps_its_contract(kind: str, package: Path) -> None:
 
 REGISTRIES = """
 from understudy.counts.opening import SOURCES
-from understudy.evaluate.registry import METRICS
-from understudy.methods.registry import METHODS
+from understudy.evaluate.metric import METRICS
+from understudy.methods.method import METHODS
 from understudy.models.model import MODELS
 
 for registry in (METHODS, METRICS, SOURCES, MODELS):

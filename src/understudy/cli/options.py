@@ -176,7 +176,7 @@ def _declared(
     most_bytes: str | None,
 ) -> str:
     """The location with what the options say about it."""
-    from understudy.schema.dialect import Dialect, located, require_dialect
+    from understudy.schema.schema import Dialect, located, require_dialect
 
     if no_header and names is None:
         raise UsageError("--no-header", "leaves the columns without names.", "Give --names too.")
@@ -272,7 +272,7 @@ def note_lines(place: Shell, table: str | Path, schema: "Schema | None" = None) 
     """
     from understudy.counts.files import opened
     from understudy.counts.opening import is_of_files
-    from understudy.schema.dialect import WORDS, parted
+    from understudy.schema.schema import WORDS, parted
 
     if not is_of_files(table):
         return

@@ -53,7 +53,7 @@ from understudy.counts.source import PrivateTable, label_keys, texts_of
 from understudy.errors import InputError, ResourceError, UsageError
 from understudy.evaluate.suite import MARKER, check_metrics, chosen_metrics
 from understudy.folders import CLOSED_FILE, CLOSED_FOLDER, KeptFolder, write_durably, write_json
-from understudy.methods.registry import method_named
+from understudy.methods.method import method_named
 from understudy.privacy.cost import Budget
 from understudy.progress import Progress, silent
 from understudy.release.files import file_digest, refuse_release_folder

@@ -61,8 +61,8 @@ from understudy.counts.streams import (
 from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.schema import Float, Integer, Schema
 from understudy.schema.columns import missing_texts
-from understudy.schema.dialect import Dialect as Dialect
-from understudy.schema.dialect import is_wide, located, parted, plain_encoding, require_dialect
+from understudy.schema.schema import Dialect as Dialect
+from understudy.schema.schema import is_wide, located, parted, plain_encoding, require_dialect
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ""}
 PARQUET = (".parquet", ".pq")

@@ -18,7 +18,7 @@ from understudy.counts.readers import RowReader, StreamedTable
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, CountSource, LabelCounts, PrivateTable
 from understudy.counts.streaming import StreamedSource, streamed_labels
 from understudy.errors import InputError, UsageError, size_text
-from understudy.registry import Registry
+from understudy.options import Registry
 from understudy.schema import Schema
 
 ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {}
@@ -131,7 +131,7 @@ def open_table(
         if data.schema != schema:
             raise UsageError("data", "was opened under another schema.", "Open it again under this one.")
         return data
-    if is_frame(data):
+    if not isinstance(data, str | Path) and is_frame(data):
         return FrameTable(data, schema, memory_bytes=memory, threads=workers)
     found = _found(data, schema)
     if isinstance(found, RowReader):

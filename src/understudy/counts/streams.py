@@ -32,7 +32,7 @@ from typing import IO, Literal, Protocol, TypeVar
 import pyarrow as pa
 
 from understudy.errors import InputError, size_text
-from understudy.schema.dialect import is_wide
+from understudy.schema.schema import is_wide
 
 Packing = Literal["", "gz", "zst", "zip"]
 _CODECS = {"gz": "gzip", "zst": "zstd"}

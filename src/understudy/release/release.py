@@ -13,7 +13,7 @@ import platform
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -100,7 +100,10 @@ class RunConfig:
 def installed_versions() -> dict[str, str]:
     """Versions of what made the release."""
     packages = ("understudy", "numpy", "pyarrow")
-    return {name: version(name) for name in packages} | {"python": platform.python_version()}
+    return {name: _version(name) for name in packages} | {"python": platform.python_version()}
+
+
+_version = cache(version)  # the metadata of a package is a file, read and parsed anew each time
 
 
 def write_config(config: RunConfig, path: Path) -> None:

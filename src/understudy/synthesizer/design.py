@@ -30,10 +30,11 @@ from understudy.methods.method import (
     Plan,
     PublicFacts,
     Step,
+    currency_for,
+    method_named,
     with_rows,
 )
 from understudy.methods.preparation import granted_cost, preparation_cost, preparation_steps, public_facts
-from understudy.methods.registry import currency_for, method_named
 from understudy.privacy.composition import tight_epsilon, tight_factor
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, distribution_for
 from understudy.release.release import COPIES_MODES, LARGEST_SEED, MOST_COPIES, present_mode
