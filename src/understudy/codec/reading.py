@@ -382,9 +382,9 @@ def _real_of(text: str) -> tuple[float, bool] | None:
     return (float(text) + 0.0, True) if _ANY_REAL.fullmatch(text) else None
 
 
-_SECONDS_A_DAY = 86_400
+SECONDS_A_DAY = 86_400
 _FARTHEST = 300_000_000_000
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _OFFSET = "[zZ]|[+-][0-9]{2}:?[0-9]{2}"
 _ISO_CLOCK = "^(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.][0-9]+)?)?$"
 _ISO_MOMENT = (
@@ -434,7 +434,7 @@ class _Moments:
 def read_days(array: pa.Array, form: str | None) -> Reading:
     """Days since 1970; a moment counts for the day its own clock shows."""
     moments = _moments(plain(array), form)
-    return Reading(moments.seconds // _SECONDS_A_DAY, moments.valid, moments.valid)
+    return Reading(moments.seconds // SECONDS_A_DAY, moments.valid, moments.valid)
 
 
 def read_instants(array: pa.Array, form: str | None, zone: str | None) -> Reading:
@@ -456,22 +456,22 @@ def read_clock(array: pa.Array, form: str | None) -> Reading:
     kind = array.type
     if pa.types.is_time(kind):
         ticks = _ticks(array.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64()))
-        return Reading(ticks // _PER_SECOND[kind.unit], _not_null(array), _not_null(array))
+        return Reading(ticks // PER_SECOND[kind.unit], _not_null(array), _not_null(array))
     if pa.types.is_temporal(kind) or not has_text(kind):
         return nothing(len(array))
     moments = _read_text(canonical_text(array), form, _ISO_CLOCK)
-    return Reading(moments.seconds % _SECONDS_A_DAY, moments.valid, moments.valid)
+    return Reading(moments.seconds % SECONDS_A_DAY, moments.valid, moments.valid)
 
 
 def _moments(array: pa.Array, form: str | None) -> _Moments:
     kind = array.type
     none = np.zeros(len(array), dtype=bool)
     if pa.types.is_date32(kind):
-        days = np.clip(_ticks(array.cast(pa.int32())), -_FARTHEST // _SECONDS_A_DAY, _FARTHEST // _SECONDS_A_DAY)
-        return _Moments(days * _SECONDS_A_DAY, days * 0, none, _not_null(array))
+        days = np.clip(_ticks(array.cast(pa.int32())), -_FARTHEST // SECONDS_A_DAY, _FARTHEST // SECONDS_A_DAY)
+        return _Moments(days * SECONDS_A_DAY, days * 0, none, _not_null(array))
     if pa.types.is_date64(kind):
         days = _ticks(array.cast(pa.int64())) // 86_400_000
-        return _Moments(_cut(days * _SECONDS_A_DAY), days * 0, none, _not_null(array))
+        return _Moments(_cut(days * SECONDS_A_DAY), days * 0, none, _not_null(array))
     if pa.types.is_timestamp(kind):
         return _of_stamps(array)
     if pa.types.is_temporal(kind) or not has_text(kind):
@@ -482,7 +482,7 @@ def _moments(array: pa.Array, form: str | None) -> _Moments:
 
 def _of_stamps(array: pa.Array) -> _Moments:
     kind = array.type
-    seconds = _cut(_ticks(array.cast(pa.int64())) // _PER_SECOND[kind.unit])
+    seconds = _cut(_ticks(array.cast(pa.int64())) // PER_SECOND[kind.unit])
     if kind.tz is None:
         return _Moments(seconds, seconds * 0, np.zeros(len(array), dtype=bool), _not_null(array))
     wall = _to_wall(seconds, kind.tz)
@@ -558,7 +558,7 @@ def _by_pattern(texts: pa.Array, pattern: str) -> _Moments:
     seconds = fields.get("S", np.zeros(len(texts), dtype=np.int64))
     valid = valid & fits & (hours <= 23) & (minutes <= 59) & (seconds <= 59)
     offsets, has_offset = _offsets(parts["z"], valid) if "z" in parts else (seconds * 0, np.zeros(len(texts), bool))
-    total = days * _SECONDS_A_DAY + hours * 3600 + minutes * 60 + seconds
+    total = days * SECONDS_A_DAY + hours * 3600 + minutes * 60 + seconds
     return _Moments(np.where(valid, total, 0), offsets, has_offset, valid)
 
 

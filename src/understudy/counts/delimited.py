@@ -231,10 +231,12 @@ def delimited_batches(
     *,
     multiline: bool = False,
     named: bool = True,
+    marked: bool = True,
 ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     """Number of rows and the wanted columns (text), batch by batch; never raises on content.
 
-    The first line is the header if the file is `named`, else it is a row.
+    The first line is the header if the file is `named`, else it is a row. Only what is `marked`, the beginning of a
+    file, may have a byte order mark.
     """
     slots = np.full(len(header), -1, np.int64)
     for slot, name in enumerate(wanted):
@@ -242,17 +244,19 @@ def delimited_batches(
     rows = min(MOST_ROWS, max(1, MOST_SPANS // max(1, len(wanted))))
     spans = np.zeros((rows, max(1, len(wanted)), 3), np.int32)
     across = len(header) if multiline else NEVER
-    for data, records in _record_batches(stream, np.uint8(ord(delimiter)), across, slots, spans, named=named):
+    for data, records in _record_batches(
+        stream, np.uint8(ord(delimiter)), across, slots, spans, named=named, marked=marked
+    ):
         found = spans[:records]
         yield records, {name: _texts(data, found[:, slot]) for slot, name in enumerate(wanted)}
 
 
 def _record_batches(
-    stream: ByteStream, delimiter: np.uint8, across: int, slots: Ints, spans: Shorts, *, named: bool
+    stream: ByteStream, delimiter: np.uint8, across: int, slots: Ints, spans: Shorts, *, named: bool, marked: bool
 ) -> Iterator[tuple[Bytes, int]]:
     """Fills `spans` again and again; each time the bytes it points into and the number of records. No header."""
     first = read_up_to(stream, READ_BYTES)
-    data = np.frombuffer(bytearray(first.removeprefix(BYTE_ORDER_MARK)), np.uint8)
+    data = np.frombuffer(bytearray(first.removeprefix(BYTE_ORDER_MARK) if marked else first), np.uint8)
     start, final, skipping, heading = 0, False, False, named
     while True:
         places = spans[:1] if heading else spans
