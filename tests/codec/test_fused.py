@@ -35,7 +35,7 @@ def general(codec: TableCodec, name: str, array: pa.Array) -> list[int]:
 
 
 @given(ARRAYS, st.integers(0, 3), st.sampled_from(CODECS))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_every_array_of_every_type(array: pa.Array, cut: int, codec: TableCodec) -> None:
     part = array.slice(min(cut, len(array)))
     for name in codec.domain.columns:

@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -111,7 +112,7 @@ class NumberCodec:
         return ByEdges.of([edge * ticks for edge in self._inner.tolist()], spans, odd)
 
     def _by_floats(self) -> ByFloatEdges:
-        odd = np.asarray(self.avoid, self._inner.dtype)
+        odd: Values = np.asarray(self.avoid, np.float64 if isinstance(self.axis.lower, float) else np.int64)
         return ByFloatEdges.of(self._inner.tolist(), odd.tolist(), self.on_axis(odd).tolist())
 
     @property
@@ -159,9 +160,24 @@ class NumberCodec:
 
     def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
         """A value evenly drawn from each bin; special values exactly; null for missing."""
+        if self._lone is not None:
+            return self._lone.take(pa.array(codes))
         regular = codes < self.layout.regular
         bins = np.where(regular, codes, 0).astype(np.int64)
         return self.write(codes, self.axis.support.draw(self.edges, bins, rng, self.avoid))
+
+    @cached_property
+    def _lone(self) -> pa.Array | None:
+        """The value of every code, where each bin holds just one: then nothing is drawn, and a look-up does."""
+        support = self.axis.support
+        if not isinstance(support, Grid) or isinstance(self.edges[-1], float) or self.layout.regular > WIDEST_TABLE:
+            return None
+        ends = [support.first_index(edge) for edge in self.edges]
+        if any(stop - first != 1 for first, stop in pairwise(ends)):
+            return None
+        codes = np.arange(self.layout.size, dtype=self.layout.dtype)
+        bins = np.minimum(codes, self.layout.regular - 1).astype(np.int64)
+        return self.write(codes, support.values(np.asarray(ends, np.int64))[bins])
 
     def write(self, codes: CodeArray, numbers: Values) -> pa.Array:
         """The numbers where the code is that of a bin; special values and nulls elsewhere."""

@@ -36,8 +36,10 @@ def line_spans(path: Path, most: int) -> list[tuple[Piece, int]]:
     """
     size = path.stat().st_size
     with path.open("rb") as file:
-        whole = size < most * LEAST_SPAN_BYTES or not file.read(_HEAD_BYTES).strip(_BLANK)
-        inner = [] if whole else [_line_start(file, size * part // most) for part in range(1, most)]
+        head = file.read(_HEAD_BYTES)
+        begun = len(head) - len(head.lstrip(_BLANK))  # within the header line
+        whole = size < most * LEAST_SPAN_BYTES or begun == len(head)
+        inner = [] if whole else [_line_start(file, max(begun, size * part // most)) for part in range(1, most)]
     bounds = [0, *(place for place in dict.fromkeys(inner) if place < size), size]
     return [((path, low, high), high - low) for low, high in itertools.pairwise(bounds)]
 
