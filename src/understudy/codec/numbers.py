@@ -112,7 +112,8 @@ class NumberCodec:
         return ByEdges.of([edge * ticks for edge in self._inner.tolist()], spans, odd)
 
     def _by_floats(self) -> ByFloatEdges:
-        odd: Values = np.asarray(self.avoid, np.float64 if isinstance(self.axis.lower, float) else np.int64)
+        whole = not isinstance(self.axis.lower, float)
+        odd: Values = np.asarray(self.avoid, np.int64) if whole else np.asarray(self.avoid, np.float64)
         return ByFloatEdges.of(self._inner.tolist(), odd.tolist(), self.on_axis(odd).tolist())
 
     @property

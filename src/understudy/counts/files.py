@@ -735,6 +735,7 @@ class FileReader(RowReader):
             _check_decimal(self.container, schema)
         self.where = str(self.container.paths[0])
         self.engine = ENGINES[self.container.kind]
+        self.bytes = sum(path.stat().st_size for path in self.container.paths)
 
     @property
     def header(self) -> Header:

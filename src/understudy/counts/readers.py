@@ -45,6 +45,8 @@ class RowReader(abc.ABC):
     """What holds the table, such as "Parquet" or "PostgreSQL 17.2"; public."""
     snapshot: str = ""
     """Which state of the table is read, in the engine's own terms; public. Nothing where there is only one."""
+    bytes: int | None = None
+    """How many bytes the table takes where it lies; None where nobody says. For whoever may open it, never released."""
 
     @property
     @abc.abstractmethod
