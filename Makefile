@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+ENGINES_STAMP := $(VENV)/.engines
 JOBS ?= 2
 STUDIES := rdt_panels steps_simulation nist_field youth_voters
 KEEP ?= .studies-cache
@@ -11,11 +12,12 @@ SMOKE := .studies-smoke
 LOWEST := .venv-lowest
 LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema tests/test_public_names.py
 
-.PHONY: help setup demo test test-slow test-explore test-lowest studies studies-smoke lint types layers clean
+.PHONY: help setup demo test test-engines test-slow test-explore test-lowest studies studies-smoke lint types layers clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
 	@echo "make test       lint, types, layers, house rules and the test suite"
+	@echo "make test-engines  databases, lakes and Spark, each started for real (PostgreSQL and a Java runtime must be there)"
 	@echo "make test-slow  statistics that need minutes"
 	@echo "make test-explore  the suite with fresh random examples of its properties"
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
@@ -29,6 +31,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $(STAMP)
+
+$(ENGINES_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group engines
+	@touch $(ENGINES_STAMP)
 
 setup: $(STAMP)
 
@@ -47,20 +53,24 @@ layers: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
 test: $(STAMP) lint types layers
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not engines"
+
+# A file of tests stays on one process: each process would start servers of its own.
+test-engines: $(STAMP) $(ENGINES_STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m engines
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow
 
 test-explore: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" --hypothesis-profile explore
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not engines" --hypothesis-profile explore
 
 # The wheel as users get it, not the working tree, with the lowest version of each dependency that we declare.
 test-lowest:
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.7"
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct . --group dev
-	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) --dist worksteal -m "not slow" $(LOWEST_TESTS)
+	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) --dist worksteal -m "not slow and not engines" $(LOWEST_TESTS)
 
 studies: $(STAMP)
 	@test -n "$(DATA)" || { echo "make studies DATA=FOLDER: the studies need the folder with the real tables."; exit 1; }

@@ -118,7 +118,7 @@ def test_headers_of_frames_are_storage_types() -> None:
     assert header_of_table(lazy) == [("a", "int64"), ("b", "string"), ("c", "date32[day]")]
     assert header_of_table(lazy.collect()) == header_of_table(lazy)
     assert arrow_name("Datetime(time_unit='us', time_zone=None)") == "timestamp[us]"
-    with pytest.raises(InputError, match="must be a frame or the path"):
+    with pytest.raises(InputError, match="must be a pandas"):
         header_of_table(7)
 
 

@@ -7,6 +7,7 @@ read.
 
 import os
 import re
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,9 +78,16 @@ def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str
         if found is not data:
             found.close()
         return header
-    if schema is None:
-        raise InputError(str(data), "tells its columns only under a schema.", "Write the schema by hand.")
-    raise InputError(str(data), "does not tell its columns by themselves.")
+    if found is None:
+        raise _unknown(data)
+    raise InputError("table", "does not tell its columns by itself.", "Write the schema by hand.")
+
+
+def _unknown(data: object) -> InputError:
+    """What to say of an object that nothing here opens; its type alone, since its text may hold rows or a password."""
+    kinds = f"a pandas, polars or Arrow frame, the path of a {', '.join(SUFFIXES)} file or another location"
+    own = "A source of your own is a subclass of understudy.counts.readers.RowReader."
+    return InputError("data", f"must be {kinds}; got {type(data).__name__}.", own)
 
 
 def _found(data: object, schema: Schema | None) -> object:
@@ -130,19 +138,20 @@ def open_table(
         return _streamed(found, schema, memory_bytes=memory, threads=workers, own=found is not data)
     if found is not None:
         return found(data, schema, memory_bytes=memory, threads=workers)  # type: ignore[operator, no-any-return]
-    kinds = f"a pandas, polars or Arrow frame, or the path of a {', '.join(SUFFIXES)} file"
-    own = "A source of your own is a subclass of understudy.counts.readers.RowReader."
-    raise InputError("data", f"must be {kinds}; got {type(data).__name__}.", own)
+    raise _unknown(data)
 
 
 def _streamed(reader: RowReader, schema: Schema, *, memory_bytes: int, threads: int, own: bool) -> StreamedTable:
-    """The table behind a reader; one that we opened ourselves is closed if the table does not fit the schema."""
+    """The table behind a reader; one that we opened is closed when the table goes, or if it does not fit the schema."""
     try:
-        return StreamedTable(reader, schema, memory_bytes=memory_bytes, threads=threads)
+        table = StreamedTable(reader, schema, memory_bytes=memory_bytes, threads=threads)
     except BaseException:
         if own:
             reader.close()
         raise
+    if own:
+        weakref.finalize(table, reader.close)
+    return table
 
 
 def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
