@@ -3,8 +3,9 @@
     python -m benchmarks.scale                          # 10⁷ rows × 20 columns
     python -m benchmarks.scale --rows 100000000 --csv-rows 4000000 --keep FOLDER
 
-The table holds 20 columns of every usual storage: text, whole numbers as labels, as values and in bins, floats with
-gaps, days, moments, truth values. Every line runs in a process of its own after a warm-up on a few rows, which loads
+Two tables of 20 columns. "numbered" holds labels that are whole numbers of 64 bits, as coded tables usually come; the
+bars are stated for it. "mixed" holds every usual storage: text, whole numbers as labels, as values and in bins, floats
+with gaps, days, moments, truth values. Every line runs in a process of its own after a warm-up on a few rows, which loads
 the cached kernels; making the files is not timed. CPU seconds are of all threads together. Wall time is the best of
 three and means something only where nothing else runs; user/wall says how many processors a line really had.
 
@@ -18,7 +19,7 @@ import datetime as dt
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from benchmarks.alone import alone
 from benchmarks.counting import high_water
+
+from benchmarks import counting
 
 from understudy import Schema, Unit, synthesize
 from understudy.codec.table import TableCodec
@@ -44,14 +47,14 @@ DELTA = 1e-9
 BAR_SECONDS, BAR_FASTER, BAR_BYTES, BAR_TIMES, BAR_ROWS = 25.0, 1.8, 2**30, 2.0, 2.5e6
 
 
-def schema_of() -> Schema:
+def schema_of(kind: str) -> Schema:
     """Twenty columns."""
+    if kind == "numbered":
+        pairs = zip(counting.NAMES, counting.SIZES, strict=True)
+        return Schema(columns=tuple(_numbered(name, size) for name, size in pairs), unit=Unit())
     columns = [
         *(Category(name=name, labels=_labels(name, size), missing=name in GAPS) for name, size in WORDS.items()),
-        *(
-            Category(name=name, labels=tuple(map(str, range(size))), missing=False, storage="int64")
-            for name, size in NUMBERED.items()
-        ),
+        *(_numbered(name, size) for name, size in NUMBERED.items()),
         *(
             Integer(name=name, lower=low, upper=high, bins=bins and UniformBins(bins), missing=name in GAPS)
             for name, (low, high, bins) in WHOLE.items()
@@ -72,6 +75,10 @@ def schema_of() -> Schema:
         Boolean(name="insured", missing=False),
     ]
     return Schema(columns=tuple(columns), unit=Unit())
+
+
+def _numbered(name: str, size: int) -> Category:
+    return Category(name=name, labels=tuple(map(str, range(size))), missing=False, storage="int64")
 
 
 def _labels(name: str, size: int) -> tuple[str, ...]:
@@ -108,14 +115,23 @@ def piece(rng: np.random.Generator, rows: int) -> pa.Table:
     return pa.table(columns)
 
 
-def write_table(path: Path, rows: int) -> None:
-    """The table as Parquet or CSV."""
+def pieces(rows: int, kind: str) -> Iterator[pa.Table]:
+    """The table in pieces."""
+    if kind == "numbered":
+        for columns in counting.generated(rows):
+            yield pa.table([pa.array(codes.astype(np.int64)) for codes in columns], names=list(counting.NAMES))
+        return
     rng = np.random.default_rng(5)
-    kind = piece(rng, 1).schema
-    text = path.suffix == ".csv"
-    with pacsv.CSVWriter(path, kind) if text else pq.ParquetWriter(path, kind) as writer:
-        for start in range(0, rows, STEP):
-            writer.write_table(piece(rng, min(STEP, rows - start)))
+    for start in range(0, rows, STEP):
+        yield piece(rng, min(STEP, rows - start))
+
+
+def write_table(path: Path, rows: int, kind: str) -> None:
+    """The table as Parquet or CSV."""
+    stored = next(pieces(1, kind)).schema
+    with pacsv.CSVWriter(path, stored) if path.suffix == ".csv" else pq.ParquetWriter(path, stored) as writer:
+        for part in pieces(rows, kind):
+            writer.write_table(part)
 
 
 @dataclass(frozen=True)
@@ -139,29 +155,29 @@ def used(work: Callable[[], object]) -> Used:
     return Used(time.process_time() - cpu, time.perf_counter() - wall, high_water() - before)
 
 
-def fitted(path: Path, small: Path, method: str, threads: int) -> Used:
+def fitted(path: Path, small: Path, kind: str, method: str, threads: int) -> Used:
     """A method from the file to its model, in this process."""
 
     def work(place: Path) -> None:
-        table = open_table(place, schema_of(), threads=threads)
-        synthesize(table, schema_of(), method=method, epsilon=1.0, delta=DELTA, rows=1, seed=1)
+        table = open_table(place, schema_of(kind), threads=threads)
+        synthesize(table, schema_of(kind), method=method, epsilon=1.0, delta=DELTA, rows=1, seed=1)
 
     work(small)
     return used(lambda: work(path))
 
 
-def written(path: Path, small: Path, rows: int) -> Used:
+def written(path: Path, small: Path, kind: str, rows: int) -> Used:
     """Synthetic rows of `mst` into Parquet; nothing of the fit is timed."""
-    release = synthesize(path, schema_of(), method="mst", epsilon=1.0, delta=DELTA, rows=1, seed=1)
+    release = synthesize(small, schema_of(kind), method="mst", epsilon=1.0, delta=DELTA, rows=1, seed=1)
     release.sample_to(small.with_name("warm-synthetic.parquet"), 1000, seed=1)
     return used(lambda: release.sample_to(small.with_name("synthetic.parquet"), rows, seed=1))
 
 
-def counted(path: Path, small: Path, threads: int) -> Used:
+def counted(path: Path, small: Path, kind: str, threads: int) -> Used:
     """Every column of the file read, coded and counted alone."""
 
     def work(place: Path) -> None:
-        source = open_table(place, schema_of(), threads=threads).bind(TableCodec.of(schema_of()))
+        source = open_table(place, schema_of(kind), threads=threads).bind(TableCodec.of(schema_of(kind)))
         source.counts([source.domain.clique([name]) for name in source.domain.columns])
 
     work(small)
@@ -169,24 +185,25 @@ def counted(path: Path, small: Path, threads: int) -> Used:
 
 
 def scanned_by_arrow(path: Path) -> Used:
-    """Every column read by pyarrow with one thread, batch by batch; text converted to the types it has."""
+    """Every column read by pyarrow with one thread, batch by batch; text of a mixed table in the types it has."""
     if path.suffix == ".csv":
         convert = pacsv.ConvertOptions(column_types=piece(np.random.default_rng(0), 1).schema)
         options = pacsv.ReadOptions(use_threads=False, block_size=8 << 20)
         return used(lambda: [None for _ in pacsv.open_csv(path, read_options=options, convert_options=convert)])
-    file = pq.ParquetFile(path, read_dictionary=list(WORDS))
+    words = [field.name for field in pq.read_schema(path) if pa.types.is_string(field.type)]
+    file = pq.ParquetFile(path, read_dictionary=words)
     return used(lambda: [None for _ in file.iter_batches(batch_size=1 << 17, use_threads=False)])
 
 
-def scanned_by_duckdb(path: Path) -> Used:
+def scanned_by_duckdb(path: Path, kind: str) -> Used:
     """The most of every column, by DuckDB with one thread: it has to look at every value."""
     import duckdb
 
     place = str(path).replace("'", "''")
-    kinds = ", ".join(f"max({name})" for name in schema_of().names)
+    most = ", ".join(f"max({name})" for name in schema_of(kind).names)
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("SET enable_progress_bar = false")
-        return used(lambda: connection.execute(f"SELECT {kinds} FROM '{place}'").fetchall())
+        return used(lambda: connection.execute(f"SELECT {most} FROM '{place}'").fetchall())
 
 
 def best(times: int, work: Callable[..., Used], *given: object) -> Used:
@@ -200,16 +217,16 @@ def verdict(met: bool) -> str:
     return "met" if met else "MISSED"
 
 
-def report_parquet(path: Path, small: Path, rows: int, repeats: int) -> None:
+def report_parquet(path: Path, small: Path, kind: str, rows: int, repeats: int) -> None:
     """Lines about the Parquet file, and the bars."""
     lines = {
         "pyarrow reads every column": alone(scanned_by_arrow, path),
-        "DuckDB looks at every column": alone(scanned_by_duckdb, path),
-        "every column counted": alone(counted, path, small, 1),
-        "mst, one worker": best(repeats, fitted, path, small, "mst", 1),
-        "mst, two workers": best(repeats, fitted, path, small, "mst", 2),
-        "privbayes, one worker": alone(fitted, path, small, "privbayes", 1),
-        "as many rows written": alone(written, path, small, rows),
+        "DuckDB looks at every column": alone(scanned_by_duckdb, path, kind),
+        "every column counted": alone(counted, path, small, kind, 1),
+        "mst, one worker": best(repeats, fitted, path, small, kind, "mst", 1),
+        "mst, two workers": best(repeats, fitted, path, small, kind, "mst", 2),
+        "privbayes, one worker": alone(fitted, path, small, kind, "privbayes", 1),
+        "as many rows written": alone(written, path, small, kind, rows),
     }
     for name, line in lines.items():
         print(f"  {name:<32}{line.text()}", flush=True)
@@ -219,9 +236,8 @@ def report_parquet(path: Path, small: Path, rows: int, repeats: int) -> None:
     rate = rows / lines["as many rows written"].cpu
     peak = max(one.peak, two.peak)
     scan = one.cpu / lines["pyarrow reads every column"].cpu
-    print(
-        f"  mst takes {scan:.1f} × pyarrow's scan, {one.cpu / lines['DuckDB looks at every column'].cpu:.1f} × DuckDB's"
-    )
+    theirs = one.cpu / lines["DuckDB looks at every column"].cpu
+    print(f"  mst takes {scan:.1f} × pyarrow's scan, {theirs:.1f} × DuckDB's")
     print(f"  mst in {seconds:g} CPU s: {one.cpu:.1f}, {verdict(one.cpu <= seconds)}")
     print(f"  two workers ≥ {BAR_FASTER} × as fast by wall: {faster:.2f}, {verdict(faster >= BAR_FASTER)}")
     print(f"  memory ≤ 1,024 MiB: {peak:.0f}, {verdict(peak <= BAR_BYTES / 2**20)}")
@@ -229,14 +245,14 @@ def report_parquet(path: Path, small: Path, rows: int, repeats: int) -> None:
     print(f"  rows written ≥ {BAR_ROWS / 1e6:g} million/s: {rate / 1e6:.2f}, {verdict(rate >= BAR_ROWS)}")
 
 
-def report_text(path: Path, small: Path) -> None:
+def report_text(path: Path, small: Path, kind: str) -> None:
     """Lines about the CSV file, and the bar."""
     size = path.stat().st_size / 2**20
     lines = {
         "pyarrow": alone(scanned_by_arrow, path),
-        "DuckDB": alone(scanned_by_duckdb, path),
-        "every column counted": alone(counted, path, small, 1),
-        "every column counted, 2 workers": alone(counted, path, small, 2),
+        "DuckDB": alone(scanned_by_duckdb, path, kind),
+        "every column counted": alone(counted, path, small, kind, 1),
+        "every column counted, 2 workers": alone(counted, path, small, kind, 2),
     }
     for name, line in lines.items():
         print(f"  {name:<32}{line.text()}{size / line.cpu:>9.1f} MiB/s", flush=True)
@@ -250,24 +266,28 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--csv-rows", type=int, default=2 * 10**6)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--tables", type=int, default=3, help="1: the numbered table only, 2: without text")
     parser.add_argument("--keep", type=Path, help="a folder for the files, where they stay and are used again")
     given = parser.parse_args()
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as place:
         folder = given.keep or Path(place)
-        for suffix, rows in ((".parquet", given.rows), (".csv", given.csv_rows)):
-            path, small = folder / f"table-{rows}{suffix}", folder / f"small{suffix}"
+        jobs = [
+            ("numbered", ".parquet", given.rows),
+            ("mixed", ".parquet", given.rows),
+            ("mixed", ".csv", given.csv_rows),
+        ]
+        for kind, suffix, rows in jobs[: given.tables]:
+            path, small = folder / f"{kind}-{rows}{suffix}", folder / f"{kind}-small{suffix}"
             for made, count in ((small, 50_000), (path, rows)):
                 if not made.exists():
-                    alone(write_table, made, count)
-            print(
-                f"\n{rows:,} rows × {len(schema_of().columns)} columns, {path.stat().st_size / 2**20:,.0f} MiB {suffix}"
-            )
+                    alone(write_table, made, count, kind)
+            print(f"\n{rows:,} rows × 20 columns, {kind}, {path.stat().st_size / 2**20:,.0f} MiB {suffix}")
             print(f"  {'':<32}{'CPU s':>9}{'wall s':>9}{'CPU/wall':>11}{'MiB':>10}")
             if suffix == ".parquet":
-                report_parquet(path, small, rows, given.repeats)
+                report_parquet(path, small, kind, rows, given.repeats)
             else:
-                report_text(path, small)
+                report_text(path, small, kind)
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ def test_plan_remarks_on_a_large_delta(schema: Path, delta: float, hint: int | N
 
 def test_a_named_table_is_opened_up_to_its_header(schema: Path, tmp_path: Path) -> None:
     table = tmp_path / "people.csv"
-    pacsv.write_csv(people(), table)
+    pacsv.write_csv(people(20), table)
     words = ("plan", table, "--schema", schema, "--method", "independent", "--epsilon", 1)
     note = next(note for note in json.loads(run(*words, "--json").out)["notes"] if "The table" in note)
     assert note.startswith("The table (text, ")

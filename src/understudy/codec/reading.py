@@ -28,6 +28,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Bools, Floats, Ints
+from understudy.codec.fused import LEAST_ROWS
+from understudy.codec.patterns import (
+    DAY,
+    HAS_OFFSET,
+    HOUR,
+    MATCHED,
+    MINUTE,
+    MONTH,
+    OFFSET,
+    SECOND,
+    YEAR,
+    iso_moments,
+    short_reals,
+    whole_numbers,
+)
 from understudy.schema.columns import Float, Integer, read_moment
 
 
@@ -307,10 +322,10 @@ def _floor(numbers: Floats, valid: Bools) -> Reading:
 
 
 def _wholes_of_text(texts: pa.Array) -> Reading:
-    short = _matches(texts, _WHOLE)
+    short = whole_numbers(texts) if len(texts) >= LEAST_ROWS else _matches(texts, _WHOLE)
     values = _cast_where(texts, short, pa.int64()).astype(np.int64)
     reading = Reading(values, short, short.copy())
-    real = ~short & _matches(texts, _SHORT_REAL)
+    real = ~short & _short_reals(texts)
     if real.any():
         part = _floor(
             _cast_where(texts, real, pa.float64())[real].astype(np.float64), np.ones(int(real.sum()), dtype=bool)
@@ -321,11 +336,15 @@ def _wholes_of_text(texts: pa.Array) -> Reading:
 
 
 def _reals_of_text(texts: pa.Array) -> Reading:
-    short = _matches(texts, _SHORT_REAL)
+    short = _short_reals(texts)
     values = _cast_where(texts, short, pa.float64()).astype(np.float64) + 0.0
     reading = Reading(values, short, short.copy())
     _read_rest(texts, reading, ~short, _real_of)
     return reading
+
+
+def _short_reals(texts: pa.Array) -> Bools:
+    return short_reals(texts) if len(texts) >= LEAST_ROWS else _matches(texts, _SHORT_REAL)
 
 
 def _matches(texts: pa.Array, pattern: str) -> Bools:
@@ -350,6 +369,8 @@ def _read_rest(
     texts: pa.Array, reading: Reading, where: Bools, read: Callable[[str], tuple[int | float, bool] | None]
 ) -> None:
     """Reads the values the quick patterns did not cover, one by one."""
+    if not where.any():
+        return
     hopeful = where & _matches(texts, r"^[+-]?([0-9.]|[iI][nN][fF]|[tT][rR]|[fF][aA])[ -~]*$")
     rows = np.flatnonzero(hopeful)
     binary = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
@@ -521,6 +542,8 @@ def _to_utc(wall: Ints, zone: str) -> Ints:
 def _read_text(texts: pa.Array, form: str | None, iso: str = _ISO_MOMENT) -> _Moments:
     """_Moments out of text in a strptime format, or in the ISO pattern when there is none."""
     trimmed = pc.ascii_trim_whitespace(texts)
+    if form is None and iso == _ISO_MOMENT and len(texts) >= LEAST_ROWS:
+        return _of_numbers(iso_moments(trimmed))
     pattern = iso if form is None else _pattern_of(form)
     return _one_by_one(trimmed, str(form)) if pattern is None else _by_pattern(trimmed, pattern)
 
@@ -560,6 +583,15 @@ def _by_pattern(texts: pa.Array, pattern: str) -> _Moments:
     offsets, has_offset = _offsets(parts["z"], valid) if "z" in parts else (seconds * 0, np.zeros(len(texts), bool))
     total = days * SECONDS_A_DAY + hours * 3600 + minutes * 60 + seconds
     return _Moments(np.where(valid, total, 0), offsets, has_offset, valid)
+
+
+def _of_numbers(found: Ints) -> _Moments:
+    """_Moments out of the numbers in ISO texts."""
+    days, fits = _days({"Y": found[:, YEAR], "m": found[:, MONTH], "d": found[:, DAY]}, len(found))
+    hours, minutes, seconds = found[:, HOUR], found[:, MINUTE], found[:, SECOND]
+    valid = (found[:, MATCHED] == 1) & fits & (hours <= 23) & (minutes <= 59) & (seconds <= 59)
+    total = days * SECONDS_A_DAY + hours * 3600 + minutes * 60 + seconds
+    return _Moments(np.where(valid, total, 0), found[:, OFFSET], valid & (found[:, HAS_OFFSET] == 1), valid)
 
 
 def _field(name: str, part: pa.Array, valid: Bools) -> Ints:
