@@ -5,9 +5,9 @@
 
 Two tables of 20 columns. "numbered" holds labels that are whole numbers of 64 bits, as coded tables usually come; the
 bars are stated for it. "mixed" holds every usual storage: text, whole numbers as labels, as values and in bins, floats
-with gaps, days, moments, truth values. Every line runs in a process of its own after a warm-up on a few rows, which loads
-the cached kernels; making the files is not timed. CPU seconds are of all threads together. Wall time is the best of
-three and means something only where nothing else runs; user/wall says how many processors a line really had.
+with gaps, days, moments, truth values. Every line runs in a process of its own after a warm-up on a few rows, which
+loads the cached kernels; making the files is not timed. CPU seconds are of all threads together. Wall time is the best
+of three and means something only where nothing else runs; CPU/wall says how many processors a line really had.
 
 Bars, stated for 10⁸ rows: `mst` (read, counted, fitted) in 25 CPU s, 1.8 times as fast by wall with two workers, 1 GiB
 above what the program holds itself; text at pyarrow's rate; `privbayes` within twice of `mst`; 2.5 million synthetic
@@ -31,7 +31,6 @@ from benchmarks.alone import alone
 from benchmarks.counting import high_water
 
 from benchmarks import counting
-
 from understudy import Schema, Unit, synthesize
 from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
