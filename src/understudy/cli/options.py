@@ -24,6 +24,9 @@ Table = Annotated[
         " (globs too), FILE.duckdb::TABLE, or FILE.csv::multiline if fields hold line ends.",
     ),
 ]
+OptionalTable = Annotated[
+    str | None, typer.Argument(metavar="[TABLE]", help="The private table, whose outside is looked at; no row is read.")
+]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
 NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema: what the table may contain.")]

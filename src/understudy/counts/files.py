@@ -39,6 +39,7 @@ from understudy.counts.arrow_files import arrow_batches, arrow_header, check_arr
 from understudy.counts.delimited import delimited_batches, delimited_header
 from understudy.counts.excel import check_parts, check_sizes, excel_batches, excel_header, sheets_of
 from understudy.counts.jsonlines import json_batches, json_header
+from understudy.counts.pieces import Piece, line_spans, row_groups, shared_out
 from understudy.counts.readers import Header, RowReader, batch_rows, unbroken
 from understudy.counts.source import (
     CONTENT_ERRORS,
@@ -54,6 +55,7 @@ from understudy.counts.streams import (
     check_expansion,
     check_wide,
     member_bytes,
+    open_span,
     open_text,
     packed_member,
     read_up_to,
@@ -574,7 +576,7 @@ def _batches(
         case "arrow":
             yield from arrow_batches(path, wanted)
         case "parquet":
-            yield from _parquet_batches(_parquet_place(path, container), wanted)
+            yield from _parquet_batches(_parquet_place(path, container), wanted, span=None)
         case "database":
             yield from _database_batches(path, container.table, wanted, **limits)
 
@@ -605,10 +607,12 @@ def check_whole(container: Container, memory_bytes: int) -> None:
                     check_wide(path, size)
 
 
-def _parquet_batches(place: Path | pa.BufferReader, wanted: list[str]) -> Iterator[Batch]:
+def _parquet_batches(place: Path | pa.BufferReader, wanted: list[str], span: tuple[int, int] | None) -> Iterator[Batch]:
+    """Rows of a file, or of a span of its row groups."""
     with pq.ParquetFile(place, coerce_int96_timestamp_unit=INT96_UNIT) as plain:
+        groups = range(plain.metadata.num_row_groups) if span is None else range(*span)
         if not wanted:
-            yield plain.metadata.num_rows, {}
+            yield sum(plain.metadata.row_group(group).num_rows for group in groups), {}
             return
         rows = batch_rows(len(wanted))
         rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(plain.metadata)))
@@ -621,9 +625,41 @@ def _parquet_batches(place: Path | pa.BufferReader, wanted: list[str]) -> Iterat
         buffer_size=STREAM_BYTES,
         coerce_int96_timestamp_unit=INT96_UNIT,
     ) as file:
-        for batch in file.iter_batches(rows, columns=wanted, use_threads=False):
-            place = {name: position for position, name in enumerate(batch.schema.names)}
-            yield batch.num_rows, {name: batch.column(place[name]) for name in wanted}
+        for batch in file.iter_batches(rows, row_groups=list(groups), columns=wanted, use_threads=False):
+            position = {name: number for number, name in enumerate(batch.schema.names)}
+            yield batch.num_rows, {name: batch.column(position[name]) for name in wanted}
+
+
+def file_parts(container: Container, columns: Sequence[str], *, most: int) -> list[Iterator[Batch]]:
+    """The rows of the container as at most that many streams, if it can be read so; else none.
+
+    Text is cut where a line begins, which is certain only if no quoted field crosses line ends, and if the bytes are
+    those of the text: neither packed nor in another encoding.
+    """
+    sized: list[tuple[Piece, int]] = []
+    plain_text = plain_encoding(container.dialect.encoding) == "utf-8" and not container.multiline
+    if container.kind == "parquet" and not container.packing:
+        sized = [piece for path in container.paths for piece in row_groups(path)]
+    elif container.kind == "delimited" and not container.packing and plain_text:
+        sized = [piece for path in container.paths for piece in line_spans(path, most)]
+    return [_pieces(container, part, list(columns)) for part in shared_out(sized, most)]
+
+
+def _pieces(container: Container, pieces: Sequence[Piece], wanted: list[str]) -> Iterator[Batch]:
+    for path, start, stop in pieces:
+        yield from unbroken(str(path), _piece(container, path, (start, stop), wanted))
+
+
+def _piece(container: Container, path: Path, span: tuple[int, int], wanted: list[str]) -> Iterator[Batch]:
+    if container.kind == "parquet":
+        yield from _parquet_batches(path, wanted, span)
+        return
+    named = container.dialect.first_line_names
+    with open_span(path, *span) as stream:
+        first = span[0] == 0
+        yield from delimited_batches(
+            stream, container.delimiter, container.names, wanted, named=named and first, marked=first
+        )
 
 
 def _widest_row(metadata: pq.FileMetaData) -> int:
@@ -699,6 +735,7 @@ class FileReader(RowReader):
             _check_decimal(self.container, schema)
         self.where = str(self.container.paths[0])
         self.engine = ENGINES[self.container.kind]
+        self.bytes = sum(path.stat().st_size for path in self.container.paths)
 
     @property
     def header(self) -> Header:
@@ -714,7 +751,17 @@ class FileReader(RowReader):
         modelled = () if self._schema is None else self._schema.modelled
         decimals = {column.name: column.decimal for column in modelled if isinstance(column, Integer | Float)}
         limits = {"memory_bytes": memory_bytes, "threads": threads}
-        for rows, batch in file_batches(self.container, columns, decimals=decimals, **limits):
+        yield from self._in_plain_numbers(file_batches(self.container, columns, decimals=decimals, **limits))
+
+    def parts(self, columns: Sequence[str], *, memory_bytes: int, threads: int) -> Sequence[Iterator[Batch]]:
+        """The same rows, of Parquet by row groups and of plain text by lines, for several threads. Private."""
+        found = file_parts(self.container, columns, most=threads) if threads > 1 else []
+        if len(found) < 2:
+            return super().parts(columns, memory_bytes=memory_bytes, threads=threads)
+        return [self._in_plain_numbers(part) for part in found]
+
+    def _in_plain_numbers(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        for rows, batch in batches:
             yield rows, batch if self._schema is None else in_plain_numbers(self.container, self._schema, batch)
 
 

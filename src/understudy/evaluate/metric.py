@@ -55,7 +55,6 @@ from understudy.codec.table import TableCodec
 from understudy.counts.kernels import TableCounter, cover_for, flat_index, hash_rows, project
 from understudy.counts.opening import open_table
 from understudy.counts.source import PrivateTable
-from understudy.counts.streaming import encode_column
 from understudy.domain import Clique, Domain
 from understudy.errors import UsageError, nearest
 from understudy.options import Catalogue, Option, Registry, WithOptions, described
@@ -217,7 +216,7 @@ def read_rows(table: PrivateTable, codec: TableCodec) -> Rows:
     for rows, batch in table.batches(origins):
         count += rows
         for name in names:
-            codes[name].append(encode_column(codec, name, batch[codec.origin(name)]))
+            codes[name].append(codec.encode(name, batch[codec.origin(name)]))
         for column in axes:
             read, raw = read_numbers(column, batch[column.name])
             numbers[column.name].append(read)

@@ -88,6 +88,12 @@ class Plan:
     run is refused; else 0."""
     span: tuple[float, float] | None = None
     """Where time depends on noisy answers: least and most seconds; `seconds` lie in between."""
+    reads: int = 1
+    """How often the table is read at most, as long as the codes of its rows can be kept; else again and again."""
+    code_bytes: int = 0
+    """Of one row that is kept for the next question."""
+    temporary_bytes: int = 0
+    """Disk that codes take which memory is not for, in a temporary file without a name."""
     labels: tuple[str, ...] = ()
     """Private columns of a method that labels public records: the statement also says what a change of them costs."""
 
@@ -282,14 +288,14 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
     Rows pass in pieces: what they take grows with their number only up to a piece, and with the columns without end.
     """
     rows, columns = rows_of(facts), len(facts.domain.columns)
-    kept = rows * sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in facts.domain.sizes.values())
+    row = sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in facts.domain.sizes.values())
+    kept = rows * row
     batch = min(rows, _BATCH_ROWS, _BATCH_VALUES // columns)
     coded = min(kept, KEPT_ROWS_BYTES)
     read = columns * (min(8 * rows, _PAGE_BYTES) + _READ_BYTES * batch) + coded
     values = columns * min(rows, CHUNK_ROWS)
     drawn = _DRAWN_BYTES * values + _DECODED_BYTES * min(values, _DECODED_VALUES)
-    passes = 1 if kept <= KEPT_ROWS_BYTES else 2
-    seconds = rows * columns * (passes * _READ_SECONDS + _WRITTEN_SECONDS) + columns * _COLUMN_SECONDS
+    seconds = rows * columns * (_READ_SECONDS + _WRITTEN_SECONDS) + columns * _COLUMN_SECONDS
     seconds += _RELEASE_SECONDS
     counting = plan.bytes - plan.after_counting
     return replace(
@@ -299,6 +305,8 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
         seconds=plan.seconds + seconds,
         most_bytes=_RUN_BYTES + max(read, drawn) + plan.most_bytes if plan.most_bytes else 0,
         span=(plan.span[0] + seconds, plan.span[1] + seconds) if plan.span else None,
+        code_bytes=row,
+        temporary_bytes=kept - coded,
     )
 
 

@@ -262,7 +262,9 @@ def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks:
 
 
 def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    # A dictionary of floats holds nearly every value once: it would be begun, hashed into and given up again.
+    listed = [field.name for field in schema if not pa.types.is_floating(field.type)]
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=listed) as writer:
         for piece in pieces:
             writer.write_table(piece.replace_schema_metadata(schema.metadata))
             del piece  # or it would lie in memory beside the next one
