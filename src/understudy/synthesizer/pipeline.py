@@ -26,6 +26,7 @@ from typing import Concatenate, ParamSpec, cast
 
 from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
+from understudy.counts.readers import RowReader
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, PrivateTable
 from understudy.errors import ColumnWarning, UnderstudyWarning, UsageError
 from understudy.methods.preparation import prepare
@@ -281,12 +282,12 @@ class _Tables:
 
     @contextmanager
     def closed_after(self, *given: object) -> Iterator[None]:
-        """Gives back at the end what was opened here, which is what was given as a location."""
+        """Gives back at the end what was opened here, which is what was not given as an opened table or reader."""
         try:
             yield
         finally:
             for table, data in zip((self.private, self.public), given, strict=True):
-                if table is not None and isinstance(data, str | Path):
+                if table is not None and not isinstance(data, PrivateTable | RowReader):
                     table.close()
 
 
