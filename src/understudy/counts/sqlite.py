@@ -107,7 +107,7 @@ def _connected(path: Path, where: str) -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?mode=ro"
         connection = sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         connection.text_factory = bytes  # text that is not UTF-8 would raise
-        for command in ("PRAGMA query_only = ON", "PRAGMA trusted_schema = OFF", "BEGIN"):
+        for command in ("PRAGMA query_only = ON", "BEGIN"):
             connection.execute(command)
         connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # only a read fixes the snapshot
         return connection
