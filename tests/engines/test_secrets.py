@@ -81,12 +81,12 @@ def test_runs_that_succeed_and_runs_that_fail_tell_nobody(server: Server, people
     SCHEMA.to_yaml(tmp_path / "schema.yaml")
     (tmp_path / "password").write_text(f"127.0.0.1:*:*:guarded:{PASSWORD.replace(':', chr(92) + ':')}\n")
     (tmp_path / "password").chmod(0o600)
-    made = ("schema.yaml", "--epsilon", "1", "--method", "independent", "--debug", "--out")
+    made = ("--schema", "schema.yaml", "--epsilon", "1", "--method", "independent", "--debug", "--out")
     where = server.tcp(people, user="guarded")
     by_file = understudy(tmp_path, "synthesize", where, *made, "one", PGPASSFILE=str(tmp_path / "password"))
     assert by_file.returncode == 0, by_file.stderr
     right, wrong = {"PGPASSWORD": PASSWORD}, {"PGPASSWORD": f"no {PASSWORD}"}
-    assert understudy(tmp_path, "evaluate", where, "one", "--out", "scores", **right).returncode == 0
+    assert understudy(tmp_path, "evaluate", where, "one", "--out", "scores.html", **right).returncode == 0
     other = tmp_path / "other"
     other.mkdir()
     (other / "schema.yaml").write_text((tmp_path / "schema.yaml").read_text())
@@ -107,8 +107,8 @@ def test_runs_that_succeed_and_runs_that_fail_tell_nobody(server: Server, people
 def test_a_study_hands_its_processes_no_location(server: Server, people: str, tmp_path: Path) -> None:
     SCHEMA.to_yaml(tmp_path / "schema.yaml")
     where = server.tcp(people, user="guarded")
-    asked = ("--methods", "independent", "--epsilon", "1", "--repeats", "1", "--out", "study")
-    done = understudy(tmp_path, "compare", where, "schema.yaml", *asked, PGPASSWORD=PASSWORD)
+    asked = ("--method", "independent", "--epsilon", "1", "--repeats", "1", "--out", "study")
+    done = understudy(tmp_path, "compare", where, "--schema", "schema.yaml", *asked, PGPASSWORD=PASSWORD)
     assert done.returncode == 0, done.stderr
     left = [path for path in (tmp_path / "study").rglob("*") if path.is_file()]
     assert left

@@ -277,7 +277,7 @@ class AlchemyQuery(Query):
         self._data = data
         self._connection = data.connection
         self._dialect = self._connection.dialect
-        self._quote = self._dialect.identifier_preparer.quote_identifier
+        self._quote = _quoting(self._dialect.identifier_preparer)
         self._source = data.source(self._quote)
 
     @property
@@ -324,6 +324,12 @@ class AlchemyQuery(Query):
         finally:
             if not begun and self._connection.in_transaction():
                 self._connection.rollback()
+
+
+def _quoting(marks: Any) -> Callable[[str], str]:
+    """How a dialect puts names in quotes; its own function also doubles percent signs, which the text has done then."""
+    first, last, inner, doubled = marks.initial_quote, marks.final_quote, marks.escape_quote, marks.escape_to_quote
+    return lambda name: f"{first}{name.replace(inner, doubled)}{last}"
 
 
 def _reflected(kind: Any) -> str:
