@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from understudy import errors, schema
     from understudy.compare.choice import choose
     from understudy.compare.compare import compare
+    from understudy.counts.databases import read_database
     from understudy.counts.files import read_table
     from understudy.counts.opening import open_table
     from understudy.evaluate import Evaluation, evaluate
@@ -47,6 +48,7 @@ __all__ = [
     "open_table",
     "plan",
     "pool",
+    "read_database",
     "read_table",
     "schema",
     "synthesize",
@@ -73,6 +75,7 @@ _PLACES = {
     "open_table": ("understudy.counts.opening", "open_table"),
     "plan": ("understudy.synthesizer", "plan"),
     "pool": ("understudy.evaluate.pooling", "pool"),
+    "read_database": ("understudy.counts.databases", "read_database"),
     "read_table": ("understudy.counts.files", "read_table"),
     "schema": ("understudy.schema", None),
     "synthesize": ("understudy.synthesizer", "synthesize"),

@@ -721,11 +721,15 @@ def _stopped(ending: ProcessEnding, limits: ProcessLimits, log: Path, kept: str)
 
 @contextlib.contextmanager
 def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, str]]:
-    """Table and schema as files for the processes; a frame is written into the study's folder and removed."""
+    """Table and schema as files for the processes; what is no file is written into the study's folder and removed.
+
+    So all runs of a study are of the same rows, whatever becomes of a table in a database meanwhile, and its location
+    reaches no other process.
+    """
     with tempfile.TemporaryDirectory(prefix=WORK, dir=place) as work:
         declared = Path(work) / "schema.yaml"
         schema.to_yaml(declared)
-        if isinstance(table, str | os.PathLike):
+        if isinstance(table, str | os.PathLike) and is_of_files(os.fspath(table)):
             yield os.fspath(table), str(declared)
             return
         rows = Path(work) / "table.parquet"
@@ -735,8 +739,19 @@ def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, st
 
 
 def _written(table: PrivateTable, schema: Schema) -> pa.Table:
-    parts = [pa.table(dict(batch)) for _, batch in table.batches(columns_read(schema))]
-    return pa.concat_tables(parts)
+    """All rows as one table. Where batches of a column differ in type, as some databases have it, it becomes text."""
+    names = columns_read(schema)
+    parts = [dict(batch) for _, batch in table.batches(names)]
+    mixed = [name for name in names if len({part[name].type for part in parts}) > 1]
+    for part in parts:
+        part |= {name: _as_text(part[name]) for name in mixed}
+    return pa.concat_tables([pa.table(part) for part in parts])
+
+
+def _as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    texts = texts_of(values)
+    places = pa.array(texts.places, mask=texts.places < 0)
+    return texts.values.take(places)
 
 
 LEAST_BYTES = 2**20

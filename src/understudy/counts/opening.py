@@ -21,8 +21,17 @@ from understudy.errors import InputError, UsageError, size_text
 from understudy.options import Registry
 from understudy.schema import Schema
 
-ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {}
+ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {
+    "postgresql": "understudy.counts.postgres:PostgresReader",
+    "postgres": "understudy.counts.postgres:PostgresReader",
+    "sqlite": "understudy.counts.sqlite:SqliteReader",
+    ".sqlite": "understudy.counts.sqlite:SqliteReader",
+    ".sqlite3": "understudy.counts.sqlite:SqliteReader",
+    ".db": "understudy.counts.sqlite:SqliteReader",
+}
 """Schemes of locations with the reader or table of each, as "module:Class"; loaded when a location says its name."""
+
+DATABASES = "understudy.counts.databases:ObjectReader"
 
 SOURCES: Registry[PrivateTable | RowReader] = Registry(
     "source", {**dict.fromkeys(SUFFIXES, "understudy.counts.files:FileReader"), **ENGINES}, (PrivateTable, RowReader)
@@ -33,8 +42,14 @@ Another package adds one by an entry point in the group `understudy.sources` wit
 points to a subclass of `RowReader`, made of the location and the schema, or of `PrivateTable`, made of the location,
 the schema, `memory_bytes` and `threads`. Nothing of it is loaded before a location says its name.
 """
-OBJECTS: Registry[PrivateTable | RowReader] = Registry("source", {}, (PrivateTable, RowReader))
-"""Sources of objects that are no frames in memory, by the package that their type comes from ("duckdb")."""
+OBJECTS: Registry[PrivateTable | RowReader] = Registry(
+    "source",
+    dict.fromkeys(
+        ("understudy.counts.databases", "sqlalchemy", "adbc_driver_manager", "duckdb", "_duckdb", "ibis"), DATABASES
+    ),
+    (PrivateTable, RowReader),
+)
+"""Sources of objects that are no frames in memory, by the package ("duckdb") or module that their type comes from."""
 
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):.*", re.IGNORECASE | re.DOTALL)
 LEAST_MEMORY_BYTES = 64 << 20
@@ -49,19 +64,30 @@ def is_of_files(location: str | Path) -> bool:
 def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReader]:
     """The class that opens a location; what nobody has declared is taken for a file and judged there."""
     scheme = SCHEME.fullmatch(str(location))
-    for name in (scheme[1] if scheme else "", Path(str(location)).suffix):
+    for name in (scheme[1] if scheme else "", Path(str(location).partition("::")[0]).suffix):
         if name and (name.lower() in SOURCES.built_in or name.lower() in SOURCES.offered()):
             return SOURCES.find(name.lower())
+    _refuse_foreign(str(location))
     return FileReader
+
+
+def _refuse_foreign(location: str) -> None:
+    """Raises for what is meant for a database and would be quoted as a path that is not there, password and all."""
+    foreign = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", location)
+    if foreign:
+        schemes = ", ".join(name for name in SOURCES.names() if not name.startswith("."))
+        raise InputError(f"location {foreign[1]}://…", "has a scheme that is not known.", f"Known: {schemes}.")
+    if re.search(r"\b(password|pwd)\s*=", location, re.IGNORECASE):
+        raise InputError("location", "holds a password and is no location.", "docs/engines.md lists their forms.")
 
 
 def _object_class(data: object) -> Callable[..., PrivateTable | RowReader] | None:
     """The class that opens an object: by the package of its type, or as a stream of Arrow."""
     for kind in type(data).__mro__:
-        package = kind.__module__.partition(".")[0]
-        if package in OBJECTS.built_in:
-            return OBJECTS.find(package)
-    return None
+        for name in (kind.__module__, kind.__module__.partition(".")[0]):
+            if name in OBJECTS.built_in:
+                return OBJECTS.find(name)
+    return OBJECTS.find("understudy.counts.databases") if hasattr(data, "__arrow_c_stream__") else None
 
 
 def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str]]:
