@@ -291,7 +291,7 @@ def test_memory_that_runs_out_is_called_that(tmp_path: Path, monkeypatch: pytest
         raise pa.ArrowMemoryError(SECRET)
         yield  # type: ignore[unreachable]
 
-    monkeypatch.setattr(files, "_parquet_batches", full)
+    monkeypatch.setattr(files, "parquet_batches", full)
     with pytest.raises(MemoryError, match="memory ran out while it was read") as caught:
         list(files.file_batches(container, ["who"], memory_bytes=64 << 20, threads=1))
     assert SECRET not in str(caught.value)

@@ -110,7 +110,7 @@ class _Read:
 
     table: str
     schema: Path
-    public: Path | None
+    public: str | None
     public_proxy: bool
 
 

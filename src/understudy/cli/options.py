@@ -52,7 +52,7 @@ Dataset = Annotated[
     str | None, typer.Option("--dataset", help="Name of the dataset in the ledger; may be left out if it holds one.")
 ]
 PublicTable = Annotated[
-    Path | None, typer.Option("--public", help="Public table with the same columns, for methods that use one.")
+    str | None, typer.Option("--public", help="Public table with the same columns, for methods that use one.")
 ]
 RowsFile = Annotated[
     Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv, .tsv, .dta or .sav by suffix.")

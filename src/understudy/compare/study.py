@@ -49,6 +49,7 @@ from understudy.arrays import Words
 from understudy.counts.files import Container, columns_read, opened
 from understudy.counts.kernels import hash_rows
 from understudy.counts.opening import is_of_files, open_table
+from understudy.counts.readers import StreamedTable
 from understudy.counts.source import PrivateTable, label_keys, texts_of
 from understudy.errors import InputError, ResourceError, UsageError
 from understudy.evaluate.suite import MARKER, check_metrics, chosen_metrics
@@ -729,13 +730,25 @@ def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, st
     with tempfile.TemporaryDirectory(prefix=WORK, dir=place) as work:
         declared = Path(work) / "schema.yaml"
         schema.to_yaml(declared)
-        if isinstance(table, str | os.PathLike) and is_of_files(os.fspath(table)):
-            yield os.fspath(table), str(declared)
+        place = _reopened(os.fspath(table), schema) if isinstance(table, str | os.PathLike) else ""
+        if place:
+            yield place, str(declared)
             return
         rows = Path(work) / "table.parquet"
         rows.touch(CLOSED_FILE)
         pq.write_table(_written(open_table(table, schema), schema), rows)
         yield str(rows), str(declared)
+
+
+def _reopened(location: str, schema: Schema) -> str:
+    """A location at which processes, one after the other, find the rows that are there now; "" if there is none."""
+    if is_of_files(location):
+        return location
+    opened = open_table(location, schema)
+    try:
+        return opened.reader.pinned if isinstance(opened, StreamedTable) else ""
+    finally:
+        opened.close()
 
 
 def _written(table: PrivateTable, schema: Schema) -> pa.Table:

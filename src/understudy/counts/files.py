@@ -39,7 +39,7 @@ from understudy.counts.arrow_files import arrow_batches, arrow_header, check_arr
 from understudy.counts.delimited import delimited_batches, delimited_header
 from understudy.counts.excel import check_parts, check_sizes, excel_batches, excel_header, sheets_of
 from understudy.counts.jsonlines import json_batches, json_header
-from understudy.counts.pieces import Piece, line_spans, row_groups, shared_out
+from understudy.counts.pieces import Span, line_spans, row_groups, shared_out
 from understudy.counts.readers import Header, RowReader, batch_rows, unbroken
 from understudy.counts.source import (
     CONTENT_ERRORS,
@@ -527,6 +527,7 @@ def silenced(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection
 
 MOST_BATCH_BYTES = 1 << 28  # of Parquet, by the average row of the file
 MOST_DICTIONARY_BYTES = 1 << 30
+MOST_FETCHED_BYTES = 1 << 26  # of Parquet at the end of a network, unless one row group is larger
 MOST_PACKED_PARQUET = 1 << 28
 STREAM_BYTES = 1 << 16  # of every column; larger ones cost memory and page faults in wide files and win nothing
 INT96_UNIT = "us"  # in nanoseconds, old timestamps of Parquet would wrap around after the year 2262
@@ -576,7 +577,7 @@ def _batches(
         case "arrow":
             yield from arrow_batches(path, wanted)
         case "parquet":
-            yield from _parquet_batches(_parquet_place(path, container), wanted, span=None)
+            yield from parquet_batches(_parquet_place(path, container), wanted)
         case "database":
             yield from _database_batches(path, container.table, wanted, **limits)
 
@@ -607,27 +608,57 @@ def check_whole(container: Container, memory_bytes: int) -> None:
                     check_wide(path, size)
 
 
-def _parquet_batches(place: Path | pa.BufferReader, wanted: list[str], span: tuple[int, int] | None) -> Iterator[Batch]:
-    """Rows of a file, or of a span of its row groups."""
+def parquet_batches(
+    place: Path | pa.BufferReader | pa.NativeFile,
+    wanted: list[str],
+    *,
+    span: tuple[int, int] | None = None,
+    ahead: bool = False,
+) -> Iterator[Batch]:
+    """Rows of one Parquet file.
+
+    Args:
+        place: the file.
+        wanted: names of the columns.
+        span: the first row group and the one after the last; all if not given.
+        ahead: whether to fetch whole row groups at a time, for files at the end of a network.
+    """
     with pq.ParquetFile(place, coerce_int96_timestamp_unit=INT96_UNIT) as plain:
-        groups = range(plain.metadata.num_row_groups) if span is None else range(*span)
+        metadata = plain.metadata
+        groups = range(metadata.num_row_groups) if span is None else range(*span)
         if not wanted:
-            yield sum(plain.metadata.row_group(group).num_rows for group in groups), {}
+            yield sum(metadata.row_group(group).num_rows for group in groups), {}
             return
         rows = batch_rows(len(wanted))
-        rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(plain.metadata)))
+        rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(metadata)))
         texts = [field.name for field in plain.schema_arrow if field.name in wanted and _is_text(field.type)]
-        coded = [name for name in texts if not _is_vast(plain.metadata, name)]
+        coded = [name for name in texts if not _is_vast(metadata, name)]
     with pq.ParquetFile(
         place,
+        metadata=metadata,
         read_dictionary=coded,
-        pre_buffer=False,
-        buffer_size=STREAM_BYTES,
+        pre_buffer=ahead,
+        buffer_size=0 if ahead else STREAM_BYTES,
         coerce_int96_timestamp_unit=INT96_UNIT,
     ) as file:
-        for batch in file.iter_batches(rows, row_groups=list(groups), columns=wanted, use_threads=False):
-            position = {name: number for number, name in enumerate(batch.schema.names)}
-            yield batch.num_rows, {name: batch.column(position[name]) for name in wanted}
+        for fetched in _fetched(metadata, groups) if ahead else [list(groups)]:
+            for batch in file.iter_batches(rows, row_groups=fetched, columns=wanted, use_threads=False):
+                place_of = {name: position for position, name in enumerate(batch.schema.names)}
+                yield batch.num_rows, {name: batch.column(place_of[name]) for name in wanted}
+
+
+def _fetched(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[list[int]]:
+    """Row groups in runs that are fetched together: as few requests as their bytes allow."""
+    run: list[int] = []
+    held = 0
+    for position in groups:
+        size = metadata.row_group(position).total_byte_size
+        if run and held + size > MOST_FETCHED_BYTES:
+            yield run
+            run, held = [], 0
+        run, held = [*run, position], held + size
+    if run:
+        yield run
 
 
 def file_parts(container: Container, columns: Sequence[str], *, most: int) -> list[Iterator[Batch]]:
@@ -636,7 +667,7 @@ def file_parts(container: Container, columns: Sequence[str], *, most: int) -> li
     Text is cut where a line begins, which is certain only if no quoted field crosses line ends, and if the bytes are
     those of the text: neither packed nor in another encoding.
     """
-    sized: list[tuple[Piece, int]] = []
+    sized: list[tuple[Span, int]] = []
     plain_text = plain_encoding(container.dialect.encoding) == "utf-8" and not container.multiline
     if container.kind == "parquet" and not container.packing:
         sized = [piece for path in container.paths for piece in row_groups(path)]
@@ -645,14 +676,14 @@ def file_parts(container: Container, columns: Sequence[str], *, most: int) -> li
     return [_pieces(container, part, list(columns)) for part in shared_out(sized, most)]
 
 
-def _pieces(container: Container, pieces: Sequence[Piece], wanted: list[str]) -> Iterator[Batch]:
+def _pieces(container: Container, pieces: Sequence[Span], wanted: list[str]) -> Iterator[Batch]:
     for path, start, stop in pieces:
         yield from unbroken(str(path), _piece(container, path, (start, stop), wanted))
 
 
 def _piece(container: Container, path: Path, span: tuple[int, int], wanted: list[str]) -> Iterator[Batch]:
     if container.kind == "parquet":
-        yield from _parquet_batches(path, wanted, span)
+        yield from parquet_batches(path, wanted, span=span)
         return
     named = container.dialect.first_line_names
     with open_span(path, *span) as stream:

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from understudy.codec.table import TableCodec
+from understudy.counts.datasets import DatasetReader, is_dataset
 from understudy.counts.files import SUFFIXES, FileReader
 from understudy.counts.frames import FrameSource, FrameTable, is_frame
 from understudy.counts.readers import RowReader, StreamedTable
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, CountSource, LabelCounts, PrivateTable
+from understudy.counts.stores import STORES
 from understudy.counts.streaming import StreamedSource, streamed_labels
 from understudy.errors import InputError, UsageError, size_text
 from understudy.options import Registry
@@ -28,6 +30,9 @@ ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {
     ".sqlite": "understudy.counts.sqlite:SqliteReader",
     ".sqlite3": "understudy.counts.sqlite:SqliteReader",
     ".db": "understudy.counts.sqlite:SqliteReader",
+    **dict.fromkeys(STORES, "understudy.counts.datasets:DatasetReader"),
+    "delta": "understudy.counts.delta:DeltaReader",
+    "iceberg": "understudy.counts.iceberg:IcebergReader",
 }
 """Schemes of locations with the reader or table of each, as "module:Class"; loaded when a location says its name."""
 
@@ -63,12 +68,14 @@ def is_of_files(location: str | Path) -> bool:
 
 def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReader]:
     """The class that opens a location; what nobody has declared is taken for a file and judged there."""
-    scheme = SCHEME.fullmatch(str(location))
-    for name in (scheme[1] if scheme else "", Path(str(location).partition("::")[0]).suffix):
-        if name and (name.lower() in SOURCES.built_in or name.lower() in SOURCES.offered()):
-            return SOURCES.find(name.lower())
-    _refuse_foreign(str(location))
-    return FileReader
+    text = str(location)
+    scheme = SCHEME.fullmatch(text)
+    for name in (scheme[1].lower() if scheme else "", Path(text.partition("::")[0]).suffix.lower()):
+        if name and (name in SOURCES.built_in or name in SOURCES.offered()):
+            found = SOURCES.find(name)
+            return DatasetReader if found is FileReader and is_dataset(text) else found
+    _refuse_foreign(text)
+    return DatasetReader if is_dataset(text) else FileReader
 
 
 def _refuse_foreign(location: str) -> None:

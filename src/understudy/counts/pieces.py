@@ -11,7 +11,7 @@ from typing import IO
 
 import pyarrow.parquet as pq
 
-Piece = tuple[Path, int, int]
+Span = tuple[Path, int, int]
 """A file and a span of it: of row groups, or of bytes."""
 
 LEAST_SPAN_BYTES = 1 << 22
@@ -21,14 +21,14 @@ _STEP_BYTES = 1 << 20
 _BLANK = b"\xef\xbb\xbf\r\n"
 
 
-def row_groups(path: Path) -> list[tuple[Piece, int]]:
+def row_groups(path: Path) -> list[tuple[Span, int]]:
     """The row groups of a Parquet file, with the rows of each."""
     with pq.ParquetFile(path) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
     return [((path, group, group + 1), rows) for group, rows in enumerate(sizes)]
 
 
-def line_spans(path: Path, most: int) -> list[tuple[Piece, int]]:
+def line_spans(path: Path, most: int) -> list[tuple[Span, int]]:
     """A text file as at most that many spans that begin and end with lines, with the bytes of each.
 
     The header line is in the first span. So a file that begins with many empty lines, behind which it might lie, is one
@@ -58,7 +58,7 @@ def _line_start(file: IO[bytes], place: int) -> int:
     return place
 
 
-def shared_out(sized: Sequence[tuple[Piece, int]], most: int) -> list[list[Piece]]:
+def shared_out(sized: Sequence[tuple[Span, int]], most: int) -> list[list[Span]]:
     """Pieces for at most that many readers: in order, about as much for each, neighbours in a file as one.
 
     >>> one, other = Path("one"), Path("other")
@@ -66,7 +66,7 @@ def shared_out(sized: Sequence[tuple[Piece, int]], most: int) -> list[list[Piece
     [1, 1]
     """
     total, done = sum(size for _, size in sized), 0
-    parts: list[list[Piece]] = [[] for _ in range(most)]
+    parts: list[list[Span]] = [[] for _ in range(most)]
     for (path, start, stop), size in sized:
         part = parts[min(most - 1, (2 * done + size) * most // max(1, 2 * total))]
         done += size

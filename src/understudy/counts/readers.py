@@ -47,6 +47,8 @@ class RowReader(abc.ABC):
     """Which state of the table is read, in the engine's own terms; public. Nothing where there is only one."""
     bytes: int | None = None
     """How many bytes the table takes where it lies; None where nobody says. For whoever may open it, never released."""
+    pinned: str = ""
+    """The location that opens this state again, for other processes; nothing where the location does so already."""
 
     @property
     @abc.abstractmethod
