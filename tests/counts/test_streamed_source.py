@@ -325,3 +325,14 @@ def test_columns_asked_one_by_one_are_read_at_most_twice(tmp_path: Path) -> None
     for name in names:
         assert sum(source.counts([Clique((name,))])[Clique((name,))]) == 3
     assert [len(columns) for columns in reads] == [1, 12]
+
+
+def test_a_label_that_one_unit_brings_first_does_not_decide_which_labels_of_others_count() -> None:
+    """Numbers of labels follow their first appearance, so other units must not be ranked by them."""
+    schema = Schema(columns=(OpenCategory(name="city"),), unit=Unit(column="person", rows=1))
+    cities = ["first of all", *[f"city {number}" for number in range(6)] * 50]
+    people = ["one more", *(f"p{row // 6}" for row in range(300))]
+    table = pa.table({"city": cities, "person": people})
+    found = [open_table(rows, schema).label_counts("city") for rows in (table, table.slice(1))]
+    more, fewer = (dict(zip(one.labels, one.counts.tolist(), strict=True)) for one in found)
+    assert more == {**fewer, "first of all": 1}

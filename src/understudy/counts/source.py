@@ -498,13 +498,20 @@ class UnitRows:
         self._buckets: list[list[tuple[int, int]]] = []
         self._file: _NamelessFile | None = None
 
-    def add(self, ids: Texts, columns: Sequence[Unsigned]) -> None:
-        """Takes rows in: the text of their ids, and the codes of all columns."""
+    def add(self, ids: Texts, columns: Sequence[Unsigned], ranking: Sequence[Unsigned] | None = None) -> None:
+        """Takes rows in: the text of their ids, and the codes of all columns.
+
+        Args:
+            ids: the text of the unit column.
+            columns: what is kept of each row.
+            ranking: what a unit's rows are ranked by, if not all of `columns`. Nothing in it may depend on rows of
+                other units, or these would decide which rows of a unit count.
+        """
         valid = ids.places >= 0
         hashes = ids.hashes(self._key)[valid]
         rows = np.empty(len(hashes), self._record)
         rows["first"], rows["second"] = hashes[:, 0], hashes[:, 1]
-        rows["priority"] = row_priority(ids, columns)[valid]
+        rows["priority"] = row_priority(ids, columns if ranking is None else ranking)[valid]
         for place, codes in zip(self._places, columns, strict=True):
             rows[place] = codes[valid]
         self._waiting.append(rows)

@@ -337,7 +337,7 @@ def streamed_labels(table: PrivateTable, column: str) -> LabelCounts:
     unit, known = table.schema.unit, LabelNumbers()
     absent = missing_texts(table.schema.column(column))
     names = [column] if unit.column is None else list(dict.fromkeys([column, unit.column]))
-    rows = UnitRows([np.dtype(np.uint64)] * 2, unit.rows, share_of(table))
+    rows = UnitRows([np.dtype(np.uint64)] * 3, unit.rows, share_of(table))
     times = np.zeros(0, np.int64)
     for _, batch in _read(table, names):
         labels = texts_of(batch[column]).only_labels(absent)
@@ -346,9 +346,11 @@ def streamed_labels(table: PrivateTable, column: str) -> LabelCounts:
             times = _added(times, numbers[has_label], len(known))
         else:
             ids = texts_of(batch[unit.column]).only_ids()
-            # The order looks at a hash of the label first: its number depends on the order of the file.
-            rows.add(ids.where(has_label), [labels.hashes(ORDER_KEY)[:, 0], numbers])
-    for _, (_, numbers) in rows.blocks():
+            # Ranked by a hash of the label alone: its number depends on the order of the file and on other units. The
+            # second word breaks ties, so that the number decides nothing.
+            order = labels.hashes(ORDER_KEY).T
+            rows.add(ids.where(has_label), [*order, numbers], ranking=[order[0]])
+    for _, (_, _, numbers) in rows.blocks():
         times = _added(times, numbers, len(known))
     return known.counted(times)
 
