@@ -7,6 +7,7 @@ read.
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from understudy.errors import InputError, UsageError, size_text
 from understudy.registry import Registry
 from understudy.schema import Schema
 
-ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {}
+ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {"spark": "understudy.counts.spark:SparkTable"}
 """Schemes of locations with the reader or table of each, as "module:Class"; loaded when a location says its name."""
 
 SOURCES: Registry[PrivateTable | RowReader] = Registry(
@@ -32,7 +33,9 @@ Another package adds one by an entry point in the group `understudy.sources` wit
 points to a subclass of `RowReader`, made of the location and the schema, or of `PrivateTable`, made of the location,
 the schema, `memory_bytes` and `threads`. Nothing of it is loaded before a location says its name.
 """
-OBJECTS: Registry[PrivateTable | RowReader] = Registry("source", {}, (PrivateTable, RowReader))
+OBJECTS: Registry[PrivateTable | RowReader] = Registry(
+    "source", {"pyspark": "understudy.counts.spark:SparkTable"}, (PrivateTable, RowReader)
+)
 """Sources of objects that are no frames in memory, by the package that their type comes from ("duckdb")."""
 
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):.*", re.IGNORECASE | re.DOTALL)
@@ -77,6 +80,8 @@ def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str
         if found is not data:
             found.close()
         return header
+    if found is _loaded_class("understudy.counts.spark", "SparkTable"):
+        return found.header_of(data)  # type: ignore[attr-defined, no-any-return]
     if schema is None:
         raise InputError(str(data), "tells its columns only under a schema.", "Write the schema by hand.")
     raise InputError(str(data), "does not tell its columns by themselves.")
@@ -145,11 +150,30 @@ def _streamed(reader: RowReader, schema: Schema, *, memory_bytes: int, threads: 
         raise
 
 
+def _loaded_class(module: str, name: str) -> type | None:
+    """A class of one of our own modules, if anybody has loaded it; without it no table can be one of its kind."""
+    found = sys.modules.get(module)
+    return None if found is None else getattr(found, name)
+
+
 def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
-    """Exact counts of any table under fixed codes, after the unit's bound. Reads nothing yet."""
-    return FrameSource(table, codec) if isinstance(table, FrameTable) else StreamedSource(table, codec)
+    """Exact counts of any table under fixed codes, after the unit's bound. Reads nothing yet.
+
+    Tables that count in their own way are listed here and nowhere else: each of them has to prove its bound.
+    """
+    if isinstance(table, FrameTable):
+        return FrameSource(table, codec)
+    if type(table) is _loaded_class("understudy.counts.spark", "SparkTable"):
+        from understudy.counts.spark import SparkSource
+
+        return SparkSource(table, codec)  # type: ignore[arg-type]
+    return StreamedSource(table, codec)
 
 
 def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
     """Labels of an open column of any table, after the unit's bound."""
+    if type(table) is _loaded_class("understudy.counts.spark", "SparkTable"):
+        from understudy.counts.spark import spark_labels
+
+        return spark_labels(table, column)  # type: ignore[arg-type]
     return streamed_labels(table, column)
