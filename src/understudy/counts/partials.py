@@ -80,12 +80,12 @@ class VectorMerge(Merge):
 
     def add(self, piece: Piece) -> None:
         """Takes a piece in."""
-        cells = np.frombuffer(piece.values, f"<u{piece.width}")
+        cells = np.frombuffer(piece.values, f"<u{piece.width}").astype(np.int64)
         total = self._totals.get((piece.vector, piece.start))
         if total is None:
-            self._totals[piece.vector, piece.start] = cells.astype(np.int64)
+            self._totals[piece.vector, piece.start] = cells
         else:
-            np.add(total, cells, out=total, casting="unsafe")
+            total += cells
 
     def pieces(self) -> Iterator[Piece]:
         """The sum so far, in pieces."""
