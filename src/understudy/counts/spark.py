@@ -36,10 +36,12 @@ Before the charge and after it
 Opening asks Spark to analyse and plan a query of the wanted columns, which reads no row, and runs one job without rows
 that asks the executors for their versions. Afterwards nothing that Spark says is shown: it quotes values (a failing
 cast does). Its errors are replaced by messages that depend on the location alone, raised outside of the handler, and
-the log of the driver's JVM is silent while rows are read. Logs of executors on a cluster belong to the cluster.
+the logs of the driver are silent while rows are read, the JVM's and PySpark's own. Logs of executors on a cluster
+belong to the cluster.
 """
 
 import contextlib
+import logging
 import os
 import platform
 import sys
@@ -357,18 +359,31 @@ def running(spark: "SparkSession", records: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet(spark: "SparkSession") -> Iterator[None]:
-    """While it lasts, the driver's JVM logs nothing: what it logs of a failing task quotes values."""
+    """While it lasts, the driver logs nothing, in Java or in Python: what is logged of a failing task quotes values."""
     context = spark.sparkContext
     level = "WARN"
     with contextlib.suppress(Exception):
         level = str(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString())
     with contextlib.suppress(Exception):
         context.setLogLevel("OFF")
+    loggers = _python_loggers()
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
         with contextlib.suppress(Exception):
             context.setLogLevel(level)
+
+
+def _python_loggers() -> list[logging.Logger]:
+    """The loggers by which PySpark writes the text of an error to standard error before it is raised."""
+    from pyspark.logger import PySparkLogger
+
+    return [PySparkLogger.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
 
 
 class SparkSource(ChunkedSource):
