@@ -7,6 +7,7 @@ read.
 
 import os
 import re
+import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,7 @@ ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {
     **dict.fromkeys(STORES, "understudy.counts.datasets:DatasetReader"),
     "delta": "understudy.counts.delta:DeltaReader",
     "iceberg": "understudy.counts.iceberg:IcebergReader",
+    "spark": "understudy.counts.spark:SparkTable",
 }
 """Schemes of locations with the reader or table of each, as "module:Class"; loaded when a location says its name."""
 
@@ -49,9 +51,12 @@ the schema, `memory_bytes` and `threads`. Nothing of it is loaded before a locat
 """
 OBJECTS: Registry[PrivateTable | RowReader] = Registry(
     "source",
-    dict.fromkeys(
-        ("understudy.counts.databases", "sqlalchemy", "adbc_driver_manager", "duckdb", "_duckdb", "ibis"), DATABASES
-    ),
+    {
+        **dict.fromkeys(
+            ("understudy.counts.databases", "sqlalchemy", "adbc_driver_manager", "duckdb", "_duckdb", "ibis"), DATABASES
+        ),
+        "pyspark": "understudy.counts.spark:SparkTable",
+    },
     (PrivateTable, RowReader),
 )
 """Sources of objects that are no frames in memory, by the package ("duckdb") or module that their type comes from."""
@@ -113,6 +118,8 @@ def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str
         return header
     if found is None:
         raise _unknown(data)
+    if found is _loaded_class("understudy.counts.spark", "SparkTable"):
+        return found.header_of(data)  # type: ignore[attr-defined, no-any-return]
     raise InputError("table", "does not tell its columns by itself.", "Write the schema by hand.")
 
 
@@ -187,11 +194,30 @@ def _streamed(reader: RowReader, schema: Schema, *, memory_bytes: int, threads: 
     return table
 
 
+def _loaded_class(module: str, name: str) -> type | None:
+    """A class of one of our own modules, if anybody has loaded it; without it no table can be one of its kind."""
+    found = sys.modules.get(module)
+    return None if found is None else getattr(found, name)
+
+
 def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
-    """Exact counts of any table under fixed codes, after the unit's bound. Reads nothing yet."""
-    return FrameSource(table, codec) if isinstance(table, FrameTable) else StreamedSource(table, codec)
+    """Exact counts of any table under fixed codes, after the unit's bound. Reads nothing yet.
+
+    Tables that count in their own way are listed here and nowhere else: each of them has to prove its bound.
+    """
+    if isinstance(table, FrameTable):
+        return FrameSource(table, codec)
+    if type(table) is _loaded_class("understudy.counts.spark", "SparkTable"):
+        from understudy.counts.spark import SparkSource
+
+        return SparkSource(table, codec)  # type: ignore[arg-type]
+    return StreamedSource(table, codec)
 
 
 def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
     """Labels of an open column of any table, after the unit's bound."""
+    if type(table) is _loaded_class("understudy.counts.spark", "SparkTable"):
+        from understudy.counts.spark import spark_labels
+
+        return spark_labels(table, column)  # type: ignore[arg-type]
     return streamed_labels(table, column)

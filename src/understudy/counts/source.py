@@ -442,6 +442,11 @@ BUCKET_BITS = 10
 BLOCK_ROWS = 1 << 17
 
 
+def new_key() -> HashKey:
+    """A key for one pass, from the operating system."""
+    return secrets.randbits(64), secrets.randbits(64)
+
+
 def row_priority(ids: Texts, columns: Sequence[Unsigned]) -> Words:
     """Rank key of each row within its unit, smaller first: a public hash of the id and the codes."""
     return hash_rows([ids.hashes(ORDER_KEY)[:, 0], *columns], HASH_KEY, len(ids.places))
@@ -493,11 +498,18 @@ class UnitRows:
     of them go to a temporary file, in buckets by the hash of their unit, and each bucket is cut once more at the end.
     """
 
-    def __init__(self, kinds: Sequence[np.dtype[np.unsignedinteger]], bound: int, memory_bytes: int) -> None:
+    def __init__(
+        self,
+        kinds: Sequence[np.dtype[np.unsignedinteger]],
+        bound: int,
+        memory_bytes: int,
+        key: HashKey | None = None,
+    ) -> None:
+        """Where several processes cut one stream, they share a key; else one is drawn here."""
         self._places = [f"c{place}" for place in range(len(kinds))]
         head = [(name, np.dtype(np.uint64)) for name in ("first", "second", "priority")]
         self._record = np.dtype([*head, *zip(self._places, kinds, strict=True)])
-        self._key: HashKey = (secrets.randbits(64), secrets.randbits(64))
+        self._key = new_key() if key is None else key
         self._bound = bound
         self._room = memory_bytes // 4  # beside it: a joined copy, what is kept of it, and the sorting
         self._waiting: list[KeyedRows] = []
@@ -506,7 +518,11 @@ class UnitRows:
         self._file: NamelessFile | None = None
 
     def add(self, ids: Texts, columns: Sequence[Unsigned], ranking: Sequence[Unsigned] | None = None) -> None:
-        """Takes rows in: the text of their ids, and the codes of all columns.
+        """Takes rows in: the text of their ids, and the codes of all columns; see `keyed`."""
+        self.add_keyed(self.keyed(ids, columns, ranking))
+
+    def keyed(self, ids: Texts, columns: Sequence[Unsigned], ranking: Sequence[Unsigned] | None = None) -> KeyedRows:
+        """Rows that have an id: its keyed hash, their rank key, and their codes; no id and no value.
 
         Args:
             ids: the text of the unit column.
@@ -521,6 +537,14 @@ class UnitRows:
         rows["priority"] = row_priority(ids, columns if ranking is None else ranking)[valid]
         for place, codes in zip(self._places, columns, strict=True):
             rows[place] = codes[valid]
+        return rows
+
+    def read(self, rows: bytes) -> KeyedRows:
+        """Keyed rows again, out of the bytes of such rows."""
+        return np.frombuffer(rows, self._record)
+
+    def add_keyed(self, rows: KeyedRows) -> None:
+        """Takes rows in that were keyed under the same key."""
         self._waiting.append(rows)
         self._bytes += rows.nbytes
         if self._bytes > self._room:

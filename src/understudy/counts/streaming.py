@@ -133,10 +133,8 @@ class ChunkedSource(abc.ABC):
 
     def occupied(self, clique: Clique) -> OccupiedCells:
         """Only the occupied cells of a table too large to hold (fewer than 2⁶² cells)."""
-        cells = self.domain.cells(clique)
-        if cells >= SPARSE_CELLS:
-            raise UsageError(f"table over {', '.join(clique)}", f"has {cells:,} cells; sparse counting ends at 2⁶².")
-        found = _SortedCells()
+        self._check_sparse(clique)
+        found = SortedCells()
         sizes = self.domain.shape(clique)
         for rows, chunk in self._chunks(list(clique)):
             if clique:
@@ -193,6 +191,11 @@ class ChunkedSource(abc.ABC):
         for counts in found.values():
             return np.array([counts.sum()], np.int64)
         return np.array([sum(rows for rows, _ in self._chunks([]))], np.int64)
+
+    def _check_sparse(self, clique: Clique) -> None:
+        cells = self.domain.cells(clique)
+        if cells >= SPARSE_CELLS:
+            raise UsageError(f"table over {', '.join(clique)}", f"has {cells:,} cells; sparse counting ends at 2⁶².")
 
     def _check_partitions(self, partitions: Sequence[Partition]) -> None:
         needed = 8 * sum(partition.cells for partition in partitions)
@@ -252,7 +255,7 @@ def rows_with_codes(codec: TableCodec, codes: Chunk) -> Ints | None:
     return None if kept is None else np.flatnonzero(kept)
 
 
-class _SortedCells:
+class SortedCells:
     """Occupied cells seen so far. Merged when as many wait as were merged before, so each is moved few times."""
 
     def __init__(self) -> None:
@@ -260,6 +263,7 @@ class _SortedCells:
         self._merged = 0
 
     def add(self, indices: Ints, counts: Ints) -> None:
+        """Takes cells in, in any order."""
         self._waiting.append((indices, counts))
         if sum(len(cells) for cells, _ in self._waiting) > max(LEAST_MERGE, 2 * self._merged):
             self._merge()
