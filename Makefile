@@ -60,7 +60,7 @@ test-engines: $(STAMP) $(ENGINES_STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests/engines
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m slow
 
 test-explore: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow" --hypothesis-profile explore

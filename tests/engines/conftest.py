@@ -1,4 +1,4 @@
-"""One PostgreSQL server and one small Spark session for all tests of a run: starting them takes longer than tests do."""
+"""One PostgreSQL server and one small Spark session for all tests of a run: starting them takes the longest."""
 
 import os
 import sys

@@ -22,7 +22,7 @@ from tests.engines.tables import SCHEMA, codec, every_type, pair_counts
 from tests.nets.doubles import Grower
 from understudy.counts.files import quoted
 from understudy.counts.opening import open_table
-from understudy.methods import registry
+from understudy.methods.method import METHODS
 from understudy.privacy.cost import Budget
 from understudy.testing import SeededRandomizer, check_source
 from understudy.testing import cases as tables
@@ -104,7 +104,7 @@ def test_neighbours_replay(put: Put) -> None:
     """Neighbours of several rows per person: the same queries, the same release."""
     schema = tables.several_rows()
     case = Case(schema, "grower", Budget(2.0))
-    with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
+    with mock.patch.dict(METHODS.built_in, {"grower": Grower}):
         for index, pair in enumerate(random_pairs(schema, 2, np.random.default_rng(7))):
             check_pair(case.pipeline(put), pair.table, pair.neighbour, SeededRandomizer(index))
 

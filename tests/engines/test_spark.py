@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 needs("pyspark", "java()")
-pytestmark = pytest.mark.engines
 
 ROWS = 3_000
 SECRET = "zyxwvut48151623"

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
 
 from tests.engines.available import needs
 from understudy.counts.opening import open_table
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 needs("pyspark", "java()")
-pytestmark = pytest.mark.engines
 
 
 def test_spark_keeps_the_contract_of_count_sources(spark: "SparkSession") -> None:

@@ -102,7 +102,7 @@ def _expected(
     budget: tuple[float, float],
     *,
     options: dict[str, str],
-    public: Path | None,
+    public: str | Path | None,
 ) -> float | None:
     """Seconds by the plan, if somebody watches."""
     if not place.watched:

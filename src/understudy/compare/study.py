@@ -730,9 +730,9 @@ def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, st
     with tempfile.TemporaryDirectory(prefix=WORK, dir=place) as work:
         declared = Path(work) / "schema.yaml"
         schema.to_yaml(declared)
-        place = _reopened(os.fspath(table), schema) if isinstance(table, str | os.PathLike) else ""
-        if place:
-            yield place, str(declared)
+        location = _reopened(os.fspath(table), schema) if isinstance(table, str | os.PathLike) else ""
+        if location:
+            yield location, str(declared)
             return
         rows = Path(work) / "table.parquet"
         rows.touch(CLOSED_FILE)

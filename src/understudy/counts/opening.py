@@ -116,11 +116,9 @@ def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str
         if found is not data:
             found.close()
         return header
-    if found is None:
-        raise _unknown(data)
-    if found is _loaded_class("understudy.counts.spark", "SparkTable"):
-        return found.header_of(data)  # type: ignore[attr-defined, no-any-return]
-    raise InputError("table", "does not tell its columns by itself.", "Write the schema by hand.")
+    if isinstance(found, type) and issubclass(found, PrivateTable):
+        return found.header_of(data)
+    raise _unknown(data)
 
 
 def _unknown(data: object) -> InputError:

@@ -68,7 +68,7 @@ from understudy.counts.blocks import NamelessFile
 from understudy.counts.kernels import hash_rows, hash_texts
 from understudy.counts.streams import UNREADABLE
 from understudy.domain import Clique, Domain, Partition
-from understudy.errors import SchemaError
+from understudy.errors import InputError, SchemaError
 from understudy.schema import Schema
 from understudy.schema.columns import MOST_LABEL_BYTES, plain_label
 
@@ -226,6 +226,11 @@ class PrivateTable(abc.ABC):
         from understudy.counts.opening import source_of
 
         return source_of(self, codec)
+
+    @classmethod
+    def header_of(cls, data: object) -> list[tuple[str, str]]:
+        """Names and storage types of the columns of a table that is not opened yet, for a draft; reads no row."""
+        raise InputError("table", "does not tell its columns by itself.", "Write the schema by hand.")
 
     def close(self) -> None:  # noqa: B027 - frames hold nothing
         """Gives back what opening took, such as a connection. Afterwards no rows can be read."""
