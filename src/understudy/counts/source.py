@@ -227,8 +227,8 @@ class PrivateTable(abc.ABC):
 
         return source_of(self, codec)
 
-    @classmethod
-    def header_of(cls, data: object) -> list[tuple[str, str]]:
+    @staticmethod
+    def header_of(data: Any) -> list[tuple[str, str]]:  # noqa: ARG004 - of this kind none tells
         """Names and storage types of the columns of a table that is not opened yet, for a draft; reads no row."""
         raise InputError("table", "does not tell its columns by itself.", "Write the schema by hand.")
 

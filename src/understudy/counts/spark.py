@@ -147,7 +147,7 @@ class SparkTable(PrivateTable):
             raise
 
     @staticmethod
-    def header_of(data: "str | Path | DataFrame") -> list[tuple[str, str]]:
+    def header_of(data: Any) -> list[tuple[str, str]]:
         """Names and storage types of the columns, without a schema; reads no row."""
         where = str(data) if isinstance(data, str | Path) else "Spark DataFrame"
         frame, own = _frame_of(data, where)
