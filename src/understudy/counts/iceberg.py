@@ -86,13 +86,13 @@ def _snapshot(where: str, text: str | None) -> int | None:
 
 def _loaded(where: str, catalog: str, name: str) -> Any:
     try:
-        from pyiceberg.catalog import load_catalog
+        import pyiceberg.catalog
     except ImportError:
         raise InputError(
             where, "needs the package pyiceberg.", 'Install it: pip install "understudy[iceberg]".'
         ) from None
     with contextlib.suppress(Exception):  # whatever a catalog says, perhaps with the password it was asked with
-        return load_catalog(catalog).load_table(name)
+        return pyiceberg.catalog.load_catalog(catalog).load_table(name)
     fix = f"Is the catalog {catalog!r} in .pyiceberg.yaml, can it be reached, and is the table in it?"
     raise InputError(where, "cannot be opened.", fix)
 
