@@ -179,7 +179,7 @@ def test_source_contract_rejects_a_header_that_is_data() -> None:
             _check_header_that_is_data(open_table)
 
 
-CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=60)
+CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
 
 
 def test_a_method_with_every_verb_passes_the_contract() -> None:
@@ -188,7 +188,7 @@ def test_a_method_with_every_verb_passes_the_contract() -> None:
 
 
 def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -> None:
-    checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
+    checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=15)
     with mock.patch.dict(METHODS.built_in, {"grower": Grower}):
         check_method(checks)
 
@@ -208,7 +208,7 @@ class Flat(Independent):
 
 def test_a_method_that_promises_no_distribution_passes_the_contract() -> None:
     """With nothing to keep there is no error to improve, and no column in which unreadable values could show."""
-    checks = MethodChecks("flat", [Budget(1.0), Budget(1.0, 1e-6)], keeps=(), pairs=30)
+    checks = MethodChecks("flat", [Budget(1.0), Budget(1.0, 1e-6)], keeps=(), pairs=1)
     with mock.patch.dict(METHODS.built_in, {"flat": Flat}):
         check_method(checks)
         with pytest.raises(AssertionError, match=r"method flat at ε = 100000 on .*: total variation of age is"):
