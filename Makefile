@@ -53,24 +53,24 @@ layers: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
 test: $(STAMP) lint types layers
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not engines"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow"
 
 # A file of tests stays on one process: each process would start servers of its own.
 test-engines: $(STAMP) $(ENGINES_STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m engines
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests/engines
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m slow
 
 test-explore: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not engines" --hypothesis-profile explore
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow" --hypothesis-profile explore
 
 # The wheel as users get it, not the working tree, with the lowest version of each dependency that we declare.
 test-lowest:
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.7"
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct . --group dev
-	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) --dist worksteal -m "not slow and not engines" $(LOWEST_TESTS)
+	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow" $(LOWEST_TESTS)
 
 studies: $(STAMP)
 	@test -n "$(DATA)" || { echo "make studies DATA=FOLDER: the studies need the folder with the real tables."; exit 1; }

@@ -20,7 +20,7 @@ import pyarrow as pa
 from benchmarks.alone import alone
 
 from understudy import Schema, Unit, evaluate
-from understudy.evaluate.registry import names
+from understudy.evaluate.metric import METRICS
 from understudy.schema import Category, Integer
 
 COUNTED = ("marginals", "crosstab_l1", "nist", "chi2", "slopes", "correlations", "rules", "disclosure")
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=None)
     parser.add_argument("--columns", type=int, default=None)
     parser.add_argument("--copies", type=int, default=1)
-    parser.add_argument("--metrics", nargs="*", default=None, choices=names())
+    parser.add_argument("--metrics", nargs="*", default=None, choices=METRICS.names())
     given = parser.parse_args()
     rows = given.rows or (50_000 if given.part == "middling" else 10**6)
     columns = given.columns or (15 if given.part == "middling" else 50)
@@ -120,7 +120,7 @@ def main() -> None:
         for name in given.metrics or SLOW:
             show([name], rows, columns, given.copies)
         return
-    total = show(given.metrics or (COUNTED if given.part == "counts" else names()), rows, columns, given.copies)
+    total = show(given.metrics or (COUNTED if given.part == "counts" else METRICS.names()), rows, columns, given.copies)
     if given.part == "middling" and given.metrics is None:
         print(f"bar of {BAR_SECONDS:g} s: {'met' if total <= BAR_SECONDS else 'MISSED'}")
 

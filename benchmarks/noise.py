@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from understudy.privacy.noise import _large_table, _small_table, discrete_gaussian, discrete_laplace
-from understudy.privacy.selection import choose_exponentially
+from understudy.privacy.randomizer import choose_exponentially
 
 BAR = 8.0
 GAUSSIAN = [Fraction(1), Fraction(10), Fraction(100), Fraction(1000), Fraction(100_000)]

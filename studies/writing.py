@@ -12,8 +12,7 @@ from pathlib import Path
 from scipy import stats
 
 from studies.runs import Spent
-from understudy.report.html import render_picture
-from understudy.report.page import Lines, Points
+from understudy.report import Lines, Points, render_picture
 
 __all__ = ["Estimate", "Finding", "Form", "StudyPage", "estimate", "run_as_script", "table"]
 

@@ -25,7 +25,7 @@ from studies.voters.others import data_rows, other_rows, possible_cells
 from studies.voters.pictures import show
 from studies.voters.tables import cps_voters, narrow_voters, simulated_voters
 from studies.writing import Form, StudyPage, run_as_script
-from understudy.evaluate.associations import pearson
+from understudy.evaluate.marginals import pearson
 
 __all__ = ["Job", "jobs", "study", "work", "write_page"]
 

@@ -19,14 +19,13 @@ from understudy.counts.readers import StreamedTable
 from understudy.counts.source import Batch, PrivateTable
 from understudy.domain import Clique, Domain
 from understudy.errors import InputError, ReleaseError, UsageError
-from understudy.evaluate.metric import Context, Metric, Result, Scale, TablePair
-from understudy.evaluate.registry import METRICS
+from understudy.evaluate.metric import METRICS, Context, Metric, Result, Scale, TablePair
 from understudy.evaluate.suite import chosen_metrics
 from understudy.methods.independent import Independent
-from understudy.methods.registry import METHODS
+from understudy.methods.method import METHODS
 from understudy.models.model import MODELS, load_model, save_model
 from understudy.models.product import BlockModel
-from understudy.registry import Registry
+from understudy.options import Registry
 from understudy.schema import Schema
 from understudy.testing import cases as tables
 
@@ -76,7 +75,7 @@ def offering(patch: pytest.MonkeyPatch, *more: tuple[str, str]) -> None:
     def found(group: str) -> list[EntryPoint]:
         return [EntryPoint(name, f"{HERE}:{value}", group) for name, value in (*OFFERED[group], *more)]
 
-    patch.setattr("understudy.registry.entry_points", found)
+    patch.setattr("understudy.options.entry_points", found)
 
 
 @pytest.fixture
@@ -160,7 +159,7 @@ def test_an_offered_model_is_saved_and_loaded(tmp_path: Path) -> None:
     save_model(model, tmp_path / "model")
     assert type(load_model(tmp_path / "model")) is OwnModel
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("understudy.registry.entry_points", lambda group: [])
+        patch.setattr("understudy.options.entry_points", lambda group: [])
         with pytest.raises(ReleaseError, match="not a kind of model known here"):
             load_model(tmp_path / "model")
 
@@ -173,7 +172,7 @@ def _loaded(code: str) -> set[str]:
 
 
 def test_asking_for_one_method_loads_no_other() -> None:
-    loaded = _loaded("from understudy.methods.registry import method_named; method_named('aim')")
+    loaded = _loaded("from understudy.methods.method import method_named; method_named('aim')")
     kinds = {place.partition(":")[0] for place in METHODS.built_in.values() if isinstance(place, str)}
     assert loaded & kinds == {"understudy.methods.aim"}
     unwanted = {"methods.networks", "methods.steps_tree", "models.histogram_tree", "models.records", "models.mixture"}
@@ -181,7 +180,7 @@ def test_asking_for_one_method_loads_no_other() -> None:
 
 
 def test_asking_for_one_metric_or_model_loads_no_other() -> None:
-    loaded = _loaded("from understudy.evaluate.registry import metric; metric('rules')")
+    loaded = _loaded("from understudy.evaluate.metric import METRICS; METRICS.make('rules')")
     kinds = {place.partition(":")[0] for place in METRICS.built_in.values() if isinstance(place, str)}
     assert loaded & kinds == {"understudy.evaluate.records"}
     loaded = _loaded("from understudy.models.model import MODELS; MODELS.find('blocks')")

@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from understudy import errors, schema
     from understudy.compare.choice import choose
     from understudy.compare.compare import compare
+    from understudy.counts.databases import read_database
     from understudy.counts.files import read_table
     from understudy.counts.opening import open_table
     from understudy.evaluate import Evaluation, evaluate
+    from understudy.evaluate.metric import metrics
     from understudy.evaluate.pooling import pool
-    from understudy.evaluate.registry import metrics
     from understudy.methods.leaf_size import leaf_size
-    from understudy.methods.registry import methods
+    from understudy.methods.method import methods
     from understudy.privacy.cost import Budget, Cost
     from understudy.privacy.ledger import Ledger
     from understudy.release import Release, Statement
@@ -47,6 +48,7 @@ __all__ = [
     "open_table",
     "plan",
     "pool",
+    "read_database",
     "read_table",
     "schema",
     "synthesize",
@@ -68,11 +70,12 @@ _PLACES = {
     "errors": ("understudy.errors", None),
     "evaluate": ("understudy.evaluate.suite", "evaluate"),
     "leaf_size": ("understudy.methods.leaf_size", "leaf_size"),
-    "methods": ("understudy.methods.registry", "methods"),
-    "metrics": ("understudy.evaluate.registry", "metrics"),
+    "methods": ("understudy.methods.method", "methods"),
+    "metrics": ("understudy.evaluate.metric", "metrics"),
     "open_table": ("understudy.counts.opening", "open_table"),
     "plan": ("understudy.synthesizer", "plan"),
     "pool": ("understudy.evaluate.pooling", "pool"),
+    "read_database": ("understudy.counts.databases", "read_database"),
     "read_table": ("understudy.counts.files", "read_table"),
     "schema": ("understudy.schema", None),
     "synthesize": ("understudy.synthesizer", "synthesize"),

@@ -13,7 +13,7 @@ from studies.chooser.tables import Case
 from understudy.codec.table import TableCodec
 from understudy.domain import Clique
 from understudy.evaluate.cart import grow_tree, tree_features
-from understudy.evaluate.data import Rows, counted, open_for_comparison, read_rows, stacked, total_variation
+from understudy.evaluate.metric import Rows, counted, open_for_comparison, read_rows, stacked, total_variation
 from understudy.evaluate.propensity import kolmogorov_smirnov, labels
 
 __all__ = ["MEASURES", "Ruler"]

@@ -13,8 +13,8 @@ import pyarrow as pa
 from studies.duke.benches import Bench, Ints
 from studies.runs import Record
 from understudy import synthesize
-from understudy.evaluate.associations import correlation_table, slope_table
 from understudy.evaluate.glm import design_of, factor, fit_logistic
+from understudy.evaluate.marginals import correlation_table, slope_table
 
 __all__ = ["BASE", "SETTINGS", "Labelled", "Setting", "as_record", "labelled", "read_record"]
 

@@ -12,7 +12,7 @@ from understudy import plan
 from understudy.codec.table import TableCodec
 from understudy.domain import Clique
 from understudy.methods.fieldgroups import Group, joined_groups
-from understudy.methods.registry import describe, names
+from understudy.methods.method import METHODS, describe_method
 
 __all__ = ["ENTRANTS", "TEAMS", "Entrant", "Knowledge", "knowledge", "present"]
 
@@ -31,7 +31,7 @@ class Entrant:
 
     @property
     def takes_delta(self) -> bool:
-        return "zcdp" in describe(self.method).currencies or self.method == "dpwgan"
+        return "zcdp" in describe_method(self.method).currencies or self.method == "dpwgan"
 
 
 ENTRANTS = (
@@ -51,7 +51,7 @@ TEAMS = {one.team: one.name for one in ENTRANTS if one.team}
 
 def present() -> tuple[Entrant, ...]:
     """Those that this version has."""
-    known = names()
+    known = METHODS.names()
     return tuple(one for one in ENTRANTS if one.method in known)
 
 

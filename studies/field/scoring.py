@@ -15,8 +15,7 @@ import pyarrow as pa
 from studies.field.tables import Bench
 from understudy.codec.table import TableCodec
 from understudy.evaluate.cart import best_complexity, grow_tree, tree_features
-from understudy.evaluate.data import Rows, open_for_comparison, read_rows, stacked
-from understudy.evaluate.metric import Unavailable
+from understudy.evaluate.metric import Rows, Unavailable, open_for_comparison, read_rows, stacked
 from understudy.evaluate.nist import (
     MOST,
     ChallengeTests,

@@ -13,9 +13,17 @@ from studies.runs import Record
 from studies.voters.tables import VoterTable
 from understudy import synthesize
 from understudy.codec.table import TableCodec
-from understudy.evaluate.associations import ChiSquare
-from understudy.evaluate.data import Rows, fixed_codec, joint_counts, open_for_comparison, read_rows
-from understudy.evaluate.metric import Context, TablePair, Unavailable
+from understudy.evaluate.marginals import ChiSquare
+from understudy.evaluate.metric import (
+    Context,
+    Rows,
+    TablePair,
+    Unavailable,
+    fixed_codec,
+    joint_counts,
+    open_for_comparison,
+    read_rows,
+)
 from understudy.evaluate.pooling_rules import pool_liu
 from understudy.evaluate.propensity import Logistic, kolmogorov_smirnov, labels, legacy_distance
 from understudy.evaluate.regression import Compared, Estimate, checked_formula, fit_model, model_data, references

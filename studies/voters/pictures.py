@@ -7,7 +7,7 @@ from studies.voters.judge import Judge, powers
 from studies.voters.measures import EPSILONS, Truth
 from studies.writing import StudyPage, table
 from understudy.evaluate.regression import Compared
-from understudy.report.page import Lines, Points, Series
+from understudy.report import Lines, Points, Series
 
 __all__ = ["show"]
 

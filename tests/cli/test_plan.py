@@ -119,3 +119,25 @@ def test_plan_remarks_on_a_large_delta(schema: Path, delta: float, hint: int | N
     shown = run(*words, *(() if hint is None else ("--rows-hint", hint)))
     assert shown.status == 0
     assert (f"Note: δ = {delta:g} is large" in shown.words) is said
+
+
+def test_a_named_table_is_opened_up_to_its_header(schema: Path, tmp_path: Path) -> None:
+    table = tmp_path / "people.csv"
+    pacsv.write_csv(people(20), table)
+    words = ("plan", table, "--schema", schema, "--method", "independent", "--epsilon", 1)
+    note = next(note for note in json.loads(run(*words, "--json").out)["notes"] if "The table" in note)
+    assert note.startswith("The table (text, ")
+    assert "read" in note
+    assert "The table (text, " in run(*words).words
+    table.write_text("nothing,of,it\n1,2,3\n", encoding="utf-8")
+    assert run(*words).status != 0
+
+
+def test_codes_beyond_memory_are_told_as_disk(schema: Path) -> None:
+    words = ("plan", "--schema", schema, "--method", "independent", "--epsilon", 1, "--rows-hint")
+    few, many = (json.loads(run(*words, rows, "--json").out) for rows in (5_000, 10**9))
+    assert few["temporary_bytes"] == 0
+    assert few["code_bytes"] == many["code_bytes"] > 0
+    assert many["temporary_bytes"] == 10**9 * many["code_bytes"] - (1 << 29)
+    assert "temporary file" in run(*words, 10**9).words
+    assert "temporary file" not in run(*words, 5_000).words

@@ -5,9 +5,7 @@ from importlib.metadata import version
 from tests.compare.studies import made_up, put_first
 from understudy.compare.study import Candidate, Finished, Found, Outcome, Study, StudySettings
 from understudy.compare.summary import CONFIDENTIAL, build_page
-from understudy.report.charts import draw_lines
-from understudy.report.html import render_page
-from understudy.report.page import BulletList, Lines, Page, Paragraph, TextTable
+from understudy.report import BulletList, Lines, Page, Paragraph, TextTable, draw_lines, render_page
 
 
 def test_the_page_shows_every_section_with_a_question() -> None:

@@ -19,8 +19,8 @@ from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
 from understudy.errors import UnderstudyError
 from understudy.schema import Category, Float, Integer, Schema, Unit
-from understudy.schema.dialect import Dialect, parted
 from understudy.schema.document import schema_from_text
+from understudy.schema.schema import Dialect, parted
 from understudy.schema.yaml_text import schema_to_text
 
 SCHEMA = Schema(

@@ -3,13 +3,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pytest
 
 from tests.counts.places import people
 from understudy.codec.table import TableCodec
 from understudy.counts import streaming as chunked_source
-from understudy.counts.streaming import Chunk, ChunkedSource, encode_column
+from understudy.counts.streaming import Chunk, ChunkedSource
 from understudy.domain import Clique
 from understudy.errors import ResourceError, UsageError
 from understudy.schema import Category, Integer, Schema, Unit
@@ -125,14 +124,3 @@ def test_limits_are_refused_before_rows_are_asked_for() -> None:
     with pytest.raises(ResourceError):
         source.partition_counts([Parity(codec.domain.clique(["c0"]), cells=1 << 30)])
     assert source.queries == 0
-
-
-@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16()])
-def test_short_integers_are_coded_as_the_codec_codes_them(kind: pa.DataType) -> None:
-    codec = TableCodec.of(Schema(columns=(Integer(name="x", lower=-3, upper=90, special=(99,)),), unit=Unit()))
-    limits = np.iinfo(kind.to_pandas_dtype())
-    values = np.random.default_rng(1).integers(limits.min, limits.max, 300_000, endpoint=True).astype(limits.dtype)
-    array = pa.chunked_array([values[:7], values[7:]])
-    assert np.array_equal(encode_column(codec, "x", array), codec.encode("x", array))
-    with_nulls = pa.array(values, mask=values == 5)
-    assert np.array_equal(encode_column(codec, "x", with_nulls), codec.encode("x", with_nulls))

@@ -16,7 +16,7 @@ from understudy.codec.table import TableCodec
 from understudy.counts.files import read_table
 from understudy.counts.opening import header_of, open_table
 from understudy.schema import Boolean, Category, Date, Datetime, Float, Integer, Schema, UniformBins, Unit
-from understudy.schema.dialect import Dialect
+from understudy.schema.schema import Dialect
 
 SCHEMA = Schema(
     columns=(

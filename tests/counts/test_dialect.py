@@ -18,7 +18,7 @@ from understudy.counts.files import container_of, file_batches, read_table
 from understudy.counts.opening import open_table
 from understudy.errors import InputError, UsageError
 from understudy.schema import Category, Float, Schema, Unit
-from understudy.schema.dialect import Dialect, located, parted
+from understudy.schema.schema import Dialect, located, parted
 
 
 def rows(location: object, columns: list[str]) -> list[tuple[object, ...]]:

@@ -132,10 +132,10 @@ def test_a_failing_query_is_told_without_its_rows() -> None:
 
 def test_each_column_is_encoded_once_and_only_when_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[str] = []
-    original = frame_source.encode_column  # type: ignore[attr-defined]
+    original = TableCodec.encode
     monkeypatch.setattr(
-        frame_source,
-        "encode_column",
+        TableCodec,
+        "encode",
         lambda codec, name, values: (encoded.append(name), original(codec, name, values))[1],
     )
     source = table_of(frame(age=[1, 2])).bind(TableCodec.of(people()))

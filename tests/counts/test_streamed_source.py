@@ -14,7 +14,7 @@ import pytest
 from tests.counts.malformed import ROWS_ODD, SECRET
 from tests.counts.places import Place, as_csv, as_database, as_parquet, by_hand, every_clique, full_counts, people
 from understudy.codec.table import TableCodec
-from understudy.counts import files, readers
+from understudy.counts import blocks, files, readers
 from understudy.counts.files import FileReader, connect_read_only, container_of
 from understudy.counts.opening import open_table
 from understudy.counts.readers import StreamedTable
@@ -86,8 +86,10 @@ def test_coded_columns_are_kept_when_they_fit(tmp_path: Path, monkeypatch: pytes
     path = as_parquet(table, tmp_path)
     roomy = open_table(path, people(), memory_bytes=MEMORY).bind(codec)
     cramped = StreamedTable(FileReader(path, people()), people(), memory_bytes=40_000).bind(codec)
-    cramped._cache_bytes = 100  # type: ignore[attr-defined]
-    for source, most in ((roomy, 3), (cramped, 2 * len(expected))):
+    refused = StreamedTable(FileReader(path, people()), people(), memory_bytes=40_000).bind(codec)
+    cramped._cache_bytes = refused._cache_bytes = 100  # type: ignore[attr-defined]
+    for source, most in ((roomy, 3), (cramped, 3), (refused, 2 * len(expected))):
+        monkeypatch.setattr(blocks, "SPARE_BYTES", 1 << 62 if source is refused else 0)
         reads.clear()
         for _ in range(2):
             for clique in expected:
@@ -209,7 +211,7 @@ import numpy as np
 import pyarrow as pa
 from tests.counts.places import people
 from understudy.codec.table import TableCodec
-from understudy.counts import source as contribution
+from understudy.counts import blocks
 from understudy.counts.source import PrivateTable
 from understudy.schema import Unit
 
@@ -219,14 +221,14 @@ class Endless(PrivateTable):
             ids = pa.array([f"Ada Lovelace {part} {number}" for number in range(1 << 16)])
             yield 1 << 16, {name: ids if name == "who" else pa.nulls(1 << 16) for name in columns}
 
-append = contribution._NamelessFile.append
+append = blocks.NamelessFile.append
 
 def told(self, array):
     start = append(self, array)
     print("spilled", flush=True)
     return start
 
-contribution._NamelessFile.append = told
+blocks.NamelessFile.append = told
 schema = people(unit=Unit(column="who", rows=1))
 table = Endless(["who", *schema.names], schema, memory_bytes=64 << 20)
 source = table.bind(TableCodec.of(schema))
@@ -289,7 +291,7 @@ def test_memory_that_runs_out_is_called_that(tmp_path: Path, monkeypatch: pytest
         raise pa.ArrowMemoryError(SECRET)
         yield  # type: ignore[unreachable]
 
-    monkeypatch.setattr(files, "_parquet_batches", full)
+    monkeypatch.setattr(files, "parquet_batches", full)
     with pytest.raises(MemoryError, match="memory ran out while it was read") as caught:
         list(files.file_batches(container, ["who"], memory_bytes=64 << 20, threads=1))
     assert SECRET not in str(caught.value)

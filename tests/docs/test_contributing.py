@@ -38,7 +38,8 @@ def package(tmp_path: Path) -> Path:
 
 
 def _python(package: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    found = {**os.environ, "PYTHONPATH": str(package)}
+    searched = os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    found = {**os.environ, "PYTHONPATH": searched}
     return subprocess.run([sys.executable, *words], cwd=package, env=found, capture_output=True, text=True, check=False)
 
 
@@ -53,8 +54,8 @@ def test_the_toy_keeps_its_contract(kind: str, package: Path) -> None:
 
 REGISTRIES = """
 from understudy.counts.opening import SOURCES
-from understudy.evaluate.registry import METRICS
-from understudy.methods.registry import METHODS
+from understudy.evaluate.metric import METRICS
+from understudy.methods.method import METHODS
 from understudy.models.model import MODELS
 
 for registry in (METHODS, METRICS, SOURCES, MODELS):
@@ -77,7 +78,7 @@ def test_a_broken_toy_is_told_what_to_do(package: Path) -> None:
     path.write_text(FILES["toy_source.py"].replace('FROM rows")', 'FROM rows LIMIT 5")'), encoding="utf-8")
     done = _python(package, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_toy_source.py")
     assert done.returncode == 1
-    assert "AssertionError: source SqliteTable: three columns: counts of" in done.stdout
+    assert "AssertionError: source StreamedTable: three columns: counts of" in done.stdout
     assert "Let `batches` hand over every row exactly once" in done.stdout
 
 

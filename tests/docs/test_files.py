@@ -8,8 +8,8 @@ from tests.cli.test_app import DIALECT
 from understudy.counts.files import SUFFIXES
 from understudy.counts.opening import open_table
 from understudy.counts.streams import LEAST_EXPANDED, MOST_RATIO
-from understudy.schema.dialect import parted
 from understudy.schema.document import schema_from_text
+from understudy.schema.schema import parted
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
 

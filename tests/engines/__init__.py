@@ -1,0 +1,1 @@
+"""Databases started for real, each in a temporary folder of its own."""

@@ -17,7 +17,6 @@ from understudy.counts.opening import open_table
 from understudy.errors import InputError, UsageError
 from understudy.schema import Category, Date, Integer, Schema, Unit
 
-pytestmark = pytest.mark.engines
 DAYS = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), None]
 TABLE = pa.table({"age": [1, 2, None], "city": ["a/b=c %é", "01", None], "day": DAYS})
 SCHEMA = Schema(

@@ -15,7 +15,6 @@ from understudy.counts.iceberg import IcebergReader
 from understudy.counts.opening import open_table
 from understudy.errors import InputError, UsageError
 
-pytestmark = pytest.mark.engines
 TABLE = pa.table({"sex": ["F", "M", None, "F"], "age": [1, 2, 3, 4], "city": ["Rome", "Oslo", None, "Rome"]})
 
 

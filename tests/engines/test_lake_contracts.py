@@ -12,7 +12,7 @@ from tests.engines import lakes
 from tests.engines.available import needs
 from tests.nets.doubles import Grower
 from understudy.counts.opening import open_table
-from understudy.methods import registry
+from understudy.methods.method import METHODS
 from understudy.privacy.cost import Budget
 from understudy.testing import SeededRandomizer, check_source
 from understudy.testing import cases as tables
@@ -22,14 +22,7 @@ from understudy.testing.replay import check_pair, random_pairs
 Lake = Callable[[pa.Table], str]
 
 
-@pytest.fixture(
-    params=[
-        "folder",
-        pytest.param("bucket", marks=pytest.mark.engines),
-        pytest.param("delta", marks=pytest.mark.engines),
-        pytest.param("iceberg", marks=pytest.mark.engines),
-    ]
-)
+@pytest.fixture(params=["folder", "bucket", "delta", "iceberg"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
     """Puts a table into a lake and says where it lies."""
     match request.param:
@@ -55,6 +48,6 @@ def test_source(lake: Lake) -> None:
 def test_trees_choices_and_scores_replay_through_every_lake(lake: Lake) -> None:
     schema = tables.several_rows()
     case = Case(schema, "grower", Budget(2.0))
-    with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
+    with mock.patch.dict(METHODS.built_in, {"grower": Grower}):
         for index, pair in enumerate(random_pairs(schema, 2, np.random.default_rng(7))):
             check_pair(case.pipeline(lake), pair.table, pair.neighbour, SeededRandomizer(index))

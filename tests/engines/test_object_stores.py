@@ -57,7 +57,6 @@ def test_text_in_a_store_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         open_table("s3://people/table.csv", people())
 
 
-@pytest.mark.engines
 def test_s3_counts_as_a_local_file_does(store: fs.FileSystem) -> None:
     codec = TableCodec.of(people())
     expected = full_counts(open_table(TABLE, people()).bind(codec))
@@ -66,7 +65,6 @@ def test_s3_counts_as_a_local_file_does(store: fs.FileSystem) -> None:
         assert full_counts(open_table(written, people()).bind(codec)) == expected
 
 
-@pytest.mark.engines
 def test_an_object_replaced_between_passes_ends_the_run(store: fs.FileSystem) -> None:
     """The same size at the same second: its etag tells."""
     location = lakes.as_bucket(TABLE, store)
@@ -78,7 +76,6 @@ def test_an_object_replaced_between_passes_ends_the_run(store: fs.FileSystem) ->
         list(table.batches(["age"]))
 
 
-@pytest.mark.engines
 def test_what_a_store_says_is_not_shown(store: fs.FileSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     for location in ("s3://nobody/table", "s3://people/nothing/*.parquet"):
         with pytest.raises(InputError, match="cannot be listed") as caught:
@@ -86,7 +83,6 @@ def test_what_a_store_says_is_not_shown(store: fs.FileSystem, monkeypatch: pytes
         assert caught.value.__context__ is None
 
 
-@pytest.mark.engines
 def test_the_whole_way_by_the_command_line_leaves_no_key(store: fs.FileSystem, tmp_path: Path) -> None:
     """Draft, check, synthesize and evaluate from a bucket; the key of the environment is in no output and no file."""
     location, schema = lakes.as_bucket(TABLE, store), tmp_path / "schema.yaml"

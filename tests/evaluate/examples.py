@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from understudy.codec.table import TableCodec
-from understudy.evaluate.data import Rows, open_for_comparison, read_rows
-from understudy.evaluate.metric import Context, TablePair
+from understudy.evaluate.metric import Context, Rows, TablePair, open_for_comparison, read_rows
 from understudy.schema import Boolean, Category, Date, Float, Impossible, Integer, Schema, UniformBins, Unit
 
 

@@ -1,4 +1,4 @@
-"""Tests of `understudy.evaluate.associations`."""
+"""Tests of `understudy.evaluate.marginals`."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import chi2, chi2_contingency
 
 from tests.evaluate.examples import codes_schema, context, mixed_frame, pair_of, shuffled
-from understudy.evaluate.associations import ChiSquare, converted, pearson
+from understudy.evaluate.marginals import ChiSquare, converted, pearson
 from understudy.evaluate.pooling_rules import pool_chi_squares
 
 # Pearson's test against an independent implementation, with empty rows, and far in the tail.

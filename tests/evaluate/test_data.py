@@ -1,4 +1,4 @@
-"""Tests of `understudy.evaluate.data`."""
+"""Tests of `understudy.evaluate.metric`."""
 
 import datetime as dt
 import itertools
@@ -16,9 +16,9 @@ import understudy as us
 from tests.evaluate.examples import codes_schema, mixed, mixed_frame, rows_of, shuffled
 from understudy.codec.table import TableCodec
 from understudy.domain import Clique
-from understudy.evaluate import data as counting
-from understudy.evaluate.associations import _sizes
-from understudy.evaluate.data import (
+from understudy.evaluate import metric as counting
+from understudy.evaluate.marginals import _sizes
+from understudy.evaluate.metric import (
     Unread,
     counted,
     declared_size,
@@ -31,7 +31,7 @@ from understudy.evaluate.data import (
     unread_columns,
 )
 from understudy.evaluate.suite import build_report
-from understudy.report.html import render_page
+from understudy.report import render_page
 from understudy.schema import Boolean, Category, Date, Float, Integer, OpenCategory, PrivateBins, Schema, Unit
 
 # Rows come in an order of their own, and equal rows are found exactly.

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from tests.evaluate.examples import codes_schema, context, mixed_frame, pair_of, rows_of, shuffled
-from understudy.evaluate.data import joint_counts
 from understudy.evaluate.marginals import CrosstabDistance, Marginals
+from understudy.evaluate.metric import joint_counts
 
 SCHEMA = codes_schema({"a": 2, "b": 2})
 REAL = pd.DataFrame({"a": list("0011"), "b": list("0011")})

@@ -9,8 +9,7 @@ from tests.report.test_html import PAYLOADS, Tree
 from understudy.evaluate import Evaluation, evaluate
 from understudy.evaluate.regression import Regression
 from understudy.evaluate.suite import MOST_ROWS, build_report
-from understudy.report.html import render_page
-from understudy.report.page import BulletList, Page, Points, TextTable
+from understudy.report import BulletList, Page, Points, TextTable, render_page
 from understudy.schema import Category, Integer, Schema, Unit
 
 METRICS = ["marginals", "correlations", "rules", "disclosure", Regression()]

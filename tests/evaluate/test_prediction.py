@@ -7,8 +7,8 @@ from sklearn.metrics import roc_auc_score
 
 from tests.evaluate.examples import codes_schema, context, mixed, mixed_frame, pair_of, shuffled
 from understudy.errors import UsageError
-from understudy.evaluate import prediction
-from understudy.evaluate.prediction import Prediction, area_under_curve
+from understudy.evaluate import cart
+from understudy.evaluate.cart import Prediction, area_under_curve
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -34,7 +34,7 @@ def test_targets_and_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = mixed_frame(400)
     found = Prediction(targets=("voted",)).compare(pair_of(frame, frame), context())
     assert [row["column"] for row in found.detail("columns").records()] == ["voted"]
-    monkeypatch.setattr(prediction, "MOST_TARGETS", 2)
+    monkeypatch.setattr(cart, "MOST_TARGETS", 2)
     cut = Prediction().compare(pair_of(frame, frame), context())
     assert "first 2 of 6 columns" in cut.notes[0]
     with pytest.raises(UsageError, match="modelled column"):

@@ -6,30 +6,30 @@ import pytest
 
 from tests.evaluate.examples import context, mixed_frame, pair_of, shuffled
 from understudy.errors import UsageError
+from understudy.evaluate.metric import METRICS, describe_metric
 from understudy.evaluate.propensity import Pmse
-from understudy.evaluate.registry import describe, metric, names
 from understudy.evaluate.suite import FITTED
 
 PROMISED = {"specks", "pmse", "nist", "marginals", "crosstab_l1", "chi2", "ci_overlap", "regression", "slopes"}
 
 
 def test_every_promised_metric_is_there() -> None:
-    assert set(names()) >= PROMISED | {"correlations", "prediction", "rules", "disclosure"}
-    for name in names():
-        assert metric(name).name == name
-        assert metric(name).question.endswith("?")
-        assert len({scale.name for scale in metric(name).scales}) == len(metric(name).scales)
+    assert set(METRICS.names()) >= PROMISED | {"correlations", "prediction", "rules", "disclosure"}
+    for name in METRICS.names():
+        assert METRICS.make(name).name == name
+        assert METRICS.make(name).question.endswith("?")
+        assert len({scale.name for scale in METRICS.make(name).scales}) == len(METRICS.make(name).scales)
 
 
 def test_options_from_text() -> None:
-    built = metric("pmse", {"null": "bootstrap", "draws": "4", "complexity": "0.01"})
+    built = METRICS.make("pmse", {"null": "bootstrap", "draws": "4", "complexity": "0.01"})
     assert built == Pmse(null="bootstrap", draws=4, complexity=0.01)
-    assert metric("slopes", {"groups": "sex, region"}).groups == ("sex", "region")  # type: ignore[attr-defined]
-    assert metric("nist", {"include_last": "true"}).include_last is True  # type: ignore[attr-defined]
+    assert METRICS.make("slopes", {"groups": "sex, region"}).groups == ("sex", "region")  # type: ignore[attr-defined]
+    assert METRICS.make("nist", {"include_last": "true"}).include_last is True  # type: ignore[attr-defined]
 
 
 def test_every_option_says_what_it_is_for() -> None:
-    options = [field for name in names() for field in dataclasses.fields(metric(name))]  # type: ignore[arg-type]
+    options = [field for name in METRICS.names() for field in dataclasses.fields(METRICS.make(name))]  # type: ignore[arg-type]
     assert {"ways", "most_triples", "formula", "null"} <= {field.name for field in options}
     assert all(field.metadata.get("help") for field in options)
 
@@ -50,7 +50,7 @@ def test_every_option_says_what_it_is_for() -> None:
 )
 def test_bad_options(name: str, options: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        metric(name, options)
+        METRICS.make(name, options)
 
 
 DISTANT = ("distance", "difference", "synthetic slope − real slope", "synthetic correlation − real correlation", "pMSE",
@@ -59,10 +59,10 @@ CLOSE = ("agreement", "overlap", "same verdict", "same sign", "correlation of sy
          "inside the synthetic interval", "mean of the scores below")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", METRICS.names())
 def test_what_a_score_means_agrees_with_its_direction(name: str) -> None:
     """Distances are better when they are lower, agreements when they are higher; no word may say the other thing."""
-    for scale in describe(name).scales:
+    for scale in describe_metric(name).scales:
         if scale.direction == "none":
             continue
         found = {
@@ -74,11 +74,11 @@ def test_what_a_score_means_agrees_with_its_direction(name: str) -> None:
         assert scale.best == end
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", METRICS.names())
 def test_captions_put_the_worst_first_in_the_words_of_the_direction(name: str) -> None:
     options = {"formula": "voted ~ age + sex"} if name in FITTED else {"groups": "sex"} if name == "slopes" else {}
     frame = mixed_frame(200)
-    result = metric(name, options).compare(pair_of(frame, shuffled(frame)), context(name))
+    result = METRICS.make(name, options).compare(pair_of(frame, shuffled(frame)), context(name))
     worst = {"lower": ("smallest", "higher is better"), "higher": ("largest", "lower is better"), "none": ()}
     for detail in result.details:
         caption = detail.caption.lower()

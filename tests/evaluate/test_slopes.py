@@ -6,8 +6,8 @@ import pytest
 
 from tests.evaluate.examples import codes_schema, context, mixed, mixed_frame, pair_of, shuffled
 from understudy.errors import UsageError
-from understudy.evaluate import associations as indicators
-from understudy.evaluate.associations import (
+from understudy.evaluate import marginals as indicators
+from understudy.evaluate.marginals import (
     Correlations,
     Slopes,
     agreement,

@@ -18,7 +18,7 @@ from understudy.evaluate.propensity import Specks
 from understudy.evaluate.regression import IntervalOverlap, Regression
 from understudy.evaluate.suite import FITTED, NOTICE, build_report, chosen_metrics
 from understudy.release.release import Release
-from understudy.report.html import render_page
+from understudy.report import render_page
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit
 
 

@@ -12,9 +12,8 @@ from understudy.counts.source import Records
 from understudy.domain import Course, Distribution, Domain, StructuralZeros, Trained
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.dpwgan import DpWgan, WganTrainer, column_counts, raked
-from understudy.methods.method import PublicFacts
+from understudy.methods.method import PublicFacts, describe_method
 from understudy.methods.networks import Critic, NetworkSettings, NumpyNetworks, average_gradient
-from understudy.methods.registry import describe
 from understudy.models.mixture import MixtureModel
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.randomizer import Request
@@ -128,7 +127,7 @@ def test_open_labels_and_training_share_delta() -> None:
 
 
 def test_the_description_names_the_guarantee() -> None:
-    assert describe("dpwgan").guarantee == "(ε, δ) through Rényi divergences"
+    assert describe_method("dpwgan").guarantee == "(ε, δ) through Rényi divergences"
 
 
 # The trainer at the door: bounded rows, a noisy number of rows, and with privacy off an ordinary WGAN.

@@ -14,6 +14,7 @@ from understudy.errors import UsageError
 from understudy.methods.dpwgan import DpWgan
 from understudy.methods.independent import Independent
 from understudy.methods.laplace import Laplace
+from understudy.methods.method import currency_for
 from understudy.methods.preparation import (
     FINE_CELLS,
     bin_steps,
@@ -29,7 +30,6 @@ from understudy.methods.preparation import (
     rare_columns,
     rare_steps,
 )
-from understudy.methods.registry import currency_for
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
 from understudy.schema import Category, Date, Float, Integer, OpenCategory, PrivateBins, Schema, Unit
 from understudy.schema.columns import BIN_RULES

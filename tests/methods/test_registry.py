@@ -7,11 +7,9 @@ import pytest
 from tests.methods.door import VOTERS, epsilon
 from understudy.domain import Domain
 from understudy.errors import UsageError
-from understudy.methods import registry
 from understudy.methods.independent import Independent
 from understudy.methods.laplace import Laplace
-from understudy.methods.method import PublicFacts
-from understudy.methods.registry import currency_for, describe, method_named, names
+from understudy.methods.method import METHODS, PublicFacts, currency_for, describe_method, method_named
 from understudy.privacy.cost import Budget
 from understudy.schema import OpenCategory, Schema, Unit
 
@@ -29,16 +27,14 @@ class Foreign(Independent):
 @pytest.fixture
 def foreign(monkeypatch):
     offered = [
-        EntryPoint("foreign", "tests.methods.test_registry:Foreign", registry.METHODS.group),
-        EntryPoint("laplace", "tests.methods.test_registry:Foreign", registry.METHODS.group),
+        EntryPoint("foreign", "tests.methods.test_registry:Foreign", METHODS.group),
+        EntryPoint("laplace", "tests.methods.test_registry:Foreign", METHODS.group),
     ]
-    monkeypatch.setattr(
-        "understudy.registry.entry_points", lambda group: offered if group == registry.METHODS.group else []
-    )
+    monkeypatch.setattr("understudy.options.entry_points", lambda group: offered if group == METHODS.group else [])
 
 
 def test_built_in_names():
-    assert {"auto", "independent", "laplace"} <= set(names())
+    assert {"auto", "independent", "laplace"} <= set(METHODS.names())
     assert method_named("independent") == Independent()
 
 
@@ -66,9 +62,9 @@ def test_wrong_names_and_values_are_explained(name, options, message):
         method_named(name, options)
 
 
-@pytest.mark.parametrize("name", sorted(registry.METHODS.built_in))
+@pytest.mark.parametrize("name", sorted(METHODS.built_in))
 def test_descriptions_are_complete(name):
-    text = describe(name)
+    text = describe_method(name)
     assert text.name == name
     assert all([text.summary, text.guarantee, text.needs, text.limits, text.source])
     assert all(option.help and option.kind for option in text.options)
@@ -76,8 +72,8 @@ def test_descriptions_are_complete(name):
 
 
 def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
-    assert set(names()) == {"foreign", *registry.METHODS.built_in}
-    assert list(names()) == sorted(names())
+    assert set(METHODS.names()) == {"foreign", *METHODS.built_in}
+    assert METHODS.names() == (*METHODS.built_in, "foreign")
     made = method_named("foreign", {"loud": "true", "word": "none"})
     assert made == Foreign(loud=True, word="none")
     assert method_named("laplace") == Laplace()  # type: ignore[unreachable]

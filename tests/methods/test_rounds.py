@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -42,7 +41,7 @@ from understudy.privacy.scores import PublicOrPrivate
 from understudy.testing import cases as tables
 from understudy.testing.cases import Case
 from understudy.testing.doubles import NoNoise, SeededRandomizer
-from understudy.testing.replay import Leak, NeighbourPair, Recorder, check_pair, cost_of, designed_pairs, random_pairs
+from understudy.testing.replay import Leak, NeighbourPair, Recorder, check_pair, cost_of, random_pairs
 
 DOMAIN = Domain.of({"a": 4, "b": 4, "c": 4, "d": 4})
 AB, BC, CD = (DOMAIN.clique(pair) for pair in ("ab", "bc", "cd"))
@@ -404,19 +403,6 @@ def test_the_model_stays_within_its_bytes(model_bytes) -> None:
 def _check_pairs(case: Case, pairs: list[NeighbourPair]) -> None:
     for index, pair in enumerate(pairs):
         check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [tables.small(), tables.several_rows(), tables.every_kind()],
-    ids=["row level", "several rows", "every kind"],
-)
-def test_replay_on_neighbours(schema) -> None:
-    # The private units' column is not asked of public rows.
-    public = tables.some_rows(replace(schema, unit=tables.small().unit), 60, seed=8)
-    case = Case(schema, "aim", BUDGET, public=public)
-    rng = np.random.default_rng(0)
-    _check_pairs(case, [*list(designed_pairs(schema))[:8], *random_pairs(schema, 12, rng)])
 
 
 def test_replay_catches_the_sensitivity_of_the_published_program(monkeypatch) -> None:

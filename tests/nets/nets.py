@@ -40,7 +40,7 @@ from understudy.counts.source import OccupiedCells, PrivateTable, Records
 from understudy.counts.streaming import ChunkedSource
 from understudy.domain import Course, Distribution, Grown, Measurement
 from understudy.errors import LedgerError
-from understudy.methods import registry
+from understudy.methods.method import METHODS
 from understudy.privacy import training as accountant
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, distribution_for
 from understudy.privacy.curator import Curator
@@ -98,7 +98,7 @@ def training_replay_net() -> None:
 
 
 def _replayed(cases: list[tuple[Schema, str, Budget]], *, pairs: int) -> None:
-    with mock.patch.dict(registry.METHODS.built_in, {"chooser": Chooser, "grower": Grower}):
+    with mock.patch.dict(METHODS.built_in, {"chooser": Chooser, "grower": Grower}):
         for number, (schema, method, budget) in enumerate(cases):
             case = Case(schema, method, budget, with_folder=True)
             assert method in case.release(tables.some_rows(schema, 9, seed=1), SeededRandomizer(0)).statement.method

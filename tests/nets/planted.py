@@ -48,8 +48,8 @@ from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger, Mark, Receipt
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
+from understudy.privacy.randomizer import choose_each, choose_exponentially
 from understudy.privacy.scores import MarginalError, PublicOrPrivate
-from understudy.privacy.selection import choose_each, choose_exponentially
 from understudy.privacy.training import Contributions, bounded_sum, rate_of, training_distributions
 from understudy.release.release import RunConfig
 from understudy.release.statement import Statement

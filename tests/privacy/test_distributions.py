@@ -1,4 +1,4 @@
-"""Tests of `understudy.privacy.distributions`."""
+"""Tests of `understudy.privacy.noise`."""
 
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.privacy.distributions import (
+from understudy.privacy.noise import (
     Digit,
     FoldedGaussian,
     FoldedLaplace,

@@ -15,9 +15,11 @@ from understudy.counts.source import Records
 from understudy.errors import UsageError
 from understudy.privacy import noise
 from understudy.privacy import noise as cumulative
-from understudy.privacy.distributions import Digit, FoldedGaussian, FoldedLaplace
 from understudy.privacy.noise import (
     LARGEST,
+    Digit,
+    FoldedGaussian,
+    FoldedLaplace,
     NoiseTable,
     discrete_gaussian,
     discrete_laplace,

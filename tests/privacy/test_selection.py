@@ -11,9 +11,8 @@ import pytest
 
 from tests.statistics.chi_square import pearson, z_score
 from understudy.errors import UsageError
-from understudy.privacy import selection
-from understudy.privacy import selection as choices
-from understudy.privacy.selection import _digit_weights, _resolve, _weight, choose_each, choose_exponentially
+from understudy.privacy import randomizer as selection
+from understudy.privacy.randomizer import _digit_weights, _resolve, _weight, choose_each, choose_exponentially
 
 
 def test_the_best_option_wins_when_it_is_far_ahead() -> None:
@@ -107,7 +106,7 @@ def _tiled(rows: int, unit: int = 1) -> tuple[np.ndarray, np.ndarray]:
     return np.tile(np.array(SCORES) * unit, (rows, 1)), np.tile(np.array(ALLOWED), (rows, 1))
 
 
-@pytest.mark.parametrize(("rows", "slack"), [(300_000, choices.SLACK), (6_000, 2**59)])
+@pytest.mark.parametrize(("rows", "slack"), [(300_000, selection.SLACK), (6_000, 2**59)])
 @pytest.mark.parametrize(("unit", "rate"), [(1, Fraction(1, 5)), (2**20, Fraction(3, 11 * 2**20)), (1, Fraction(0))])
 def test_every_row_follows_the_exponential_distribution(rows: int, slack: int, unit: int, rate: Fraction) -> None:
     """Also where nothing is certain at first, so that all draws take the slow path."""
@@ -137,7 +136,7 @@ def test_weights_are_lower_bounds_and_nearly_exact(rate: Fraction) -> None:
     for gap in [0, 1, 15, 16, 255, 2**20 + 3, 2**40, 2**63, 2**64 - 1]:
         exact = math.exp(-min(float(rate * gap), 700.0)) if rate * gap < 700 else 0.0
         weight = int(_weight(np.uint64(gap), table))
-        bound = choices.exp_minus(rate * gap, 200)  # type: ignore[attr-defined]
+        bound = selection.exp_minus(rate * gap, 200)  # type: ignore[attr-defined]
         assert weight << 138 <= bound[1]
         assert (weight + 64) << 138 >= bound[0]
         assert weight / 2**62 == pytest.approx(exact, abs=2.0**-55)

@@ -12,8 +12,8 @@ import pytest
 import understudy as us
 from understudy.domain import Distribution
 from understudy.privacy.noise import discrete_gaussian, discrete_laplace
+from understudy.release.card import card_facts, half_width
 from understudy.release.release import Release
-from understudy.release.store import card_facts, half_width
 from understudy.release.verify import check_settings
 from understudy.schema import Category, Float, Schema, Unit
 

@@ -21,7 +21,7 @@ from tests.release.people import copied, relisted
 from understudy.errors import ReleaseError, ResourceError, SchemaError, UsageError
 from understudy.release import Release, verify_release
 from understudy.release.files import open_parquet
-from understudy.release.measurements import METADATA_KEY, TIDY
+from understudy.release.store import METADATA_KEY, TIDY
 from understudy.release.verify import inspect_release
 
 ROOT = Path(__file__).resolve().parents[2]

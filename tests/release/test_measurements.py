@@ -24,7 +24,7 @@ from understudy.domain import (
     Transcript,
 )
 from understudy.errors import ReleaseError
-from understudy.release.measurements import METADATA_KEY, _unravel, read_measurements, write_measurements
+from understudy.release.store import METADATA_KEY, _unravel, read_measurements, write_measurements
 
 LAPLACE, GAUSSIAN = Distribution("laplace", Fraction(7, 3)), Distribution("gaussian", Fraction(22, 7))
 

@@ -3,8 +3,7 @@
 import pytest
 
 from understudy.release.verify import check_page
-from understudy.report.html import POLICY, render_page
-from understudy.report.page import Page
+from understudy.report import POLICY, Page, render_page
 
 GOOD = render_page(Page("title", "banner", ()))
 

@@ -21,7 +21,7 @@ from understudy.domain import (
     Selections,
     Transcript,
 )
-from understudy.methods import registry
+from understudy.methods.method import METHODS
 from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.privacy.randomizer import SecureRandomizer
 from understudy.release import Release, verify_release
@@ -37,7 +37,7 @@ from understudy.testing.cases import Case
 def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     folder = tmp_path_factory.mktemp("choice") / "release"
     schema = tables.small()
-    with mock.patch.dict(registry.METHODS.built_in, {"chooser": Chooser}):
+    with mock.patch.dict(METHODS.built_in, {"chooser": Chooser}):
         case = Case(schema, "chooser", Budget(1.0, 1e-6))
         case.release(tables.some_rows(schema, 50, seed=1), SecureRandomizer(), out=folder)
     assert verify_release(folder) == []
@@ -98,7 +98,7 @@ def test_the_folder_form_is_part_of_the_release(release: Release, tmp_path: Path
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Release:
     folder = tmp_path_factory.mktemp("tree") / "release"
     schema = tables.several_rows()
-    with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
+    with mock.patch.dict(METHODS.built_in, {"grower": Grower}):
         case = Case(schema, "grower", Budget(1.0, 1e-6))
         case.release(tables.some_rows(schema, 50, seed=1), SecureRandomizer(), out=folder)
     assert verify_release(folder) == []
@@ -116,7 +116,7 @@ def test_scores_and_trees_come_back_from_the_folder(grown: Release) -> None:
 
 
 def test_the_card_says_what_they_are(grown: Release) -> None:
-    from understudy.release.store import card_facts
+    from understudy.release.card import card_facts
 
     assert grown.folder is not None
     told = [(one.kind, one.half_width) for one in card_facts(grown, grown.folder / "data.parquet").measured[:3]]

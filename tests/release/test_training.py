@@ -11,7 +11,7 @@ import pytest
 from understudy.domain import Distribution, Trained, Transcript
 from understudy.errors import ReleaseError
 from understudy.release import Release
-from understudy.release.measurements import METADATA_KEY, read_measurements, write_measurements
+from understudy.release.store import METADATA_KEY, read_measurements, write_measurements
 from understudy.release.verify import check_charges
 from understudy.synthesizer import synthesize
 from understudy.testing import cases as tables

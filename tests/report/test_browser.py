@@ -15,7 +15,7 @@ from tests.report.browser import CHROMIUM, Browser
 from understudy.compare.summary import build_page
 from understudy.evaluate import evaluate
 from understudy.evaluate.suite import build_report
-from understudy.report.html import render_page
+from understudy.report import render_page
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian package: chromium)")
 

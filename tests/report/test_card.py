@@ -4,11 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.report.test_html import Tree
+from understudy.release.card import MOST_BARS, CardFacts, ColumnNote, MeasuredTable, OneWay, build_card, card_facts
 from understudy.release.release import Release
-from understudy.release.store import card_facts
-from understudy.report.card import MOST_BARS, CardFacts, ColumnNote, MeasuredTable, OneWay, build_card
-from understudy.report.html import render_page
-from understudy.report.page import Bars, Paragraph
+from understudy.report import Bars, Paragraph, render_page
 
 
 def _facts(release: Release, folder: Path) -> CardFacts:

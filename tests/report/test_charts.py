@@ -2,9 +2,8 @@
 
 import pytest
 
-from understudy.report.charts import BAR_CHART_WIDTH as WIDTH
-from understudy.report.charts import LABEL_WIDTH, VALUE_WIDTH, draw_bars
-from understudy.report.page import Bars
+from understudy.report import BAR_CHART_WIDTH as WIDTH
+from understudy.report import LABEL_WIDTH, VALUE_WIDTH, Bars, draw_bars
 
 
 def test_lengths_are_in_proportion() -> None:

@@ -2,8 +2,7 @@ import itertools
 import math
 from dataclasses import replace
 
-from understudy.report.charts import HEIGHT, STYLES, WIDTH, draw_lines, draw_points
-from understudy.report.page import Lines, Points, Series
+from understudy.report import HEIGHT, STYLES, WIDTH, Lines, Points, Series, draw_lines, draw_points
 
 PLACES = (0.1, 1.0, 10.0)
 

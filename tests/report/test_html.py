@@ -4,8 +4,20 @@ from html.parser import HTMLParser
 
 import pytest
 
-from understudy.report.html import POLICY, render_page, render_picture
-from understudy.report.page import Bars, BulletList, Lines, Page, Paragraph, Points, Section, Series, TextTable
+from understudy.report import (
+    POLICY,
+    Bars,
+    BulletList,
+    Lines,
+    Page,
+    Paragraph,
+    Points,
+    Section,
+    Series,
+    TextTable,
+    render_page,
+    render_picture,
+)
 
 PAYLOADS = [
     "<script>alert(1)</script>",

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from understudy.report.page import BulletList, Page, Paragraph, Section, TextTable
+from understudy.report import BulletList, Page, Paragraph, Section, TextTable
 
 
 def test_pages_are_values() -> None:

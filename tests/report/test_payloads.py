@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from tests.report.test_html import PAYLOADS, Tree
+from understudy import report as html
 from understudy.errors import SchemaError
 from understudy.evaluate import evaluate
-from understudy.report import html
 from understudy.schema import Category, Impossible, Schema, Unit
 from understudy.synthesizer import synthesize
 

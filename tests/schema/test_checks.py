@@ -29,7 +29,7 @@ from understudy.schema import (
     Unit,
 )
 from understudy.schema.checks import problems_of, rule_problems
-from understudy.schema.number_checks import (
+from understudy.schema.columns import (
     count_problems,
     is_whole,
     label_problems,

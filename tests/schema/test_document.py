@@ -25,8 +25,8 @@ from understudy.schema import (
 )
 from understudy.schema import yaml_text as emit
 from understudy.schema import yaml_text as parse
-from understudy.schema.dialect import Dialect
 from understudy.schema.document import FORMULAS, KINDS, Reader, read_column, read_schema, schema_from_text, write_schema
+from understudy.schema.schema import Dialect
 from understudy.schema.yaml_text import MOST_BYTES, parse_yaml, schema_to_text
 
 HEAD = "understudy: 1\nunit: row\ncolumns:\n"

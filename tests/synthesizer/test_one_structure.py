@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from understudy.methods.method import method_named
 from understudy.methods.preparation import public_facts
-from understudy.methods.registry import method_named
 from understudy.models.histogram_tree import TreeModel
 from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.privacy.randomizer import SecureRandomizer

@@ -10,9 +10,8 @@ import pytest
 from understudy.arrays import Ints
 from understudy.domain import Clique
 from understudy.errors import UsageError
-from understudy.methods import registry
 from understudy.methods.independent import Independent
-from understudy.methods.method import Plan
+from understudy.methods.method import METHODS, Plan
 from understudy.models.product import BlockModel
 from understudy.privacy.curator import Curator
 from understudy.synthesizer import synthesize
@@ -37,7 +36,7 @@ def test_a_method_that_uses_one_sees_exact_public_counts_at_no_cost() -> None:
     schema = tables.several_rows()
     private, public = tables.some_rows(schema, 30, seed=1), tables.some_rows(tables.small(), 17, seed=2)
     SEEN.clear()
-    with mock.patch.dict(registry.METHODS.built_in, {"independent": Looking}):
+    with mock.patch.dict(METHODS.built_in, {"independent": Looking}):
         release = synthesize(private, schema, method="independent", epsilon=1.0, public=public)
         synthesize(private, schema, method="independent", epsilon=1.0)
     (counts,) = SEEN
@@ -59,7 +58,7 @@ def test_other_methods_refuse_one_before_anything_is_charged() -> None:
 def test_the_door_has_no_public_counts_without_a_public_table() -> None:
     schema = tables.small()
     with (
-        mock.patch.dict(registry.METHODS.built_in, {"independent": Looking}),
+        mock.patch.dict(METHODS.built_in, {"independent": Looking}),
         mock.patch.object(Curator, "has_public", property(lambda _: True)),
         pytest.raises(UsageError, match="none was given"),
     ):

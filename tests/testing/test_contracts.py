@@ -16,9 +16,8 @@ from understudy.counts.source import Batch, CountSource, LabelCounts, PrivateTab
 from understudy.counts.streaming import ChunkedSource
 from understudy.domain import Clique, Domain
 from understudy.errors import InputError, Problem, UsageError
-from understudy.methods import registry
 from understudy.methods.independent import Independent
-from understudy.methods.method import Plan, PublicFacts, noisy_step
+from understudy.methods.method import METHODS, Plan, PublicFacts, noisy_step
 from understudy.models.product import BlockModel
 from understudy.privacy import randomizer as secure
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost
@@ -180,17 +179,17 @@ def test_source_contract_rejects_a_header_that_is_data() -> None:
             _check_header_that_is_data(open_table)
 
 
-CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=60)
+CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
 
 
 def test_a_method_with_every_verb_passes_the_contract() -> None:
-    with mock.patch.dict(registry.METHODS.built_in, {"chooser": Chooser}):
+    with mock.patch.dict(METHODS.built_in, {"chooser": Chooser}):
         check_method(CHECKS)
 
 
 def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -> None:
-    checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
-    with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
+    checks = MethodChecks("grower", [Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=15)
+    with mock.patch.dict(METHODS.built_in, {"grower": Grower}):
         check_method(checks)
 
 
@@ -209,8 +208,8 @@ class Flat(Independent):
 
 def test_a_method_that_promises_no_distribution_passes_the_contract() -> None:
     """With nothing to keep there is no error to improve, and no column in which unreadable values could show."""
-    checks = MethodChecks("flat", [Budget(1.0), Budget(1.0, 1e-6)], keeps=(), pairs=30)
-    with mock.patch.dict(registry.METHODS.built_in, {"flat": Flat}):
+    checks = MethodChecks("flat", [Budget(1.0), Budget(1.0, 1e-6)], keeps=(), pairs=1)
+    with mock.patch.dict(METHODS.built_in, {"flat": Flat}):
         check_method(checks)
         with pytest.raises(AssertionError, match=r"method flat at ε = 100000 on .*: total variation of age is"):
             replace(checks, keeps=(["age"],)).recovers_at_a_huge_budget()
@@ -257,7 +256,7 @@ class Lawless(Independent):
 def test_method_contract_rejects(wrong: type[Independent], check: str, said: str) -> None:
     checks = replace(CHECKS, method="independent")
     expected = pytest.raises(AssertionError, match=f"method independent at .*{said}")
-    with mock.patch.dict(registry.METHODS.built_in, {"independent": wrong}), expected:
+    with mock.patch.dict(METHODS.built_in, {"independent": wrong}), expected:
         getattr(checks, check)()
 
 

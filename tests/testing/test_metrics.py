@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.evaluate.examples import mixed, mixed_frame
-from understudy.evaluate.metric import Context, Metric, Result, Scale, TablePair
-from understudy.evaluate.registry import metric, names
+from understudy.evaluate.metric import METRICS, Context, Metric, Result, Scale, TablePair
 from understudy.testing.contracts import check_metric
 
 FORMULA = "income ~ age + sex + region"
@@ -22,10 +21,10 @@ OPTIONS: dict[str, dict[str, object]] = {
 TABLE = pa.Table.from_pandas(mixed_frame(400), preserve_index=False)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", METRICS.names())
 def test_metric_keeps_the_contract(name: str) -> None:
     close = 0.01 if name == "prediction" else 1e-6  # trees trained on different parts of the same table
-    check_metric(metric(name, OPTIONS.get(name)), TABLE, mixed(), can_be_worse=name != "disclosure", close=close)
+    check_metric(METRICS.make(name, OPTIONS.get(name)), TABLE, mixed(), can_be_worse=name != "disclosure", close=close)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,7 @@ def test_metric_keeps_the_contract(name: str) -> None:
     ],
 )
 def test_options_keep_order_and_reasons(name: str, options: dict[str, object]) -> None:
-    chosen = metric(name, options)
+    chosen = METRICS.make(name, options)
     if options.get("scheme") == "folds" or options.get("ways") == 1:  # scores other rows, or cannot see shuffling
         from understudy.testing import contracts as contract
 

@@ -9,7 +9,7 @@ import pytest
 from tests.counts.places import PLACES
 from tests.nets.doubles import Grower
 from understudy.counts.opening import open_table
-from understudy.methods import registry
+from understudy.methods.method import METHODS
 from understudy.privacy.cost import Budget
 from understudy.testing import SeededRandomizer, check_source
 from understudy.testing import cases as tables
@@ -28,7 +28,7 @@ def test_trees_choices_and_scores_replay_through_every_source(place: str, tmp_pa
     schema = tables.several_rows()
     case = Case(schema, "grower", Budget(2.0))
     pairs = list(random_pairs(schema, 2, np.random.default_rng(7)))
-    with mock.patch.dict(registry.METHODS.built_in, {"grower": Grower}):
+    with mock.patch.dict(METHODS.built_in, {"grower": Grower}):
         for index, pair in enumerate(pairs):
             check_pair(
                 case.pipeline(lambda table: PLACES[place](table, tmp_path)),

@@ -30,7 +30,7 @@ from tests.nets.lower_bound import epsilon_lower
 from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
 from understudy.domain import Distribution
-from understudy.methods import registry
+from understudy.methods.method import method_named
 from understudy.privacy import cost as calibrate
 from understudy.privacy.cost import UNIT, Budget, Cost, epsilon_of_rho
 from understudy.privacy.curator import Curator
@@ -79,7 +79,7 @@ class Game:
         schema = self.schema
         rows = [*["x"] * OTHERS, *(["y"] if extra else [])]
         table = open_table(pa.table(dict.fromkeys(schema.names, rows)), schema)
-        codec, method = TableCodec.of(schema), registry.method_named(self.method, self.options)
+        codec, method = TableCodec.of(schema), method_named(self.method, self.options)
         found = []
         for _ in range(self.runs):
             recorder = Recorder(SecureRandomizer())
@@ -210,7 +210,7 @@ def _both_sides(method: str, options: Mapping[str, object], cost: Cost, data: tu
     recorder = Recorder(SecureRandomizer())
     curator = Curator(open_table(rows, schema), cost, recorder)
     curator.fix_codec(TableCodec.of(schema))
-    registry.method_named(method, options).fit(curator, cost)
+    method_named(method, options).fit(curator, cost)
     sides = [np.zeros(rows.num_rows), np.zeros(rows.num_rows)]
     for exchange in recorder.log:
         if exchange.request.cells > 1:

@@ -8,8 +8,8 @@ from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
 from understudy.cli.options import OPTION_COLUMNS, Json, option_documents, option_rows
 
 if TYPE_CHECKING:
-    from understudy.evaluate.registry import MetricDescription
-    from understudy.methods.registry import Description
+    from understudy.evaluate.metric import MetricDescription
+    from understudy.methods.method import Description
 
 
 def methods(
@@ -23,9 +23,9 @@ def methods(
 ) -> None:
     """Lists the methods, or shows one: guarantee, needs, limits, source, options."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.methods.registry import METHODS, describe
+        from understudy.methods.method import METHODS, describe_method
 
-        found = list(METHODS.described(describe).values()) if name is None else [describe(name)]
+        found = list(METHODS.described(describe_method).values()) if name is None else [describe_method(name)]
         if as_json:
             place.json({"methods": [_method_document(each) for each in found]})
         elif name is None:
@@ -77,9 +77,9 @@ def metrics(
 ) -> None:
     """Lists the metrics of evaluate and compare, or shows one: question, scores, options."""
     with shell(quiet=quiet, debug=debug) as place:
-        from understudy.evaluate.registry import METRICS, describe
+        from understudy.evaluate.metric import METRICS, describe_metric
 
-        found = list(METRICS.described(describe).values()) if name is None else [describe(name)]
+        found = list(METRICS.described(describe_metric).values()) if name is None else [describe_metric(name)]
         if as_json:
             place.json({"metrics": [_metric_document(each) for each in found]})
         elif name is None:

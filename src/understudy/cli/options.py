@@ -24,6 +24,9 @@ Table = Annotated[
         " (globs too), FILE.duckdb::TABLE, or FILE.csv::multiline if fields hold line ends.",
     ),
 ]
+OptionalTable = Annotated[
+    str | None, typer.Argument(metavar="[TABLE]", help="The private table, whose outside is looked at; no row is read.")
+]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
 NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema: what the table may contain.")]
@@ -176,7 +179,7 @@ def _declared(
     most_bytes: str | None,
 ) -> str:
     """The location with what the options say about it."""
-    from understudy.schema.dialect import Dialect, located, require_dialect
+    from understudy.schema.schema import Dialect, located, require_dialect
 
     if no_header and names is None:
         raise UsageError("--no-header", "leaves the columns without names.", "Give --names too.")
@@ -272,7 +275,7 @@ def note_lines(place: Shell, table: str | Path, schema: "Schema | None" = None) 
     """
     from understudy.counts.files import opened
     from understudy.counts.opening import is_of_files
-    from understudy.schema.dialect import WORDS, parted
+    from understudy.schema.schema import WORDS, parted
 
     if not is_of_files(table):
         return

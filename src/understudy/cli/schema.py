@@ -51,7 +51,7 @@ def draft(
     """Writes a schema to fill in: DECIDE wherever a person has to decide, guesses to confirm."""
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.counts.public import draft as draft_of
-        from understudy.schema.dialect import parted
+        from understudy.schema.schema import parted
 
         require_absent("--out", out)
         made = draft_of(table, like=like, codebook=codebook or (), names_are_right=names_are_right)

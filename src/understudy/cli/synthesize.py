@@ -17,6 +17,7 @@ from understudy.cli.options import (
     Memory,
     Method,
     NewFolder,
+    OptionalTable,
     PublicTable,
     Resume,
     RowCount,
@@ -101,7 +102,7 @@ def _expected(
     budget: tuple[float, float],
     *,
     options: dict[str, str],
-    public: str | None,
+    public: str | Path | None,
 ) -> float | None:
     """Seconds by the plan, if somebody watches."""
     if not place.watched:
@@ -149,6 +150,7 @@ MOST_STEPS = 40
 def plan(
     schema: SchemaFile,
     epsilon: Epsilon,
+    table: OptionalTable = None,
     delta: Delta = 0.0,
     method: Method = "auto",
     settings: Settings = None,
@@ -163,7 +165,7 @@ def plan(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Shows cells, memory, time, split of the budget and expected error. Reads no private table, spends nothing."""
+    """Shows cells, memory, time, split of the budget and expected error. Reads no private row, spends nothing."""
     with shell(quiet=quiet, debug=debug) as place:
         from understudy.schema import Schema
         from understudy.synthesizer import plan as make_plan
@@ -176,6 +178,7 @@ def plan(
             options=pairs("--set", settings),
             rows_hint=rows_hint,
             public=public,
+            data=table,
         )
         limit = memory_bytes(memory)
         if as_json:
@@ -223,6 +226,8 @@ def _needed(plan: "Plan", rows: str) -> list[list[str]]:
     lines = [["memory", f"about {size_text(plan.bytes)} beyond the program itself, for {rows}"]]
     if plan.limit_bytes > plan.bytes:
         lines.append(["", f"at most {size_text(plan.limit_bytes)}; a limit must allow that much"])
+    if plan.temporary_bytes:
+        lines.append(["disk", f"about {size_text(plan.temporary_bytes)} of codes in a temporary file without a name"])
     lines.append(["time", f"about {plan.seconds:,.1f} CPU s"])
     least, most = (f"{end:,.1f}" for end in plan.span or (plan.seconds, plan.seconds))
     if least != most:
@@ -252,6 +257,9 @@ def _document(plan: "Plan") -> dict[str, object]:
         "cells": plan.cells,
         "bytes": plan.bytes,
         "most_bytes": plan.limit_bytes,
+        "reads": plan.reads,
+        "code_bytes": plan.code_bytes,
+        "temporary_bytes": plan.temporary_bytes,
         "seconds": plan.seconds,
         "span": list(plan.span or (plan.seconds, plan.seconds)),
         "steps": steps,

@@ -21,7 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Bools
+from understudy.codec.fused import is_whole
 from understudy.codec.reading import (
+    PER_SECOND,
+    SECONDS_A_DAY,
     NumberForm,
     Reading,
     format_text,
@@ -251,6 +254,10 @@ class Axis(Protocol):
         """The same, with the numbers that mean "no value"."""
         ...
 
+    def ticks(self, kind: pa.DataType) -> int | None:
+        """How many units of a whole-number storage type make one number here; None if reading takes more than that."""
+        ...
+
     def number(self, text: str) -> Number | None:
         """The number meant by a text a person typed, if it is one."""
         ...
@@ -287,6 +294,10 @@ class IntegerAxis:
     def read_all(self, array: pa.Array) -> Reading:
         """The same, with the numbers that mean "no value"."""
         return read_wholes(array, self.form)
+
+    def ticks(self, kind: pa.DataType) -> int | None:
+        """One, of every type of whole numbers."""
+        return 1 if is_whole(kind) else None
 
     def number(self, text: str) -> Number | None:
         """The number meant by a text a person typed, if it is one: in the plain form, or in the column's."""
@@ -333,6 +344,10 @@ class FloatAxis:
     def read_all(self, array: pa.Array) -> Reading:
         """The same, with the numbers that mean "no value"."""
         return read_reals(array, self.form)
+
+    def ticks(self, kind: pa.DataType) -> int | None:
+        """None: floats are not counted in units."""
+        return None
 
     def number(self, text: str) -> Number | None:
         """The number meant by a text a person typed, if it is one: in the plain form, or in the column's."""
@@ -389,6 +404,16 @@ class CalendarAxis:
         if isinstance(self.column, Time):
             return read_clock(array, form)
         return read_instants(array, form, self._zone)
+
+    def ticks(self, kind: pa.DataType) -> int | None:
+        """Units of a day or a second, unless a clock elsewhere has to be asked."""
+        if isinstance(self.column, Date) and (pa.types.is_date32(kind) or pa.types.is_date64(kind)):
+            return 1 if pa.types.is_date32(kind) else SECONDS_A_DAY * PER_SECOND["ms"]
+        if isinstance(self.column, Time):
+            return PER_SECOND[kind.unit] if pa.types.is_time(kind) else None
+        if not pa.types.is_timestamp(kind) or (kind.tz is None if self._zone else kind.tz not in (None, "UTC")):
+            return None
+        return PER_SECOND[kind.unit] * (SECONDS_A_DAY if isinstance(self.column, Date) else 1)
 
     def number(self, text: str) -> Number | None:
         """The number meant by a text a person typed: in the column's format, or in ISO form."""

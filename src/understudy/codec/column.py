@@ -6,6 +6,7 @@ missing or to a code of its own, and where a column has none of these it gets th
 no code at all. Whoever counts leaves out the rows that hold such a number.
 """
 
+import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Ints, Unsigned
+from understudy.codec.fused import ByTable, OnePass, code_in_one_pass, code_truths
 
 CodeArray = Unsigned
 Encode = Callable[[pa.Array], CodeArray]
@@ -110,6 +112,10 @@ class CodeReader(Protocol):
         """The code of each value, for an array of any Arrow type."""
         ...
 
+    def one_pass(self, kind: pa.DataType) -> OnePass | None:
+        """The same codes by one loop over the memory of values of this type; None where there is no such loop."""
+        ...
+
     def describe(self, code: int) -> str:
         """The code in words: a label, "[20, 30)", "missing", "unreadable"."""
         ...
@@ -164,3 +170,66 @@ def through_dictionary(array: pa.Array, encode: Encode, layout: Layout) -> CodeA
         indices = pc.fill_null(wide, len(of_values))
     codes: CodeArray = np.take(table, indices.to_numpy(zero_copy_only=False), mode="clip")
     return codes
+
+
+LEAST_TOUCHED = 1 << 20
+MOST_ENTRIES = 1 << 16
+"""Of a dictionary whose codes are kept for the next array."""
+
+
+class ColumnPasses:
+    """The loops by which columns are coded, made when a storage type is first met; any number of threads may use it."""
+
+    def __init__(self) -> None:
+        self._ways: dict[tuple[str, pa.DataType], tuple[OnePass | None, int]] = {}
+        self._truths: dict[str, CodeArray] = {}
+        self._entries: dict[str, tuple[pa.Array, CodeArray]] = {}
+
+    def code(self, name: str, reader: CodeReader, array: pa.Array, codes: CodeArray) -> bool:
+        """Fills the codes of a column's array; False, and nothing filled, if only the general way can."""
+        kind = array.type
+        if pa.types.is_dictionary(kind):
+            return self._by_entries(name, reader, array, codes)
+        found = self._ways.get((name, kind))
+        if found is None:
+            way = reader.one_pass(kind)
+            known = way is not None or pa.types.is_boolean(kind)
+            found = self._ways[name, kind] = way, _code_of(pa.nulls(1, kind), reader) if known else 0
+        way, absent = found
+        if pa.types.is_boolean(kind):
+            if name not in self._truths:
+                self._truths[name] = encode_safely(pa.array([False, True]), reader.encode, reader.layout)
+            code_truths(array, self._truths[name], absent, codes)
+            return True
+        if way is not None:
+            code_in_one_pass(way, array, absent, codes)
+        return way is not None
+
+    def _by_entries(self, name: str, reader: CodeReader, array: pa.Array, codes: CodeArray) -> bool:
+        """Numbers of entries are whole numbers; whatever lies beyond the entries counts as absent."""
+        if pa.types.is_uint64(array.type.index_type):
+            return False
+        entries, table = self._entries.get(name, (None, None))
+        if entries is None or entries.type != array.type.value_type or not array.dictionary.equals(entries):
+            coded = encode_safely(array.dictionary, reader.encode, reader.layout)
+            table = np.append(coded, np.asarray([_code_of(pa.nulls(1, array.type.value_type), reader)], coded.dtype))
+            if len(coded) <= MOST_ENTRIES and pa.types.is_string(array.type.value_type):
+                self._entries[name] = array.dictionary, table
+        assert table is not None
+        code_in_one_pass(ByTable(0, table), array.indices, int(table[-1]), codes)
+        return True
+
+
+def _code_of(value: pa.Array, reader: CodeReader) -> int:
+    return int(encode_safely(value, reader.encode, reader.layout)[0])
+
+
+def touched(rows: int, dtype: np.dtype[np.unsignedinteger]) -> CodeArray:
+    """An array whose pages are there already: faulting them in one by one can cost more than coding a column."""
+    if rows * dtype.itemsize < LEAST_TOUCHED or not hasattr(mmap, "MAP_POPULATE"):
+        return np.empty(rows, dtype)
+    try:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+        return np.frombuffer(mmap.mmap(-1, rows * dtype.itemsize, flags=flags), dtype)
+    except OSError:
+        return np.empty(rows, dtype)

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from understudy.arrays import Integers, Ints
 from understudy.codec.column import CodeArray, Layout, through_dictionary
+from understudy.codec.fused import FARTHEST, ByTable, OnePass, is_whole
 from understudy.codec.reading import canonical_text, has_text, is_text, plain
 from understudy.errors import UsageError
 from understudy.schema.columns import BOOLEAN_WORDS, plain_label, trimmed
@@ -94,6 +95,12 @@ class LabelCodec:
         if has_text(kind):
             return through_dictionary(array, self._encode_distinct, self.layout)
         return self._with_nulls(np.full(len(array), self.layout.unknown, dtype=self.layout.dtype), array)
+
+    def one_pass(self, kind: pa.DataType) -> ByTable | None:
+        """Whole numbers by a table that begins and ends with the code of all that are no label."""
+        if not is_whole(kind) or self._table is None or abs(self._low) >= FARTHEST:
+            return None
+        return ByTable(self._low - 1, np.append(self._table[-1:], self._table))
 
     def _encode_distinct(self, array: pa.Array) -> CodeArray:
         return self._encode_text(canonical_text(array))
@@ -284,6 +291,11 @@ class PoolCodec:
         """The code of each value."""
         codes: CodeArray = np.take(self._places, self.full.encode(array))
         return codes
+
+    def one_pass(self, kind: pa.DataType) -> OnePass | None:
+        """The loop for all labels, with the codes of this column in its table."""
+        way = self.full.one_pass(kind)
+        return None if way is None else ByTable(way.low, np.take(self._places, way.table))
 
     def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
         """The label of each code; for the common code one of the rare labels, drawn by their shares."""

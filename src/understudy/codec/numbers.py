@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -29,6 +30,7 @@ import pyarrow as pa
 from understudy.arrays import Ints
 from understudy.codec.axes import Axis, CalendarAxis, Grid, Number, Values
 from understudy.codec.column import CodeArray, Layout, through_dictionary
+from understudy.codec.fused import LARGEST_EXACT, WIDEST_TABLE, ByEdges, ByFloatEdges, ByTable, OnePass, is_whole
 from understudy.codec.reading import (
     Reading,
     is_text,
@@ -93,6 +95,42 @@ class NumberCodec:
             return True
         return isinstance(self.axis, CalendarAxis) and bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
+    def one_pass(self, kind: pa.DataType) -> OnePass | None:
+        """Numbers near each other by a table, others by a search among the edges."""
+        floats = bool(pa.types.is_float64(kind))
+        if isinstance(self.axis.lower, float):
+            return self._by_floats() if floats or is_whole(kind) else None
+        ticks = self.axis.ticks(kind)
+        if ticks is None:
+            exact = all(abs(number) <= LARGEST_EXACT for number in (*self._inner.tolist(), *self.avoid))
+            return self._by_floats() if floats and exact and not self.reads_by_text(kind) else None
+        whole = self.whole_span
+        if ticks == 1 and whole is not None:
+            return ByTable(whole[0], self.on_axis(np.arange(whole[0], whole[1] + 1, dtype=np.int64)))
+        spans = [(int(number) * ticks, (int(number) + 1) * ticks - 1) for number in self.avoid]
+        odd = self.on_axis(np.asarray(self.avoid, np.int64)).tolist()
+        return ByEdges.of([edge * ticks for edge in self._inner.tolist()], spans, odd)
+
+    def _by_floats(self) -> ByFloatEdges:
+        whole = not isinstance(self.axis.lower, float)
+        odd: Values = np.asarray(self.avoid, np.int64) if whole else np.asarray(self.avoid, np.float64)
+        return ByFloatEdges.of(self._inner.tolist(), odd.tolist(), self.on_axis(odd).tolist())
+
+    @property
+    def whole_span(self) -> tuple[int, int] | None:
+        """Two whole numbers beyond which codes do not change any more; None where they are far apart."""
+        ends = [int(number) for number in (self.axis.lower, self.axis.upper, *self._inner.tolist(), *self.avoid)]
+        return (min(ends) - 1, max(ends) + 1) if max(ends) - min(ends) < WIDEST_TABLE else None
+
+    def on_axis(self, numbers: Values) -> CodeArray:
+        """The codes of numbers that were read and met exactly."""
+        every = np.ones(len(numbers), dtype=bool)
+        everything = Reading(numbers, every, every)
+        reading = self.axis.missing.without(everything)
+        codes = self._codes(reading)
+        codes[~reading.valid] = self.layout.absent
+        return codes
+
     def _encode_plain(self, array: pa.Array) -> CodeArray:
         array = plain(array)
         everything = self.axis.read_all(array)
@@ -123,9 +161,24 @@ class NumberCodec:
 
     def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
         """A value evenly drawn from each bin; special values exactly; null for missing."""
+        if self._lone is not None:
+            return self._lone.take(pa.array(codes))
         regular = codes < self.layout.regular
         bins = np.where(regular, codes, 0).astype(np.int64)
         return self.write(codes, self.axis.support.draw(self.edges, bins, rng, self.avoid))
+
+    @cached_property
+    def _lone(self) -> pa.Array | None:
+        """The value of every code, where each bin holds just one: then nothing is drawn, and a look-up does."""
+        support = self.axis.support
+        if not isinstance(support, Grid) or isinstance(self.edges[-1], float) or self.layout.regular > WIDEST_TABLE:
+            return None
+        ends = [support.first_index(edge) for edge in self.edges]
+        if any(stop - first != 1 for first, stop in pairwise(ends)):
+            return None
+        codes = np.arange(self.layout.size, dtype=self.layout.dtype)
+        bins = np.minimum(codes, self.layout.regular - 1).astype(np.int64)
+        return self.write(codes, support.values(np.asarray(ends, np.int64))[bins])
 
     def write(self, codes: CodeArray, numbers: Values) -> pa.Array:
         """The numbers where the code is that of a bin; special values and nulls elsewhere."""
@@ -391,6 +444,13 @@ class KindCodec:
         coded = sizes < self._size.layout.size
         found = agreed(self._possible, np.where(coded, sizes, 0), kinds)
         return np.where(coded, found, self.layout.size).astype(self.layout.dtype)
+
+    def one_pass(self, kind: pa.DataType) -> OnePass | None:
+        """Whole numbers by a table, where those that differ are few."""
+        whole = self._size.whole_span if is_whole(kind) else None
+        if whole is None:
+            return None
+        return ByTable(whole[0], self.encode(pa.array(np.arange(whole[0], whole[1] + 1, dtype=np.int64))))
 
     def _kinds(self, array: pa.Array) -> CodeArray:
         axis = self._size.axis

@@ -28,6 +28,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Bools, Floats, Ints
+from understudy.codec.fused import LEAST_ROWS
+from understudy.codec.patterns import (
+    DAY,
+    HAS_OFFSET,
+    HOUR,
+    MATCHED,
+    MINUTE,
+    MONTH,
+    OFFSET,
+    SECOND,
+    YEAR,
+    iso_moments,
+    short_reals,
+    whole_numbers,
+)
 from understudy.schema.columns import Float, Integer, read_moment
 
 
@@ -307,10 +322,10 @@ def _floor(numbers: Floats, valid: Bools) -> Reading:
 
 
 def _wholes_of_text(texts: pa.Array) -> Reading:
-    short = _matches(texts, _WHOLE)
+    short = whole_numbers(texts) if len(texts) >= LEAST_ROWS else _matches(texts, _WHOLE)
     values = _cast_where(texts, short, pa.int64()).astype(np.int64)
     reading = Reading(values, short, short.copy())
-    real = ~short & _matches(texts, _SHORT_REAL)
+    real = ~short & _short_reals(texts)
     if real.any():
         part = _floor(
             _cast_where(texts, real, pa.float64())[real].astype(np.float64), np.ones(int(real.sum()), dtype=bool)
@@ -321,11 +336,15 @@ def _wholes_of_text(texts: pa.Array) -> Reading:
 
 
 def _reals_of_text(texts: pa.Array) -> Reading:
-    short = _matches(texts, _SHORT_REAL)
+    short = _short_reals(texts)
     values = _cast_where(texts, short, pa.float64()).astype(np.float64) + 0.0
     reading = Reading(values, short, short.copy())
     _read_rest(texts, reading, ~short, _real_of)
     return reading
+
+
+def _short_reals(texts: pa.Array) -> Bools:
+    return short_reals(texts) if len(texts) >= LEAST_ROWS else _matches(texts, _SHORT_REAL)
 
 
 def _matches(texts: pa.Array, pattern: str) -> Bools:
@@ -350,6 +369,8 @@ def _read_rest(
     texts: pa.Array, reading: Reading, where: Bools, read: Callable[[str], tuple[int | float, bool] | None]
 ) -> None:
     """Reads the values the quick patterns did not cover, one by one."""
+    if not where.any():
+        return
     hopeful = where & _matches(texts, r"^[+-]?([0-9.]|[iI][nN][fF]|[tT][rR]|[fF][aA])[ -~]*$")
     rows = np.flatnonzero(hopeful)
     binary = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
@@ -382,9 +403,9 @@ def _real_of(text: str) -> tuple[float, bool] | None:
     return (float(text) + 0.0, True) if _ANY_REAL.fullmatch(text) else None
 
 
-_SECONDS_A_DAY = 86_400
+SECONDS_A_DAY = 86_400
 _FARTHEST = 300_000_000_000
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _OFFSET = "[zZ]|[+-][0-9]{2}:?[0-9]{2}"
 _ISO_CLOCK = "^(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.][0-9]+)?)?$"
 _ISO_MOMENT = (
@@ -434,7 +455,7 @@ class _Moments:
 def read_days(array: pa.Array, form: str | None) -> Reading:
     """Days since 1970; a moment counts for the day its own clock shows."""
     moments = _moments(plain(array), form)
-    return Reading(moments.seconds // _SECONDS_A_DAY, moments.valid, moments.valid)
+    return Reading(moments.seconds // SECONDS_A_DAY, moments.valid, moments.valid)
 
 
 def read_instants(array: pa.Array, form: str | None, zone: str | None) -> Reading:
@@ -456,22 +477,22 @@ def read_clock(array: pa.Array, form: str | None) -> Reading:
     kind = array.type
     if pa.types.is_time(kind):
         ticks = _ticks(array.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64()))
-        return Reading(ticks // _PER_SECOND[kind.unit], _not_null(array), _not_null(array))
+        return Reading(ticks // PER_SECOND[kind.unit], _not_null(array), _not_null(array))
     if pa.types.is_temporal(kind) or not has_text(kind):
         return nothing(len(array))
     moments = _read_text(canonical_text(array), form, _ISO_CLOCK)
-    return Reading(moments.seconds % _SECONDS_A_DAY, moments.valid, moments.valid)
+    return Reading(moments.seconds % SECONDS_A_DAY, moments.valid, moments.valid)
 
 
 def _moments(array: pa.Array, form: str | None) -> _Moments:
     kind = array.type
     none = np.zeros(len(array), dtype=bool)
     if pa.types.is_date32(kind):
-        days = np.clip(_ticks(array.cast(pa.int32())), -_FARTHEST // _SECONDS_A_DAY, _FARTHEST // _SECONDS_A_DAY)
-        return _Moments(days * _SECONDS_A_DAY, days * 0, none, _not_null(array))
+        days = np.clip(_ticks(array.cast(pa.int32())), -_FARTHEST // SECONDS_A_DAY, _FARTHEST // SECONDS_A_DAY)
+        return _Moments(days * SECONDS_A_DAY, days * 0, none, _not_null(array))
     if pa.types.is_date64(kind):
         days = _ticks(array.cast(pa.int64())) // 86_400_000
-        return _Moments(_cut(days * _SECONDS_A_DAY), days * 0, none, _not_null(array))
+        return _Moments(_cut(days * SECONDS_A_DAY), days * 0, none, _not_null(array))
     if pa.types.is_timestamp(kind):
         return _of_stamps(array)
     if pa.types.is_temporal(kind) or not has_text(kind):
@@ -482,7 +503,7 @@ def _moments(array: pa.Array, form: str | None) -> _Moments:
 
 def _of_stamps(array: pa.Array) -> _Moments:
     kind = array.type
-    seconds = _cut(_ticks(array.cast(pa.int64())) // _PER_SECOND[kind.unit])
+    seconds = _cut(_ticks(array.cast(pa.int64())) // PER_SECOND[kind.unit])
     if kind.tz is None:
         return _Moments(seconds, seconds * 0, np.zeros(len(array), dtype=bool), _not_null(array))
     wall = _to_wall(seconds, kind.tz)
@@ -521,6 +542,8 @@ def _to_utc(wall: Ints, zone: str) -> Ints:
 def _read_text(texts: pa.Array, form: str | None, iso: str = _ISO_MOMENT) -> _Moments:
     """_Moments out of text in a strptime format, or in the ISO pattern when there is none."""
     trimmed = pc.ascii_trim_whitespace(texts)
+    if form is None and iso == _ISO_MOMENT and len(texts) >= LEAST_ROWS:
+        return _of_numbers(iso_moments(trimmed))
     pattern = iso if form is None else _pattern_of(form)
     return _one_by_one(trimmed, str(form)) if pattern is None else _by_pattern(trimmed, pattern)
 
@@ -558,8 +581,17 @@ def _by_pattern(texts: pa.Array, pattern: str) -> _Moments:
     seconds = fields.get("S", np.zeros(len(texts), dtype=np.int64))
     valid = valid & fits & (hours <= 23) & (minutes <= 59) & (seconds <= 59)
     offsets, has_offset = _offsets(parts["z"], valid) if "z" in parts else (seconds * 0, np.zeros(len(texts), bool))
-    total = days * _SECONDS_A_DAY + hours * 3600 + minutes * 60 + seconds
+    total = days * SECONDS_A_DAY + hours * 3600 + minutes * 60 + seconds
     return _Moments(np.where(valid, total, 0), offsets, has_offset, valid)
+
+
+def _of_numbers(found: Ints) -> _Moments:
+    """_Moments out of the numbers in ISO texts."""
+    days, fits = _days({"Y": found[:, YEAR], "m": found[:, MONTH], "d": found[:, DAY]}, len(found))
+    hours, minutes, seconds = found[:, HOUR], found[:, MINUTE], found[:, SECOND]
+    valid = (found[:, MATCHED] == 1) & fits & (hours <= 23) & (minutes <= 59) & (seconds <= 59)
+    total = days * SECONDS_A_DAY + hours * 3600 + minutes * 60 + seconds
+    return _Moments(np.where(valid, total, 0), found[:, OFFSET], valid & (found[:, HAS_OFFSET] == 1), valid)
 
 
 def _field(name: str, part: pa.Array, valid: Bools) -> Ints:

@@ -21,7 +21,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.codec.axes import Number, axis_of, fixed_edges, special_of, written
-from understudy.codec.column import CodeArray, CodeReader, ColumnCodec, Layout, code_type, encode_safely
+from understudy.codec.column import (
+    CodeArray,
+    CodeReader,
+    ColumnCodec,
+    ColumnPasses,
+    Layout,
+    code_type,
+    encode_safely,
+    touched,
+)
+from understudy.codec.fused import LEAST_ROWS
 from understudy.codec.labels import LabelCodec, Pool, PoolCodec, boolean_codec, checked_pool
 from understudy.codec.numbers import NumberCodec, SplitCodec
 from understudy.codec.reading import canonical_text
@@ -225,6 +235,14 @@ def field_metadata(column: Column) -> dict[str, str] | None:
     return {key: text for key, text in said.items() if text} or None
 
 
+def _encode_generally(codec: CodeReader, chunk: pa.Array, codes: CodeArray) -> None:
+    # A dictionary is coded once, however long the chunk is.
+    step = len(chunk) if pa.types.is_dictionary(chunk.type) else _SLICE_ROWS
+    for first in range(0, len(chunk), max(step, 1)):
+        piece = chunk.slice(first, step)
+        codes[first : first + len(piece)] = encode_safely(piece, codec.encode, codec.layout)
+
+
 # Rows coded at a time: large enough to amortise calls, small enough to stay in cache.
 _SLICE_ROWS = 1 << 18
 
@@ -260,6 +278,7 @@ class TableCodec:
             self._codecs |= dict(zip(names, parts, strict=True))
             self._origins |= dict.fromkeys(names, name)
         self.domain = Domain.of({name: codec.layout.size for name, codec in self._codecs.items()})
+        self._passes = ColumnPasses()
 
     @classmethod
     def of(
@@ -368,15 +387,13 @@ class TableCodec:
         In columns that are `leaving_out`, the number past the last code stands for a value that has none.
         """
         codec = self._codec(name)
-        codes = np.empty(len(values), dtype=codec.layout.dtype)
+        codes = touched(len(values), codec.layout.dtype)
         start = 0
         for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
-            # A dictionary is coded once, however long the chunk is.
-            step = len(chunk) if pa.types.is_dictionary(chunk.type) else _SLICE_ROWS
-            for first in range(0, len(chunk), max(step, 1)):
-                piece = chunk.slice(first, step)
-                codes[start : start + len(piece)] = encode_safely(piece, codec.encode, codec.layout)
-                start += len(piece)
+            part = codes[start : start + len(chunk)]
+            start += len(chunk)
+            if len(chunk) < LEAST_ROWS or not self._passes.code(name, codec, chunk, part):
+                _encode_generally(codec, chunk, part)
         return codes
 
     def decode(self, codes: Mapping[str, npt.NDArray[np.integer]], rng: np.random.Generator) -> pa.Table:

@@ -4,7 +4,7 @@ import sys
 
 from understudy.compare.choice import Choice, choose
 from understudy.compare.compare import Comparison, compare
-from understudy.registry import VerbPackage
+from understudy.options import VerbPackage
 
 __all__ = ["Choice", "Comparison", "choose", "compare"]
 

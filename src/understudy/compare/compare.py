@@ -28,7 +28,7 @@ from understudy.compare.summary import Recommendation, build_page, failures, rec
 from understudy.errors import UsageError
 from understudy.folders import write_durably
 from understudy.progress import Progress, silent
-from understudy.report.html import render_page
+from understudy.report import render_page
 from understudy.schema import Schema
 
 METRICS = ("marginals", "specks")

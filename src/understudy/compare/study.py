@@ -49,11 +49,12 @@ from understudy.arrays import Words
 from understudy.counts.files import Container, columns_read, opened
 from understudy.counts.kernels import hash_rows
 from understudy.counts.opening import is_of_files, open_table
+from understudy.counts.readers import StreamedTable
 from understudy.counts.source import PrivateTable, label_keys, texts_of
 from understudy.errors import InputError, ResourceError, UsageError
 from understudy.evaluate.suite import MARKER, check_metrics, chosen_metrics
 from understudy.folders import CLOSED_FILE, CLOSED_FOLDER, KeptFolder, write_durably, write_json
-from understudy.methods.registry import method_named
+from understudy.methods.method import method_named
 from understudy.privacy.cost import Budget
 from understudy.progress import Progress, silent
 from understudy.release.files import file_digest, refuse_release_folder
@@ -721,12 +722,17 @@ def _stopped(ending: ProcessEnding, limits: ProcessLimits, log: Path, kept: str)
 
 @contextlib.contextmanager
 def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, str]]:
-    """Table and schema as files for the processes; a frame is written into the study's folder and removed."""
+    """Table and schema as files for the processes; what is no file is written into the study's folder and removed.
+
+    So all runs of a study are of the same rows, whatever becomes of a table in a database meanwhile, and its location
+    reaches no other process.
+    """
     with tempfile.TemporaryDirectory(prefix=WORK, dir=place) as work:
         declared = Path(work) / "schema.yaml"
         schema.to_yaml(declared)
-        if isinstance(table, str | os.PathLike):
-            yield _pinned(os.fspath(table), schema), str(declared)
+        location = _reopened(os.fspath(table), schema) if isinstance(table, str | os.PathLike) else ""
+        if location:
+            yield location, str(declared)
             return
         rows = Path(work) / "table.parquet"
         rows.touch(CLOSED_FILE)
@@ -734,20 +740,31 @@ def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, st
         yield str(rows), str(declared)
 
 
-def _pinned(location: str, schema: Schema) -> str:
-    """The location of the very state that is there now: the processes open it one after the other."""
+def _reopened(location: str, schema: Schema) -> str:
+    """A location at which processes, one after the other, find the rows that are there now; "" if there is none."""
     if is_of_files(location):
         return location
     opened = open_table(location, schema)
     try:
-        return str(getattr(getattr(opened, "reader", None), "pinned", "")) or location
+        return opened.reader.pinned if isinstance(opened, StreamedTable) else ""
     finally:
         opened.close()
 
 
 def _written(table: PrivateTable, schema: Schema) -> pa.Table:
-    parts = [pa.table(dict(batch)) for _, batch in table.batches(columns_read(schema))]
-    return pa.concat_tables(parts)
+    """All rows as one table. Where batches of a column differ in type, as some databases have it, it becomes text."""
+    names = columns_read(schema)
+    parts = [dict(batch) for _, batch in table.batches(names)]
+    mixed = [name for name in names if len({part[name].type for part in parts}) > 1]
+    for part in parts:
+        part |= {name: _as_text(part[name]) for name in mixed}
+    return pa.concat_tables([pa.table(part) for part in parts])
+
+
+def _as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    texts = texts_of(values)
+    places = pa.array(texts.places, mask=texts.places < 0)
+    return texts.values.take(places)
 
 
 LEAST_BYTES = 2**20

@@ -17,7 +17,7 @@ import pyarrow as pa
 from scipy import stats
 
 from understudy.compare.study import Cell, Study, StudySettings
-from understudy.report.page import Block, BulletList, Lines, Page, Paragraph, Section, Series, TextTable
+from understudy.report import Block, BulletList, Lines, Page, Paragraph, Section, Series, TextTable
 
 CONFIDENCE = 0.95
 

@@ -160,7 +160,7 @@ def _scan(data, start, final, skipping, delimiter, across, slots, spans):  # typ
     stop = data.size
     records = 0
     place = start
-    while records < spans.shape[0]:
+    while records < spans.shape[1]:
         while skipping and place < stop:
             skipping = data[place] != LINE_FEED and data[place] != CARRIAGE_RETURN
             place += 1
@@ -170,14 +170,14 @@ def _scan(data, start, final, skipping, delimiter, across, slots, spans):  # typ
             break
         limit = min(stop, place + MOST_RECORD)
         whole = final or place + MOST_RECORD <= stop
-        end, left_open = _line(data, place, limit, whole, delimiter, slots, spans[records])
+        end, left_open = _line(data, place, limit, whole, delimiter, slots, spans[:, records])
         if left_open and across != NEVER:
-            end = _record(data, place, limit, whole, delimiter, across, slots, spans[records])
+            end = _record(data, place, limit, whole, delimiter, across, slots, spans[:, records])
         if end == UNKNOWN:
             break
         skipping = end == place + MOST_RECORD
         if skipping:
-            _drop_cut(spans[records], end)
+            _drop_cut(spans[:, records], end)
         records += 1
         place = end
     return records, place, skipping
@@ -207,11 +207,11 @@ def delimited_header(stream: ByteStream, delimiter: str, *, multiline: bool = Fa
     """The names in the first line; none if the file holds no text at all."""
     data = np.frombuffer(bytearray(read_up_to(stream, MOST_RECORD).removeprefix(BYTE_ORDER_MARK)), np.uint8)
     most = int((data == ord(delimiter)).sum()) + 1
-    spans = np.zeros((1, most, 3), np.int32)
+    spans = np.zeros((most, 1, 3), np.int32)
     across = ALWAYS if multiline else NEVER
     records, _, _ = _scan(data, 0, True, False, np.uint8(ord(delimiter)), across, np.arange(most), spans)
-    present: list[int] = np.flatnonzero(spans[0, :, 2] != ABSENT).tolist() if records else []
-    raw = [_texts(data, spans[:, slot]).cast(pa.large_binary())[0].as_py() or b"" for slot in present]
+    present: list[int] = np.flatnonzero(spans[:, 0, 2] != ABSENT).tolist() if records else []
+    raw = [_texts(data, spans[slot]).cast(pa.large_binary())[0].as_py() or b"" for slot in present]
     return [_name(text) for text in raw]
 
 
@@ -231,31 +231,34 @@ def delimited_batches(
     *,
     multiline: bool = False,
     named: bool = True,
+    marked: bool = True,
 ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     """Number of rows and the wanted columns (text), batch by batch; never raises on content.
 
-    The first line is the header if the file is `named`, else it is a row.
+    The first line is the header if the file is `named`, else it is a row. Only what is `marked`, the beginning of a
+    file, may have a byte order mark.
     """
     slots = np.full(len(header), -1, np.int64)
     for slot, name in enumerate(wanted):
         slots[header.index(name)] = slot
     rows = min(MOST_ROWS, max(1, MOST_SPANS // max(1, len(wanted))))
-    spans = np.zeros((rows, max(1, len(wanted)), 3), np.int32)
+    spans = np.zeros((max(1, len(wanted)), rows, 3), np.int32)  # fields of a column side by side
     across = len(header) if multiline else NEVER
-    for data, records in _record_batches(stream, np.uint8(ord(delimiter)), across, slots, spans, named=named):
-        found = spans[:records]
-        yield records, {name: _texts(data, found[:, slot]) for slot, name in enumerate(wanted)}
+    for data, records in _record_batches(
+        stream, np.uint8(ord(delimiter)), across, slots, spans, named=named, marked=marked
+    ):
+        yield records, {name: _texts(data, spans[slot, :records]) for slot, name in enumerate(wanted)}
 
 
 def _record_batches(
-    stream: ByteStream, delimiter: np.uint8, across: int, slots: Ints, spans: Shorts, *, named: bool
+    stream: ByteStream, delimiter: np.uint8, across: int, slots: Ints, spans: Shorts, *, named: bool, marked: bool
 ) -> Iterator[tuple[Bytes, int]]:
     """Fills `spans` again and again; each time the bytes it points into and the number of records. No header."""
     first = read_up_to(stream, READ_BYTES)
-    data = np.frombuffer(bytearray(first.removeprefix(BYTE_ORDER_MARK)), np.uint8)
+    data = np.frombuffer(bytearray(first.removeprefix(BYTE_ORDER_MARK) if marked else first), np.uint8)
     start, final, skipping, heading = 0, False, False, named
     while True:
-        places = spans[:1] if heading else spans
+        places = spans[:, :1] if heading else spans
         records, start, skipping = _scan(data, start, final, skipping, delimiter, across, slots, places)
         if records and not heading:
             yield data, records

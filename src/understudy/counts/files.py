@@ -39,6 +39,7 @@ from understudy.counts.arrow_files import arrow_batches, arrow_header, check_arr
 from understudy.counts.delimited import delimited_batches, delimited_header
 from understudy.counts.excel import check_parts, check_sizes, excel_batches, excel_header, sheets_of
 from understudy.counts.jsonlines import json_batches, json_header
+from understudy.counts.pieces import Span, line_spans, row_groups, shared_out
 from understudy.counts.readers import Header, RowReader, batch_rows, unbroken
 from understudy.counts.source import (
     CONTENT_ERRORS,
@@ -54,6 +55,7 @@ from understudy.counts.streams import (
     check_expansion,
     check_wide,
     member_bytes,
+    open_span,
     open_text,
     packed_member,
     read_up_to,
@@ -61,8 +63,8 @@ from understudy.counts.streams import (
 from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.schema import Float, Integer, Schema
 from understudy.schema.columns import missing_texts
-from understudy.schema.dialect import Dialect as Dialect
-from understudy.schema.dialect import is_wide, located, parted, plain_encoding, require_dialect
+from understudy.schema.schema import Dialect as Dialect
+from understudy.schema.schema import is_wide, located, parted, plain_encoding, require_dialect
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ""}
 PARQUET = (".parquet", ".pq")
@@ -607,13 +609,25 @@ def check_whole(container: Container, memory_bytes: int) -> None:
 
 
 def parquet_batches(
-    place: Path | pa.BufferReader | pa.NativeFile, wanted: list[str], *, ahead: bool = False
+    place: Path | pa.BufferReader | pa.NativeFile,
+    wanted: list[str],
+    *,
+    span: tuple[int, int] | None = None,
+    ahead: bool = False,
 ) -> Iterator[Batch]:
-    """Rows of one Parquet file. `ahead` fetches whole parts of it at a time, for files at the end of a network."""
+    """Rows of one Parquet file.
+
+    Args:
+        place: the file.
+        wanted: names of the columns.
+        span: the first row group and the one after the last; all if not given.
+        ahead: whether to fetch whole row groups at a time, for files at the end of a network.
+    """
     with pq.ParquetFile(place, coerce_int96_timestamp_unit=INT96_UNIT) as plain:
         metadata = plain.metadata
+        groups = range(metadata.num_row_groups) if span is None else range(*span)
         if not wanted:
-            yield metadata.num_rows, {}
+            yield sum(metadata.row_group(group).num_rows for group in groups), {}
             return
         rows = batch_rows(len(wanted))
         rows = max(1, min(rows, MOST_BATCH_BYTES // _widest_row(metadata)))
@@ -627,17 +641,17 @@ def parquet_batches(
         buffer_size=0 if ahead else STREAM_BYTES,
         coerce_int96_timestamp_unit=INT96_UNIT,
     ) as file:
-        for groups in _fetched(metadata) if ahead else [None]:
-            for batch in file.iter_batches(rows, row_groups=groups, columns=wanted, use_threads=False):
+        for fetched in _fetched(metadata, groups) if ahead else [list(groups)]:
+            for batch in file.iter_batches(rows, row_groups=fetched, columns=wanted, use_threads=False):
                 place_of = {name: position for position, name in enumerate(batch.schema.names)}
                 yield batch.num_rows, {name: batch.column(place_of[name]) for name in wanted}
 
 
-def _fetched(metadata: pq.FileMetaData) -> Iterator[list[int]]:
+def _fetched(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[list[int]]:
     """Row groups in runs that are fetched together: as few requests as their bytes allow."""
     run: list[int] = []
     held = 0
-    for position in range(metadata.num_row_groups):
+    for position in groups:
         size = metadata.row_group(position).total_byte_size
         if run and held + size > MOST_FETCHED_BYTES:
             yield run
@@ -645,6 +659,38 @@ def _fetched(metadata: pq.FileMetaData) -> Iterator[list[int]]:
         run, held = [*run, position], held + size
     if run:
         yield run
+
+
+def file_parts(container: Container, columns: Sequence[str], *, most: int) -> list[Iterator[Batch]]:
+    """The rows of the container as at most that many streams, if it can be read so; else none.
+
+    Text is cut where a line begins, which is certain only if no quoted field crosses line ends, and if the bytes are
+    those of the text: neither packed nor in another encoding.
+    """
+    sized: list[tuple[Span, int]] = []
+    plain_text = plain_encoding(container.dialect.encoding) == "utf-8" and not container.multiline
+    if container.kind == "parquet" and not container.packing:
+        sized = [piece for path in container.paths for piece in row_groups(path)]
+    elif container.kind == "delimited" and not container.packing and plain_text:
+        sized = [piece for path in container.paths for piece in line_spans(path, most)]
+    return [_pieces(container, part, list(columns)) for part in shared_out(sized, most)]
+
+
+def _pieces(container: Container, pieces: Sequence[Span], wanted: list[str]) -> Iterator[Batch]:
+    for path, start, stop in pieces:
+        yield from unbroken(str(path), _piece(container, path, (start, stop), wanted))
+
+
+def _piece(container: Container, path: Path, span: tuple[int, int], wanted: list[str]) -> Iterator[Batch]:
+    if container.kind == "parquet":
+        yield from parquet_batches(path, wanted, span=span)
+        return
+    named = container.dialect.first_line_names
+    with open_span(path, *span) as stream:
+        first = span[0] == 0
+        yield from delimited_batches(
+            stream, container.delimiter, container.names, wanted, named=named and first, marked=first
+        )
 
 
 def _widest_row(metadata: pq.FileMetaData) -> int:
@@ -720,6 +766,7 @@ class FileReader(RowReader):
             _check_decimal(self.container, schema)
         self.where = str(self.container.paths[0])
         self.engine = ENGINES[self.container.kind]
+        self.bytes = sum(path.stat().st_size for path in self.container.paths)
 
     @property
     def header(self) -> Header:
@@ -735,7 +782,17 @@ class FileReader(RowReader):
         modelled = () if self._schema is None else self._schema.modelled
         decimals = {column.name: column.decimal for column in modelled if isinstance(column, Integer | Float)}
         limits = {"memory_bytes": memory_bytes, "threads": threads}
-        for rows, batch in file_batches(self.container, columns, decimals=decimals, **limits):
+        yield from self._in_plain_numbers(file_batches(self.container, columns, decimals=decimals, **limits))
+
+    def parts(self, columns: Sequence[str], *, memory_bytes: int, threads: int) -> Sequence[Iterator[Batch]]:
+        """The same rows, of Parquet by row groups and of plain text by lines, for several threads. Private."""
+        found = file_parts(self.container, columns, most=threads) if threads > 1 else []
+        if len(found) < 2:
+            return super().parts(columns, memory_bytes=memory_bytes, threads=threads)
+        return [self._in_plain_numbers(part) for part in found]
+
+    def _in_plain_numbers(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        for rows, batch in batches:
             yield rows, batch if self._schema is None else in_plain_numbers(self.container, self._schema, batch)
 
 

@@ -7,8 +7,8 @@ by value as text.
 """
 
 import decimal
+import itertools
 from collections.abc import Iterator, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import narwhals as nw
@@ -19,7 +19,6 @@ import pyarrow as pa
 from understudy.arrays import Ints
 from understudy.codec.reading import NumberForm
 from understudy.codec.table import TableCodec
-from understudy.counts.kernels import TableCounter, table_bytes
 from understudy.counts.source import (
     CONTENT_ERRORS,
     Batch,
@@ -29,8 +28,7 @@ from understudy.counts.source import (
     object_bytes,
     texts_of,
 )
-from understudy.counts.streaming import Chunk, ChunkedSource, Codes, encode_column, rows_with_codes
-from understudy.domain import Clique
+from understudy.counts.streaming import Chunk, ChunkedSource, Chunks, Codes, rows_with_codes
 from understudy.errors import InputError
 from understudy.schema import Float, Integer, Schema
 
@@ -84,32 +82,14 @@ class FrameSource(ChunkedSource):
         self._kept: Ints | None = None
         self._unit_of_row: Ints | None = None
 
-    def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+    def _chunks(self, columns: Sequence[str]) -> Chunks:
+        for part in self._parts(columns, 1):
+            yield from part
+
+    def _parts(self, columns: Sequence[str], most: int) -> Sequence[Chunks]:
         rows, codes = self._prepared(columns)
-        for low in range(0, rows, CHUNK_ROWS):
-            high = min(rows, low + CHUNK_ROWS)
-            yield high - low, {name: column[low:high] for name, column in codes.items()}
-
-    def _count_tables(self, tables: Sequence[Clique]) -> Iterator[Ints]:
-        columns = [name for name in self.domain.columns if any(name in table for table in tables)]
-        place = {name: position for position, name in enumerate(columns)}
-        layout = [[place[name] for name in table] for table in tables]
-        rows, by_name = self._prepared(columns)
-        codes = [by_name[name] for name in columns]
-        workers = self._workers(rows, sum(table_bytes(self.domain.cells(table)) for table in tables))
-        bounds = np.linspace(0, rows, workers + 1).astype(np.int64).tolist()
-        counters = [TableCounter(self.domain.shape(columns), layout) for _ in range(workers)]
-        with ThreadPoolExecutor(workers) as pool:
-            spans = zip(counters, bounds[:-1], bounds[1:], strict=True)
-            started = [pool.submit(counter.add, codes, low, high) for counter, low, high in spans]
-            for future in started:
-                future.result()
-        return (sum(parts[1:], parts[0]) for parts in zip(*(counter.totals() for counter in counters), strict=True))
-
-    def _workers(self, rows: int, needed: int) -> int:
-        """Threads worth starting: each needs tables of its own, within the memory limit, and enough rows."""
-        fitting = self._table_bytes // max(1, needed)
-        return max(1, min(self._threads, fitting, rows // LEAST_ROWS_PER_THREAD))
+        bounds = np.linspace(0, rows, max(1, min(most, rows // LEAST_ROWS_PER_THREAD)) + 1).astype(np.int64).tolist()
+        return [_chunks_of(codes, low, high) for low, high in itertools.pairwise(bounds)]
 
     def _prepared(self, columns: Sequence[str]) -> tuple[int, dict[str, Codes]]:
         """Number of rows that count, and their codes; encodes what was not encoded yet."""
@@ -126,7 +106,7 @@ class FrameSource(ChunkedSource):
         yield rows, codes, self._unit_of_row
 
     def _encoded(self, name: str) -> Codes:
-        codes = encode_column(self._codec, name, self._table.column(self._codec.origin(name)))
+        codes = self._codec.encode(name, self._table.column(self._codec.origin(name)))
         return codes if self._kept is None else codes[self._kept]
 
     def _fix_rows(self) -> None:
@@ -141,6 +121,12 @@ class FrameSource(ChunkedSource):
             self._unit_of_row = ids.numbers()[self._kept]
         self._rows = self._table.rows if self._kept is None else len(self._kept)
         self._codes = codes if self._kept is None else {name: column[self._kept] for name, column in codes.items()}
+
+
+def _chunks_of(codes: Chunk, start: int, stop: int) -> Chunks:
+    for low in range(start, stop, CHUNK_ROWS):
+        high = min(stop, low + CHUNK_ROWS)
+        yield high - low, {name: column[low:high] for name, column in codes.items()}
 
 
 class _Frame(Protocol):

@@ -240,13 +240,6 @@ def flat_index(columns: Sequence[Unsigned], sizes: Sequence[int]) -> Ints:
 
 
 @compiled()  # pragma: no cover
-def look_up(values, table, codes):  # type: ignore[no-untyped-def]
-    """codes[i] = table[values[i]], for values that are bytes or 16-bit words."""
-    for i in range(values.size):
-        codes[i] = table[values[i]]
-
-
-@compiled()  # pragma: no cover
 def _mix_into(state, codes):  # type: ignore[no-untyped-def]
     """One round of the splitmix64 finaliser per row; wraps modulo 2⁶⁴ on purpose."""
     for i in range(state.size):

@@ -7,6 +7,7 @@ read.
 
 import os
 import re
+import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -20,15 +21,24 @@ from understudy.counts.source import DEFAULT_MEMORY_BYTES, CountSource, LabelCou
 from understudy.counts.stores import STORES
 from understudy.counts.streaming import StreamedSource, streamed_labels
 from understudy.errors import InputError, UsageError, size_text
-from understudy.registry import Registry
+from understudy.options import Registry
 from understudy.schema import Schema
 
 ENGINES: dict[str, str | type[PrivateTable | RowReader]] = {
+    "postgresql": "understudy.counts.postgres:PostgresReader",
+    "postgres": "understudy.counts.postgres:PostgresReader",
+    "sqlite": "understudy.counts.sqlite:SqliteReader",
+    ".sqlite": "understudy.counts.sqlite:SqliteReader",
+    ".sqlite3": "understudy.counts.sqlite:SqliteReader",
+    ".db": "understudy.counts.sqlite:SqliteReader",
     **dict.fromkeys(STORES, "understudy.counts.datasets:DatasetReader"),
     "delta": "understudy.counts.delta:DeltaReader",
     "iceberg": "understudy.counts.iceberg:IcebergReader",
+    "spark": "understudy.counts.spark:SparkTable",
 }
 """Schemes of locations with the reader or table of each, as "module:Class"; loaded when a location says its name."""
+
+DATABASES = "understudy.counts.databases:ObjectReader"
 
 SOURCES: Registry[PrivateTable | RowReader] = Registry(
     "source", {**dict.fromkeys(SUFFIXES, "understudy.counts.files:FileReader"), **ENGINES}, (PrivateTable, RowReader)
@@ -39,8 +49,17 @@ Another package adds one by an entry point in the group `understudy.sources` wit
 points to a subclass of `RowReader`, made of the location and the schema, or of `PrivateTable`, made of the location,
 the schema, `memory_bytes` and `threads`. Nothing of it is loaded before a location says its name.
 """
-OBJECTS: Registry[PrivateTable | RowReader] = Registry("source", {}, (PrivateTable, RowReader))
-"""Sources of objects that are no frames in memory, by the package that their type comes from ("duckdb")."""
+OBJECTS: Registry[PrivateTable | RowReader] = Registry(
+    "source",
+    {
+        **dict.fromkeys(
+            ("understudy.counts.databases", "sqlalchemy", "adbc_driver_manager", "duckdb", "_duckdb", "ibis"), DATABASES
+        ),
+        "pyspark": "understudy.counts.spark:SparkTable",
+    },
+    (PrivateTable, RowReader),
+)
+"""Sources of objects that are no frames in memory, by the package ("duckdb") or module that their type comes from."""
 
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):.*", re.IGNORECASE | re.DOTALL)
 LEAST_MEMORY_BYTES = 64 << 20
@@ -56,24 +75,31 @@ def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReade
     """The class that opens a location; what nobody has declared is taken for a file and judged there."""
     text = str(location)
     scheme = SCHEME.fullmatch(text)
-    for name in (scheme[1].lower() if scheme else "", Path(text).suffix.lower()):
+    for name in (scheme[1].lower() if scheme else "", Path(text.partition("::")[0]).suffix.lower()):
         if name and (name in SOURCES.built_in or name in SOURCES.offered()):
             found = SOURCES.find(name)
             return DatasetReader if found is FileReader and is_dataset(text) else found
-        if name and text[len(name) :].startswith("://"):
-            # The rest is not repeated: it may hold a password.
-            known = ", ".join(one for one in SOURCES.names() if not one.startswith("."))
-            raise InputError(f"{name}://", "is a scheme that nothing here opens.", f"Known: {known}.")
+    _refuse_foreign(text)
     return DatasetReader if is_dataset(text) else FileReader
+
+
+def _refuse_foreign(location: str) -> None:
+    """Raises for what is meant for a database and would be quoted as a path that is not there, password and all."""
+    foreign = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", location)
+    if foreign:
+        schemes = ", ".join(name for name in SOURCES.names() if not name.startswith("."))
+        raise InputError(f"location {foreign[1]}://…", "has a scheme that is not known.", f"Known: {schemes}.")
+    if re.search(r"\b(password|pwd)\s*=", location, re.IGNORECASE):
+        raise InputError("location", "holds a password and is no location.", "docs/engines.md lists their forms.")
 
 
 def _object_class(data: object) -> Callable[..., PrivateTable | RowReader] | None:
     """The class that opens an object: by the package of its type, or as a stream of Arrow."""
     for kind in type(data).__mro__:
-        package = kind.__module__.partition(".")[0]
-        if package in OBJECTS.built_in:
-            return OBJECTS.find(package)
-    return None
+        for name in (kind.__module__, kind.__module__.partition(".")[0]):
+            if name in OBJECTS.built_in:
+                return OBJECTS.find(name)
+    return OBJECTS.find("understudy.counts.databases") if hasattr(data, "__arrow_c_stream__") else None
 
 
 def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str]]:
@@ -90,9 +116,9 @@ def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str
         if found is not data:
             found.close()
         return header
-    if found is None:
-        raise _unknown(data)
-    raise InputError("table", "does not tell its columns by itself.", "Write the schema by hand.")
+    if isinstance(found, type) and issubclass(found, PrivateTable):
+        return found.header_of(data)
+    raise _unknown(data)
 
 
 def _unknown(data: object) -> InputError:
@@ -143,7 +169,7 @@ def open_table(
         if data.schema != schema:
             raise UsageError("data", "was opened under another schema.", "Open it again under this one.")
         return data
-    if is_frame(data):
+    if not isinstance(data, str | Path) and is_frame(data):
         return FrameTable(data, schema, memory_bytes=memory, threads=workers)
     found = _found(data, schema)
     if isinstance(found, RowReader):
@@ -166,11 +192,30 @@ def _streamed(reader: RowReader, schema: Schema, *, memory_bytes: int, threads: 
     return table
 
 
+def _loaded_class(module: str, name: str) -> type | None:
+    """A class of one of our own modules, if anybody has loaded it; without it no table can be one of its kind."""
+    found = sys.modules.get(module)
+    return None if found is None else getattr(found, name)
+
+
 def source_of(table: PrivateTable, codec: TableCodec) -> CountSource:
-    """Exact counts of any table under fixed codes, after the unit's bound. Reads nothing yet."""
-    return FrameSource(table, codec) if isinstance(table, FrameTable) else StreamedSource(table, codec)
+    """Exact counts of any table under fixed codes, after the unit's bound. Reads nothing yet.
+
+    Tables that count in their own way are listed here and nowhere else: each of them has to prove its bound.
+    """
+    if isinstance(table, FrameTable):
+        return FrameSource(table, codec)
+    if type(table) is _loaded_class("understudy.counts.spark", "SparkTable"):
+        from understudy.counts.spark import SparkSource
+
+        return SparkSource(table, codec)  # type: ignore[arg-type]
+    return StreamedSource(table, codec)
 
 
 def label_counts_of(table: PrivateTable, column: str) -> LabelCounts:
     """Labels of an open column of any table, after the unit's bound."""
+    if type(table) is _loaded_class("understudy.counts.spark", "SparkTable"):
+        from understudy.counts.spark import spark_labels
+
+        return spark_labels(table, column)  # type: ignore[arg-type]
     return streamed_labels(table, column)

@@ -33,7 +33,6 @@ from understudy.codec.column import CodeArray, Layout
 from understudy.codec.numbers import NumberCodec
 from understudy.codec.table import TableCodec
 from understudy.counts.source import CONTENT_ERRORS, PrivateTable, texts_of
-from understudy.counts.streaming import encode_column
 from understudy.counts.streams import UNREADABLE as NOT_READ
 from understudy.domain import Domain
 from understudy.schema import Category, Integer, OpenCategory, PrivateBins, Schema
@@ -149,7 +148,7 @@ def profile(table: PrivateTable) -> Profile:
     for rows, batch in table.batches(names):
         count += rows
         for name in names:
-            codes = encode_column(codec, name, batch[name])
+            codes = codec.encode(name, batch[name])
             totals[name] += np.bincount(codes, minlength=len(OUTCOMES))
             odd = (codes == UNREADABLE) | (codes == OUTSIDE) if name in listed else codes == UNREADABLE
             shapes[name].add(batch[name], np.flatnonzero(odd))

@@ -27,10 +27,9 @@ from understudy.errors import InputError, UsageError
 from understudy.schema import OpenCategory, Schema, Unit
 from understudy.schema.codebooks import ColumnFacts, read_codebook
 from understudy.schema.columns import MISSING_VALUES, MOST_LABEL_BYTES, read_moment
-from understudy.schema.dialect import Dialect, located, parted
 from understudy.schema.draft import Draft, draft_schema
 from understudy.schema.guesses import CODED, guess_of
-from understudy.schema.schema import unlike_names
+from understudy.schema.schema import Dialect, located, parted, unlike_names
 from understudy.schema.yaml_text import with_file
 
 MOST_LABELS = 1000

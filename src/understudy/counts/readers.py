@@ -45,6 +45,8 @@ class RowReader(abc.ABC):
     """What holds the table, such as "Parquet" or "PostgreSQL 17.2"; public."""
     snapshot: str = ""
     """Which state of the table is read, in the engine's own terms; public. Nothing where there is only one."""
+    bytes: int | None = None
+    """How many bytes the table takes where it lies; None where nobody says. For whoever may open it, never released."""
     pinned: str = ""
     """The location that opens this state again, for other processes; nothing where the location does so already."""
 
@@ -59,6 +61,14 @@ class RowReader(abc.ABC):
 
         Private. Values come as they are stored: what the codec cannot read is for the codec to say.
         """
+
+    def parts(self, columns: Sequence[str], *, memory_bytes: int, threads: int) -> Sequence[Iterator[Batch]]:
+        """The same rows as at most `threads` streams, each for a thread of its own; one stream unless it is replaced.
+
+        Every row comes in exactly one of them. One after the other they give the rows in the order of `batches`, and
+        what is open behind a stream belongs to it alone.
+        """
+        return [self.batches(columns, memory_bytes=memory_bytes, threads=threads)]
 
     def check(self, memory_bytes: int) -> None:  # noqa: B027 - most readers have found everything by opening
         """Whatever else can be found wrong before a charge, at the cost of a look; nothing by default."""
@@ -83,6 +93,11 @@ class StreamedTable(PrivateTable):
         return unbroken(
             self.reader.where, self.reader.batches(columns, memory_bytes=share_of(self), threads=self.threads)
         )
+
+    def parts(self, columns: Sequence[str], most: int) -> Sequence[Iterator[Batch]]:
+        """The same rows in streams for several threads. Private."""
+        found = self.reader.parts(columns, memory_bytes=share_of(self) // most, threads=most)
+        return [unbroken(self.reader.where, part) for part in found]
 
     def close(self) -> None:
         """Gives back connections and files. Afterwards no rows can be read."""

@@ -51,7 +51,6 @@ import decimal
 import hashlib
 import math
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -65,10 +64,11 @@ from understudy.arrays import Bools, Bytes, Ints, Unsigned, Words
 from understudy.codec.labels import plain_labels
 from understudy.codec.reading import canonical_text, has_text, plain
 from understudy.codec.table import TableCodec
+from understudy.counts.blocks import NamelessFile
 from understudy.counts.kernels import hash_rows, hash_texts
 from understudy.counts.streams import UNREADABLE
 from understudy.domain import Clique, Domain, Partition
-from understudy.errors import SchemaError
+from understudy.errors import InputError, SchemaError
 from understudy.schema import Schema
 from understudy.schema.columns import MOST_LABEL_BYTES, plain_label
 
@@ -207,6 +207,14 @@ class PrivateTable(abc.ABC):
         (`profile.py`) read it; those are confidential.
         """
 
+    def parts(self, columns: Sequence[str], most: int) -> "Sequence[Iterator[Batch]]":
+        """The same rows as at most that many streams, which threads may read at the same time. Private.
+
+        One after the other they give the rows in the order of `batches`. A table has one stream unless it can be read
+        in several places at once.
+        """
+        return [self.batches(columns)]
+
     def label_counts(self, column: str) -> LabelCounts:
         """Labels of an open column, after the unit's bound on rows was applied (to rows that have a label)."""
         from understudy.counts.opening import label_counts_of  # which knows every kind of table
@@ -218,6 +226,11 @@ class PrivateTable(abc.ABC):
         from understudy.counts.opening import source_of
 
         return source_of(self, codec)
+
+    @staticmethod
+    def header_of(data: Any) -> list[tuple[str, str]]:  # noqa: ARG004 - of this kind none tells
+        """Names and storage types of the columns of a table that is not opened yet, for a draft; reads no row."""
+        raise InputError("table", "does not tell its columns by itself.", "Write the schema by hand.")
 
     def close(self) -> None:  # noqa: B027 - frames hold nothing
         """Gives back what opening took, such as a connection. Afterwards no rows can be read."""
@@ -425,7 +438,6 @@ def label_keys(labels: pa.Array) -> Words:
     return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
-Column = npt.NDArray[Any]  # codes are unsigned, numbers of units are not
 KeyedRows = npt.NDArray[np.void]
 
 HASH_KEY = 0x756E646572737479  # the letters "understy"; public, so that every source and every run ranks alike
@@ -433,6 +445,11 @@ ORDER_KEY: HashKey = (0x756E646572737479, 0x6F72646572206B31)
 
 BUCKET_BITS = 10
 BLOCK_ROWS = 1 << 17
+
+
+def new_key() -> HashKey:
+    """A key for one pass, from the operating system."""
+    return secrets.randbits(64), secrets.randbits(64)
 
 
 def row_priority(ids: Texts, columns: Sequence[Unsigned]) -> Words:
@@ -486,20 +503,31 @@ class UnitRows:
     of them go to a temporary file, in buckets by the hash of their unit, and each bucket is cut once more at the end.
     """
 
-    def __init__(self, kinds: Sequence[np.dtype[np.unsignedinteger]], bound: int, memory_bytes: int) -> None:
+    def __init__(
+        self,
+        kinds: Sequence[np.dtype[np.unsignedinteger]],
+        bound: int,
+        memory_bytes: int,
+        key: HashKey | None = None,
+    ) -> None:
+        """Where several processes cut one stream, they share a key; else one is drawn here."""
         self._places = [f"c{place}" for place in range(len(kinds))]
         head = [(name, np.dtype(np.uint64)) for name in ("first", "second", "priority")]
         self._record = np.dtype([*head, *zip(self._places, kinds, strict=True)])
-        self._key: HashKey = (secrets.randbits(64), secrets.randbits(64))
+        self._key = new_key() if key is None else key
         self._bound = bound
         self._room = memory_bytes // 4  # beside it: a joined copy, what is kept of it, and the sorting
         self._waiting: list[KeyedRows] = []
         self._bytes = 0
         self._buckets: list[list[tuple[int, int]]] = []
-        self._file: _NamelessFile | None = None
+        self._file: NamelessFile | None = None
 
     def add(self, ids: Texts, columns: Sequence[Unsigned], ranking: Sequence[Unsigned] | None = None) -> None:
-        """Takes rows in: the text of their ids, and the codes of all columns.
+        """Takes rows in: the text of their ids, and the codes of all columns; see `keyed`."""
+        self.add_keyed(self.keyed(ids, columns, ranking))
+
+    def keyed(self, ids: Texts, columns: Sequence[Unsigned], ranking: Sequence[Unsigned] | None = None) -> KeyedRows:
+        """Rows that have an id: its keyed hash, their rank key, and their codes; no id and no value.
 
         Args:
             ids: the text of the unit column.
@@ -514,6 +542,14 @@ class UnitRows:
         rows["priority"] = row_priority(ids, columns if ranking is None else ranking)[valid]
         for place, codes in zip(self._places, columns, strict=True):
             rows[place] = codes[valid]
+        return rows
+
+    def read(self, rows: bytes) -> KeyedRows:
+        """Keyed rows again, out of the bytes of such rows."""
+        return np.frombuffer(rows, self._record)
+
+    def add_keyed(self, rows: KeyedRows) -> None:
+        """Takes rows in that were keyed under the same key."""
         self._waiting.append(rows)
         self._bytes += rows.nbytes
         if self._bytes > self._room:
@@ -555,7 +591,7 @@ class UnitRows:
 
     def _spill(self, rows: KeyedRows) -> None:
         if self._file is None:
-            self._file = _NamelessFile()
+            self._file = NamelessFile()
             self._buckets = [[] for _ in range(1 << BUCKET_BITS)]
         bucket = (rows["first"] >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
         ends = np.cumsum(np.bincount(bucket, minlength=1 << BUCKET_BITS)) * rows.itemsize
@@ -580,68 +616,3 @@ def _numbered_pairs(first: Words, second: Words) -> Ints:
     numbers = np.empty(len(first), np.int64)
     numbers[order] = np.r_[0, np.cumsum(differs)][: len(first)]
     return numbers
-
-
-class ColumnBlocks:
-    """Columns of rows in blocks, to be read again and again: in memory up to a limit, beyond it in a temporary file."""
-
-    def __init__(self, memory_bytes: int) -> None:
-        self._left = memory_bytes
-        self._blocks: list[tuple[int, list[Column | _OnDisk]]] = []
-        self._file: _NamelessFile | None = None
-
-    def append(self, columns: Sequence[Column]) -> None:
-        """Keeps one block: arrays of equal length."""
-        self._left -= sum(column.nbytes for column in columns)
-        rows = len(columns[0])
-        if self._left >= 0:
-            self._blocks.append((rows, list(columns)))
-            return
-        self._file = file = self._file or _NamelessFile()
-        self._blocks.append((rows, [_OnDisk(file.append(column), column.dtype) for column in columns]))
-
-    def read(self, places: Sequence[int]) -> Iterator[tuple[int, list[Column]]]:
-        """The number of rows and the columns at these places, block by block."""
-        for rows, columns in self._blocks:
-            yield rows, [self._column(columns[place], rows) for place in places]
-
-    def _column(self, held: "Column | _OnDisk", rows: int) -> Column:
-        if not isinstance(held, _OnDisk):
-            return held
-        assert self._file is not None
-        return np.frombuffer(self._file.read(held.start, rows * held.kind.itemsize), held.kind)
-
-
-@dataclass(frozen=True, slots=True)
-class _OnDisk:
-    start: int
-    kind: np.dtype[Any]
-
-
-class _NamelessFile:
-    """A temporary file that has no name, so that nothing stays of it whatever becomes of the process."""
-
-    def __init__(self) -> None:
-        self._stream = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
-        self._end = 0
-
-    def append(self, array: npt.NDArray[np.generic]) -> int:
-        """Writes the array's bytes and returns where they start. A full disk raises the system's own OSError."""
-        start = self._end
-        self._stream.seek(start)
-        left = np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
-        while len(left):
-            left = left[self._stream.write(left) :]
-        self._end = start + array.nbytes
-        return start
-
-    def read(self, start: int, size: int) -> bytearray:
-        """These bytes, which were written before."""
-        found = bytearray(size)
-        left = memoryview(found)
-        self._stream.seek(start)
-        while len(left):
-            got = self._stream.readinto(left)
-            assert got, "a temporary file ends before its end"
-            left = left[got:]
-        return found

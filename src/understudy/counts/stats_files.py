@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from understudy.counts.streams import UNREADABLE, decoded, most_expanded, too_large
 from understudy.errors import InputError
-from understudy.schema.dialect import plain_encoding
+from understudy.schema.schema import plain_encoding
 
 READERS = {
     ".dta": "read_dta",

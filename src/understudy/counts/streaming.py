@@ -12,25 +12,42 @@ Tables larger than memory
 -------------------------
 Rows are streamed, coded and counted chunk by chunk within a stated limit. Any table that hands over its rows in batches
 is counted here; files are one kind of it. Of the limit, one quarter each goes to tables of counts, to coded columns
-kept for the next question (none if they do not fit), and to the rows of units that await their bound; the rest is for
-batches in flight. A single value may exceed all of that, and then more memory is used: how long a value is decides
-neither what is counted nor whether a run succeeds.
+kept for the next question, and to the rows of units that await their bound; the rest is for batches in flight. A single
+value may exceed all of that, and then more memory is used: how long a value is decides neither what is counted nor
+whether a run succeeds. Codes beyond their quarter go to a temporary file without a name (see `blocks`), so that a
+second question need not read the table again; where the disk has no room for them, it does.
+
+Several threads
+---------------
+Where a table can be read in several places at once, each thread reads, codes and counts a part of the rows into tables
+of its own. Counts are integers, so their sums are the same whatever the number of threads. If one thread fails, the
+others stop, and there are no counts.
 """
 
 import abc
-import mmap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import contextlib
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pyarrow as pa
 
 from understudy.arrays import Bools, Ints, Unsigned
 from understudy.codec.table import TableCodec
-from understudy.counts.kernels import Cover, TableCounter, check_memory, cover_for, flat_index, look_up, passes, project
+from understudy.counts.blocks import ColumnBlocks, KeptCodes
+from understudy.counts.kernels import (
+    Cover,
+    TableCounter,
+    check_memory,
+    cover_for,
+    flat_index,
+    passes,
+    project,
+    table_bytes,
+)
 from understudy.counts.source import (
     ORDER_KEY,
     Batch,
-    ColumnBlocks,
     LabelCounts,
     LabelNumbers,
     OccupiedCells,
@@ -46,13 +63,11 @@ from understudy.schema.columns import missing_texts
 
 Codes = Unsigned
 Chunk = Mapping[str, Codes]
+Chunks = Iterator[tuple[int, Chunk]]
 
 SPARSE_CELLS = 1 << 62
 MOST_TABLE_BYTES = 1 << 29
 LEAST_MERGE = 1 << 20
-LEAST_LOOK_UP = 1 << 10
-LEAST_TOUCHED = 1 << 20
-SHORT_INTEGERS = {pa.int8(): 8, pa.uint8(): 8, pa.int16(): 16, pa.uint16(): 16}
 
 
 class ChunkedSource(abc.ABC):
@@ -64,6 +79,7 @@ class ChunkedSource(abc.ABC):
 
     def __init__(self, codec: TableCodec, memory_bytes: int, schema: Schema | None = None) -> None:
         self._codec = codec
+        self._threads = 1
         self._memory_bytes = memory_bytes
         self._table_bytes = min(MOST_TABLE_BYTES, memory_bytes // 4)
         declared = {column.name for column in (schema or codec.schema).modelled}
@@ -75,6 +91,10 @@ class ChunkedSource(abc.ABC):
     @abc.abstractmethod
     def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         """The number of rows and the codes of these columns, chunk by chunk; every row once per call."""
+
+    def _parts(self, columns: Sequence[str], most: int) -> Sequence[Chunks]:
+        """The same as at most that many streams for threads; one after the other they give the rows in their order."""
+        return [self._chunks(columns)]
 
     @property
     def domain(self) -> Domain:
@@ -113,10 +133,8 @@ class ChunkedSource(abc.ABC):
 
     def occupied(self, clique: Clique) -> OccupiedCells:
         """Only the occupied cells of a table too large to hold (fewer than 2⁶² cells)."""
-        cells = self.domain.cells(clique)
-        if cells >= SPARSE_CELLS:
-            raise UsageError(f"table over {', '.join(clique)}", f"has {cells:,} cells; sparse counting ends at 2⁶².")
-        found = _SortedCells()
+        self._check_sparse(clique)
+        found = SortedCells()
         sizes = self.domain.shape(clique)
         for rows, chunk in self._chunks(list(clique)):
             if clique:
@@ -150,10 +168,17 @@ class ChunkedSource(abc.ABC):
         """Counts of these tables in one pass over the rows, handed over one at a time."""
         columns = [name for name in self.domain.columns if any(name in table for table in tables)]
         place = {name: position for position, name in enumerate(columns)}
-        counter = TableCounter(self.domain.shape(columns), [[place[name] for name in table] for table in tables])
-        for rows, chunk in self._chunks(columns):
-            counter.add([chunk[name] for name in columns], stop=rows)
-        return counter.totals()
+        layout = [[place[name] for name in table] for table in tables]
+        # Each thread needs tables of its own, within the memory limit.
+        needed = sum(table_bytes(self.domain.cells(table)) for table in tables)
+        parts = self._parts(columns, max(1, min(self._threads, self._table_bytes // max(1, needed))))
+        counters = [TableCounter(self.domain.shape(columns), layout) for _ in parts]
+
+        def count(number: int, rows: int, chunk: Chunk) -> None:
+            counters[number].add([chunk[name] for name in columns], stop=rows)
+
+        side_by_side(parts, count)
+        return (sum(each[1:], each[0]) for each in zip(*(counter.totals() for counter in counters), strict=True))
 
     def _cover(self, cliques: Iterable[Clique]) -> Cover:
         key = frozenset(cliques)
@@ -167,11 +192,47 @@ class ChunkedSource(abc.ABC):
             return np.array([counts.sum()], np.int64)
         return np.array([sum(rows for rows, _ in self._chunks([]))], np.int64)
 
+    def _check_sparse(self, clique: Clique) -> None:
+        cells = self.domain.cells(clique)
+        if cells >= SPARSE_CELLS:
+            raise UsageError(f"table over {', '.join(clique)}", f"has {cells:,} cells; sparse counting ends at 2⁶².")
+
     def _check_partitions(self, partitions: Sequence[Partition]) -> None:
         needed = 8 * sum(partition.cells for partition in partitions)
         if needed > self._memory_bytes:
             fix = "Ask about coarser partitions or raise the memory limit."
             raise ResourceError(f"counting {len(partitions)} partitions", needed, self._memory_bytes, fix)
+
+
+def side_by_side(parts: Sequence[Chunks], work: Callable[[int, int, Chunk], None]) -> None:
+    """Hands every chunk, with the number of its part, to the work; each part has a thread. One that fails stops all."""
+    stop = threading.Event()
+
+    def run(number: int) -> None:
+        try:
+            with contextlib.closing(_closable(parts[number])) as chunks:
+                for rows, chunk in chunks:
+                    if stop.is_set():
+                        return
+                    work(number, rows, chunk)
+        except BaseException:
+            stop.set()
+            raise
+
+    if len(parts) == 1:
+        run(0)
+        return
+    with ThreadPoolExecutor(len(parts)) as pool:
+        started = [pool.submit(run, number) for number in range(len(parts))]
+        try:
+            for future in started:
+                future.result()
+        finally:
+            stop.set()
+
+
+def _closable(chunks: Chunks) -> Generator[tuple[int, Chunk], None, None]:
+    yield from chunks
 
 
 def grouped(codes: Codes, holders: Ints) -> Records:
@@ -194,35 +255,7 @@ def rows_with_codes(codec: TableCodec, codes: Chunk) -> Ints | None:
     return None if kept is None else np.flatnonzero(kept)
 
 
-def encode_column(codec: TableCodec, name: str, values: pa.Array | pa.ChunkedArray) -> Codes:
-    """The codec's codes of a column. Integers of 8 or 16 bits are coded once per possible value, then looked up."""
-    width = SHORT_INTEGERS.get(values.type, 0)
-    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    if not width or values.null_count or len(values) < LEAST_LOOK_UP << (width - 8):
-        return codec.encode(name, values)
-    unsigned = np.dtype(f"u{width // 8}")
-    possible = np.arange(1 << width, dtype=np.int64).astype(unsigned)
-    table = codec.encode(name, pa.array(possible.view(values.type.to_pandas_dtype())))
-    codes = _touched(len(values), table.dtype)
-    start = 0
-    for chunk in chunks:
-        look_up(chunk.to_numpy().view(unsigned), table, codes[start : start + len(chunk)])
-        start += len(chunk)
-    return codes
-
-
-def _touched(rows: int, dtype: np.dtype[np.unsignedinteger]) -> Codes:
-    """An array whose pages are there already: faulting them in one by one can cost more than coding a column."""
-    if rows * dtype.itemsize < LEAST_TOUCHED or not hasattr(mmap, "MAP_POPULATE"):
-        return np.empty(rows, dtype)
-    try:
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-        return np.frombuffer(mmap.mmap(-1, rows * dtype.itemsize, flags=flags), dtype)
-    except OSError:
-        return np.empty(rows, dtype)
-
-
-class _SortedCells:
+class SortedCells:
     """Occupied cells seen so far. Merged when as many wait as were merged before, so each is moved few times."""
 
     def __init__(self) -> None:
@@ -230,6 +263,7 @@ class _SortedCells:
         self._merged = 0
 
     def add(self, indices: Ints, counts: Ints) -> None:
+        """Takes cells in, in any order."""
         self._waiting.append((indices, counts))
         if sum(len(cells) for cells, _ in self._waiting) > max(LEAST_MERGE, 2 * self._merged):
             self._merge()
@@ -254,53 +288,63 @@ LEAST_SHARE_BYTES = 64 << 20
 
 
 class StreamedSource(ChunkedSource):
-    """Exact counts of batches. Coded columns are kept for the next question if they fit a quarter of the limit."""
+    """Exact counts of batches. Coded columns are kept for the next question, in memory and beyond it on disk."""
 
     def __init__(self, table: PrivateTable, codec: TableCodec) -> None:
         super().__init__(codec, table.memory_bytes, table.schema)
         self._table = table
+        self._threads = max(1, table.threads)
         self._cache_bytes = table.memory_bytes // 4
-        self._cache: list[tuple[int, Chunk]] | None = None
-        self._cached: set[str] = set()
+        self._cache: KeptCodes | None = None
+        self._keeps = True
         self._kept: ColumnBlocks | None = None
 
-    def _chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
-        if self._cache is not None and set(columns) <= self._cached:
-            yield from self._cache
-            return
+    def _chunks(self, columns: Sequence[str]) -> Chunks:
+        for part in self._parts(columns, 1):
+            yield from part
+
+    def _parts(self, columns: Sequence[str], most: int) -> Sequence[Chunks]:
+        if self._table.schema.unit.column is not None:
+            return [self._bounded(columns)]
+        kept = self._cache
+        if kept is not None and set(columns) <= set(kept.columns):
+            return [_named(columns, part) for part in kept.split(columns, most)]
         # Chunks of different passes need not hold the same rows, so what is kept always comes from one pass.
         # Whoever asks about column after column would have the kept ones read again each time, so the second reads all.
-        wanted = [name for name in self._held if self._cached or name in columns]
-        kept: list[tuple[int, Chunk]] | None = []
-        self._cache, size = None, 0
-        bounded = self._table.schema.unit.column is not None
-        for rows, chunk in self._bounded(wanted) if bounded else self._coded(wanted):
-            size += sum(codes.nbytes for codes in chunk.values())
-            if kept is not None:
-                kept.append((rows, chunk))
-            if size > self._cache_bytes:
-                kept, wanted = None, list(columns)
-            yield rows, chunk
-        self._cache = kept
-        self._cached = set(wanted) if kept is not None else set()
+        wanted = [name for name in self._held if kept is not None or name in columns] if self._keeps else list(columns)
+        needed = list(dict.fromkeys([*wanted, *self._leaving_out]))
+        read = list(dict.fromkeys(map(self._codec.origin, needed)))
+        streams = self._table.parts(read, most) if most > 1 else [self._table.batches(read)]
+        fresh = KeptCodes(wanted, len(streams), self._cache_bytes if self._keeps else 0)
+        return [self._filling(fresh, number, wanted, stream) for number, stream in enumerate(streams)]
 
-    def _coded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+    def _filling(self, kept: KeptCodes, number: int, columns: Sequence[str], batches: Iterator[Batch]) -> Chunks:
+        """Codes of one stream, kept as they pass; the last stream to end leaves them for the next question."""
+        for rows, chunk in self._coded(columns, batches):
+            if self._keeps:
+                kept.append(number, rows, [chunk[name] for name in columns])
+                self._keeps = not kept.given_up
+            yield rows, chunk
+        kept.close(number)
+        if self._keeps and kept.complete:
+            self._cache = kept
+
+    def _coded(self, columns: Sequence[str], batches: Iterator[Batch]) -> Chunks:
         """Codes of every row that counts, straight from the table."""
         origin = self._codec.origin
         needed = list(dict.fromkeys([*columns, *self._leaving_out]))
-        for rows, batch in _read(self._table, list(dict.fromkeys(map(origin, needed)))):
-            codes = {name: encode_column(self._codec, name, batch[origin(name)]) for name in needed}
+        for rows, batch in _whole(self._table, batches, list(dict.fromkeys(map(origin, needed)))):
+            codes = {name: self._codec.encode(name, batch[origin(name)]) for name in needed}
             kept = rows_with_codes(self._codec, codes)
             if kept is None:
                 yield rows, {name: codes[name] for name in columns}
             else:
                 yield len(kept), {name: codes[name][kept] for name in columns}
 
-    def _bounded(self, columns: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+    def _bounded(self, columns: Sequence[str]) -> Chunks:
         """Coded rows of each unit up to its bound."""
         place = {name: position + 1 for position, name in enumerate(self.domain.columns)}
-        for rows, codes in self._within_bound().read([place[name] for name in columns]):
-            yield rows, dict(zip(columns, codes, strict=True))
+        yield from _named(columns, self._within_bound().read([place[name] for name in columns]))
 
     def _holders(self) -> Iterator[tuple[int, Chunk, Ints | None]]:
         unit = self._table.schema.unit
@@ -319,7 +363,7 @@ class StreamedSource(ChunkedSource):
             names, origin = self.domain.columns, self._codec.origin
             rows = UnitRows([self._codec.dtype(name) for name in names], unit.rows, share_of(self._table))
             for _, batch in _read(self._table, list(dict.fromkeys([*map(origin, names), unit.column]))):
-                codes = {name: encode_column(self._codec, name, batch[origin(name)]) for name in names}
+                codes = {name: self._codec.encode(name, batch[origin(name)]) for name in names}
                 ids = texts_of(batch[unit.column]).only_ids().only_at(rows_with_codes(self._codec, codes))
                 rows.add(ids, list(codes.values()))
             kept = ColumnBlocks(self._cache_bytes)
@@ -361,9 +405,18 @@ def _added(times: Ints, numbers: Codes, size: int) -> Ints:
     return found
 
 
+def _named(columns: Sequence[str], blocks: Iterable[tuple[int, list[Codes]]]) -> Chunks:
+    for rows, codes in blocks:
+        yield rows, dict(zip(columns, codes, strict=True))
+
+
 def _read(table: PrivateTable, columns: Sequence[str]) -> Iterator[Batch]:
-    """The table's batches, checked to be whole: the kernels trust that columns are of equal length."""
-    for rows, batch in table.batches(columns):
+    return _whole(table, table.batches(columns), columns)
+
+
+def _whole(table: PrivateTable, batches: Iterator[Batch], columns: Sequence[str]) -> Iterator[Batch]:
+    """The batches, checked to be whole: the kernels trust that columns are of equal length."""
+    for rows, batch in batches:
         if any(name not in batch or len(batch[name]) != rows for name in columns):
             raise InputError(type(table).__name__, "hands over batches whose columns are missing or differ in length.")
         yield rows, batch

@@ -32,7 +32,7 @@ from typing import IO, Literal, Protocol, TypeVar
 import pyarrow as pa
 
 from understudy.errors import InputError, size_text
-from understudy.schema.dialect import is_wide
+from understudy.schema.schema import is_wide
 
 Packing = Literal["", "gz", "zst", "zip"]
 _CODECS = {"gz": "gzip", "zst": "zstd"}
@@ -114,6 +114,28 @@ def open_text(path: Path, packing: Packing, member: str, encoding: str) -> Itera
     """The same as UTF-8."""
     with open_bytes(path, packing, member) as stream:
         yield stream if encoding == "utf-8" else _Transcoded(stream, encoding)
+
+
+@contextlib.contextmanager
+def open_span(path: Path, start: int, stop: int) -> Iterator[ByteStream]:
+    """The bytes of a file from one place to another."""
+    with path.open("rb") as file:
+        file.seek(start)
+        yield _Limited(file, stop - start)
+
+
+class _Limited:
+    """As many bytes of a stream as were asked for at first."""
+
+    def __init__(self, stream: ByteStream, size: int) -> None:
+        self._stream = stream
+        self._left = size
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+        found = self._stream.read(min(size, self._left))
+        self._left -= len(found)
+        return found
 
 
 class _Transcoded:

@@ -3,7 +3,7 @@
 import sys
 
 from understudy.evaluate.suite import Evaluation, evaluate
-from understudy.registry import VerbPackage
+from understudy.options import VerbPackage
 
 __all__ = ["Evaluation", "evaluate"]
 

@@ -40,7 +40,7 @@ from scipy.stats import chi2
 from understudy.arrays import Bools, Floats, Integers, Ints, Shorts
 from understudy.codec.table import TableCodec
 from understudy.compiled import compiled
-from understudy.evaluate.data import Rows
+from understudy.evaluate.metric import Rows
 from understudy.schema.columns import NumberColumn
 
 

@@ -45,18 +45,21 @@ from understudy.arrays import Bools, Floats, Integers, Ints
 from understudy.codec.axes import axis_of
 from understudy.domain import Clique
 from understudy.errors import UsageError
-from understudy.evaluate.data import Rows, counted, declared_size, total_variation
 from understudy.evaluate.metric import (
     Context,
     Detail,
     Metric,
     Outcome,
     Result,
+    Rows,
     Scale,
     TablePair,
     Unavailable,
+    counted,
+    declared_size,
     mean_outcome,
     table_of,
+    total_variation,
 )
 from understudy.options import option
 from understudy.schema import Schema, code_names

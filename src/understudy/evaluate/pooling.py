@@ -27,8 +27,7 @@ from understudy.arrays import Bools, Floats
 from understudy.codec.table import TableCodec
 from understudy.domain import Distribution, Measurement, Transcript
 from understudy.errors import UsageError, nearest
-from understudy.evaluate.data import open_for_comparison, read_rows
-from understudy.evaluate.metric import Unavailable
+from understudy.evaluate.metric import Unavailable, open_for_comparison, read_rows
 from understudy.evaluate.pooling_rules import Pooled, PooledTest, pool_chi_squares, pool_liu, pool_p_values
 from understudy.evaluate.regression import (
     Family,

@@ -46,7 +46,6 @@ from scipy.special import expit
 from understudy.arrays import Bools, Floats, Ints
 from understudy.errors import UsageError
 from understudy.evaluate.cart import Features, best_complexity, grow_tree, tree_features
-from understudy.evaluate.data import Rows, stacked
 from understudy.evaluate.glm import (
     INTERCEPT,
     ModelMatrix,
@@ -61,10 +60,12 @@ from understudy.evaluate.metric import (
     Metric,
     Outcome,
     Result,
+    Rows,
     Scale,
     TablePair,
     Unavailable,
     mean_outcome,
+    stacked,
     table_of,
 )
 from understudy.options import option

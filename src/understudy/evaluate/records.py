@@ -19,16 +19,17 @@ import pyarrow as pa
 from understudy.arrays import Bools
 from understudy.counts.kernels import flat_index
 from understudy.domain import StructuralZeros
-from understudy.evaluate.data import Rows, joint_counts
 from understudy.evaluate.metric import (
     Context,
     Detail,
     Metric,
     Outcome,
     Result,
+    Rows,
     Scale,
     TablePair,
     Unavailable,
+    joint_counts,
     mean_outcome,
     refused,
     table_of,

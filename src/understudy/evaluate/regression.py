@@ -34,7 +34,6 @@ from scipy.stats import norm, t
 
 from understudy.arrays import Bools, Floats
 from understudy.errors import UsageError, nearest
-from understudy.evaluate.data import Rows
 from understudy.evaluate.glm import (
     ModelMatrix,
     Term,
@@ -53,6 +52,7 @@ from understudy.evaluate.metric import (
     Metric,
     Outcome,
     Result,
+    Rows,
     Scale,
     Score,
     TablePair,

@@ -17,24 +17,29 @@ import pyarrow.csv as pacsv
 from understudy.codec.table import TableCodec
 from understudy.counts.source import PrivateTable
 from understudy.errors import UsageError, nearest
-from understudy.evaluate.data import (
+from understudy.evaluate.metric import (
+    METRICS,
+    Context,
+    Detail,
+    Metric,
+    Result,
     Rows,
+    Score,
+    TablePair,
     Unread,
     fixed_codec,
     judging_codec,
     open_for_comparison,
     open_stand_in,
     read_rows,
+    refused,
     unread_columns,
 )
-from understudy.evaluate.metric import Context, Detail, Metric, Result, Score, TablePair, refused
-from understudy.evaluate.registry import METRICS
 from understudy.folders import CLOSED_FILE, CLOSED_FOLDER
 from understudy.progress import Progress, silent
 from understudy.release.files import RELEASE_FILE, check_free, published, refuse_release_folder
 from understudy.release.release import Release
-from understudy.report.html import render_page
-from understudy.report.page import Block, BulletList, Page, Paragraph, Points, Section, TextTable
+from understudy.report import Block, BulletList, Page, Paragraph, Points, Section, TextTable, render_page
 from understudy.schema import Schema
 
 NOTICE = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."

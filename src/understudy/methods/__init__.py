@@ -9,15 +9,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from understudy.methods.registry import Description
-    from understudy.registry import Catalogue
+    from understudy.methods.method import Description
+    from understudy.options import Catalogue
 
 
 class _MethodsModule(ModuleType):
     """This module, when it is called: the list of methods."""
 
     def __call__(self) -> "Catalogue[Description]":
-        from understudy.methods.registry import methods  # names only; a method is loaded when it is described
+        from understudy.methods.method import methods  # names only; a method is loaded when it is described
 
         return methods()
 

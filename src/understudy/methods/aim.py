@@ -72,8 +72,9 @@ from understudy.methods.rounds import (
 )
 from understudy.models.markov_field import ExpandedField, MarkovField
 from understudy.options import option
-from understudy.privacy.cost import LARGEST_VARIANCE, UNIT, Cost, Currency, selection_rate
+from understudy.privacy.cost import UNIT, Cost, Currency, selection_rate
 from understudy.privacy.curator import Curator
+from understudy.privacy.noise import LARGEST_VARIANCE
 
 _ROUNDS_PER_COLUMN = 4
 _FIRST_STEPS, _ROUND_STEPS, _LAST_STEPS = 300, 50, 300

@@ -1,13 +1,16 @@
-"""Method: a frozen dataclass of options, a plan made without data, a run through the curator.
+"""Method: a frozen dataclass of options, a plan made without data, a run through the curator; and all methods by name.
 
 What a query will cost in noise, memory and time is computed from public numbers, before any private row is read. Times
 are CPU seconds of a run whose kernels are compiled already, rough: constants measured on one core of a small machine
 (`benchmarks/forecasts.py` holds them against runs). Bytes are the most that a run is expected to take beyond the
 program with its libraries. Where noisy answers decide how much that is, a plan also says the most it can be, and a run
 is refused by that.
+
+Another package adds a method by an entry point in the group `understudy.methods` that points to a subclass of `Method`.
 """
 
 import abc
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,10 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.domain import Clique, Distribution, Domain, StructuralZeros
+from understudy.errors import UsageError
 from understudy.models.model import CHUNK_ROWS, Model
-from understudy.options import WithOptions
-from understudy.privacy.cost import Cost, Currency, distribution_for
+from understudy.options import Catalogue, Option, Registry, WithOptions, described
+from understudy.privacy.cost import Budget, Cost, Currency, distribution_for
 from understudy.privacy.curator import Curator
+from understudy.schema import OpenCategory, Schema
 
 PublicCounts = Callable[[Sequence[Clique]], Mapping[Clique, npt.NDArray[np.int64]]]
 """Exact counts of a public table, which is about nobody who is protected."""
@@ -83,6 +88,12 @@ class Plan:
     run is refused; else 0."""
     span: tuple[float, float] | None = None
     """Where time depends on noisy answers: least and most seconds; `seconds` lie in between."""
+    reads: int = 1
+    """How often the table is read at most, as long as the codes of its rows can be kept; else again and again."""
+    code_bytes: int = 0
+    """Of one row that is kept for the next question."""
+    temporary_bytes: int = 0
+    """Disk that codes take which memory is not for, in a temporary file without a name."""
     labels: tuple[str, ...] = ()
     """Private columns of a method that labels public records: the statement also says what a change of them costs."""
 
@@ -277,14 +288,14 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
     Rows pass in pieces: what they take grows with their number only up to a piece, and with the columns without end.
     """
     rows, columns = rows_of(facts), len(facts.domain.columns)
-    kept = rows * sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in facts.domain.sizes.values())
+    row = sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in facts.domain.sizes.values())
+    kept = rows * row
     batch = min(rows, _BATCH_ROWS, _BATCH_VALUES // columns)
     coded = min(kept, KEPT_ROWS_BYTES)
     read = columns * (min(8 * rows, _PAGE_BYTES) + _READ_BYTES * batch) + coded
     values = columns * min(rows, CHUNK_ROWS)
     drawn = _DRAWN_BYTES * values + _DECODED_BYTES * min(values, _DECODED_VALUES)
-    passes = 1 if kept <= KEPT_ROWS_BYTES else 2
-    seconds = rows * columns * (passes * _READ_SECONDS + _WRITTEN_SECONDS) + columns * _COLUMN_SECONDS
+    seconds = rows * columns * (_READ_SECONDS + _WRITTEN_SECONDS) + columns * _COLUMN_SECONDS
     seconds += _RELEASE_SECONDS
     counting = plan.bytes - plan.after_counting
     return replace(
@@ -294,6 +305,8 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
         seconds=plan.seconds + seconds,
         most_bytes=_RUN_BYTES + max(read, drawn) + plan.most_bytes if plan.most_bytes else 0,
         span=(plan.span[0] + seconds, plan.span[1] + seconds) if plan.span else None,
+        code_bytes=row,
+        temporary_bytes=kept - coded,
     )
 
 
@@ -394,3 +407,90 @@ def _seconds_of(facts: PublicFacts, rounds: Rounds, number: int) -> float:
     start = seconds_for(facts, rounds.candidate_cells, rounds.candidates) + first * first_step
     growing = (first_step + last_step) / 2.0
     return start + number * (score + (each + _EXPECTING_STEPS) * growing) + last * last_step
+
+
+METHODS: Registry[Method] = Registry(
+    "method",
+    {
+        "aim": "understudy.methods.aim:Aim",
+        "auto": "understudy.methods.auto:Auto",
+        "dpsyn": "understudy.methods.dpsyn:DpSyn",
+        "dpwgan": "understudy.methods.dpwgan:DpWgan",
+        "fieldgroups": "understudy.methods.fieldgroups:FieldGroups",
+        "independent": "understudy.methods.independent:Independent",
+        "laplace": "understudy.methods.laplace:Laplace",
+        "mst": "understudy.methods.mst:Mst",
+        "mwem": "understudy.methods.mwem:Mwem",
+        "nist_mst": "understudy.methods.nist_mst:NistMst",
+        "pfr": "understudy.methods.pfr:Pfr",
+        "privbayes": "understudy.methods.privbayes:PrivBayes",
+        "privsyn": "understudy.methods.privsyn:PrivSyn",
+        "random_partition": "understudy.methods.random_partition:RandomPartition",
+        "rdt": "understudy.methods.rdt:Rdt",
+        "steps": "understudy.methods.steps:Steps",
+        "universal_histogram": "understudy.methods.universal_histogram:UniversalHistogram",
+    },
+    (Method,),
+)
+_GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "zcdp": "(ε, δ) through ρ-zCDP"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Description:
+    """What a person needs to know to pick a method."""
+
+    name: str
+    summary: str
+    guarantee: str
+    currencies: tuple[Currency, ...]
+    needs: str
+    limits: str
+    source: str
+    options: tuple[Option, ...]
+
+
+def methods() -> Catalogue[Description]:
+    """All methods with what each does and guarantees; `methods()["aim"]` has needs, limits, source and options too."""
+    return Catalogue(("name", "guarantee", "summary"), METHODS.described(describe_method))
+
+
+def method_named(name: str, options: Mapping[str, object] | None = None) -> Method:
+    """The method of that name with these options; text values are read by the type of the option.
+
+    Raises:
+        UsageError: for an unknown method or option, with the closest known one, or a value that does not fit.
+    """
+    return METHODS.make(name, options)
+
+
+def describe_method(name: str) -> Description:
+    """Guarantee, needs, limits, source and options of a method."""
+    kind = METHODS.find(name)
+    guarantee = " or ".join(_GUARANTEES[currency] for currency in kind.currencies)
+    guarantee = "(ε, δ) through Rényi divergences" if kind.spends_delta else guarantee
+    facts = (kind.currencies, kind.needs, kind.limits, kind.source)
+    return Description(name, kind.summary, guarantee, *facts, described(kind))
+
+
+def currency_for(method: Method, budget: Budget, schema: Schema | None = None) -> Currency:
+    """The currency of a run: pure for δ = 0, concentrated for δ > 0 where the method supports it.
+
+    A method that is pure only takes δ > 0 just for discovering open categories of the schema, or because it pays in ε
+    and δ by itself: both add up, so such a run is kept in the pure currency too.
+
+    Raises:
+        UsageError: if the method cannot use the δ it is given, or needs one and has none.
+    """
+    if budget.delta_units == 0:
+        if "pure" not in method.currencies or method.spends_delta:
+            raise UsageError(f"method {method.name}", "needs δ above 0.", "Give delta=, for example 1e-9.")
+        return "pure"
+    if "zcdp" in method.currencies:
+        return "zcdp"
+    if method.spends_delta:
+        return "pure"
+    if schema is None or not any(isinstance(column, OpenCategory) for column in schema.modelled):
+        raise UsageError(
+            f"method {method.name}", f"gives pure ε, so delta ({budget.delta!r}) would buy nothing.", "Drop delta=."
+        )
+    return "pure"

@@ -54,7 +54,7 @@ import numpy.typing as npt
 from understudy.arrays import Bools, Floats, Integers
 from understudy.domain import Clique, Distribution, Domain
 from understudy.errors import Problem, ReleaseError, ResourceError, UsageError, nearest
-from understudy.registry import Registry
+from understudy.options import Registry
 
 Codes = Mapping[str, Integers]
 """Column name → code of each record (arrays of equal length), every column of the domain."""

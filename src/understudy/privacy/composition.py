@@ -128,12 +128,11 @@ def _convolve(one: Floats, other: Floats) -> Floats:
 def _solve(losses: Floats, distribution: Floats, tilt: float, log_mass: float, delta: float) -> float | None:
     """The smallest ε with δ(ε) ≤ δ, by bisection."""
     with np.errstate(divide="ignore"):
-        untilted = np.log(distribution) - tilt * losses + log_mass
+        untilted = np.exp(np.log(distribution) - tilt * losses + log_mass)
 
     def failure(epsilon: float) -> float:
-        above = losses > epsilon
-        gap = np.minimum(epsilon - losses[above], 0.0)
-        return float(np.sum(np.exp(untilted[above]) * -np.expm1(gap))) * (1 + _MARGIN)
+        above = int(np.searchsorted(losses, epsilon, side="right"))  # losses lie on a grid, in order
+        return float(np.sum(untilted[above:] * -np.expm1(epsilon - losses[above:]))) * (1 + _MARGIN)
 
     low, high = 0.0, float(losses[-1])
     if failure(high) > delta or failure(low) <= delta:

@@ -73,7 +73,7 @@ from typing import Literal
 
 from understudy.domain import GROWTH_UNIT, Distribution
 from understudy.errors import UsageError
-from understudy.privacy.distributions import Interval, exp_minus
+from understudy.privacy.noise import LARGEST_SCALE, LARGEST_SCORE_VARIANCE, LARGEST_VARIANCE, Interval, exp_minus
 
 _DIGITS = 80
 _ANSWER_DIGITS = 30
@@ -303,9 +303,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-LARGEST_SCALE = Fraction(2**60)
-LARGEST_VARIANCE = Fraction(2**40)
-LARGEST_SCORE_VARIANCE = Fraction(2**100)
 LARGEST_DECAY = 2**20
 _LARGEST_GROWTH_SCALE = Fraction(2**40)
 MOST_KEPT = 50_000_000

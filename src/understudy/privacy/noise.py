@@ -1,9 +1,9 @@
 """Integer noise, drawn exactly: discrete Laplace and Gaussian vectors, geometric numbers, gaps between rare successes.
 
-Every number is drawn exactly from its distribution (see `distributions.py`), from the operating system's generator,
-once. No function takes a seed and nothing random is kept between calls, so forked processes cannot share draws. Numbers
-whose size exceeds 2⁶² are reported as ±2⁶² (`LARGEST`); who adds them to counts below 2⁵³ and cuts the sum at ±2⁶¹ gets
-the same as if they had been exact.
+Every number is drawn exactly from its distribution, known by proved bounds (below), from the operating system's
+generator, once. No function takes a seed and nothing random is kept between calls, so forked processes cannot share
+draws. Numbers whose size exceeds 2⁶² are reported as ±2⁶² (`LARGEST`); who adds them to counts below 2⁵³ and cuts the
+sum at ±2⁶¹ gets the same as if they had been exact.
 
 At the speed of a table lookup
 ------------------------------
@@ -25,7 +25,7 @@ So the draw has exactly the distribution F: total variation 0, not merely 2⁻¹
 
 Scales that no table can hold
 -----------------------------
-A geometric number is put together from base-4096 digits, which are independent (`distributions.py`), so tables stay
+A geometric number is put together from base-4096 digits, which are independent (see below), so tables stay
 small at any scale. Laplace noise is then a sign and a geometric magnitude, where minus zero is rejected and drawn
 again: P(k) ∝ q^|k|, as it must be.
 
@@ -38,30 +38,456 @@ distribution wanted. About three proposals in four are kept.
 Whether to keep is decided by comparing a uniform number, of which bits are drawn as needed, with bounds of the
 exponential: exact, no floats. A proposal that `discrete_laplace` cut at 2⁶² is drawn on without a cut, which is easy
 because magnitudes have no memory: given that |Y| ≥ m, |Y| − m is geometric again.
+
+Exponentials and powers as integer intervals
+--------------------------------------------
+A real number x in [0, 1] is held at `bits` fractional bits by a pair (lower, upper) of integers with
+lower ≤ 2^bits · x ≤ upper. Every operation rounds the lower end down and the upper end up, so the true value never
+leaves the interval; more bits make it narrower. There are no floats here and nothing is trusted to be "close enough".
+
+Geometric tails
+---------------
+Magnitudes of discrete Laplace noise, digits of geometric numbers, and gaps are distributions on 0, 1, 2, … of one kind.
+All have P(X ≤ k) = (1 − a·r^(k+1)) / c for a ratio r, a factor a and a total c, each known as an interval at any
+precision. A distribution may be cut: with `top` the distribution is conditioned on X < top (a digit), with `cap` every
+X ≥ cap is reported as cap (an overflow that the caller does not need to tell apart).
+
+Digits. If G is geometric with ratio q, P(G = g) = (1 − q) q^g, and g = Σ d_i t^i, then q^g is a product over the
+digits: they are independent, d_i geometric with ratio q^(t^i) conditioned on d_i < t (the topmost is unconditioned).
+
+The magnitude of discrete Gaussian noise
+----------------------------------------
+P(|X| ≤ k) as proved bounds, by two separate computations. With v = σ², w_k = e^(−k²/2v), Z = 1 + 2 Σ_{k≥1} w_k:
+P(|X| ≤ k) = (1 + 2 Σ_{j=1..k} w_j) / Z. The weights follow w_{k+1} = w_k r_k, r_{k+1} = r_k s with r_0 = e^(−1/2v),
+s = e^(−1/v).
+
+`bounds` sums in Python integers, at any precision: the few draws that 63 bits cannot decide need it.
+
+`floors` makes the whole table of ⌊2⁶³ · P(|X| ≤ k)⌋ in compiled 128-bit fixed point, fast enough for σ = 2²⁰ (ten
+million entries). Proof of its error bound, in units u = 2⁻¹²⁸, all numbers at most 1 and all products cut downwards:
+
+* a product drops less than 3u; start values of a block of 256 are floors of 320-bit numbers, r and s off by less
+  than 2u, w (divided by Z in the second pass) by less than 3u;
+* r after i steps is at most 2 + 5i units low (error of r, of s, and of the product add up);
+* w after i steps is at most 3 + Σ_{j<i} (5 + 5j) ≤ 3(i+1)² units low; a block sums to less than 2²⁵ units.
+
+The first pass gives Z with that error plus the proved tail; the second runs on the weights 2^e·w_k/Z (2^e ≤ Z, so
+they stay below 1) and yields every cumulated sum with error at most `margin`. Where sum and sum + margin have
+different floors (about one table in a million has such an entry) `bounds` decides.
 """
 
 import math
 import os
-from collections.abc import Callable, Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Protocol
 
+import numba as nb
 import numpy as np
 
 from understudy.arrays import Ints, Words
 from understudy.compiled import compiled
 from understudy.errors import UsageError
-from understudy.privacy.cost import LARGEST_SCALE, LARGEST_SCORE_VARIANCE, LARGEST_VARIANCE
-from understudy.privacy.distributions import (
-    PREFIX_BITS,
-    Digit,
-    FoldedGaussian,
-    FoldedLaplace,
-    GapDigit,
-    Interval,
-    exp_minus,
-)
+
+LARGEST_SCALE = Fraction(2**60)
+LARGEST_VARIANCE = Fraction(2**40)
+LARGEST_SCORE_VARIANCE = Fraction(2**100)
+"""The widest noise that is drawn."""
+Interval = tuple[int, int]
+
+
+def exp_minus(exponent: Fraction, bits: int) -> Interval:
+    """Bounds of e^−exponent for an exponent ≥ 0.
+
+    The exponent is halved until it is below 1/64, the series of e^z has positive terms only (so cutting digits keeps
+    a lower bound, rounding them up and adding the cut tail keeps an upper one), then reciprocal and squarings.
+    """
+    if exponent < 0:
+        raise ValueError("exp_minus needs an exponent of 0 or more")
+    if exponent == 0:
+        return 1 << bits, 1 << bits
+    if exponent >= bits:  # e^−bits < 2^−bits
+        return 0, 1
+    halvings = max(0, exponent.numerator.bit_length() - exponent.denominator.bit_length() + 7)
+    work = bits + halvings + bits.bit_length() + 8  # each squaring doubles the width of the interval
+    small = (exponent.numerator << work) // (exponent.denominator << halvings)
+    square = 1 << (2 * work)
+    lower = square // _growth_above(small + 1, work)
+    upper = -(-square // _growth_below(small, work))
+    for _ in range(halvings):
+        lower = lower * lower >> work
+        upper = (upper * upper >> work) + 1
+    spare = work - bits
+    return lower >> spare, min(-(-upper >> spare), 1 << bits)
+
+
+def _growth_below(small: int, work: int) -> int:
+    """At most 2^work · e^(small / 2^work)."""
+    term = total = 1 << work
+    count = 0
+    while term:
+        count += 1
+        term = (term * small >> work) // count
+        total += term
+    return total
+
+
+def _growth_above(small: int, work: int) -> int:
+    """At least 2^work · e^(small / 2^work), for small / 2^work ≤ 1/32."""
+    term = total = 1 << work
+    count = 0
+    while term > 1:
+        count += 1
+        term = -(-term * small // (count << work))
+        total += term
+    return total + 1  # what follows a term of at most 1 sums to less than 1, because terms shrink by more than half
+
+
+def product(first: Interval, second: Interval, bits: int) -> Interval:
+    """Bounds of the product of two numbers in [0, 1]."""
+    return first[0] * second[0] >> bits, -(-first[1] * second[1] >> bits)
+
+
+def quotient(top: Interval, bottom: Interval, bits: int) -> Interval:
+    """Bounds of top / bottom for numbers ≥ 0; the upper end is cut at 1, so use it where the true value is ≤ 1."""
+    if bottom[0] <= 0:
+        return 0, 1 << bits
+    return (top[0] << bits) // bottom[1], min(-(-(top[1] << bits) // bottom[0]), 1 << bits)
+
+
+def power(number: Interval, exponent: int, bits: int) -> Interval:
+    """Bounds of number^exponent for a number in [0, 1] and a whole exponent ≥ 0."""
+    result = (1 << bits, 1 << bits)
+    square = number
+    while exponent:
+        if exponent & 1:
+            result = product(result, square, bits)
+        exponent >>= 1
+        if exponent:
+            square = product(square, square, bits)
+    return result
+
+
+PREFIX_BITS = 63
+_FIRST_BITS = 192
+
+
+class _GeometricTail(ABC):
+    """P(X ≤ k) = (1 − a·r^(k+1)) / c, from intervals of r, a and c."""
+
+    @property
+    @abstractmethod
+    def end(self) -> int | None:
+        """The largest value, if there is one."""
+
+    @abstractmethod
+    def ratio(self, bits: int) -> Interval:
+        """Bounds of r."""
+
+    def factor(self, bits: int) -> Interval:
+        """Bounds of a."""
+        return 1 << bits, 1 << bits
+
+    def total(self, bits: int) -> Interval:
+        """Bounds of c."""
+        return 1 << bits, 1 << bits
+
+    @lru_cache(maxsize=4096)  # noqa: B019 (distributions are small values; the cache holds public numbers only)
+    def bounds(self, k: int, bits: int) -> Interval:
+        """Bounds of P(X ≤ k)."""
+        if self.end is not None and k >= self.end:
+            return 1 << bits, 1 << bits
+        work = bits + k.bit_length() + 8
+        tail = power(self.ratio(work), k + 1, work)
+        lower, upper = self._below(tail, self.factor(work), self.total(work), work)
+        return lower >> (work - bits), -(-upper >> (work - bits))
+
+    def floors(self) -> Ints:
+        """⌊2⁶³ · P(X ≤ k)⌋ for k = 0, 1, … up to the first that equals 2⁶³ − 1 (1 itself is written so as well).
+
+        Both ends of the interval must have the same floor; if any k fails, all is done again with twice the bits.
+        """
+        bits = _FIRST_BITS
+        while True:
+            found = list(_agreed(self._sequence(bits), bits))
+            if found[-1] >= 0:
+                return np.array(found, dtype=np.int64)
+            bits *= 2
+
+    def _sequence(self, bits: int) -> Iterator[Interval]:
+        ratio, factor, total = self.ratio(bits), self.factor(bits), self.total(bits)
+        one = (1 << bits, 1 << bits)
+        tail = one
+        for _ in islice(iter(int, 1), self.end) if self.end is not None else iter(int, 1):
+            tail = product(tail, ratio, bits)
+            yield self._below(tail, factor, total, bits)
+        yield one
+
+    @staticmethod
+    def _below(tail: Interval, factor: Interval, total: Interval, bits: int) -> Interval:
+        lower, upper = product(tail, factor, bits)
+        one = 1 << bits
+        mass = (max(one - upper, 0), one - lower)
+        return mass if total == (one, one) else quotient(mass, total, bits)
+
+
+def _agreed(sequence: Iterator[Interval], bits: int) -> Iterator[int]:
+    """Floors at 63 bits; −1 and stop where the interval is too wide to tell."""
+    most = (1 << PREFIX_BITS) - 1
+    spare = bits - PREFIX_BITS
+    for lower, upper in sequence:
+        # Every probability but the last is below 1, so its floor is at most 2⁶³ − 1 whatever the upper bound says.
+        floor = min(lower >> spare, most)
+        if floor != min(upper >> spare, most):
+            yield -1
+            return
+        yield floor
+        if floor == most:
+            return
+
+
+@dataclass(frozen=True)
+class FoldedLaplace(_GeometricTail):
+    """|X| for discrete Laplace noise of that scale: P(|X| ≤ k) = 1 − 2 q^(k+1) / (1 + q), q = e^(−1/scale)."""
+
+    scale: Fraction
+
+    @property
+    def end(self) -> int | None:
+        """No largest value."""
+        return None
+
+    def ratio(self, bits: int) -> Interval:
+        """Bounds of q."""
+        return exp_minus(1 / self.scale, bits)
+
+    def factor(self, bits: int) -> Interval:
+        """Bounds of 2 / (1 + q), which lies in [1, 2]."""
+        lower, upper = self.ratio(bits)
+        one = 1 << bits
+        return (2 << (2 * bits)) // (one + upper), -(-(2 << (2 * bits)) // (one + lower))
+
+
+@dataclass(frozen=True)
+class Digit(_GeometricTail):
+    """Geometric number with ratio e^(−exponent), below `top` (conditioned) or reported as `cap` from there on."""
+
+    exponent: Fraction
+    top: int | None = None
+    cap: int | None = None
+
+    @property
+    def end(self) -> int | None:
+        """The largest value."""
+        return self.top - 1 if self.top is not None else self.cap
+
+    def ratio(self, bits: int) -> Interval:
+        """Bounds of e^(−exponent)."""
+        return exp_minus(self.exponent, bits)
+
+    def total(self, bits: int) -> Interval:
+        """Bounds of P(X < top)."""
+        return _mass_below(self.ratio(bits), self.top, bits)
+
+
+@dataclass(frozen=True)
+class GapDigit(_GeometricTail):
+    """Geometric number with ratio (1 − p)^stride, where p = P(discrete Laplace noise ≥ threshold) = q^threshold/(1+q).
+
+    With stride t^i it is the i-th digit of the number of failures before the first success.
+    """
+
+    scale: Fraction
+    threshold: int
+    stride: int
+    top: int | None = None
+    cap: int | None = None
+
+    @property
+    def end(self) -> int | None:
+        """The largest value."""
+        return self.top - 1 if self.top is not None else self.cap
+
+    def ratio(self, bits: int) -> Interval:
+        """Bounds of (1 − p)^stride."""
+        work = bits + self.stride.bit_length() + 8
+        one = 1 << work
+        high, low = exp_minus(self.threshold / self.scale, work), exp_minus(1 / self.scale, work)
+        success = (high[0] << work) // (one + low[1]), -(-(high[1] << work) // (one + low[0]))
+        lower, upper = power((one - success[1], one - success[0]), self.stride, work)
+        return lower >> (work - bits), -(-upper >> (work - bits))
+
+    def total(self, bits: int) -> Interval:
+        """Bounds of P(X < top)."""
+        return _mass_below(self.ratio(bits), self.top, bits)
+
+
+def _mass_below(ratio: Interval, top: int | None, bits: int) -> Interval:
+    one = 1 << bits
+    if top is None:
+        return one, one
+    lower, upper = power(ratio, top, bits)
+    return one - upper, one - lower
+
+
+_BLOCK = 256
+_BLOCK_ERROR = 1 << 25
+_UNIT_BITS = 128
+_START_BITS = 320
+_MOST = (1 << PREFIX_BITS) - 1
+
+
+@dataclass(frozen=True)
+class FoldedGaussian:
+    """|X| for discrete Gaussian noise with P(X = k) ∝ e^(−k²/(2·variance))."""
+
+    variance: Fraction
+
+    @lru_cache(maxsize=4096)  # noqa: B019 (distributions are small values; the cache holds public numbers only)
+    def bounds(self, k: int, bits: int) -> Interval:
+        """Bounds of P(|X| ≤ k), by plain summation."""
+        reach = max(k, self._reach(bits))
+        work = bits + 3 * reach.bit_length() + 8
+        one = 1 << work
+        ratio, step = exp_minus(1 / (2 * self.variance), work)[0], exp_minus(1 / self.variance, work)[0]
+        weight, total, part = one, one, one
+        for at in range(1, reach + 1):
+            weight = weight * ratio >> work
+            ratio = ratio * step >> work
+            total += 2 * weight
+            if at == k:
+                part = total
+        # Cutting one unit per product leaves w_j at most j² + j units low, so sums up to j at most 2(j+1)³ units.
+        part_above = part + 2 * (k + 1) ** 3
+        total_above = total + 2 * (reach + 1) ** 3 + _tail_above(self.variance, reach, work)
+        lower = (part << bits) // total_above
+        upper = -(-(part_above << bits) // total)
+        return lower, min(upper, 1 << bits)
+
+    def floors(self) -> Ints:
+        """⌊2⁶³ · P(|X| ≤ k)⌋ for k = 0, 1, … up to the first that equals 2⁶³ − 1."""
+        floors = self._compiled_floors()
+        for k in np.flatnonzero(floors < 0):
+            floors[k] = self._decided_floor(int(k))
+        return floors[: int(np.searchsorted(floors, _MOST)) + 1]
+
+    def _compiled_floors(self, extra_margin: int = 0) -> Ints:
+        """The same, not yet cut, with −1 where 128 bits cannot tell."""
+        reach = self._reach(_UNIT_BITS + 8)
+        starts, ratios, step = self._block_starts(reach)
+        one = 1 << _UNIT_BITS
+        nothing = np.empty(0, dtype=np.int64)
+        sums = _cumulate(_words(starts), _words(ratios), _words([step])[0], reach + 1, 0, np.uint64(0), nothing)
+        total = (int(sums[0]) << 128 | int(sums[1]) << 64 | int(sums[2])) + 1  # w_0 = 1 was entered as 1 − u
+        total_above = total + 2 * len(starts) * _BLOCK_ERROR + _tail_above(self.variance, reach, _UNIT_BITS)
+        scale_bits = total.bit_length() - 1 - _UNIT_BITS
+        shares = [min((start << (_UNIT_BITS + scale_bits)) // total_above, one - 1) for start in starts]
+        count = min(reach, self._reach(PREFIX_BITS + 3)) + 1
+        blocks = -(-count // _BLOCK)
+        margin = (total_above - total << (_UNIT_BITS + scale_bits)) // total + 1 + 2 * blocks * _BLOCK_ERROR
+        margin += extra_margin
+        floors = np.empty(count, dtype=np.int64)
+        _cumulate(_words(shares), _words(ratios), _words([step])[0], count, scale_bits, np.uint64(margin), floors)
+        return floors
+
+    def _block_starts(self, reach: int) -> tuple[list[int], list[int], int]:
+        """w and r at the start of every block, and s, as 128-bit fractions rounded down (off by less than 2u)."""
+        work, rate = _START_BITS, 1 / self.variance
+        weight, jump = (1 << work) - 1, exp_minus(rate * _BLOCK**2 / 2, work)[0]
+        jump_step, ratio_step = exp_minus(rate * _BLOCK**2, work)[0], exp_minus(rate * _BLOCK, work)[0]
+        ratio = exp_minus(rate / 2, work)[0]
+        spare = work - _UNIT_BITS
+        weights, ratios = [], []
+        for _ in range(0, reach + 1, _BLOCK):
+            weights.append(weight >> spare)
+            ratios.append(ratio >> spare)
+            weight, jump, ratio = weight * jump >> work, jump * jump_step >> work, ratio * ratio_step >> work
+        return weights, ratios, exp_minus(rate, work)[0] >> spare
+
+    def _reach(self, bits: int) -> int:
+        """A magnitude beyond which less than about 2^−bits of the mass lies (a choice of extent, not a bound)."""
+        return math.isqrt(math.ceil(self.variance * 2 * (bits + 4) * 7 / 10)) + 3
+
+    def _decided_floor(self, k: int) -> int:
+        bits = 2 * PREFIX_BITS
+        while True:
+            lower, upper = (min(bound >> (bits - PREFIX_BITS), _MOST) for bound in self.bounds(k, bits))
+            if lower == upper:
+                return lower
+            bits *= 2
+
+
+def _tail_above(variance: Fraction, reach: int, bits: int) -> int:
+    """At least 2^bits · 2 Σ_{k>reach} w_k: the ratio of neighbours only falls, so a geometric series bounds it."""
+    first = exp_minus((reach + 1) ** 2 / (2 * variance), bits)[1]
+    ratio = exp_minus((2 * reach + 3) / (2 * variance), bits)[1]
+    return -(-(2 * first << bits) // ((1 << bits) - ratio))
+
+
+def _words(numbers: list[int]) -> Words:
+    """128-bit integers as rows (high, low)."""
+    mask = (1 << 64) - 1
+    return np.array([(number >> 64, number & mask) for number in numbers], dtype=np.uint64)
+
+
+@nb.njit(inline="always")
+def _high(first: np.uint64, second: np.uint64) -> np.uint64:
+    """Upper 64 bits of a 64 × 64 bit product."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a1, a0, b1, b0 = first >> half, first & mask, second >> half, second & mask
+    middle = a1 * b0 + (a0 * b0 >> half)
+    other = a0 * b1 + (middle & mask)
+    return a1 * b1 + (middle >> half) + (other >> half)
+
+
+@nb.njit(inline="always")
+def _times(a1: np.uint64, a0: np.uint64, b1: np.uint64, b0: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Product of two 128-bit fractions, low by less than 3 units of 2⁻¹²⁸."""
+    first, second = _high(a1, b0), _high(a0, b1)
+    low = a1 * b1 + first
+    carry = np.uint64(low < first)
+    low += second
+    carry += np.uint64(low < second)
+    return _high(a1, b1) + carry, low
+
+
+@compiled()
+def _cumulate(
+    starts: Words,
+    ratios: Words,
+    step: Words,
+    count: int,
+    scale_bits: int,
+    margin: np.uint64,
+    floors: Ints,
+) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Sums w_0 + 2 w_1 + 2 w_2 + … in 192 bits; writes floors of sum/2^scale_bits at 63 bits, −1 if margin matters."""
+    top, high, low = np.uint64(0), np.uint64(0), np.uint64(0)
+    left, right = np.uint64(63 - scale_bits), np.uint64(1 + scale_bits)
+    most = np.uint64(0x7FFFFFFFFFFFFFFF)
+    for block in range(starts.shape[0]):
+        w1, w0, r1, r0 = starts[block, 0], starts[block, 1], ratios[block, 0], ratios[block, 1]
+        for at in range(block * 256, min(block * 256 + 256, count)):
+            for _ in range(1 if at == 0 else 2):
+                low += w0
+                carry = np.uint64(low < w0)
+                high += carry
+                top += np.uint64(high < carry)
+                high += w1
+                top += np.uint64(high < w1)
+            if floors.size:
+                floor = min((top << left) | (high >> right), most)
+                up = high + np.uint64(low + margin < low)
+                above = min(((top + np.uint64(up < high)) << left) | (up >> right), most)
+                floors[at] = np.int64(floor) if floor == above else -1
+            w1, w0 = _times(w1, w0, r1, r0)
+            r1, r0 = _times(r1, r0, step[0], step[1])
+    return top, high, low
+
 
 _CHUNK = 1 << 15
 _LOW_BITS = (1 << 63) - 1

@@ -118,8 +118,9 @@ from understudy.counts.source import Records
 from understudy.domain import Course, Distribution, Trained
 from understudy.errors import LedgerError, UsageError
 from understudy.folders import write_durably
-from understudy.privacy.cost import DELTA_UNIT, LARGEST_VARIANCE, UNIT, Cost
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.ledger import Ledger, Mark, Receipt
+from understudy.privacy.noise import LARGEST_VARIANCE
 from understudy.privacy.randomizer import Randomizer, Request
 from understudy.progress import Progress, silent
 

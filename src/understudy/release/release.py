@@ -13,7 +13,7 @@ import platform
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -100,7 +100,10 @@ class RunConfig:
 def installed_versions() -> dict[str, str]:
     """Versions of what made the release."""
     packages = ("understudy", "numpy", "pyarrow")
-    return {name: version(name) for name in packages} | {"python": platform.python_version()}
+    return {name: _version(name) for name in packages} | {"python": platform.python_version()}
+
+
+_version = cache(version)  # the metadata of a package is a file, read and parsed anew each time
 
 
 def write_config(config: RunConfig, path: Path) -> None:
@@ -259,7 +262,9 @@ def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks:
 
 
 def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    # A dictionary of floats holds nearly every value once: it would be begun, hashed into and given up again.
+    listed = [field.name for field in schema if not pa.types.is_floating(field.type)]
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=listed) as writer:
         for piece in pieces:
             writer.write_table(piece.replace_schema_metadata(schema.metadata))
             del piece  # or it would lie in memory beside the next one

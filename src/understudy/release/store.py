@@ -1,25 +1,30 @@
 """The release folder on disk: written in one piece under fixed names, read back with every file checked first.
 
-Nothing is written that was not already in the release, no clock is read, nothing that is loaded is executed. The error
-bars of the public card follow from the noise that was added, which is public; no private number is needed to state
-them.
+Nothing is written that was not already in the release, no clock is read, nothing that is loaded is executed.
+
+measurements.parquet
+--------------------
+Every noisy answer in tidy form, one row per cell, and the way back to transcripts. The columns are for people (which
+question, which cell in words, which value, which noise); exact fractions, shapes and counts of cells travel in the
+file's metadata. Reading checks one against the other and refuses what does not agree.
 """
 
 import json
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from understudy.arrays import Ints
 from understudy.codec.table import TableCodec
 from understudy.domain import (
-    GROWTH_UNIT,
-    SCORE_UNIT,
     Answer,
+    Course,
     Discovery,
     Distribution,
     Grown,
@@ -29,13 +34,13 @@ from understudy.domain import (
     Selections,
     SparseMeasurement,
     Trained,
+    Transcript,
 )
 from understudy.errors import InputError, Problem, ReleaseError, ResourceError, UnderstudyError
-from understudy.models.model import load_model, misplaced_share, read_json, read_plain, save_model
+from understudy.models.model import fraction_of, load_model, parse_json, read_json, read_plain, save_model
 from understudy.progress import Progress
-from understudy.release import wording
-from understudy.release.files import published, walk
-from understudy.release.measurements import read_measurements, write_measurements
+from understudy.release.card import build_card, card_facts
+from understudy.release.files import batch_rows, machine_bytes, open_parquet, published, walk
 from understudy.release.release import (
     Fitted,
     Release,
@@ -46,203 +51,10 @@ from understudy.release.release import (
     write_config,
     write_rows,
 )
-from understudy.release.statement import Statement, charge_rows, read_statement, statement_document, statement_markdown
-from understudy.report.card import CardFacts, ColumnNote, MeasuredTable, OneWay, PrivacyFacts, SampleRows, build_card
-from understudy.report.html import render_page
-from understudy.schema import Category, Column, Schema
+from understudy.release.statement import Statement, read_statement, statement_document, statement_markdown
+from understudy.report import render_page
+from understudy.schema import Schema
 from understudy.schema.document import schema_from_text
-
-SAMPLE_ROWS = 10
-MOST_PAIRS_NAMED = 12
-MOST_LABELS_NAMED = 50
-COVERAGE = 0.95
-MOST_CODES = 10_000
-DRAWN_ROWS = 20_000
-MOST_CELLS = 2_000_000
-
-
-def card_facts(release: Release, data: Path) -> CardFacts:
-    """The card's content for a release whose first table of rows is stored in `data`."""
-    statement = release.statement
-    first = release.fits[0]
-    return CardFacts(
-        title=f"Synthetic stand-in: {statement.title or 'untitled table'}",
-        banner=_banner(release),
-        privacy=PrivacyFacts(
-            promise=statement.promise,
-            facts=statement.facts(),
-            odds=statement.odds,
-            charges=tuple(charge_rows(statement)),
-            not_protected=statement.not_protected,
-            left_out=statement.left_out,
-            odd=tuple(one.text for one in statement.odd),
-        ),
-        measured=tuple(_measured(answer, first) for answer in first.transcript),
-        together=_together(first),
-        one_ways=tuple(_one_way(name, first) for name in first.codec.domain.columns),
-        sample=replace(_sample(data, release.config.rows[0]), remark=release.config.remark),
-        copies=wording.copies_text(statement.copies, statement.copies_mode),
-        footer=f"understudy {statement.versions.get('understudy', '')}, {statement.date}, run {statement.run}.",
-        columns=tuple(map(_column_note, release.schema.columns)),
-    )
-
-
-def _column_note(column: Column) -> ColumnNote:
-    labels = ""
-    if isinstance(column, Category) and (column.meanings or column.ordered):
-        shown = [_with_meaning(column, label) for label in column.labels[:MOST_LABELS_NAMED]]
-        more = len(column.labels) - len(shown)
-        order = "from lowest to highest: " if column.ordered else ""
-        labels = f"{order}{'; '.join(shown)}{f'; and {more:,} more' if more else ''}"
-    return ColumnNote(column.name, column.title, column.description, getattr(column, "measured_in", ""), labels)
-
-
-def _with_meaning(column: Column, label: str) -> str:
-    """The label and what it means, where the schema says so."""
-    meaning = column.meanings.get(label, "") if isinstance(column, Category) else ""
-    return f"{label} = {meaning}" if meaning else label
-
-
-def half_width(distribution: Distribution, cells: int = 1) -> float:
-    """Rows within which the noise of a sum of `cells` cells stays with 95 % probability.
-
-    >>> from fractions import Fraction
-    >>> half_width(Distribution("laplace", Fraction(10)))
-    30.0
-    """
-    if cells == 1 and distribution.kind == "laplace":
-        decay = math.exp(-1.0 / float(distribution.parameter))
-        if decay == 0.0:
-            return 0.0
-        # P(|noise| > k) = 2·decay^(k+1) / (1 + decay) for the discrete Laplace distribution
-        return float(max(math.ceil(math.log((1 - COVERAGE) * (1 + decay) / 2) / math.log(decay)) - 1, 0))
-    return 1.959964 * math.sqrt(cells * distribution.variance)
-
-
-def _banner(release: Release) -> str:
-    if release.statement.claim is None:
-        return f"{release.statement.refused}. Not for release."
-    return "PUBLIC. Synthetic data under a differential-privacy guarantee; rows are drawn from a model."
-
-
-def _measured(answer: Answer, fitted: Fitted) -> MeasuredTable:
-    if isinstance(answer, Selection | Selections):
-        text = wording.choice_text(answer.rate, answer.sensitivity, monotone=answer.monotone, options=answer.options)
-        rate = f"exponential mechanism: {text}"
-        if isinstance(answer, Selection):
-            return MeasuredTable(answer.name, "choice", answer.options, rate, None)
-        kind = f"choice among {answer.options:,} in every cell"
-        return MeasuredTable(answer.name, kind, int(answer.chosen.size), rate, None)
-    if isinstance(answer, Trained):
-        scale = answer.distribution.scale / answer.course.clip
-        noise = f"discrete Gaussian, σ = {scale:.4g} of the most a unit may add to a step"
-        return MeasuredTable(answer.name, f"training of {answer.course.steps:,} steps", answer.values.size, noise, None)
-    if isinstance(answer, NoisyScores | Grown):
-        return _scores_or_tree(answer)
-    letter = "b" if answer.distribution.kind == "laplace" else "σ"
-    noise = f"discrete {answer.distribution.kind.capitalize()}, {letter} = {answer.distribution.scale:.4g}"
-    if isinstance(answer, Discovery):
-        kept = f"{noise}, labels with at least {answer.threshold:,}"
-        return MeasuredTable(
-            answer.name, "discovery of labels", len(answer.labels), kept, half_width(answer.distribution)
-        )
-    cells = math.prod(answer.shape)
-    if isinstance(answer, SparseMeasurement):
-        kept = f"{noise}, cells with at least {answer.threshold:,} kept"
-        return MeasuredTable(answer.name, "sparse table", cells, kept, half_width(answer.distribution))
-    return MeasuredTable(
-        answer.name, "table", cells, noise, half_width(answer.distribution), _misplaced(answer, fitted)
-    )
-
-
-def _scores_or_tree(answer: NoisyScores | Grown) -> MeasuredTable:
-    """Scores are not counts, and a tree's noise is in no released number: neither has an error bar in rows."""
-    letter = "b" if answer.distribution.kind == "laplace" else "σ"
-    if isinstance(answer, NoisyScores):
-        kind, scale = answer.distribution.kind.capitalize(), answer.distribution.scale / SCORE_UNIT
-        noise = f"discrete {kind}, {letter} = {scale:.4g} of a score"
-        return MeasuredTable(answer.name, "scores of options", int(answer.values.size), noise, None)
-    scale, bias = answer.distribution.scale / GROWTH_UNIT, answer.bias / GROWTH_UNIT
-    noise = f"discrete Laplace, b = {scale:.4g} rows, bias {bias:.4g} rows per level, split above {answer.theta:,}"
-    return MeasuredTable(answer.name, f"tree of {len(answer.layers)} layers", int(answer.values.size), noise, None)
-
-
-def _misplaced(answer: Measurement, fitted: Fitted) -> float | None:
-    """How far the model can be off on a measured clique; None for coarse or very large tables, or a tangled model."""
-    domain = fitted.codec.domain
-    if not set(answer.columns) <= set(domain.columns) or answer.shape != domain.shape(answer.columns):
-        return None
-    if answer.values.size > MOST_CELLS:
-        return None
-    try:
-        model = fitted.model.marginal(domain.clique(answer.columns)) * fitted.model.total
-    except ResourceError:
-        return None
-    return misplaced_share(answer.values, model, answer.distribution, COVERAGE)
-
-
-def _together(fitted: Fitted) -> tuple[str, ...]:
-    """Which pairs of columns some question looked at together."""
-    names = fitted.codec.domain.columns
-    if fitted.transcript.of(Trained):
-        return (
-            "All columns were looked at together, in training; what was learned of a relationship has no error bar.",
-        )
-    tables = [
-        set(answer.columns) for answer in fitted.transcript if isinstance(answer, Measurement | SparseMeasurement)
-    ]
-    seen = {pair for table in tables for pair in combinations(sorted(table), 2)}
-    pairs = math.comb(len(names), 2)
-    lines = [f"{len(seen):,} of {pairs:,} pairs of columns were measured together."]
-    if 0 < len(seen) < pairs:
-        shown = [f"{first} with {second}" for first, second in sorted(seen)[:MOST_PAIRS_NAMED]]
-        more = len(seen) - len(shown)
-        lines.append("Measured together: " + "; ".join(shown) + (f"; and {more:,} more." if more else "."))
-    if len(seen) < pairs:
-        lines.append("Any other relationship between columns follows from the method's assumptions, not from data.")
-    unmeasured = sorted(set(names) - set().union(*tables)) if tables else sorted(names)
-    if unmeasured:
-        lines.append("In no question at all: " + ", ".join(unmeasured) + ".")
-    return tuple(lines)
-
-
-def _one_way(name: str, fitted: Fitted) -> OneWay:
-    """A column's counts: the noisy answer where it was asked on its own, else what the model makes of it."""
-    clique = fitted.codec.domain.clique([name])
-    size = fitted.codec.domain.sizes[name]
-    shown = min(size, MOST_CODES)
-    column = fitted.codec.schema.column(fitted.codec.origin(name))
-    labels = tuple(_with_meaning(column, fitted.codec.describe(name, code)) for code in range(shown))
-    for answer in fitted.transcript.of(Measurement):
-        if answer.columns == (name,) and answer.shape == (size,):
-            values = tuple(float(value) for value in answer.values[:shown])
-            return OneWay(
-                name, labels, values, half_width(answer.distribution), "noisy counts as measured, 95 % error bars"
-            )
-    sums = [
-        half_width(answer.distribution, math.prod(answer.shape) // size)
-        for answer in fitted.transcript.of(Measurement)
-        if name in answer.columns and answer.shape == fitted.codec.domain.shape(answer.columns)
-    ]
-    try:
-        values = tuple(float(value) for value in (fitted.model.marginal(clique) * fitted.model.total)[:shown])
-    except ResourceError:  # a network too tangled for exact sums can still be drawn from
-        drawn = fitted.model.draw(DRAWN_ROWS, np.random.default_rng(0))[name]
-        counts = np.bincount(drawn, minlength=size)[:shown] * (fitted.model.total / DRAWN_ROWS)
-        return OneWay(name, labels, tuple(map(float, counts)), None, f"counts of {DRAWN_ROWS:,} rows drawn, scaled")
-    if not sums:
-        return OneWay(name, labels, values, None, "counts of the fitted model; no error bar is known in closed form")
-    return OneWay(name, labels, values, min(sums), "counts of the fitted model; error bars of sums of noisy cells")
-
-
-def _sample(data: Path, total: int) -> SampleRows:
-    with pq.ParquetFile(data) as stored:
-        names = tuple(stored.schema_arrow.names)
-        batch = next(stored.iter_batches(batch_size=SAMPLE_ROWS), None)
-    rows = [] if batch is None else batch.to_pylist()
-    texts = tuple(tuple("" if row[name] is None else str(row[name]) for name in names) for row in rows)
-    return SampleRows(names, texts, total)
-
 
 FIXED_FILES = (
     "card.html",
@@ -396,3 +208,418 @@ def read_ledger(folder: Path) -> tuple[str, ...]:
     """The lines of the ledger extract."""
     text = read_plain(folder / "ledger.jsonl").decode("utf-8", errors="replace")
     return tuple(line for line in text.split("\n") if line)
+
+
+CHUNK_CELLS = 2**18
+METADATA_KEY = b"understudy.answers"
+_WORDS = pa.dictionary(pa.int32(), pa.string())
+TIDY = pa.schema(
+    [
+        ("run", pa.int32()),
+        ("answer", pa.int32()),
+        ("kind", _WORDS),
+        ("question", _WORDS),
+        ("cell", pa.int64()),
+        ("label", pa.string()),
+        ("value", pa.int64()),
+        ("noise", _WORDS),
+        ("scale", pa.float64()),
+        ("threshold", pa.int64()),
+    ]
+)
+KINDS = (
+    "measurement",
+    "sparse measurement",
+    "discovery",
+    "selection",
+    "selections",
+    "scores",
+    "tree",
+    "training",
+)
+NOISES = ("laplace", "gaussian")
+_CHECKED = ["run", "answer", "kind", "cell", "value", "noise", "scale"]
+_ROW_BYTES = 2 * 16
+Header = Mapping[str, object]
+
+
+def write_measurements(path: Path, transcripts: Sequence[Transcript], codecs: Sequence[TableCodec]) -> None:
+    """Writes the answers of every run, in order and in bounded pieces."""
+    headers = [
+        _header(run, position, answer)
+        for run, transcript in enumerate(transcripts, start=1)
+        for position, answer in enumerate(transcript)
+    ]
+    schema = TIDY.with_metadata({METADATA_KEY: json.dumps(headers, ensure_ascii=True).encode()})
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for run, (transcript, codec) in enumerate(zip(transcripts, codecs, strict=True), start=1):
+            words = _Words(codec)
+            for position, answer in enumerate(transcript):
+                for batch in _batches(run, position, answer, words):
+                    writer.write_batch(batch)
+
+
+def read_measurements(path: Path, runs: int, most_rows: int | None = None) -> list[Transcript]:
+    """The transcripts that `write_measurements` was given, of at most so many rows (none: what memory holds).
+
+    Raises:
+        ReleaseError: when metadata and columns disagree.
+        ResourceError: when there are more rows.
+    """
+    limit = machine_bytes() // _ROW_BYTES if most_rows is None else most_rows
+    with open_parquet(path, ("kind", "noise", "label")) as stored:
+        try:
+            if stored.schema_arrow.names != TIDY.names:
+                raise ValueError("columns")
+            headers = _headers(stored, runs)
+            if stored.metadata.num_rows > limit:
+                sizes = (stored.metadata.num_rows * _ROW_BYTES, limit * _ROW_BYTES)
+                raise ResourceError(path.name, *sizes, "Use a machine with more memory.")
+            return _transcripts(_Rows.read(stored, headers), headers, runs)
+        except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError, pa.ArrowException) as error:
+            problem = Problem(path.name, "does not hold answers in the expected form.", "Restore the folder.")
+            raise ReleaseError([problem]) from error
+
+
+def _header(run: int, position: int, answer: Answer) -> dict[str, object]:
+    header: dict[str, object] = {"run": run, "answer": position, "kind": _kind(answer), "name": answer.name}
+    if isinstance(answer, Selection | Selections):
+        scores = {"sensitivity": str(answer.sensitivity), "monotone": answer.monotone}
+        rows = 1 if isinstance(answer, Selection) else int(answer.chosen.size)
+        return header | {"options": answer.options, "rate": str(answer.rate), **scores, "rows": rows}
+    header |= {"law": [answer.distribution.kind, str(answer.distribution.parameter)], "rows": int(answer.values.size)}
+    if isinstance(answer, Trained):
+        course, first = answer.course, answer.first_distribution
+        shares = {"gap": str(course.gap), "first_share": str(course.first_share)}
+        shown = None if first is None else [first.kind, str(first.parameter)]
+        return header | {"clip": course.clip, "steps": course.steps, **shares, "first_law": shown}
+    if isinstance(answer, NoisyScores):
+        return header | {"sensitivity": str(answer.sensitivity)}
+    if isinstance(answer, Grown):
+        rule = {"bias": answer.bias, "theta": answer.theta, "decay": str(answer.decay)}
+        return header | {"layers": list(answer.layers), **rule}
+    if isinstance(answer, Discovery):
+        return header | {"column": answer.column, "threshold": answer.threshold}
+    header |= {"columns": list(answer.columns), "shape": list(answer.shape)}
+    return header | ({"threshold": answer.threshold} if isinstance(answer, SparseMeasurement) else {})
+
+
+def _kind(answer: Answer) -> str:
+    match answer:
+        case Measurement():
+            return "measurement"
+        case SparseMeasurement():
+            return "sparse measurement"
+        case Discovery():
+            return "discovery"
+        case Selection():
+            return "selection"
+        case Selections():
+            return "selections"
+        case NoisyScores():
+            return "scores"
+        case Grown():
+            return "tree"
+        case Trained():
+            return "training"
+
+
+class _Words:
+    """The codes of each column in words, looked up once."""
+
+    def __init__(self, codec: TableCodec) -> None:
+        self._codec = codec
+        self._known: dict[str, pa.Array] = {}
+
+    def of_cells(self, columns: Sequence[str], shape: Sequence[int], cells: Ints) -> pa.Array:
+        """The words of flat cell numbers; cells of a rule of its own (a partition) are numbered."""
+        sizes = self._codec.domain.sizes
+        if tuple(sizes.get(name) for name in columns) != tuple(shape):
+            return _numbered("cell", cells)
+        if not columns:
+            return pa.array(["total"] * cells.size, pa.string())
+        codes = _unravel(cells, shape)
+        parts = [self._of_column(name).take(pa.array(code)) for name, code in zip(columns, codes, strict=True)]
+        return pc.binary_join_element_wise(*parts, " × ") if len(parts) > 1 else parts[0]
+
+    def _of_column(self, name: str) -> pa.Array:
+        if name not in self._known:
+            size = self._codec.domain.sizes[name]
+            texts = [self._codec.describe(name, code) for code in range(size)]
+            self._known[name] = pa.array([_storable(text) for text in texts], pa.string())
+        return self._known[name]
+
+
+def _unravel(cells: Ints, shape: Sequence[int]) -> list[Ints]:
+    # numpy.unravel_index refuses shapes whose product it cannot hold in a pointer; plain division has no such limit
+    codes, rest = [], cells
+    for size in reversed(shape):
+        codes.append(rest % size)
+        rest = rest // size
+    return codes[::-1]
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _batches(run: int, position: int, answer: Answer, words: _Words) -> Iterator[pa.RecordBatch]:
+    values = np.atleast_1d(answer.chosen) if isinstance(answer, Selection | Selections) else answer.values
+    total = values.size
+    for start in range(0, total, CHUNK_CELLS):
+        part = slice(start, min(start + CHUNK_CELLS, total))
+        cells = np.arange(part.start, part.stop, dtype=np.int64)
+        if isinstance(answer, SparseMeasurement):
+            cells = answer.indices[part]
+        yield _batch(run, position, answer, (cells, _labels(answer, cells, part, words), values[part]))
+
+
+def _labels(answer: Answer, cells: Ints, part: slice, words: _Words) -> pa.Array:
+    """What each row is about, in words."""
+    match answer:
+        case Discovery():
+            return pa.array(answer.labels[part], pa.string())
+        case Measurement() | SparseMeasurement():
+            return words.of_cells(answer.columns, answer.shape, cells)
+        case Selections():
+            return _numbered("option chosen in cell", cells)
+        case NoisyScores():
+            return _numbered("option", cells)
+        case Grown():
+            layers = np.repeat(np.arange(len(answer.layers)), np.array(answer.layers, np.int64))
+            return _numbered("split in layer", layers[part])
+        case Trained():
+            return _numbered("coordinate of the first look", cells)
+        case _:
+            return pa.array(["chosen option"] * cells.size, pa.string())
+
+
+def _numbered(text: str, numbers: Ints) -> pa.Array:
+    return pc.binary_join_element_wise(text, pc.cast(pa.array(numbers), pa.string()), " ")
+
+
+def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Array, Ints]) -> pa.RecordBatch:
+    cells, labels, values = columns
+    rows = values.size
+    distribution = None if isinstance(answer, Selection | Selections) else _shown_distribution(answer)
+    threshold = answer.threshold if isinstance(answer, SparseMeasurement | Discovery) else None
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.full(rows, run, np.int32)),
+            pa.array(np.full(rows, position, np.int32)),
+            _repeat(_kind(answer), rows),
+            _repeat(_storable(answer.name), rows),
+            pa.array(cells),
+            labels,
+            pa.array(values, pa.int64()),
+            _repeat(None if distribution is None else distribution.kind, rows),
+            pa.array(np.full(rows, np.nan if distribution is None else distribution.scale)),
+            pa.array([threshold] * rows, pa.int64()),
+        ],
+        schema=TIDY,
+    )
+
+
+def _shown_distribution(
+    answer: Measurement | SparseMeasurement | Discovery | NoisyScores | Grown | Trained,
+) -> Distribution:
+    """The noise in the values shown; of a training these are the values of its first look."""
+    return answer.first_distribution or answer.distribution if isinstance(answer, Trained) else answer.distribution
+
+
+def _repeat(text: str | None, rows: int) -> pa.Array:
+    indices = pa.array(np.zeros(rows, np.int32)) if text is not None else pa.nulls(rows, pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array([text or ""], pa.string()))
+
+
+def _headers(stored: pq.ParquetFile, runs: int) -> list[Header]:
+    """What the metadata say about every answer, in order, for as many rows as there are."""
+    headers = []
+    queries = [0] * runs
+    rows = 0
+    for header in _list(parse_json(stored.schema_arrow.metadata[METADATA_KEY], "metadata")):
+        if not isinstance(header, Mapping) or not 1 <= _whole(header["run"]) <= runs or _whole(header["rows"]) < 0:
+            raise ValueError("header")
+        if header["answer"] != queries[header["run"] - 1]:
+            raise ValueError("order")
+        queries[header["run"] - 1] += 1
+        rows += header["rows"]
+        headers.append(header)
+    if rows != stored.metadata.num_rows:
+        raise ValueError("rows")
+    return headers
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The columns that answers are made of; the others agree with the metadata."""
+
+    values: Ints
+    cells: Ints
+    labels: Mapping[int, list[str]]
+    """The labels of each discovery, by the number of its first row."""
+
+    @classmethod
+    def read(cls, stored: pq.ParquetFile, headers: Sequence[Header]) -> "_Rows":
+        expected = _Expected(headers)
+        found = cls(np.empty(expected.rows, np.int64), np.empty(expected.rows, np.int64), {})
+        start = 0
+        for batch in stored.iter_batches(batch_rows(len(_CHECKED)), columns=_CHECKED):
+            part = slice(start, start + batch.num_rows)
+            expected.check(batch, part)
+            found.values[part], found.cells[part] = _numbers(batch["value"]), _numbers(batch["cell"])
+            start = part.stop
+        if start != expected.rows:
+            raise ValueError("rows")
+        return replace(found, labels=_discovered(stored, headers))
+
+
+class _Expected:
+    """What the metadata say about every row."""
+
+    def __init__(self, headers: Sequence[Header]) -> None:
+        self._ends = np.cumsum([0, *(_whole(header["rows"]) for header in headers)])[1:]
+        self.rows = int(self._ends[-1]) if headers else 0
+        distributions = [_stated_distribution(header) for header in headers]
+        self._wholes = {name: np.array([_whole(header[name]) for header in headers]) for name in ("run", "answer")}
+        self._kinds = np.array([KINDS.index(str(header["kind"])) for header in headers])
+        self._noises = np.array(
+            [-1 if distribution is None else NOISES.index(distribution.kind) for distribution in distributions]
+        )
+        self._scales = np.array(
+            [np.nan if distribution is None else distribution.scale for distribution in distributions]
+        )
+
+    def check(self, batch: pa.RecordBatch, part: slice) -> None:
+        """Raises ValueError unless these rows say the same as the metadata."""
+        which = np.searchsorted(self._ends, np.arange(part.start, part.stop), side="right")
+        noises = self._noises[which]
+        scales = np.asarray(batch["scale"], dtype=np.float64)
+        agree = [np.array_equal(_numbers(batch[name]), whole[which]) for name, whole in self._wholes.items()]
+        agree.append(np.array_equal(_places(batch["kind"], KINDS), self._kinds[which]))
+        agree.append(bool(np.all((noises < 0) | (_places(batch["noise"], NOISES) == noises))))
+        agree.append(bool(np.all((noises < 0) | (scales == self._scales[which]))))
+        if not all(agree):
+            raise ValueError("columns")
+
+
+def _stated_distribution(header: Header) -> Distribution | None:
+    """The noise in the values of an answer, if noise is what they have."""
+    if header["kind"] in ("selection", "selections"):
+        return None
+    stored = header["first_law"] if header["kind"] == "training" else header["law"]
+    return None if stored is None else _distribution(stored)
+
+
+def _numbers(column: pa.Array) -> Ints:
+    if column.null_count:
+        raise ValueError("missing")
+    return np.asarray(column.cast(pa.int64()), dtype=np.int64)
+
+
+def _places(column: pa.Array, words: Sequence[str]) -> Ints:
+    """The place of each text among these words; -1 for any other and for none."""
+    known = pc.fill_null(pc.index_in(column.dictionary, value_set=pa.array(words, pa.string())), -1)
+    places = np.append(np.asarray(known, dtype=np.int64), -1)
+    return places[np.asarray(pc.fill_null(column.indices, len(places) - 1), dtype=np.int64)]
+
+
+def _discovered(stored: pq.ParquetFile, headers: Sequence[Header]) -> dict[int, list[str]]:
+    """The labels of every discovery; one object for each text, however many rows name it."""
+    starts = np.cumsum([0, *(_whole(header["rows"]) for header in headers)]).tolist()
+    wanted = [(start, start + _whole(one["rows"])) for start, one in zip(starts, headers, strict=False)]
+    wanted = [span for span, one in zip(wanted, headers, strict=True) if one["kind"] == "discovery"]
+    found: dict[int, list[str]] = {start: [] for start, _ in wanted}
+    position = 0
+    for batch in stored.iter_batches(batch_rows(1), columns=["label"]) if wanted else ():
+        column, stop = batch.column(0), position + batch.num_rows
+        inside = [(start, max(start, position), min(end, stop)) for start, end in wanted]
+        spans = [span for span in inside if span[1] < span[2]]
+        words = column.dictionary.to_pylist() if spans else []
+        for start, first, last in spans:
+            indices = column.indices.slice(first - position, last - first).to_pylist()
+            found[start] += [words[index] for index in indices]
+        position = stop
+    return found
+
+
+def _transcripts(rows: _Rows, headers: Sequence[Header], runs: int) -> list[Transcript]:
+    transcripts = [Transcript() for _ in range(runs)]
+    start = 0
+    for header in headers:
+        stop = start + _whole(header["rows"])
+        answer = _answer(header, rows.values[start:stop], rows.cells[start:stop], rows.labels.get(start, []))
+        transcripts[_whole(header["run"]) - 1].append(answer)
+        start = stop
+    return transcripts
+
+
+def _answer(header: Header, values: Ints, cells: Ints, labels: Sequence[str]) -> Answer:
+    name = str(header["name"])
+    if header["kind"] in ("selection", "selections"):
+        return _chosen(header, name, cells, values)
+    if header["kind"] == "training":
+        return _training(header, name, cells, values)
+    distribution = _distribution(header["law"])
+    if header["kind"] in ("scores", "tree"):
+        return _scores_or_tree(header, name, cells, (values, distribution))
+    if header["kind"] == "discovery":
+        return Discovery(name, str(header["column"]), tuple(labels), values, distribution, _whole(header["threshold"]))
+    columns, shape = tuple(map(str, _list(header["columns"]))), tuple(map(_whole, _list(header["shape"])))
+    if header["kind"] == "sparse measurement":
+        return SparseMeasurement(name, columns, shape, cells, values, distribution, _whole(header["threshold"]))
+    if not np.array_equal(cells, np.arange(values.size)):
+        raise ValueError("cells")
+    return Measurement(name, columns, shape, values, distribution)
+
+
+def _chosen(header: Header, name: str, cells: Ints, values: Ints) -> Selection | Selections:
+    rate, sensitivity = fraction_of(header["rate"]), fraction_of(header["sensitivity"])
+    options, monotone = _whole(header["options"]), header["monotone"] is True
+    if not np.array_equal(cells, np.arange(values.size)) or np.any((values < 0) | (values >= options)):
+        raise ValueError("options")
+    if header["kind"] == "selections":
+        return Selections(name, options, values, rate, sensitivity, monotone)
+    (chosen,) = values.tolist()
+    return Selection(name, options, chosen, rate, sensitivity, monotone)
+
+
+def _scores_or_tree(header: Header, name: str, cells: Ints, answered: tuple[Ints, Distribution]) -> NoisyScores | Grown:
+    values, distribution = answered
+    if not np.array_equal(cells, np.arange(values.size)):
+        raise ValueError("cells")
+    if header["kind"] == "scores":
+        return NoisyScores(name, values, distribution, fraction_of(header["sensitivity"]))
+    layers = tuple(map(_whole, _list(header["layers"])))
+    if min(layers, default=0) < 0 or sum(layers) != values.size or np.any((values != 0) & (values != 1)):
+        raise ValueError("layers")
+    bias, theta = _whole(header["bias"]), _whole(header["theta"])
+    return Grown(name, layers, values, distribution, bias, theta, fraction_of(header["decay"]))
+
+
+def _training(header: Header, name: str, cells: Ints, values: Ints) -> Trained:
+    if not np.array_equal(cells, np.arange(values.size)) or (header["first_law"] is None and values.size):
+        raise ValueError("cells")
+    gap, share = fraction_of(header["gap"]), fraction_of(header["first_share"])
+    course = Course(_whole(header["clip"]), _whole(header["steps"]), gap, share)
+    return Trained(name, course, values, _stated_distribution(header), _distribution(header["law"]))
+
+
+def _distribution(stored: object) -> Distribution:
+    kind, parameter = _list(stored)
+    named: Literal["laplace", "gaussian"] = "laplace" if kind == "laplace" else "gaussian"
+    if kind != named:
+        raise ValueError("law")
+    return Distribution(named, fraction_of(parameter))
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError("whole number")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("list")
+    return value

@@ -51,7 +51,6 @@ from understudy.privacy.cost import (
 from understudy.privacy.ledger import verify_extract
 from understudy.privacy.training import course_parts, parts_epsilon
 from understudy.release.files import MANIFEST, Effort, batch_rows, check_expected, check_files, open_parquet
-from understudy.release.measurements import read_measurements
 from understudy.release.release import Fitted, RunConfig, data_name, read_config
 from understudy.release.statement import (
     Charge,
@@ -62,9 +61,17 @@ from understudy.release.statement import (
     statement_markdown,
     unit_of,
 )
-from understudy.release.store import expected_files, load_codec, model_name, number_of_runs, read_ledger, read_schema
+from understudy.release.store import (
+    expected_files,
+    load_codec,
+    model_name,
+    number_of_runs,
+    read_ledger,
+    read_measurements,
+    read_schema,
+)
 from understudy.release.wording import UNREAD, charge_note, never_unreadable, odd_values
-from understudy.report.html import POLICY
+from understudy.report import POLICY
 from understudy.schema import Boolean, Category, Column, Derived, OpenCategory, Schema, code_names
 
 ALLOWED = frozenset(

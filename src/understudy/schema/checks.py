@@ -1,6 +1,6 @@
 """Every problem of a schema, all at once, each under its key: columns alone, columns together, rules, unit and file.
 
-Declarations are public, so they are quoted. Number columns taken alone are checked in `number_checks.py`.
+Declarations are public, so they are quoted. Number columns taken alone are checked in `columns.py`.
 """
 
 import datetime as dt
@@ -37,14 +37,13 @@ from understudy.schema.columns import (
     plain_label,
     trimmed,
 )
-from understudy.schema.dialect import Dialect
-from understudy.schema.schema import Impossible, Range, Unit, bins_inside, labels_for_rules
+from understudy.schema.schema import Dialect, Impossible, Range, Unit, bins_inside, labels_for_rules
 
 if TYPE_CHECKING:
     from understudy.schema.schema import Schema
 
 
-from understudy.schema.number_checks import (
+from understudy.schema.columns import (
     MOST_BINS,
     WHOLE_LIMITS,
     count_problems,

@@ -327,13 +327,13 @@ _JSON_TYPES = {
 
 
 def _typed(said: str, low: object, high: object, where: str) -> tuple[dict[str, object], str]:
-    """Keys for a declared type and its bounds, and the storage type; without bounds a number's kind is not settled."""
+    """Keys for a declared type and its bounds, and the storage type; without bounds a number's kind stays open."""
     kind, storage = _JSON_TYPES.get(said, ("", ""))
     if not kind:
         return {}, storage
     ends = bounds(low, high, kind, where) if kind != "boolean" else {}
-    settled = ends or kind in ("boolean", "time")
-    return ({"kind": kind, **ends} if settled else {}), storage
+    known = ends or kind in ("boolean", "time")
+    return ({"kind": kind, **ends} if known else {}), storage
 
 
 def _frictionless(tree: dict[str, Any]) -> Iterator[ColumnFacts]:

@@ -37,8 +37,7 @@ from understudy.schema.columns import (
     Time,
     UniformBins,
 )
-from understudy.schema.dialect import Dialect
-from understudy.schema.schema import Impossible, Range, Schema, Unit, header_problems
+from understudy.schema.schema import Dialect, Impossible, Range, Schema, Unit, header_problems
 from understudy.schema.yaml_text import (
     MOST_BYTES,
     TOO_LARGE,

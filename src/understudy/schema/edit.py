@@ -146,7 +146,7 @@ class SchemaEditor:
         if elsewhere:
             return ["says more than this place holds. Put quotes around it, or edit the file itself."]
         if _times(question.place, found) >= _times(question.place, self._open):
-            return ["does not settle this place. Put quotes around text that YAML reads otherwise."]
+            return ["does not decide this place. Put quotes around text that YAML reads otherwise."]
         reasons = self._new_problems(text, question.place, found)
         if not reasons:
             self._step(text, self._skipped, 1)
@@ -282,7 +282,7 @@ def _unusable(said: str, question: Question) -> str:
 
 
 def _with_answer(text: str, asked: OpenPlace, said: str) -> str:
-    """The text in which that place is settled: as it was guessed if nothing is said."""
+    """The text in which that place is decided: as it was guessed if nothing is said."""
     changed = _without_guess(text, asked)
     if not said:
         return changed

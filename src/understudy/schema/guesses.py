@@ -15,8 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from understudy.schema.columns import GivenBins, PrivateBins
-from understudy.schema.number_checks import WHOLE_LIMITS
+from understudy.schema.columns import WHOLE_LIMITS, GivenBins, PrivateBins
 from understudy.schema.schema import looks_like_an_id
 
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")

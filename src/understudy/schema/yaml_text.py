@@ -19,8 +19,7 @@ import yaml
 
 from understudy.errors import Problem, SchemaError, shown
 from understudy.schema.columns import Column, Cut, Derived, GivenBins, LinearSum, Named, PrivateBins, UniformBins
-from understudy.schema.dialect import WORDS, Dialect
-from understudy.schema.schema import Impossible, Range, Schema, Unit
+from understudy.schema.schema import WORDS, Dialect, Impossible, Range, Schema, Unit
 
 MOST_BYTES = 1 << 24
 MOST_ENTRIES = (1 << 20) + (1 << 14)

@@ -23,6 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from understudy.counts.opening import open_table
+from understudy.counts.readers import StreamedTable
 from understudy.errors import ResourceError, UsageError, nearest, size_text
 from understudy.methods.method import (
     KEPT_ROWS_BYTES,
@@ -30,10 +31,11 @@ from understudy.methods.method import (
     Plan,
     PublicFacts,
     Step,
+    currency_for,
+    method_named,
     with_rows,
 )
 from understudy.methods.preparation import granted_cost, preparation_cost, preparation_steps, public_facts
-from understudy.methods.registry import currency_for, method_named
 from understudy.privacy.composition import tight_epsilon, tight_factor
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, distribution_for
 from understudy.release.release import COPIES_MODES, LARGEST_SEED, MOST_COPIES, present_mode
@@ -217,6 +219,7 @@ def _whole_plan(body: Plan, first: Sequence[Step]) -> Plan:
         cost=sum((step.cost for step in first), body.cost),
         steps=(*first, *body.steps),
         cells=body.cells + sum(step.cells for step in first),
+        reads=1 + len(first),
     )
 
 
@@ -244,8 +247,13 @@ def plan(
     rows_hint: int | None = None,
     options: Options | None = None,
     public: object | None = None,
+    data: object | None = None,
 ) -> Plan:
-    """What a run would ask, cost and need, from public facts alone: no private table is opened, nothing is charged.
+    """What a run would ask, cost and need, from public facts alone: nothing is charged, and no row is read.
+
+    Where the private table is named, it is opened up to its header, and a note says what holds it, in which state, how
+    many bytes there are and how often they would be read. Size and state are facts of its outside, for whoever may open
+    it; nothing of them reaches a release.
 
     Args:
         schema: what the table may contain, or the file that says it.
@@ -255,6 +263,7 @@ def plan(
         rows_hint: a publicly known number of rows, for the estimates only.
         options: options of the method.
         public: a table with the same columns that protects nobody, for methods that use one.
+        data: the private table or its location, to look at its outside.
     """
     schema, budget = Schema.of(schema), Budget(epsilon, delta)
     design = Design.of(schema, method, budget, options=options, rows_hint=rows_hint, public=public)
@@ -265,7 +274,24 @@ def plan(
         fixed = f"Codes of {', '.join(design.preparation)} are fixed by noisy answers first"
         notes.append(f"{fixed}; this plan counts as many as there can be.")
     remark = delta_remark(budget, schema.unit, rows_hint)
-    return replace(design.plan, notes=(*notes, *([remark] if remark else [])))
+    told = [] if data is None else [_outside(data, schema, design.plan)]
+    return replace(design.plan, notes=(*notes, *([remark] if remark else []), *told))
+
+
+def _outside(data: object, schema: Schema, plan: Plan) -> str:
+    """What is known of a private table without reading a row, and how often it would be read."""
+    table = open_table(data, schema)
+    try:
+        reader = table.reader if isinstance(table, StreamedTable) else None
+        engine = "a frame in memory" if reader is None else reader.engine
+        state = f", {reader.snapshot}" if reader is not None and reader.snapshot else ""
+        size = f", {size_text(reader.bytes)}" if reader is not None and reader.bytes is not None else ""
+    finally:
+        if table is not data:
+            table.close()
+    often = "once" if plan.reads == 1 else f"at most {plan.reads:,} times"
+    again = "" if reader is None else "; where the disk has no room for codes, once more for every round of questions"
+    return f"The table ({engine}{state}{size}) is read {often}{again}."
 
 
 def delta_remark(budget: Budget, unit: Unit, rows_hint: int | None = None) -> str:

@@ -157,12 +157,14 @@ class MethodChecks:
     def replays_on_neighbours(self) -> None:
         """No leak on `pairs` designed and random neighbours; some of them with the release folder, copies and files.
 
-        Both modes of copies come first, so that every method meets them however few pairs it gets.
+        Both modes of copies come first, so that every method meets them however few pairs it gets. If there are fewer
+        than designed ones, the budgets of a schema share these out among themselves: every schema meets all of them.
         """
         case_list = list(self.cases())
         per_case = max(2, self.pairs // len(case_list))
         for number, case in enumerate(case_list):
-            for index, pair in enumerate(_some_pairs(case.schema, per_case, seed=number)):
+            turn = number % len(self.budgets), len(self.budgets)
+            for index, pair in enumerate(_some_pairs(case.schema, per_case, seed=number, turn=turn)):
                 variant = case
                 if index % 25 < 2:
                     mode = ("resample", "remeasure")[index % 25]
@@ -373,13 +375,17 @@ def _part(spent: Cost, granted: Cost) -> float:
     return min(used / whole for used, whole in parts if whole)
 
 
-def _some_pairs(schema: Schema, count: int, *, seed: int) -> Iterator[NeighbourPair]:
-    """Half of them from the designed list (all of it over the cases), half at random."""
+def _some_pairs(schema: Schema, count: int, *, seed: int, turn: tuple[int, int]) -> Iterator[NeighbourPair]:
+    """Half of them from the designed list (all of it over the cases), half at random.
+
+    The first of `turn` says which of so many takes turns at the designed list where `count` is too small for all.
+    """
     rng = np.random.default_rng(seed)
     designed = list(designed_pairs(schema))
     fixed = [pair for pair in designed if not pair.name.startswith("hostile")]
     hostile = [pair for pair in designed if pair.name.startswith("hostile")]
     rng.shuffle(hostile)
+    fixed = fixed if count >= len(fixed) else fixed[turn[0] :: turn[1]]
     chosen = (fixed + hostile)[: max(len(fixed), count // 2)]
     yield from chosen
     yield from random_pairs(schema, max(0, count - len(chosen)), rng)

@@ -66,7 +66,7 @@ from understudy.counts.kernels import hash_rows
 from understudy.counts.source import LabelCounts, OccupiedCells, Records
 from understudy.domain import GROWTH_UNIT, Distribution
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
-from understudy.privacy.distributions import exp_minus
+from understudy.privacy.noise import exp_minus
 from understudy.privacy.randomizer import Randomizer, Request
 from understudy.privacy.training import TrainingPart, parts_epsilon, rate_of
 from understudy.schema import Boolean, Category, Column, OpenCategory, Schema

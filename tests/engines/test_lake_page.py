@@ -42,9 +42,7 @@ def _ready(engine: str, folder: Path) -> Iterator[None]:
                 yield
 
 
-@pytest.mark.parametrize(
-    "engine", ["folder", *(pytest.param(n, marks=pytest.mark.engines) for n in ("s3", "delta", "iceberg"))]
-)
+@pytest.mark.parametrize("engine", ["folder", "s3", "delta", "iceberg"])
 def test_snippets_run(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (snippet,) = re.findall(rf"<!-- engine: {engine} -->\n```python\n(.*?)```", PAGE, flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)

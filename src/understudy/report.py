@@ -1,15 +1,113 @@
-"""Charts as geometry: axes, curves, scatters and bars, as numbers that the page template draws as inline SVG.
+"""A report as one page: plain data in, one HTML file out, which opens offline, without scripts or requests.
 
-Every curve differs from the others in colour (a palette that stays apart for colour-blind eyes), in its dashes and in
-the shape of its marks, so that none of these alone carries the meaning. An axis is linear or logarithmic, with round
-ticks. Only numbers and text leave this file; markup is written by the template, which escapes every text.
+A `Page` is plain data: no markup is stored in it, so nothing can smuggle any in. Charts are geometry: axes, curves,
+scatters and bars as numbers that the template draws as inline SVG. Every curve differs from the others in colour (a
+palette that stays apart for colour-blind eyes), in its dashes and in the shape of its marks, so that none of these
+alone carries the meaning. Markup is written by the templates alone, whose engine escapes every text, and a content
+security policy in the page itself forbids whatever a label might try all the same. Nothing private is computed here.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import cast
 
-from understudy.report.page import Bars, Lines, Points, Series
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph of text; `strong` sets it off as the sentence to remember."""
+
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BulletList:
+    """A bulleted list of short texts."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """Rows of text under a header. Columns named in `numeric` are set flush right."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+    numeric: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A horizontal bar for each label, with an optional half-width of the error around its end."""
+
+    caption: str
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    half_widths: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One curve: a value for each place, with the ends of its interval where there is one."""
+
+    name: str
+    places: tuple[float, ...]
+    values: tuple[float, ...]
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Curves over one axis; `yardstick` draws a level to hold them against, `decades` makes heights logarithmic."""
+
+    caption: str
+    across: str
+    upward: str
+    series: tuple[Series, ...]
+    logarithmic: bool = False
+    yardstick: float | None = None
+    decades: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A point for each pair of numbers, with the diagonal on which both are equal."""
+
+    caption: str
+    across: str
+    upward: str
+    points: tuple[tuple[float, float], ...]
+
+
+Block = Paragraph | BulletList | TextTable | Bars | Lines | Points
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, the question it answers, and its blocks in order."""
+
+    title: str
+    question: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole report: a banner that says what may be done with it, then the sections."""
+
+    title: str
+    banner: str
+    sections: Sequence[Section]
+    footer: str = ""
+    confidential: bool = False
+    """Whether it compares with the private table: then the banner is set in a warning colour."""
+
 
 _APART = 1e-9
 """Numbers nearer to each other than this, relative to their size, get no ticks between them: floats are too coarse."""
@@ -279,3 +377,36 @@ def draw_bars(chart: Bars) -> Drawing:
 
 def _within(value: float, scale: float, width: float) -> float:
     return round(min(max(value * scale, 0.0), width), 2)
+
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+@cache
+def _template(name: str) -> Template:
+    environment = Environment(
+        loader=PackageLoader("understudy", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name)
+
+
+def render_page(page: Page) -> str:
+    """The page as HTML text. Characters that may not stand in a file (lone surrogates, NUL) are shown escaped."""
+    drawing = {"draw_bars": draw_bars, "draw_lines": draw_lines, "draw_points": draw_points}
+    return _written(_template("page.html").render(page=page, policy=POLICY, **drawing))
+
+
+def render_picture(chart: Lines | Points) -> str:
+    """One chart as an SVG file of its own: nothing to load, every text escaped."""
+    cloud = draw_points(chart) if isinstance(chart, Points) else None
+    graph = cloud.graph if cloud is not None else draw_lines(cast(Lines, chart))
+    return _written(_template("picture.svg").render(graph=graph, cloud=cloud)).lstrip()
+
+
+def _written(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")

@@ -1,0 +1,104 @@
+"""Coding in one pass gives the codes of the general way, for every storage type and every value."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.codec.examples import ARRAYS, COLUMNS, EDGES, LABELS, NAMES, codec_of, schema_of
+from understudy.codec import table
+from understudy.codec.numbers import NumberCodec
+from understudy.codec.table import TableCodec
+from understudy.schema import Category, Integer
+
+SPLIT = Integer(name="amount", lower=-50, upper=12_000, split=(100, 10), special=(-1,), missing_values=("777",))
+RARE = Category(name="rare", labels=("0", "1", "2", "3", "4"), rare="private", other="else")
+POOL = {"rare": (("1", 0.5), ("3", 0.5))}
+CODECS = [
+    TableCodec.of(schema_of(*COLUMNS, SPLIT, RARE), LABELS, EDGES, pools=POOL, **odd)
+    for odd in ({}, {"unreadable": False}, {"judging": True})
+]
+
+
+@pytest.fixture(autouse=True)
+def no_array_is_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "LEAST_ROWS", 0)
+
+
+def general(codec: TableCodec, name: str, array: pa.Array) -> list[int]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "LEAST_ROWS", 1 << 60)
+        return codec.encode(name, array).tolist()  # type: ignore[no-any-return]
+
+
+@given(ARRAYS, st.integers(0, 3), st.sampled_from(CODECS))
+@settings(max_examples=150, deadline=None)
+def test_every_array_of_every_type(array: pa.Array, cut: int, codec: TableCodec) -> None:
+    part = array.slice(min(cut, len(array)))
+    for name in codec.domain.columns:
+        assert codec.encode(name, part).tolist() == general(codec, name, part), name
+
+
+def near(codec: NumberCodec) -> list[int]:
+    """Whole numbers beside every edge and every number with a code of its own, and the farthest ones."""
+    marks = [number for number in (*codec.edges, *codec.avoid) if np.isfinite(number)]
+    around = {int(number) + step for number in marks for step in (-2, -1, 0, 1, 2)}
+    far = {-(2**63), 2**63 - 1, -(2**62), 2**62, -(3 * 10**11), 3 * 10**11}
+    return sorted(number for number in around | far if -(2**63) <= number < 2**63)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_beside_every_edge(codec: TableCodec, name: str) -> None:
+    column = codec._columns[name]
+    if not isinstance(column, NumberCodec):
+        return
+    whole = near(column)
+    floats = [one for number in (*column.edges, *column.avoid, *whole) for one in neighbours(float(number))]
+    typed = [pa.array([None, *whole], pa.int64()), pa.array([None, float("nan"), *floats], pa.float64())]
+    for unit, per in (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)):
+        for day in (1, 86_400):
+            ticks = [number * per * day + step for number, step in itertools.product(whole, (-1, 0, 1))]
+            fitting = pa.array([None, *(tick for tick in ticks if abs(tick) < 2**63)], pa.int64())
+            typed += [fitting.view(pa.timestamp(unit, zone)) for zone in (None, "UTC", "Asia/Tokyo")]
+            typed += [fitting.view(pa.time64(unit))] if unit in ("us", "ns") else []
+    short = pa.array([None, *(number for number in whole if abs(number) < 2**31)], pa.int32())
+    typed += [short, short.view(pa.date32()), short.view(pa.time32("s")), short.view(pa.time32("ms"))]
+    for array, start in itertools.product(typed, (0, 1)):
+        part = array.slice(start)
+        assert codec.encode(name, part).tolist() == general(codec, name, part), array.type
+
+
+def neighbours(number: float) -> tuple[float, ...]:
+    return number, float(np.nextafter(number, -np.inf)), float(np.nextafter(number, np.inf)), number + 0.5
+
+
+def test_long_columns_take_the_one_pass_and_gaps_keep_their_places() -> None:
+    codec, rng = codec_of(SPLIT), np.random.default_rng(3)
+    values = rng.integers(-100, 13_000, 20_000)
+    array = pa.array(values, mask=rng.random(len(values)) < 0.1)
+    calls: list[str] = []
+    for name in codec.domain.columns:
+        way = codec._codecs[name].one_pass(pa.int64())
+        assert way is not None
+        calls.append(name)
+        for part in (array, array.slice(3, 9_001), array.cast(pa.int16()), array.cast(pa.float64())):
+            assert codec.encode(name, part).tolist() == general(codec, name, part)
+    assert calls == list(codec.domain.columns)
+
+
+def test_indices_beyond_a_dictionary_are_absent() -> None:
+    codec = codec_of(Category(name="x", labels=("a", "b")))
+    indices = pa.array([0, 1, 7, -3, None], pa.int32())
+    array = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b"]), safe=False)
+    assert codec.encode("x", array).tolist() == general(codec, "x", array) == [0, 1, 2, 0, 2]
+
+
+def test_a_changed_dictionary_is_coded_anew() -> None:
+    codec = codec_of(Category(name="x", labels=("a", "b")))
+    for entries in (["a", "b"], ["b", "a"], ["b", None], ["z", "b"], ["b"]):
+        array = pa.DictionaryArray.from_arrays(pa.array([0, len(entries) - 1, None], pa.int8()), pa.array(entries))
+        assert codec.encode("x", array).tolist() == general(codec, "x", array)

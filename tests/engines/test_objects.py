@@ -1,0 +1,189 @@
+"""Tables behind Python objects: asked once, kept, and never at the caller's expense."""
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import adbc_driver_postgresql.dbapi as adbc
+import adbc_driver_sqlite.dbapi as adbc_sqlite
+import duckdb
+import ibis
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+import understudy as us
+from tests.engines.servers import Server
+from understudy.codec.table import TableCodec
+from understudy.counts.databases import KeptRows
+from understudy.counts.opening import header_of, open_table
+from understudy.counts.readers import StreamedTable
+from understudy.counts.values import values_array
+from understudy.errors import InputError, UsageError
+from understudy.schema import Category, Float, Integer, Schema, UniformBins, Unit
+
+SCHEMA = Schema((Category(name="s", labels=("a", "b")), Integer(name="n", lower=0, upper=9)), Unit())
+TABLE = pa.table({"s": ["a", "b", None] * 40, "n": list(range(10)) * 12, "name": ["Ada"] * 120})
+
+
+def counted(data: object, schema: Schema = SCHEMA) -> list[int]:
+    source = open_table(data, schema).bind(TableCodec.of(schema))
+    return source.counts([source.domain.everything()])[source.domain.everything()].tolist()
+
+
+@pytest.fixture
+def engine(server: Server) -> sa.Engine:
+    return sa.create_engine(f"postgresql+psycopg://postgres@/postgres?host={server.folder}&port={server.port}")
+
+
+def test_a_query_runs_once_and_all_passes_are_of_its_rows(server: Server, engine: sa.Engine) -> None:
+    name = server.hold(TABLE)
+    seen: list[str] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *said: seen.append(said[2]))
+    table = open_table(us.read_database(engine, query=f"SELECT * FROM {name}"), SCHEMA)
+    asked = len(seen)
+    assert all(query.endswith("WHERE 1 = 0") for query in seen)
+    before = sum(rows for rows, _ in table.batches(["s"]))
+    server.run(f"INSERT INTO {name} SELECT * FROM {name}")
+    assert [sum(rows for rows, _ in table.batches(columns)) for columns in (["n"], [], ["s", "n"])] == [before] * 3
+    assert seen[asked:] == [f'SELECT "s", "n" FROM (SELECT * FROM {name}) AS rows_of_query']  # and no names of people
+    engine.dispose()
+
+
+def test_a_transaction_of_the_caller_goes_on(server: Server, engine: sa.Engine) -> None:
+    name = server.hold(TABLE)
+    with engine.connect() as connection:
+        counted(us.read_database(connection, table=name))
+        assert not connection.in_transaction()  # what began with the question ended with it
+        connection.execute(sa.text(f"INSERT INTO {name} SELECT * FROM {name}"))
+        assert sum(counted(us.read_database(connection, table=name))) == 240
+        assert connection.in_transaction()
+        connection.rollback()
+        assert sum(counted(us.read_database(connection, table=name))) == 120
+    engine.dispose()
+    with adbc.connect(server.location("").removesuffix("::")) as mine:
+        with mine.cursor() as cursor:
+            cursor.execute(f"INSERT INTO {name} SELECT * FROM {name}")
+        assert sum(counted(us.read_database(mine, table=name))) == 240
+        mine.rollback()
+        assert sum(counted(us.read_database(mine, query=f"SELECT * FROM {name};"))) == 120
+
+
+def test_types_that_a_driver_hands_over_wrongly(server: Server) -> None:
+    server.run("CREATE TABLE wrongly (s date, n money)", "INSERT INTO wrongly VALUES ('infinity', '2.50'), (NULL, '7')")
+    days = us.schema.Date(name="s", lower=dt.date(2000, 1, 1), upper=dt.date(2009, 12, 31), bins=UniformBins(2))
+    schema = Schema((days, Float(name="n", lower=0.0, upper=9.0, bins=UniformBins(3))), Unit())
+    expected = counted(pa.table({"s": ["9999-12-31", None], "n": ["2.5", "7"]}), schema)
+    with adbc.connect(server.location("").removesuffix("::")) as mine:
+        assert counted(us.read_database(mine, table="wrongly"), schema) == expected
+        assert counted(us.read_database(mine, query="SELECT * FROM wrongly"), schema) == expected
+
+
+def test_streams_are_read_once_and_say_so() -> None:
+    stream = TABLE.to_reader()
+    assert header_of(stream) == [("s", "string"), ("n", "int64"), ("name", "string")]
+    assert us.Schema.draft(stream).text
+    assert SCHEMA.check(stream).left_out == ("name",)
+    assert counted(stream) == counted(TABLE)  # none of the looks at the header took a row
+    with pytest.raises(InputError, match="was read already"):
+        counted(stream)
+
+
+def test_every_verb_takes_them(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    connection.register("incoming", TABLE)
+    connection.execute("CREATE TABLE people AS SELECT * FROM incoming")
+    people = us.read_database(connection, table="people")
+    release = us.synthesize(people, SCHEMA, method="independent", epsilon=1.0)
+    for real in (people, connection.table("people"), ibis.duckdb.from_connection(connection).table("people")):
+        assert us.evaluate(real, release, metrics=["marginals"], seed=1).results
+        assert us.Schema.draft(real).text
+        assert SCHEMA.check(real, rows=True).rows == 120
+    study = us.compare(people, SCHEMA, methods=["independent"], epsilons=[1.0], repeats=1, out=tmp_path / "study")
+    assert [run.outcome.status for run in study.study.runs] == ["done"]
+
+
+def test_what_cannot_be_asked_is_refused_before_any_row(engine: sa.Engine, tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    refused: list[tuple[Any, str]] = [
+        (lambda: us.read_database(connection), "one of the two"),
+        (lambda: us.read_database(connection, table="a", query="b"), "one of the two"),
+        (lambda: us.read_database(connection, table='a"b'), "must be a name"),
+        (lambda: us.read_database(connection, query=" ; "), "must be a SELECT"),
+        (lambda: us.read_database("postgresql://h/d", table="a"), "got str"),
+        (lambda: counted(connection), "read_database"),
+        (lambda: counted(engine), "read_database"),
+        (lambda: counted(us.read_database(connection, table="nowhere")), "cannot be read"),
+        (lambda: counted(us.read_database(engine, table="nowhere")), "cannot be read"),
+        (lambda: counted(us.read_database(engine, query="DELETE FROM nowhere")), "cannot be read"),
+        (lambda: counted(ibis.table({"s": "string", "n": "int"}, name="unbound")), "cannot be read"),
+        (lambda: counted(us.read_database(adbc_sqlite.connect(str(tmp_path / "x")), table="t")), "sqlite:file.db"),
+        (lambda: counted(object()), "got object"),
+    ]
+    for ask, words in refused:
+        with pytest.raises(UsageError, match=words) as caught:
+            ask()
+        assert caught.value.__context__ is None
+    engine.dispose()
+
+
+def test_a_query_and_a_connection_are_never_shown(engine: sa.Engine) -> None:
+    table = us.read_database(engine, query="SELECT 'Zyxwvut' AS s, 1 / 0 AS n")
+    assert "Zyxwvut" not in repr(table)
+    assert "postgres" not in repr(table)
+    with pytest.raises(InputError, match="broke off|cannot be read") as caught:  # noqa: RUF043
+        counted(table)
+    assert "Zyxwvut" not in str(caught.value)
+    assert caught.value.__context__ is None
+    engine.dispose()
+
+
+def test_more_rows_than_the_limit_wait_in_a_file_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    kept = KeptRows(100)
+    parts = [TABLE.slice(start, 20).combine_chunks().to_batches()[0] for start in range(0, 120, 20)]
+    mixed = [pa.array([f"{value}" for value in range(20)]), pa.array(range(20))]  # batches may differ in type
+    for number, part in enumerate(parts):
+        kept.append(20, {"s": part.column("s"), "x": mixed[number % 2]})
+    assert list(tmp_path.iterdir()) == []
+    for _ in range(2):
+        found = list(kept.read(["x", "s"]))
+        assert [batch["s"].to_pylist() for _, batch in found] == [part.column("s").to_pylist() for part in parts]
+        assert [batch["x"].type for _, batch in found] == [pa.string(), pa.int64()] * 3
+
+
+def test_kept_rows_count_like_others_however_little_memory_there_is() -> None:
+    expected = counted(TABLE)
+    table = open_table(TABLE.to_reader(7), SCHEMA)
+    assert isinstance(table, StreamedTable)
+    list(table.reader.batches(["s"], memory_bytes=64, threads=1))
+    source = table.bind(TableCodec.of(SCHEMA))
+    assert source.counts([source.domain.everything()])[source.domain.everything()].tolist() == expected
+
+
+NAIVE, AWARE = dt.datetime(2020, 1, 2, 3), dt.datetime(2020, 1, 2, 3, tzinfo=dt.timezone(dt.timedelta(hours=5)))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, None], [1, None]),
+        ([2**70, 1], [str(2**70).encode(), b"1"]),
+        ([True, 1], [b"true", b"1"]),
+        ([Decimal("1.50"), None], [b"1.5", None]),
+        ([NAIVE, None], [NAIVE, None]),
+        ([AWARE], [dt.datetime(2020, 1, 1, 22, tzinfo=dt.UTC)]),
+        ([NAIVE, AWARE], [b"2020-01-02 03:00:00", b"2020-01-02 03:00:00+0500"]),
+        (["\ud800", "a"], [b"\xed\xa0\x80", b"a"]),
+        ([float("nan"), 2.0], [None, 2.0]),
+        ([None, None], [None, None]),
+        ([[1], {"a": 1}], [b"[1]", b"{'a': 1}"]),
+    ],
+    ids=str,
+)
+def test_values_of_python(values: list[object], expected: list[object]) -> None:
+    found = values_array(values).to_pylist()
+    assert [None if value != value else value for value in found] == expected
