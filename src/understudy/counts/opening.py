@@ -80,8 +80,9 @@ def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str
         if found is not data:
             found.close()
         return header
-    if found is _loaded_class("understudy.counts.spark", "SparkTable"):
-        return found.header_of(data)  # type: ignore[attr-defined, no-any-return]
+    described = getattr(found, "header_of", None)
+    if described is not None:
+        return list(described(data))
     if schema is None:
         raise InputError(str(data), "tells its columns only under a schema.", "Write the schema by hand.")
     raise InputError(str(data), "does not tell its columns by themselves.")
