@@ -19,7 +19,7 @@ from understudy.arrays import Ints
 from understudy.counts.partials import FAN_IN, Piece, merge_in_groups, pieces_of
 
 TABLES, CELLS = 125, 8_000
-DISTINCT = 16  # partial vectors that are made anew; further ones repeat them, shifted
+DISTINCT = 4  # partial vectors that are made anew; further ones repeat them
 
 
 def partial_counts(rows: int) -> list[list[Ints]]:

@@ -14,6 +14,7 @@ import itertools
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -96,29 +97,53 @@ def _chunk(rng: np.random.Generator, rows: int, start: int) -> pa.Table:
     return pa.table(columns)
 
 
-def cpu_of_tree() -> float:
-    """CPU seconds of this process and of all that descend from it, ended ones included (Linux)."""
-    parents, used = {}, {}
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = place.read_text()
-        except OSError:
-            continue
-        number, fields = int(place.parent.name), text.rpartition(")")[2].split()
-        parents[number] = int(fields[1])
-        used[number] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    tree, found = {os.getpid()}, True
-    while found:
-        more = {number for number, parent in parents.items() if parent in tree} - tree
-        tree, found = tree | more, bool(more)
-    return sum(used.get(number, 0.0) for number in tree)
+class TreeClock:
+    """CPU seconds of this process and of all that descend from it (Linux), looked at twice a second.
+
+    Workers that end are remembered by their last look: Spark's daemon does not wait for them, so that what they used is
+    added to no parent.
+    """
+
+    def __init__(self) -> None:
+        self._used: dict[int, float] = {}
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def seconds(self) -> float:
+        """What was used so far."""
+        self._look()
+        return sum(list(self._used.values()))  # a copy: the other thread may be adding
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(0.5)
+            self._look()
+
+    def _look(self) -> None:
+        parents: dict[int, int] = {}
+        used: dict[int, float] = {}
+        for place in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                text = place.read_text()
+            except OSError:
+                continue
+            number, fields = int(place.parent.name), text.rpartition(")")[2].split()
+            parents[number] = int(fields[1])
+            used[number] = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+        tree, more = {os.getpid()}, {os.getpid()}
+        while more:
+            more = {number for number, parent in parents.items() if parent in tree} - tree
+            tree |= more
+        self._used.update({number: used[number] for number in tree if number in used})
+
+
+CLOCK = TreeClock()
 
 
 def timed(count: Callable[[], object]) -> tuple[float, float]:
     """CPU and wall seconds."""
-    cpu, wall = cpu_of_tree(), time.perf_counter()
+    cpu, wall = CLOCK.seconds(), time.perf_counter()
     count()
-    return cpu_of_tree() - cpu, time.perf_counter() - wall
+    return CLOCK.seconds() - cpu, time.perf_counter() - wall
 
 
 def session(folder: Path):  # type: ignore[no-untyped-def]

@@ -363,7 +363,8 @@ def quiet(spark: "SparkSession") -> Iterator[None]:
     context = spark.sparkContext
     level = "WARN"
     with contextlib.suppress(Exception):
-        level = str(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString())
+        java: Any = context._jvm
+        level = str(java.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString())
     with contextlib.suppress(Exception):
         context.setLogLevel("OFF")
     loggers = _python_loggers()
@@ -468,11 +469,9 @@ class SparkSource(ChunkedSource):
         with _sent(self._spark, (self._coding, question)) as public:
 
             def task(batches: tasks.Batches) -> tasks.Batches:
-                from pyspark import TaskContext
-
-                group = TaskContext.get().partitionId()
+                group = tasks.task_number()
                 return tasks.unraised(
-                    lambda: tasks.count(batches, *tasks.unpacked(public.value), group), tasks.FAILED_COUNTED
+                    lambda: tasks.count(batches, *tasks.unpacked(public.value), level=group), tasks.FAILED_COUNTED
                 )
 
             with running(self._spark, CODED_RECORDS):
@@ -512,18 +511,14 @@ def _coded_rows(rows: "DataFrame", public: Any, coding: tasks.Coding, key: HashK
     """Coded rows after the bound. The key is in the tasks alone."""
 
     def code(batches: tasks.Batches) -> tasks.Batches:
-        from pyspark import TaskContext
-
-        number = TaskContext.get().partitionId()
+        number = tasks.task_number()
         return tasks.unraised(lambda: tasks.code(batches, tasks.unpacked(public.value), number), tasks.FAILED_CODED)
 
     def key_rows(batches: tasks.Batches) -> tasks.Batches:
         return tasks.unraised(lambda: tasks.key_rows(batches, tasks.unpacked(public.value), key), tasks.FAILED_KEYED)
 
     def bound_rows(batches: tasks.Batches) -> tasks.Batches:
-        from pyspark import TaskContext
-
-        number = TaskContext.get().partitionId()
+        number = tasks.task_number()
         return tasks.unraised(
             lambda: tasks.bound_rows(batches, tasks.unpacked(public.value), key, number), tasks.FAILED_CODED
         )
@@ -672,9 +667,7 @@ def _bounded_labels(table: SparkTable, column: str, labelling: tasks.Labelling, 
             )
 
         def count_labels(batches: tasks.Batches) -> tasks.Batches:
-            from pyspark import TaskContext
-
-            group = TaskContext.get().partitionId()
+            group = tasks.task_number()
             return tasks.unraised(
                 lambda: tasks.count_labels(batches, tasks.unpacked(public.value), key, group), tasks.FAILED_COUNTED
             )

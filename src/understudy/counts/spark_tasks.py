@@ -80,11 +80,19 @@ def unraised(work: Callable[[], Batches], failed: pa.RecordBatch) -> Batches:
         yield failed
 
 
+def task_number() -> int:
+    """Which part of the rows the task at hand was given."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
+
+
 def packed(public: object) -> bytes:
     """What tasks need, as bytes: Spark cannot encrypt a broadcast of arrays that pickle in parts."""
     from pyspark.serializers import CPickleSerializer
 
-    return bytes(CPickleSerializer().dumps(public))
+    return bytes(CPickleSerializer().dumps(public))  # type: ignore[no-untyped-call, unused-ignore]
 
 
 @lru_cache(maxsize=4)
@@ -92,7 +100,7 @@ def unpacked(public: bytes) -> Any:
     """What the driver packed; tasks that run one after another in one process share it."""
     from pyspark.serializers import CPickleSerializer
 
-    return CPickleSerializer().loads(public)
+    return CPickleSerializer().loads(public)  # type: ignore[no-untyped-call, unused-ignore]
 
 
 @dataclass(frozen=True, slots=True)
