@@ -127,14 +127,16 @@ def _convolve(one: Floats, other: Floats) -> Floats:
 
 def _solve(losses: Floats, distribution: Floats, tilt: float, log_mass: float, delta: float) -> float | None:
     """The smallest ε with δ(ε) ≤ δ, by bisection."""
+    low, high = 0.0, float(losses[-1])
+    first = int(np.searchsorted(losses, low, side="right"))  # no other loss ever counts; far below, e^(−τL) overflows
+    losses = losses[first:]
     with np.errstate(divide="ignore"):
-        untilted = np.exp(np.log(distribution) - tilt * losses + log_mass)
+        untilted = np.exp(np.log(distribution[first:]) - tilt * losses + log_mass)
 
     def failure(epsilon: float) -> float:
         above = int(np.searchsorted(losses, epsilon, side="right"))  # losses lie on a grid, in order
         return float(np.sum(untilted[above:] * -np.expm1(epsilon - losses[above:]))) * (1 + _MARGIN)
 
-    low, high = 0.0, float(losses[-1])
     if failure(high) > delta or failure(low) <= delta:
         return 0.0 if failure(low) <= delta else None
     for _ in range(60):
