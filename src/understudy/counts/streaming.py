@@ -26,7 +26,16 @@ import pyarrow as pa
 
 from understudy.arrays import Bools, Ints, Unsigned
 from understudy.codec.table import TableCodec
-from understudy.counts.kernels import Cover, TableCounter, check_memory, cover_for, flat_index, look_up, passes, project
+from understudy.counts.kernels import (
+    Cover,
+    TableCounter,
+    check_memory,
+    cover_for,
+    flat_index,
+    look_up,
+    passes,
+    projected,
+)
 from understudy.counts.source import (
     ORDER_KEY,
     Batch,
@@ -89,15 +98,12 @@ class ChunkedSource(abc.ABC):
         """
         check_memory(self.domain, cliques, self._memory_bytes)
         cover = self._cover(cliques)
-        wanted: list[list[Clique]] = [[] for _ in cover.tables]
-        for clique, position in cover.source.items():
-            wanted[position].append(clique)
+        wanted = cover.wanted
         found: dict[Clique, Ints] = {}
         for batch in passes(self.domain, cover.tables, self._table_bytes):
             tables = [cover.tables[position] for position in batch]
             for position, total in zip(batch, self._count_tables(tables), strict=True):
-                for clique in wanted[position]:
-                    found[clique] = project(self.domain, cover.tables[position], total, clique)
+                found.update(projected(self.domain, cover.tables[position], total, wanted[position]))
         return {clique: found[clique] if clique else self._total(found) for clique in dict.fromkeys(cliques)}
 
     def partition_counts(self, partitions: Sequence[Partition]) -> list[Ints]:

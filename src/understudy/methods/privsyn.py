@@ -43,9 +43,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from understudy.arrays import Floats
+from understudy.arrays import Floats, Ints
 from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement
-from understudy.methods.marginals import COUNTED_CELLS, alone, at_costs, within
+from understudy.methods.marginals import SCORED_CELLS, alone, at_costs, within
 from understudy.methods.method import (
     Method,
     Plan,
@@ -129,28 +129,40 @@ def chosen_pairs(
     pairs = list(scores)
     missed = np.array([scores[pair] for pair in pairs])
     weights = np.array([noise.weight(domain.cells(pair)) for pair in pairs])
+    # Of pairs that weigh the same the one with the highest score is next: only that one is looked at.
+    queues = [queue.tolist() for queue in _by_weight(missed, weights)]
     free = np.ones(len(pairs), dtype=bool)
-    taken: list[Clique] = []
+    taken: list[int] = []
     used = 0.0
 
-    def gains() -> Floats:
-        added = np.asarray(noise.total(used + weights)) - noise.total(used)
-        return np.where(free, missed - penalty * added, -np.inf)
+    def best(places: Ints) -> tuple[int, float]:
+        added = np.asarray(noise.total(used + weights[places])) - noise.total(used)
+        gain = missed[places] - penalty * added
+        most = float(gain.max())
+        return int(places[gain == most].min()), most
 
-    while free.any():
-        gain = gains()
-        best = int(gain.argmax())
-        if gain[best] <= 0.0:
+    while queues := [queue for queue in queues if queue]:
+        place, gain = best(np.array([queue[-1] for queue in queues], np.int64))
+        if gain <= 0.0:
             break
-        free[best], used = False, used + weights[best]
-        taken.append(pairs[best])
+        next(queue for queue in queues if queue[-1] == place).pop()
+        free[place], used = False, used + weights[place]
+        taken.append(place)
+    number = {name: position for position, name in enumerate(domain.columns)}
+    ends = np.array([[number[name] for name in pair] for pair in pairs], np.int64).reshape(-1, 2)
     for name in columns:
-        mine = np.array([free[place] and name in pair for place, pair in enumerate(pairs)], dtype=bool)
-        if mine.any() and not any(name in pair for pair in taken):
-            best = int(np.where(mine, gains(), -np.inf).argmax())
-            free[best], used = False, used + weights[best]
-            taken.append(pairs[best])
-    return taken
+        mine = (ends == number[name]).any(axis=1)
+        if mine[free].any() and not mine[taken].any():
+            place, _ = best(np.flatnonzero(mine & free))
+            free[place], used = False, used + weights[place]
+            taken.append(place)
+    return [pairs[place] for place in taken]
+
+
+def _by_weight(missed: Floats, weights: Floats) -> list[Ints]:
+    """Places of equal weight, those of the highest score last; of equal scores the first place last."""
+    order = np.lexsort((-np.arange(missed.size), missed, weights))
+    return np.split(order, np.flatnonzero(np.diff(weights[order])) + 1) if order.size else []
 
 
 def combined(domain: Domain, pairs: Sequence[Clique], most_cells: int) -> list[Clique]:
@@ -308,7 +320,7 @@ class PrivSyn(Method):
         """The candidates: all pairs that are not too large, the largest left out if all could not be counted."""
         columns = live_columns(domain)
         pairs = (Clique(pair) for pair in itertools.combinations(columns, 2))
-        return within(domain, (pair for pair in pairs if domain.cells(pair) <= self.table_cells), COUNTED_CELLS)
+        return within(domain, (pair for pair in pairs if domain.cells(pair) <= self.table_cells), SCORED_CELLS)
 
     def _costs(self, domain: Domain, pairs: Sequence[Clique], cost: Cost) -> "_PrivSynCosts":
         whole, columns = Cost(cost.epsilon, cost.rho), live_columns(domain)

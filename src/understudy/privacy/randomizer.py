@@ -138,7 +138,7 @@ class SecureRandomizer:
         """Index drawn with probability ∝ exp(rate × score); scores are integers (fixed point)."""
         if scores.dtype != np.int64 or scores.ndim != 1 or scores.size != request.cells:
             raise UsageError(_where(request), "the scores must be one int64 number per option.")
-        return choose_exponentially(scores.tolist(), request.rate)
+        return choose_exponentially(scores, request.rate)
 
     def choose_each(self, request: Request, scores: Ints, allowed: Bools) -> Ints:
         """For every row of `scores` an index of an allowed option, drawn with probability ∝ exp(rate × score)."""
