@@ -41,7 +41,7 @@ import numpy as np
 from understudy.arrays import Ints
 from understudy.domain import Clique, Domain
 from understudy.methods.marginals import SCORED_CELLS, within
-from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for, tables_bytes
+from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, scored_bytes, seconds_for
 from understudy.methods.rounds import (
     LEAST_MODEL_BYTES,
     MOST_MODEL_BYTES,
@@ -66,8 +66,8 @@ _STEPS = 1000
 _PAIR_CELLS = 2**20
 """Codes of wide columns are merged until no pair has more cells: the model is a tree, so large pairs cost little."""
 _AMPLE = 8
-_PAIR_SECONDS = 1.8e-4  # counting, expecting and scoring one pair, once
-_DRAW_SECONDS = 1.2e-7  # one pair in one draw
+_PAIR_SECONDS = 1.2e-4  # counting, expecting and scoring one pair, once
+_DRAW_SECONDS = 7e-8  # one pair in one draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Mst(Method):
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells + widest,
-            WORKING_TABLES * model + tables_bytes(facts, len(pairs), cells + sum(pairs)),
+            WORKING_TABLES * model + scored_bytes(facts, len(pairs), cells + sum(pairs)),
             seconds_for(facts, cells + (widest + sum(pairs)) // 4, len(pairs))
             + len(pairs) * (_PAIR_SECONDS + costs.draws * _DRAW_SECONDS),
             ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),

@@ -53,8 +53,8 @@ from understudy.methods.method import (
     Step,
     noisy_step,
     rows_of,
+    scored_bytes,
     seconds_for,
-    tables_bytes,
 )
 from understudy.methods.record_synthesis import MOST_STEPS, Coarsening, Rare, RecordSynthesis, Update
 from understudy.methods.rounds import RemainingBudget, live_columns
@@ -207,6 +207,9 @@ def _dense(domain: Domain, near: Mapping[str, set[str]], most_cells: int) -> lis
 
 
 _WORTH = 0.13
+_LIKELY_TABLES = 10
+"""Tables per column that are likely; where all columns of a wide table are related, more are worth their noise."""
+_PAIR_SECONDS = 1e-4  # counting one pair, scoring it and drawing noise for the score
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +263,13 @@ class PrivSyn(Method):
         counted = sum(sizes)
         cells = sum(domain.sizes[name] for name in columns) + widest
         rows = rows_of(facts)
-        tables = _tables_worth(sizes, steps[-1].expected_error or 0.0, rows, pure=bool(cost.epsilon))
-        work = self._synthesis().cell_steps(tables, rows)
+        worth = _tables_worth(sizes, steps[-1].expected_error or 0.0, rows, pure=bool(cost.epsilon))
+        tables = min(worth, _LIKELY_TABLES * len(columns))
+        seconds = [
+            seconds_for(facts, 3 * cells + counted // 2 + self._synthesis().cell_steps(number, rows), len(pairs))
+            + len(pairs) * _PAIR_SECONDS
+            for number in (min(worth, len(columns)), tables, worth)
+        ]
         synthesis = self._synthesis().bytes(domain, sum(sizes[:tables]), rows)
         return Plan(
             self,
@@ -269,8 +277,8 @@ class PrivSyn(Method):
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            synthesis + tables_bytes(facts, len(pairs), counted),
-            seconds_for(facts, 3 * cells + counted // 2 + work, len(pairs)),
+            synthesis + scored_bytes(facts, len(pairs), counted),
+            seconds[1],
             (
                 f"{len(pairs):,} pairs are scored; which are measured is chosen in the run. Their noise is at least "
                 "the one shown, and their cells the most that three pairs per column can have.",
@@ -278,6 +286,7 @@ class PrivSyn(Method):
             ),
             schedule=(pairs, costs),
             after_counting=synthesis,
+            span=(seconds[0], seconds[2]),
         )
 
     def run(self, curator: Curator, plan: Plan) -> RecordModel:

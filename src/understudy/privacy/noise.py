@@ -41,7 +41,8 @@ first 64 bits of U. It cannot be wrong by as much. |Y|, variance/t and their dif
 of the larger of |Y| and t, hence x = d²/(2·variance) by at most 2⁻⁴⁰ while |Y| ≤ 100t (t ≤ 2σ for a variance of 1 or
 more; below, whole numbers are exact and the bound is only smaller), and so is e^−x, whose own error is a few units in
 the last of 53 places. Beyond 100t both are below 2⁻¹⁰⁰. So no answer depends on a float. A proposal that
-`discrete_laplace` cut at 2⁶² is drawn on without a cut, which is easy because magnitudes have no memory: given that |Y| ≥ m, |Y| − m is geometric again.
+`discrete_laplace` cut at 2⁶² is drawn on without a cut, which is easy because magnitudes have no memory: given that
+|Y| ≥ m, |Y| − m is geometric again.
 """
 
 import math
