@@ -38,6 +38,7 @@ def test_scores_of_parts_are_the_scores_of_all(kind):
     exact = {pair: rng.integers(0, 50, domain.cells(pair)) for pair in pairs}
     expected = {pair: rng.random(domain.cells(pair)) * 50 for pair in pairs}
     weights = (1.0 + rng.random(len(pairs))).tolist()
+    quality: MarginalError | IndependenceGap
     if kind == "error":
         quality = MarginalError("pair", pairs, lambda some: {pair: expected[pair] for pair in some}, weights)
         whole = MarginalError("pair", pairs, expected, weights).scores(exact)
@@ -54,7 +55,9 @@ def test_the_door_scores_parts_as_it_scores_all(monkeypatch):
     rows = rows_of({name: rng.integers(0, size, 60) for name, size in SIZES.items()})
     found = []
     for most in (10**6, 50):
-        monkeypatch.setattr("understudy.privacy.curator.parts_of", lambda *given, most=most: parts_of(*given, most))
+        monkeypatch.setattr(
+            "understudy.privacy.curator.parts_of", lambda domain, cliques, most=most: parts_of(domain, cliques, most)
+        )
         curator = door(rows, letters(SIZES), rho(1.0))
         quality = IndependenceGap("pair", pairs_of(curator.domain), curator.domain)
         found.append(curator._scores(quality, curator._bound()).tolist())
@@ -96,7 +99,9 @@ def test_pairs_that_queue_by_weight_are_chosen_as_if_all_were_weighed(cost):
 
 @pytest.mark.parametrize("method", [Mst(), PrivSyn(sweeps=2)])
 def test_a_hundred_and_twenty_columns_in_parts(method, monkeypatch):
-    monkeypatch.setattr("understudy.privacy.curator.parts_of", lambda *given: parts_of(*given, 20_000))
+    monkeypatch.setattr(
+        "understudy.privacy.curator.parts_of", lambda domain, cliques: parts_of(domain, cliques, 20_000)
+    )
     names, rng, cost = [f"c{place}" for place in range(120)], np.random.default_rng(2), rho(20.0)
     hidden = rng.integers(0, 3, (12, 400))
     codes = {name: hidden[place % 12] for place, name in enumerate(names)}

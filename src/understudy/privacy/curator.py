@@ -306,7 +306,7 @@ class Curator:
         """The scores of all options, part by part where the quality allows it."""
         if not isinstance(quality, ScoredApart):
             return quality.scores(self._counts(source, quality.cliques))
-        cliques: Sequence[Clique] = quality.options
+        cliques = quality.cliques
         keep = 8 * sum(self.domain.cells(clique) for clique in cliques) <= KEPT_BYTES
         found = np.zeros(len(cliques), np.int64)
         for places in parts_of(self.domain, cliques):

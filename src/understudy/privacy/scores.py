@@ -103,12 +103,10 @@ class Quality(Protocol, Generic[Option]):
 
 @runtime_checkable
 class ScoredApart(Protocol):
-    """A quality whose options are cliques, each scored by its own table alone: not all tables need lie in memory."""
+    """A quality with one clique per option, in the same order, which alone decides its score.
 
-    @property
-    def options(self) -> Sequence[Clique]:
-        """The public candidates, which are also what must be counted."""
-        ...
+    Then not all tables need lie in memory at a time.
+    """
 
     def scores_of(self, places: Ints, exact: Mapping[Clique, Ints]) -> Ints:
         """The scores of the options at these places, the same numbers that `scores` has there."""
