@@ -104,8 +104,8 @@ def test_without_dependence_every_pair_is_about_as_likely():
 
 def test_pairs_are_scored_once_however_many_are_drawn(monkeypatch):
     """Scoring the pairs anew for each draw made the run cubic in the number of columns."""
-    queries, scores = [], MarginalError.scores
-    monkeypatch.setattr(MarginalError, "scores", lambda quality, exact: queries.append(1) or scores(quality, exact))
+    queries, scores = [], MarginalError.scores_of
+    monkeypatch.setattr(MarginalError, "scores_of", lambda *given: queries.append(1) or scores(*given))
     names, cost = [f"c{place}" for place in range(12)], rho(0.1)
     curator = door(rows_of({name: [0, 1, 1] for name in names}), letters(dict.fromkeys(names, 2)), cost)
     Mst().fit(curator, cost)

@@ -21,6 +21,7 @@ from understudy.privacy.noise import (
     FoldedGaussian,
     FoldedLaplace,
     NoiseTable,
+    _screened,
     discrete_gaussian,
     discrete_laplace,
     geometric,
@@ -327,6 +328,23 @@ def test_the_distribution_is_the_discrete_gaussian(variance: Fraction) -> None:
     values = wide_gaussian(8_000, variance, discrete_laplace, geometric, LARGEST)
     assert z_score(values, gaussian_distribution(float(variance))) < LIMIT
     assert z_score(values, gaussian_distribution(1.5 * float(variance))) > LIMIT  # missed with probability below 1e-30
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(731, 7), Fraction(2**90), Fraction(2**100)])
+def test_a_float_is_asked_only_where_bounds_say_the_same(variance: Fraction) -> None:
+    scale = Fraction(math.isqrt(math.floor(variance)) + 1)
+    proposals = np.abs(discrete_laplace(1_500, scale))
+    words = np.frombuffer(os.urandom(8 * proposals.size), dtype=np.uint64)
+    keeps, unsure = _screened(proposals, words, variance, scale)
+    sure = np.flatnonzero(~unsure).tolist()
+    assert len(sure) > 1_400
+    for at in sure:
+        exponent = (int(proposals[at]) - variance / scale) ** 2 / (2 * variance)
+        assert happens(exponent, int(words[at])) == keeps[at]
+    # A word that lies where the float does is never taken for an answer.
+    chance = math.exp(-float((int(proposals[0]) - variance / scale) ** 2 / (2 * variance)))
+    near = np.array([min(int(chance * 2**64), 2**64 - 1)], np.uint64)
+    assert _screened(proposals[:1], near, variance, scale)[1].all()
 
 
 def test_beyond_the_tables_it_is_normal_to_many_digits() -> None:

@@ -14,6 +14,7 @@ the domain and the cliques alone, never on rows, so it may be made (and refused)
 Python integers.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -325,6 +326,14 @@ class Cover:
     tables: tuple[Clique, ...]
     source: Mapping[Clique, int]
 
+    @property
+    def wanted(self) -> list[list[Clique]]:
+        """The cliques that are summed from each table."""
+        found: list[list[Clique]] = [[] for _ in self.tables]
+        for clique, position in self.source.items():
+            found[position].append(clique)
+        return found
+
 
 def cover_for(domain: Domain, cliques: Iterable[Clique]) -> Cover:
     """The cheapest of a few greedy covers of the cliques (the empty clique needs no table and is left out)."""
@@ -353,10 +362,9 @@ class _Cliques:
     @classmethod
     def of(cls, wanted: Sequence[Clique], order: Sequence[str]) -> "_Cliques":
         place = {name: position for position, name in enumerate(order)}
-        columns = np.full((len(wanted), max(map(len, wanted))), -1, np.int64)
-        for row, clique in enumerate(wanted):
-            columns[row, : len(clique)] = sorted(place[name] for name in clique)
-        return cls(columns)
+        width = max(map(len, wanted))
+        rows = [[*sorted([place[name] for name in clique]), *[-1] * (width - len(clique))] for clique in wanted]
+        return cls(np.array(rows, np.int64))
 
     def holders(self, count: int) -> tuple[Ints, Ints]:
         """Cliques column by column, and where those of each column begin (and the last ones end)."""
@@ -513,10 +521,51 @@ def _smallest_holding(columns: Ints, by_first: tuple[Ints, Ints], tables: Ints, 
     return found
 
 
-def project(domain: Domain, table: Clique, counts: Ints, clique: Clique) -> Ints:
-    """Flat counts of a clique summed out of the counts of a table that holds its columns (both in domain order)."""
-    away = tuple(axis for axis, name in enumerate(table) if name not in set(clique))
-    return counts.reshape(domain.shape(table)).sum(axis=away).ravel() if away else counts
+def projected(domain: Domain, table: Clique, counts: Ints, cliques: Sequence[Clique]) -> Iterator[tuple[Clique, Ints]]:
+    """Each clique with its flat counts, summed out of the counts of a table that holds its columns.
+
+    All are summed on one way through the table. Columns stand in domain order, of the table as of the cliques.
+    """
+    smaller = [clique for clique in cliques if len(clique) < len(table)]
+    axis = {name: place for place, name in enumerate(table)}
+    strides = np.zeros((len(smaller), len(table)), np.int64)
+    starts = np.zeros(len(smaller) + 1, np.int64)
+    for row, clique in enumerate(smaller):
+        cells = 1
+        for name in reversed(clique):
+            strides[row, axis[name]] = cells
+            cells *= domain.sizes[name]
+        starts[row + 1] = starts[row] + cells
+    found = np.zeros(starts[-1], np.int64)
+    if smaller:
+        _sum_out(counts, np.array(domain.shape(table), np.int64), strides, starts[:-1].copy(), found)
+    yield from zip(smaller, (found[start:end] for start, end in itertools.pairwise(starts.tolist())), strict=True)
+    yield from ((clique, counts) for clique in cliques if len(clique) == len(table))
+
+
+@compiled()  # pragma: no cover
+def _sum_out(counts: Ints, sizes: Ints, strides: Ints, places: Ints, found: Ints) -> None:
+    """Adds every count to its cell of each clique; `places` are the cells of the present codes, moved along."""
+    last = sizes.size - 1
+    width, code = sizes[last], np.zeros(sizes.size, np.int64)
+    for start in range(0, counts.size, width):
+        for clique in range(places.size):
+            place = places[clique]
+            if strides[clique, last]:  # the last column of both, whose cells lie side by side
+                for cell in range(width):
+                    found[place + cell] += counts[start + cell]
+            else:
+                for cell in range(width):
+                    found[place] += counts[start + cell]
+        axis = last - 1
+        while axis >= 0:  # the next codes: the last column but one moves on, those that end begin anew
+            code[axis] += 1
+            if code[axis] < sizes[axis]:
+                places += strides[:, axis]
+                break
+            places -= strides[:, axis] * (sizes[axis] - 1)
+            code[axis] = 0
+            axis -= 1
 
 
 def answer_bytes(domain: Domain, cliques: Iterable[Clique]) -> int:
@@ -526,21 +575,21 @@ def answer_bytes(domain: Domain, cliques: Iterable[Clique]) -> int:
 
 def counting_bytes(domain: Domain, cliques: Iterable[Clique]) -> int:
     """Memory for the answers and for the largest single table, the least that counting these cliques needs."""
-    wanted = set(cliques)
-    largest = max((domain.cells(clique) for clique in wanted), default=0)
-    return answer_bytes(domain, wanted) + table_bytes(largest) + largest * ANSWER_BYTES_PER_CELL
+    cells = [domain.cells(clique) for clique in set(cliques)]
+    largest = max(cells, default=0)
+    return (sum(cells) + largest) * ANSWER_BYTES_PER_CELL + table_bytes(largest)
 
 
 def check_memory(domain: Domain, cliques: Iterable[Clique], limit_bytes: int) -> None:
     """Raises ResourceError, from the domain alone, when these cliques cannot be counted within the limit."""
     wanted = list(cliques)
-    for clique in wanted:
-        unknown = [name for name in clique if name not in domain.sizes]
-        if unknown:
-            raise UsageError(f"clique {clique!r}", f"column {unknown[0]!r} is not part of the domain.")
+    for name in {name for clique in wanted for name in clique}:
+        if name not in domain.sizes:
+            clique = next(clique for clique in wanted if name in clique)
+            raise UsageError(f"clique {clique!r}", f"column {name!r} is not part of the domain.")
     needed = counting_bytes(domain, wanted)
-    if needed > limit_bytes or any(domain.cells(clique) > MOST_CELLS for clique in wanted):
-        largest = max(wanted, key=domain.cells)
+    largest = max(wanted, key=domain.cells, default=Clique())
+    if needed > limit_bytes or domain.cells(largest) > MOST_CELLS:
         where = f"counting {len(set(wanted))} tables, the largest over {', '.join(largest)}"
         fix = "Ask about fewer columns at once, give columns fewer bins or labels, or raise the memory limit."
         raise ResourceError(where, needed, limit_bytes, fix)

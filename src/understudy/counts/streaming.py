@@ -42,7 +42,7 @@ from understudy.counts.kernels import (
     cover_for,
     flat_index,
     passes,
-    project,
+    projected,
     table_bytes,
 )
 from understudy.counts.source import (
@@ -109,15 +109,12 @@ class ChunkedSource(abc.ABC):
         """
         check_memory(self.domain, cliques, self._memory_bytes)
         cover = self._cover(cliques)
-        wanted: list[list[Clique]] = [[] for _ in cover.tables]
-        for clique, position in cover.source.items():
-            wanted[position].append(clique)
+        wanted = cover.wanted
         found: dict[Clique, Ints] = {}
         for batch in passes(self.domain, cover.tables, self._table_bytes):
             tables = [cover.tables[position] for position in batch]
             for position, total in zip(batch, self._count_tables(tables), strict=True):
-                for clique in wanted[position]:
-                    found[clique] = project(self.domain, cover.tables[position], total, clique)
+                found.update(projected(self.domain, cover.tables[position], total, wanted[position]))
         return {clique: found[clique] if clique else self._total(found) for clique in dict.fromkeys(cliques)}
 
     def partition_counts(self, partitions: Sequence[Partition]) -> list[Ints]:

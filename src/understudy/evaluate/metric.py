@@ -52,7 +52,7 @@ from understudy.codec.axes import Axis, axis_of, special_of
 from understudy.codec.column import CodeArray
 from understudy.codec.reading import is_text, plain
 from understudy.codec.table import TableCodec
-from understudy.counts.kernels import TableCounter, cover_for, flat_index, hash_rows, project
+from understudy.counts.kernels import Cover, TableCounter, cover_for, flat_index, hash_rows, projected
 from understudy.counts.opening import open_table
 from understudy.counts.source import PrivateTable
 from understudy.domain import Clique, Domain
@@ -309,10 +309,18 @@ def counted(parts: Sequence[Rows], cliques: Sequence[Clique]) -> Iterator[Counte
             continue
         cover = cover_for(domain, batch)
         totals = [_totals(part, cover.tables) for part in parts]
+        found = [_projected(domain, cover, total) for total in totals]
         for clique in batch:
-            place = cover.source[clique]
-            counts = tuple(project(domain, cover.tables[place], total[place], clique) for total in totals)
-            yield Counted(clique, None, counts)
+            yield Counted(clique, None, tuple(counts[clique] for counts in found))
+
+
+def _projected(domain: Domain, cover: Cover, totals: Sequence[Ints]) -> dict[Clique, Ints]:
+    """The counts of all cliques of a cover, out of those of its tables."""
+    return {
+        clique: counts
+        for table, total, wanted in zip(cover.tables, totals, cover.wanted, strict=True)
+        for clique, counts in projected(domain, table, total, wanted)
+    }
 
 
 def _batches(domain: Domain, cliques: Sequence[Clique], dense: int) -> Iterator[list[Clique]]:

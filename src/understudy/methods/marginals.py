@@ -53,6 +53,8 @@ _DEGREES = {"pairs": 2, "triples": 3}
 _TOKEN = re.compile(r'\s*("(?:[^"]|"")*"|[×*,:]|[^×*,:"]+)')
 COUNTED_CELLS = 2**24
 """Most cells of tables counted, predicted and compared once; at about 24 bytes each."""
+SCORED_CELLS = 2**28
+"""Most cells of pairs that are counted and scored part by part: they take time, and the memory of one part."""
 ROUND_CELLS = 2**22
 """Most cells of tables predicted and compared round after round: time and memory of every round grow with them."""
 _MOST_TABLES = 200_000
@@ -111,13 +113,16 @@ class Workload:
 def within(domain: Domain, cliques: Iterable[Clique], most_cells: int) -> list[Clique]:
     """The cliques whose tables together stay within `most_cells`, largest left out first; columns always stay."""
     listed = list(cliques)
+    cells = [domain.cells(clique) for clique in listed]
+    if sum(cells) <= most_cells:
+        return listed
     kept, used = set(), 0
-    for clique in sorted(listed, key=lambda clique: (len(clique) > 1, domain.cells(clique))):
-        used += domain.cells(clique)
-        if len(clique) > 1 and used > most_cells:
+    for place in sorted(range(len(listed)), key=lambda place: (len(listed[place]) > 1, cells[place])):
+        used += cells[place]
+        if len(listed[place]) > 1 and used > most_cells:
             break
-        kept.add(clique)
-    return [clique for clique in listed if clique in kept]
+        kept.add(place)
+    return [clique for place, clique in enumerate(listed) if place in kept]
 
 
 def check_workload(_option: str, text: str) -> None:

@@ -25,7 +25,8 @@ from understudy.errors import UsageError
 from understudy.models.model import CHUNK_ROWS, Model
 from understudy.options import Catalogue, Option, Registry, WithOptions, described
 from understudy.privacy.cost import Budget, Cost, Currency, distribution_for
-from understudy.privacy.curator import Curator
+from understudy.privacy.curator import KEPT_BYTES, Curator
+from understudy.privacy.scores import PART_CELLS
 from understudy.schema import OpenCategory, Schema
 
 PublicCounts = Callable[[Sequence[Clique]], Mapping[Clique, npt.NDArray[np.int64]]]
@@ -313,6 +314,14 @@ def with_rows(plan: Plan, facts: PublicFacts) -> Plan:
 def tables_bytes(facts: PublicFacts, tables: int, cells: int) -> int:
     """Memory of counting and scoring that many tables at once."""
     return tables * _TABLE_BYTES + cells * _CELL_BYTES + counted_bytes(facts.domain, tables)
+
+
+def scored_bytes(facts: PublicFacts, tables: int, cells: int) -> int:
+    """Memory of counting and scoring that many tables part by part, with the counts that the door keeps if all fit."""
+    kept = 8 * cells if 8 * cells <= KEPT_BYTES else 0
+    part = min(cells, PART_CELLS)
+    together = math.ceil(tables * part / max(1, cells))
+    return tables * _TABLE_BYTES + kept + part * _CELL_BYTES + counted_bytes(facts.domain, together)
 
 
 def counted_bytes(domain: Domain, tables: int) -> int:

@@ -40,8 +40,8 @@ import numpy as np
 
 from understudy.arrays import Ints
 from understudy.domain import Clique, Domain
-from understudy.methods.marginals import COUNTED_CELLS, within
-from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, seconds_for, tables_bytes
+from understudy.methods.marginals import SCORED_CELLS, within
+from understudy.methods.method import Method, Plan, PublicFacts, Step, noisy_step, scored_bytes, seconds_for
 from understudy.methods.rounds import (
     LEAST_MODEL_BYTES,
     MOST_MODEL_BYTES,
@@ -60,14 +60,14 @@ from understudy.models.markov_field import ExpandedField, MarkovField
 from understudy.options import check_share, option
 from understudy.privacy.cost import Cost, Currency, distribution_for, selection_rate
 from understudy.privacy.curator import Curator
-from understudy.privacy.scores import MarginalError
+from understudy.privacy.scores import MarginalError, parts_of
 
 _STEPS = 1000
 _PAIR_CELLS = 2**20
 """Codes of wide columns are merged until no pair has more cells: the model is a tree, so large pairs cost little."""
 _AMPLE = 8
-_PAIR_SECONDS = 1.8e-4  # counting, expecting and scoring one pair, once
-_DRAW_SECONDS = 1.2e-7  # one pair in one draw
+_PAIR_SECONDS = 1.2e-4  # counting, expecting and scoring one pair, once
+_DRAW_SECONDS = 7e-8  # one pair in one draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Mst(Method):
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells + widest,
-            WORKING_TABLES * model + tables_bytes(facts, len(pairs), cells + sum(pairs)),
+            WORKING_TABLES * model + scored_bytes(facts, len(pairs), cells + sum(pairs)),
             seconds_for(facts, cells + (widest + sum(pairs)) // 4, len(pairs))
             + len(pairs) * (_PAIR_SECONDS + costs.draws * _DRAW_SECONDS),
             ("Cells of pairs are the most they can be; which pairs are measured is chosen in the run.",),
@@ -158,10 +158,10 @@ class Mst(Method):
         domain = curator.domain
         candidates = _pairs(domain)
         cuts = costs.cuts(curator, candidates, measured.fitted.total)
-        expected = measured.expected(candidates)
-        weights = [cut.weight(expected[pair]) for pair, cut in zip(candidates, cuts, strict=True)]
+        weights = _weights(measured, candidates, cuts)
         penalties = [cut.penalty / weight for cut, weight in zip(cuts, weights, strict=True)]
-        quality = MarginalError("pair", candidates, expected, weights, penalties, [cut.floor for cut in cuts])
+        floors = [cut.floor for cut in cuts]
+        quality = MarginalError("pair", candidates, measured.expected, weights, penalties, floors)
         forest = _Forest(measured, candidates, self.model_bytes)
         while (among := forest.open_places()).size:
             forest.join(curator.select(quality, costs.draw, among))
@@ -229,7 +229,8 @@ class _MstCosts:
         """How the noise of each pair counts, if the others drawn with it are as large as the middle one of all."""
         if not pairs:
             return []
-        sizes = {pair: curator.readable.cells(pair) for pair in pairs}
+        readable = curator.readable
+        sizes = {pair: readable.cells(pair) for pair in pairs}
         weights = dict(zip(pairs, shares_of(curator.domain, pairs), strict=True))
         others = (self.draws - 1) * float(np.median(list(weights.values())))
         found: dict[tuple[int, float], NoiseCut] = {}
@@ -241,7 +242,19 @@ class _MstCosts:
         return [found[sizes[pair], weights[pair]] for pair in pairs]
 
 
+def _weights(measured: Measured, pairs: Sequence[Clique], cuts: Sequence[NoiseCut]) -> list[float]:
+    """`NoiseCut.weight` of every pair; what the model expects is worked out part by part."""
+    found = [1.0] * len(pairs)
+    floored = [place for place, cut in enumerate(cuts) if cut.floor]
+    for part in parts_of(measured.domain, [pairs[place] for place in floored]):
+        places = [floored[row] for row in part.tolist()]
+        expected = measured.expected([pairs[place] for place in places])
+        for place in places:
+            found[place] = cuts[place].weight(expected[pairs[place]])
+    return found
+
+
 def _pairs(domain: Domain) -> list[Clique]:
-    """All pairs, without the largest if their tables could not be counted together."""
+    """All pairs, without the largest if scoring all of them would take too long."""
     pairs = (Clique(pair) for pair in itertools.combinations(live_columns(domain), 2))
-    return within(domain, pairs, COUNTED_CELLS)
+    return within(domain, pairs, SCORED_CELLS)

@@ -43,9 +43,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from understudy.arrays import Floats
+from understudy.arrays import Floats, Ints
 from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement
-from understudy.methods.marginals import COUNTED_CELLS, alone, at_costs, within
+from understudy.methods.marginals import SCORED_CELLS, alone, at_costs, within
 from understudy.methods.method import (
     Method,
     Plan,
@@ -53,8 +53,8 @@ from understudy.methods.method import (
     Step,
     noisy_step,
     rows_of,
+    scored_bytes,
     seconds_for,
-    tables_bytes,
 )
 from understudy.methods.record_synthesis import MOST_STEPS, Coarsening, Rare, RecordSynthesis, Update
 from understudy.methods.rounds import RemainingBudget, live_columns
@@ -129,28 +129,40 @@ def chosen_pairs(
     pairs = list(scores)
     missed = np.array([scores[pair] for pair in pairs])
     weights = np.array([noise.weight(domain.cells(pair)) for pair in pairs])
+    # Of pairs that weigh the same the one with the highest score is next: only that one is looked at.
+    queues = [queue.tolist() for queue in _by_weight(missed, weights)]
     free = np.ones(len(pairs), dtype=bool)
-    taken: list[Clique] = []
+    taken: list[int] = []
     used = 0.0
 
-    def gains() -> Floats:
-        added = np.asarray(noise.total(used + weights)) - noise.total(used)
-        return np.where(free, missed - penalty * added, -np.inf)
+    def best(places: Ints) -> tuple[int, float]:
+        added = np.asarray(noise.total(used + weights[places])) - noise.total(used)
+        gain = missed[places] - penalty * added
+        most = float(gain.max())
+        return int(places[gain == most].min()), most
 
-    while free.any():
-        gain = gains()
-        best = int(gain.argmax())
-        if gain[best] <= 0.0:
+    while queues := [queue for queue in queues if queue]:
+        place, gain = best(np.array([queue[-1] for queue in queues], np.int64))
+        if gain <= 0.0:
             break
-        free[best], used = False, used + weights[best]
-        taken.append(pairs[best])
+        next(queue for queue in queues if queue[-1] == place).pop()
+        free[place], used = False, used + weights[place]
+        taken.append(place)
+    number = {name: position for position, name in enumerate(domain.columns)}
+    ends = np.array([[number[name] for name in pair] for pair in pairs], np.int64).reshape(-1, 2)
     for name in columns:
-        mine = np.array([free[place] and name in pair for place, pair in enumerate(pairs)], dtype=bool)
-        if mine.any() and not any(name in pair for pair in taken):
-            best = int(np.where(mine, gains(), -np.inf).argmax())
-            free[best], used = False, used + weights[best]
-            taken.append(pairs[best])
-    return taken
+        mine = (ends == number[name]).any(axis=1)
+        if mine[free].any() and not mine[taken].any():
+            place, _ = best(np.flatnonzero(mine & free))
+            free[place], used = False, used + weights[place]
+            taken.append(place)
+    return [pairs[place] for place in taken]
+
+
+def _by_weight(missed: Floats, weights: Floats) -> list[Ints]:
+    """Places of equal weight, those of the highest score last; of equal scores the first place last."""
+    order = np.lexsort((-np.arange(missed.size), missed, weights))
+    return np.split(order, np.flatnonzero(np.diff(weights[order])) + 1) if order.size else []
 
 
 def combined(domain: Domain, pairs: Sequence[Clique], most_cells: int) -> list[Clique]:
@@ -195,6 +207,9 @@ def _dense(domain: Domain, near: Mapping[str, set[str]], most_cells: int) -> lis
 
 
 _WORTH = 0.13
+_LIKELY_TABLES = 10
+"""Tables per column that are likely; where all columns of a wide table are related, more are worth their noise."""
+_PAIR_SECONDS = 1e-4  # counting one pair, scoring it and drawing noise for the score
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +263,13 @@ class PrivSyn(Method):
         counted = sum(sizes)
         cells = sum(domain.sizes[name] for name in columns) + widest
         rows = rows_of(facts)
-        tables = _tables_worth(sizes, steps[-1].expected_error or 0.0, rows, pure=bool(cost.epsilon))
-        work = self._synthesis().cell_steps(tables, rows)
+        worth = _tables_worth(sizes, steps[-1].expected_error or 0.0, rows, pure=bool(cost.epsilon))
+        tables = min(worth, _LIKELY_TABLES * len(columns))
+        seconds = [
+            seconds_for(facts, 3 * cells + counted // 2 + self._synthesis().cell_steps(number, rows), len(pairs))
+            + len(pairs) * _PAIR_SECONDS
+            for number in (min(worth, len(columns)), tables, worth)
+        ]
         synthesis = self._synthesis().bytes(domain, sum(sizes[:tables]), rows)
         return Plan(
             self,
@@ -257,8 +277,8 @@ class PrivSyn(Method):
             sum((step.cost for step in steps), Cost()),
             tuple(steps),
             cells,
-            synthesis + tables_bytes(facts, len(pairs), counted),
-            seconds_for(facts, 3 * cells + counted // 2 + work, len(pairs)),
+            synthesis + scored_bytes(facts, len(pairs), counted),
+            seconds[1],
             (
                 f"{len(pairs):,} pairs are scored; which are measured is chosen in the run. Their noise is at least "
                 "the one shown, and their cells the most that three pairs per column can have.",
@@ -266,6 +286,7 @@ class PrivSyn(Method):
             ),
             schedule=(pairs, costs),
             after_counting=synthesis,
+            span=(seconds[0], seconds[2]),
         )
 
     def run(self, curator: Curator, plan: Plan) -> RecordModel:
@@ -308,7 +329,7 @@ class PrivSyn(Method):
         """The candidates: all pairs that are not too large, the largest left out if all could not be counted."""
         columns = live_columns(domain)
         pairs = (Clique(pair) for pair in itertools.combinations(columns, 2))
-        return within(domain, (pair for pair in pairs if domain.cells(pair) <= self.table_cells), COUNTED_CELLS)
+        return within(domain, (pair for pair in pairs if domain.cells(pair) <= self.table_cells), SCORED_CELLS)
 
     def _costs(self, domain: Domain, pairs: Sequence[Clique], cost: Cost) -> "_PrivSynCosts":
         whole, columns = Cost(cost.epsilon, cost.rho), live_columns(domain)

@@ -471,7 +471,9 @@ class Answers:
         triples: dict[tuple[str, ...], list[Clique]] = {}
         for clique in dict.fromkeys(cliques):
             wanted = self._live(clique)
-            if self._tree.bag_of(wanted) >= 0 or len(wanted) > 3:
+            if len(wanted) == 2 and self._component[wanted[0]] != self._component[wanted[1]]:
+                yield clique, np.multiply.outer(self._column(wanted[0]), self._column(wanted[1])).ravel()
+            elif self._tree.bag_of(wanted) >= 0 or len(wanted) > 3:
                 yield clique, self.one(clique)
             else:
                 (pairs if len(wanted) == 2 else triples).setdefault(wanted, []).append(clique)
@@ -479,6 +481,19 @@ class Answers:
             for wanted, table in together(list(batch)):
                 for clique in batch[wanted]:
                     yield clique, table
+
+    @cached_property
+    def _component(self) -> dict[str, int]:
+        """A number per column, the same for columns that some chain of bags ties together; others are independent."""
+        tree = self._tree
+        number = list(range(len(tree.bags)))
+        for bag in range(1, len(tree.bags)):
+            if tree.separators[bag]:
+                number[bag] = number[tree.parents[bag]]
+        return {name: number[bag] for name, bag in tree.home.items()}
+
+    def _column(self, name: str) -> Floats:
+        return self._local(self._tree.home[name], (name,))
 
     def _live(self, clique: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in clique if self._tree.domain.sizes[name] > 1)

@@ -21,6 +21,9 @@ what is no `PrivateTable` is refused.
 `select_within`  one choice per cell of a partition. Of a unit's k rows k_c lie in cell c, Σ k_c ≤ k, so its scores move
             by at most Δ·k_c; at the rate of `select` that cell's privacy loss has range ε·k_c/k. The choices are
             independent given the counts: losses add up to ε at most, and Σ (ε·k_c/k)²/8 ≤ ε²/8 in zCDP.
+            A quality whose options are scored each by its own table (`ScoredApart`) is counted part by part, so that
+            not all tables lie in memory. The scores are the same numbers, and no draw is made before all are known;
+            what the parts are follows from public sizes.
 `score`     all P scores with noise: they move by at most P·Δ·k in L1 and √P·Δ·k in L2, as a vector of integers.
 `grow`      a tree that decides by noisy, biased counts which nodes to split: one cost for the whole tree, proved in
             `trees.py`; √(2ρ) where the cost is ρ.
@@ -72,7 +75,7 @@ from understudy.privacy.cost import (
     selection_rate,
 )
 from understudy.privacy.randomizer import Randomizer, Request
-from understudy.privacy.scores import Quality, WithinQuality
+from understudy.privacy.scores import Quality, ScoredApart, WithinQuality, parts_of
 from understudy.privacy.training import Keeper, Trainer, train, training_distributions
 from understudy.privacy.trees import (
     MOST_LAYERS,
@@ -279,7 +282,7 @@ class Curator:
         source = self._bound()
         self._spend([(step, cost)])
         if places is None:
-            scores = quality.scores(self._counts(source, quality.cliques))
+            scores = self._scores(quality, source)
         else:
             scores = self._scores_once(quality, bound, source)[places]
         request = Request("select", quality.name, options, None, bound.sensitivity, rate, monotone=bound.monotone)
@@ -296,9 +299,20 @@ class Curator:
     def _scores_once(self, quality: Quality[Option], bound: "_Bound", source: CountSource) -> Ints:
         """The scores of all options, computed unless they were kept."""
         if self._scored is None or self._scored.quality is not quality:
-            scores = quality.scores(self._counts(source, quality.cliques))
-            self._scored = _Scored(quality, bound, scores)
+            self._scored = _Scored(quality, bound, self._scores(quality, source))
         return self._scored.scores
+
+    def _scores(self, quality: Quality[Option], source: CountSource) -> Ints:
+        """The scores of all options, part by part where the quality allows it."""
+        if not isinstance(quality, ScoredApart):
+            return quality.scores(self._counts(source, quality.cliques))
+        cliques = quality.cliques
+        keep = 8 * sum(self.domain.cells(clique) for clique in cliques) <= KEPT_BYTES
+        found = np.zeros(len(cliques), np.int64)
+        for places in parts_of(self.domain, cliques):
+            part = [cliques[place] for place in places.tolist()]
+            found[places] = quality.scores_of(places, self._counts(source, part, keep=keep))
+        return found
 
     def select_within(self, partition: Partition, quality: WithinQuality[Option], cost: Cost) -> list[Option]:
         """One of the quality's options for every cell of the partition, `cost` for all of them together."""
@@ -328,7 +342,7 @@ class Curator:
         distribution = score_distribution(cost, options, sensitivity, step)
         source = self._bound()
         self._spend([(step, cost)])
-        exact = quality.scores(self._counts(source, quality.cliques))
+        exact = self._scores(quality, source)
         request = Request("score", quality.name, options, distribution, sensitivity)
         # Cutting takes no two scores further apart, and keeps sums with noise within 64 bits.
         noisy = self._randomizer.add_noise(request, np.clip(exact, -_LARGEST_SCORE, _LARGEST_SCORE))
@@ -398,7 +412,7 @@ class Curator:
         self.transcript.append(answer)
         return answer
 
-    def _counts(self, source: CountSource, cliques: Sequence[Clique]) -> Mapping[Clique, Ints]:
+    def _counts(self, source: CountSource, cliques: Sequence[Clique], *, keep: bool = True) -> Mapping[Clique, Ints]:
         """Exact counts, read-only; the rows are read only for what was not kept."""
         missing = [clique for clique in dict.fromkeys(cliques) if clique not in self._kept]
         found = {clique: self._kept[clique] for clique in cliques if clique in self._kept}
@@ -406,7 +420,7 @@ class Curator:
             view = counts.view()
             view.flags.writeable = False
             found[clique] = view
-            if self._kept_bytes + counts.nbytes <= KEPT_BYTES:
+            if keep and self._kept_bytes + counts.nbytes <= KEPT_BYTES:
                 self._kept[clique] = view
                 self._kept_bytes += counts.nbytes
         return found

@@ -328,10 +328,20 @@ class IndependenceGap:
 
     def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
         """⌊InDif⌋ of each pair in score units."""
-        tables = FamilyTables(self.domain)
-        families = (Family(pair[1], (pair[0],)) for pair in self.options)
-        found = (_gap(tables.table(family, exact[tables.clique(family)]), 1) for family in families)
-        return np.fromiter(found, dtype=np.int64, count=len(self.options))
+        return self.scores_of(np.arange(len(self.options), dtype=np.int64), exact)
+
+    def scores_of(self, places: Ints, exact: Mapping[Clique, Ints]) -> Ints:
+        """The same for the pairs at these places: each is scored by its own table alone."""
+        pairs = (self.options[place] for place in places.tolist())
+        found = (_gap(self._table(pair, exact[pair]), 1) for pair in pairs)
+        return np.fromiter(found, dtype=np.int64, count=places.size)
+
+    def _table(self, pair: Clique, counts: Ints) -> Ints:
+        """The counts of a pair in its shape, cut as those of families are."""
+        shape = self.domain.shape(pair)
+        if counts.size != math.prod(shape):
+            raise UsageError(f"select {self.name}", "the counts do not have the cells of their table.")
+        return np.minimum(counts, LARGEST_TOTAL // counts.size).reshape(shape)
 
 
 def _gap(table: Ints, parts: int) -> int:

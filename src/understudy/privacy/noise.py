@@ -35,9 +35,14 @@ e^(−(|Y| − variance/t)²/(2·variance)). Completing the square,
 e^(−|y|/t) · e^(−(|y| − variance/t)²/(2·variance)) = e^(−y²/(2·variance)) · constant, so what is kept has the
 distribution wanted. About three proposals in four are kept.
 
-Whether to keep is decided by comparing a uniform number, of which bits are drawn as needed, with bounds of the
-exponential: exact, no floats. A proposal that `discrete_laplace` cut at 2⁶² is drawn on without a cut, which is easy
-because magnitudes have no memory: given that |Y| ≥ m, |Y| − m is geometric again.
+Whether to keep is decided by comparing a uniform number U, of which bits are drawn as needed, with bounds of the
+exponential e^−x. A float only says where bounds need not be looked at: where its e^−x is 2⁻²⁰ or more away from the
+first 64 bits of U. It cannot be wrong by as much. |Y|, variance/t and their difference d are each off by at most 2⁻⁵²
+of the larger of |Y| and t, hence x = d²/(2·variance) by at most 2⁻³⁰ while |Y| ≤ 100t (t ≤ 2σ for a variance of 1 or
+more; below, whole numbers are exact and the bound is only smaller), and so is e^−x, whose own error is a few units in
+the last of 53 places. Beyond 100t both are below 2⁻¹⁰⁰. So no answer depends on a float. A proposal that
+`discrete_laplace` cut at 2⁶² is drawn on without a cut, which is easy because magnitudes have no memory: given that
+|Y| ≥ m, |Y| − m is geometric again.
 
 Exponentials and powers as integer intervals
 --------------------------------------------
@@ -89,7 +94,7 @@ from typing import Protocol
 import numba as nb
 import numpy as np
 
-from understudy.arrays import Ints, Words
+from understudy.arrays import Bools, Ints, Words
 from understudy.compiled import compiled
 from understudy.errors import UsageError
 
@@ -614,6 +619,7 @@ def uniform_below(limit: int) -> int:
 
 
 Draw = Callable[[int, Fraction], Ints]
+_UNSURE = 2.0**-20
 
 
 def wide_gaussian(size: int, variance: Fraction, laplace: Draw, geometric: Draw, largest: int) -> Ints:
@@ -629,19 +635,31 @@ def wide_gaussian(size: int, variance: Fraction, laplace: Draw, geometric: Draw,
     scale = Fraction(math.isqrt(math.floor(variance)) + 1)
     kept: list[int] = []
     while len(kept) < size:
-        for proposal in laplace(size - len(kept), scale).tolist():
-            magnitude = more = abs(proposal)
+        proposals = laplace(size - len(kept), scale)
+        words = np.frombuffer(os.urandom(8 * proposals.size), dtype=np.uint64)
+        keeps, unsure = _screened(np.abs(proposals), words, variance, scale)
+        unsure |= np.abs(proposals) == largest
+        for at in np.flatnonzero(unsure).tolist():
+            magnitude = more = abs(int(proposals[at]))
             while more == largest:  # cut there: what lies beyond is drawn anew
                 more = int(geometric(1, scale)[0])
                 magnitude += more
-            if happens((magnitude - variance / scale) ** 2 / (2 * variance)):
-                kept.append(min(magnitude, largest) * (1 if proposal >= 0 else -1))
+            keeps[at] = happens((magnitude - variance / scale) ** 2 / (2 * variance), int(words[at]))
+        kept += proposals[keeps].tolist()
     return np.array(kept, dtype=np.int64)
 
 
-def happens(exponent: Fraction) -> bool:
-    """True with probability e^−exponent exactly, for an exponent ≥ 0."""
-    bits, number = 64, int.from_bytes(os.urandom(8), "little")
+def _screened(magnitudes: Ints, words: Words, variance: Fraction, scale: Fraction) -> tuple[Bools, Bools]:
+    """Which proposals are kept by 64 bits and a float, and which of these answers only bounds can give."""
+    away = magnitudes - float(variance / scale)
+    chances = np.exp(-(away * away) / (2.0 * float(variance)))
+    drawn = words * 2.0**-64
+    return drawn < chances, np.abs(drawn - chances) < _UNSURE
+
+
+def happens(exponent: Fraction, prefix: int | None = None) -> bool:
+    """True with probability e^−exponent exactly, for an exponent ≥ 0; `prefix`: the first 64 bits, if drawn already."""
+    bits, number = 64, int.from_bytes(os.urandom(8), "little") if prefix is None else prefix
     while True:
         lower, upper = exp_minus(exponent, bits)
         if number + 1 <= lower:

@@ -182,7 +182,7 @@ class SecureRandomizer:
         """Index drawn with probability ∝ exp(rate × score); scores are integers (fixed point)."""
         if scores.dtype != np.int64 or scores.ndim != 1 or scores.size != request.cells:
             raise UsageError(_where(request), "the scores must be one int64 number per option.")
-        return choose_exponentially(scores.tolist(), request.rate)
+        return choose_exponentially(scores, request.rate)
 
     def choose_each(self, request: Request, scores: Ints, allowed: Bools) -> Ints:
         """For every row of `scores` an index of an allowed option, drawn with probability ∝ exp(rate × score)."""
@@ -400,14 +400,16 @@ _MANY = 200
 """Options from which the compiled loop is faster, with the table that it needs for each rate."""
 
 
-def choose_exponentially(scores: Sequence[int], rate: Fraction) -> int:
+def choose_exponentially(scores: Sequence[int] | Ints, rate: Fraction) -> int:
     """The index of the chosen option, P(i) ∝ e^(rate · scores[i]), rate ≥ 0."""
-    if not scores:
+    if not len(scores):
         raise UsageError("selection", "needs at least one option.")
     if rate < 0:
         raise UsageError("selection", f"the rate must be 0 or more, got {rate}.")
     if len(scores) >= _MANY:
-        return int(choose_each(np.array([scores], np.int64), np.ones((1, len(scores)), np.bool_), rate)[0])
+        line = np.asarray(scores, np.int64)[None]
+        return int(choose_each(line, np.ones(line.shape, np.bool_), rate)[0])
+    scores = [int(score) for score in scores]
     best = max(scores)
     groups: defaultdict[int, list[int]] = defaultdict(list)
     for index, score in enumerate(scores):

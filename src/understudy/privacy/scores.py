@@ -21,6 +21,9 @@ W_r · SCORE_UNIT ≤ WEIGHT_UNIT · SCORE_UNIT, with nothing lost to rounding. 
 scores at ±2⁶², so that no product or sum can wrap; cutting never takes two numbers further apart. A row can bring a
 cell closer to its estimate or take it away, in one table up and in another down: not monotone.
 
+The score of a clique depends on its own table, estimate and public numbers alone, so it is the same number whether all
+cliques are scored at once or part by part (`ScoredApart`); the estimates of a part may be worked out when it is scored.
+
 `PublicOrPrivate`: the same choice when a public table Q of the same columns could stand in for a measurement
 -------------------------------------------------------------------------------------------------------------
     private:  score_r = w_r · (Σ_x max(|M_r(x) − M̂_r(x)| − floor_r, 0) − penalty_r)
@@ -50,16 +53,16 @@ closer and take another away: not monotone.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from understudy.arrays import Bools, Floats, Ints
 from understudy.compiled import compiled
-from understudy.domain import SCORE_UNIT, Clique
+from understudy.domain import SCORE_UNIT, Clique, Domain
 from understudy.errors import UsageError
 
 Option = TypeVar("Option", covariant=True)
@@ -96,6 +99,48 @@ class Quality(Protocol, Generic[Option]):
     def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
         """One integer per option, higher is better."""
         ...
+
+
+@runtime_checkable
+class ScoredApart(Protocol):
+    """A quality with one clique per option, in the same order, which alone decides its score.
+
+    Then not all tables need lie in memory at a time.
+    """
+
+    def scores_of(self, places: Ints, exact: Mapping[Clique, Ints]) -> Ints:
+        """The scores of the options at these places, the same numbers that `scores` has there."""
+        ...
+
+
+PART_CELLS = 2**22
+"""Cells of the tables that are counted and scored at a time, if a quality allows it (32 MiB)."""
+
+
+def parts_of(domain: Domain, cliques: Sequence[Clique], most_cells: int = PART_CELLS) -> list[Ints]:
+    """Places of the cliques in parts of about so many cells; one part if all of them fit. From public sizes alone.
+
+    Cliques whose columns lie near each other come together, so that many can be summed out of one larger table.
+    """
+    cells = [domain.cells(clique) for clique in cliques]
+    if sum(cells) <= most_cells:
+        return [np.arange(len(cliques), dtype=np.int64)]
+    run, number, width = {}, 0, 0
+    for name, size in domain.sizes.items():
+        if width and width + size > math.isqrt(most_cells):
+            number, width = number + 1, 0
+        run[name] = number
+        width += size
+    near = [tuple(run[name] for name in clique) for clique in cliques]
+    parts: list[list[int]] = []
+    used, last = 0, None
+    for place in sorted(range(len(cliques)), key=near.__getitem__):
+        if near[place] != last or used + cells[place] > most_cells:
+            parts.append([])
+            used, last = 0, near[place]
+        parts[-1].append(place)
+        used += cells[place]
+    return [np.array(part, np.int64) for part in parts]
 
 
 class WithinQuality(Protocol, Generic[Option]):
@@ -152,7 +197,7 @@ _MASK = 2**_HALF - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginalError:
-    """A choice among cliques; `estimates` holds the expected counts of each, flat row-major.
+    """A choice among cliques; `estimates` holds the expected counts of each, flat row-major, or works them out.
 
     `weights` (above 0), `penalties` and `floors` (in rows) stand in the order of `options`; without them all weigh the
     same, nothing is subtracted, and every row that a cell is off counts.
@@ -160,7 +205,7 @@ class MarginalError:
 
     name: str
     options: Sequence[Clique]
-    estimates: Mapping[Clique, Floats]
+    estimates: Mapping[Clique, Floats] | Callable[[Sequence[Clique]], Mapping[Clique, Floats]]
     weights: Sequence[float] = ()
     penalties: Sequence[float] = ()
     floors: Sequence[float] = ()
@@ -191,10 +236,16 @@ class MarginalError:
 
     def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
         """One integer per clique, in score units; higher where the estimate is worse."""
-        found = np.zeros(len(self.options), dtype=np.int64)
-        for place, clique in enumerate(self.options):
-            distance = _rows_apart(exact[clique], self.estimates[clique], self._where, self._floors[place])
-            found[place] = _cut(self._multipliers[place] * (distance - self._offsets[place]))
+        return self.scores_of(np.arange(len(self.options), dtype=np.int64), exact)
+
+    def scores_of(self, places: Ints, exact: Mapping[Clique, Ints]) -> Ints:
+        """The same for the cliques at these places."""
+        cliques = [self.options[place] for place in places.tolist()]
+        known = self.estimates(cliques) if callable(self.estimates) else self.estimates
+        found = np.zeros(len(cliques), dtype=np.int64)
+        for row, (place, clique) in enumerate(zip(places.tolist(), cliques, strict=True)):
+            distance = _rows_apart(exact[clique], known[clique], self._where, self._floors[place])
+            found[row] = _cut(self._multipliers[place] * (distance - self._offsets[place]))
         return found
 
     @property
