@@ -79,6 +79,8 @@ def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReade
         if name and (name in SOURCES.built_in or name in SOURCES.offered()):
             found = SOURCES.find(name)
             return DatasetReader if found is FileReader and is_dataset(text) else found
+        if scheme:
+            _refuse_foreign(text)  # before its suffix can make it look like a file
     _refuse_foreign(text)
     return DatasetReader if is_dataset(text) else FileReader
 
