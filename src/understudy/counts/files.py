@@ -576,7 +576,7 @@ def _batches(
         case "arrow":
             yield from arrow_batches(path, wanted)
         case "parquet":
-            yield from _parquet_batches(_parquet_place(path, container), wanted, span=None)
+            yield from _parquet_batches(_parquet_place(path, container), wanted, None)
         case "database":
             yield from _database_batches(path, container.table, wanted, **limits)
 
