@@ -168,8 +168,9 @@ def fitted(path: Path, small: Path, kind: str, method: str, threads: int) -> Use
 def written(path: Path, small: Path, kind: str, rows: int) -> Used:
     """Synthetic rows of `mst` into Parquet; nothing of the fit is timed."""
     release = synthesize(small, schema_of(kind), method="mst", epsilon=1.0, delta=DELTA, rows=1, seed=1)
-    release.sample_to(small.with_name("warm-synthetic.parquet"), 1000, seed=1)
-    return used(lambda: release.sample_to(small.with_name("synthetic.parquet"), rows, seed=1))
+    with tempfile.TemporaryDirectory(dir=small.parent) as place:
+        release.sample_to(Path(place) / "few.parquet", 1000, seed=1)
+        return used(lambda: release.sample_to(Path(place) / "many.parquet", rows, seed=1))
 
 
 def counted(path: Path, small: Path, kind: str, threads: int) -> Used:

@@ -209,7 +209,7 @@ def _frame_of(data: "str | Path | DataFrame", where: str) -> "tuple[DataFrame, b
     try:
         from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
     except ImportError:
-        ClassicFrame = None  # type: ignore[assignment, misc]
+        ClassicFrame = None
     if ClassicFrame is None:
         raise InputError(where, "needs Spark, which is not installed.", _PACKAGE)
     if isinstance(data, str | Path):
@@ -469,10 +469,11 @@ class SparkSource(ChunkedSource):
         with _sent(self._spark, (self._coding, question)) as public:
 
             def task(batches: tasks.Batches) -> tasks.Batches:
-                group = tasks.task_number()
-                return tasks.unraised(
-                    lambda: tasks.count(batches, *tasks.unpacked(public.value), level=group), tasks.FAILED_COUNTED
-                )
+                def counted() -> tasks.Batches:
+                    coding, asked = tasks.unpacked(public.value)
+                    return tasks.count(batches, coding, asked, level=tasks.task_number())
+
+                return tasks.unraised(counted, tasks.FAILED_COUNTED)
 
             with running(self._spark, CODED_RECORDS):
                 return _merged(self._spark, kept.mapInArrow(task, tasks.COUNTED), merge, cells, self._table.where)
