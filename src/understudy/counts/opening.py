@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+from narwhals.dependencies import is_into_series
+
 from understudy.codec.table import TableCodec
 from understudy.counts.datasets import DatasetReader, is_dataset
 from understudy.counts.files import SUFFIXES, FileReader
@@ -101,7 +103,8 @@ def _object_class(data: object) -> Callable[..., PrivateTable | RowReader] | Non
         for name in (kind.__module__, kind.__module__.partition(".")[0]):
             if name in OBJECTS.built_in:
                 return OBJECTS.find(name)
-    return OBJECTS.find("understudy.counts.databases") if hasattr(data, "__arrow_c_stream__") else None
+    streams = hasattr(data, "__arrow_c_stream__") and not is_into_series(data)  # one column is no table
+    return OBJECTS.find("understudy.counts.databases") if streams else None
 
 
 def header_of(data: object, schema: Schema | None = None) -> list[tuple[str, str]]:
