@@ -471,7 +471,8 @@ class SparkSource(ChunkedSource):
             def task(batches: tasks.Batches) -> tasks.Batches:
                 group = tasks.task_number()
                 return tasks.unraised(
-                    lambda: tasks.count(batches, *tasks.unpacked(public.value), level=group), tasks.FAILED_COUNTED
+                    lambda: tasks.count(batches, *tasks.unpacked(public.value), level=group),  # type: ignore[misc]
+                    tasks.FAILED_COUNTED,
                 )
 
             with running(self._spark, CODED_RECORDS):
