@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from understudy.arrays import Ints
-from understudy.counts.partials import FAN_IN, Piece, merge_in_groups, pieces_of
+from understudy.counts.partials import FAN_IN, PartialCounts, merge_in_groups, pieces_of
 
 TABLES, CELLS = 125, 8_000
 DISTINCT = 4  # partial vectors that are made anew; further ones repeat them
@@ -36,7 +36,7 @@ def simulate(partitions: int, rows: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
 
-    def arriving() -> Iterator[Iterator[Piece]]:
+    def arriving() -> Iterator[Iterator[PartialCounts]]:
         for number in range(partitions):
             yield pieces_of(partials[number % DISTINCT])
 

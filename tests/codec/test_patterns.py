@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.codec import reading
-from understudy.codec.patterns import short_reals, whole_numbers
+from understudy.codec.kernels import short_reals, whole_numbers
 
 PIECES = ["0", "1", "7", "12", "99", "2020", "1999", "-", "+", ".", ":", "T", "t", " ", "Z", "z", "e", "E", "e5", "é"]
 PIECES += [

@@ -17,10 +17,10 @@ from understudy.counts import blocks, pieces, readers
 from understudy.counts.blocks import KeptCodes, NamelessFile
 from understudy.counts.files import FileReader, file_batches, file_parts
 from understudy.counts.opening import open_table
-from understudy.counts.pieces import line_spans, shared_out
 from understudy.counts.readers import Header, RowReader, StreamedTable
 from understudy.counts.source import Batch, CountSource
 from understudy.counts.streaming import side_by_side
+from understudy.counts.streams import line_spans, shared_out
 from understudy.errors import InputError
 from understudy.schema import Schema, Unit
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Bools
-from understudy.codec.fused import is_whole
+from understudy.codec.kernels import is_whole
 from understudy.codec.reading import (
     PER_SECOND,
     SECONDS_A_DAY,

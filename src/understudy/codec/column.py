@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Ints, Unsigned
-from understudy.codec.fused import ByTable, OnePass, code_in_one_pass, code_truths
+from understudy.codec.kernels import ByTable, OnePass, code_in_one_pass, code_truths
 
 CodeArray = Unsigned
 Encode = Callable[[pa.Array], CodeArray]

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from understudy.arrays import Integers, Ints
 from understudy.codec.column import CodeArray, Layout, through_dictionary
-from understudy.codec.fused import FARTHEST, ByTable, OnePass, is_whole
+from understudy.codec.kernels import FARTHEST, ByTable, OnePass, is_whole
 from understudy.codec.reading import canonical_text, has_text, is_text, plain
 from understudy.errors import UsageError
 from understudy.schema.columns import BOOLEAN_WORDS, plain_label, trimmed

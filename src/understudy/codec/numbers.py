@@ -30,7 +30,7 @@ import pyarrow as pa
 from understudy.arrays import Ints
 from understudy.codec.axes import Axis, CalendarAxis, Grid, Number, Values
 from understudy.codec.column import CodeArray, Layout, through_dictionary
-from understudy.codec.fused import LARGEST_EXACT, WIDEST_TABLE, ByEdges, ByFloatEdges, ByTable, OnePass, is_whole
+from understudy.codec.kernels import LARGEST_EXACT, WIDEST_TABLE, ByEdges, ByFloatEdges, ByTable, OnePass, is_whole
 from understudy.codec.reading import (
     Reading,
     is_text,

@@ -28,11 +28,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Bools, Floats, Ints
-from understudy.codec.fused import LEAST_ROWS
-from understudy.codec.patterns import (
+from understudy.codec.kernels import (
     DAY,
     HAS_OFFSET,
     HOUR,
+    LEAST_ROWS,
     MATCHED,
     MINUTE,
     MONTH,

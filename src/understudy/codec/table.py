@@ -31,7 +31,7 @@ from understudy.codec.column import (
     encode_safely,
     touched,
 )
-from understudy.codec.fused import LEAST_ROWS
+from understudy.codec.kernels import LEAST_ROWS
 from understudy.codec.labels import LabelCodec, Pool, PoolCodec, boolean_codec, checked_pool
 from understudy.codec.numbers import NumberCodec, SplitCodec
 from understudy.codec.reading import canonical_text

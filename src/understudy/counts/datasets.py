@@ -59,7 +59,7 @@ Mark = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PinnedFile:
     """One file of a table, as it was found at opening. Private: its path and its values are content."""
 
     path: str
@@ -82,10 +82,10 @@ def is_dataset(location: str) -> bool:
     return False
 
 
-class PieceReader(RowReader):
+class PinnedFilesReader(RowReader):
     """Rows of Parquet files that were listed and pinned; what lists them is for a subclass to say."""
 
-    def __init__(self, place: Place, pieces: Sequence[Piece], header: Header) -> None:
+    def __init__(self, place: Place, pieces: Sequence[PinnedFile], header: Header) -> None:
         self.where = place.where
         self.engine = "Parquet"
         self._place = place
@@ -110,7 +110,7 @@ class PieceReader(RowReader):
                 pass  # it is still the file that was pinned
 
     @contextlib.contextmanager
-    def _opened(self, piece: Piece) -> Iterator[pa.NativeFile]:
+    def _opened(self, piece: PinnedFile) -> Iterator[pa.NativeFile]:
         file = None
         with contextlib.suppress(OSError, pa.ArrowException):
             file = self._place.store.open_input_file(piece.path)
@@ -157,7 +157,7 @@ def _only(batches: Iterator[Batch], kept: Bools) -> Iterator[Batch]:
         raise ValueError
 
 
-class DatasetReader(PieceReader):
+class DatasetReader(PinnedFilesReader):
     """A folder, pattern or single file of Parquet, on this machine or in an object store."""
 
     def __init__(self, location: str | Path, schema: Schema | None = None) -> None:
@@ -172,7 +172,7 @@ class DatasetReader(PieceReader):
         columns = agreed(place.where, [stored for _, stored in footers], schema)
         stored = {name for name, _ in columns}
         pieces = [
-            Piece(path, mark, {name: value for name, value in values.items() if name not in stored})
+            PinnedFile(path, mark, {name: value for name, value in values.items() if name not in stored})
             for path, (mark, _), values in zip(paths, footers, partitions, strict=True)
         ]
         keys = tuple((name, "string") for name in partitions[0] if name not in stored)

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.arrays import Bools
-from understudy.counts.datasets import Piece, PieceReader, footers_of, form_of
+from understudy.counts.datasets import PinnedFile, PinnedFilesReader, footers_of, form_of
 from understudy.counts.files import columns_read
 from understudy.counts.stores import Place, is_stored, place_of
 from understudy.errors import InputError, UsageError
@@ -35,7 +35,7 @@ _LOCATION = re.compile(r"delta:(.+?)(?:@([^@/]*))?", re.IGNORECASE | re.DOTALL)
 _ELSEWHERE = re.compile(r"/|[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
-class DeltaReader(PieceReader):
+class DeltaReader(PinnedFilesReader):
     """Rows of one version of a Delta table."""
 
     def __init__(self, location: str | Path, schema: Schema | None = None) -> None:
@@ -91,7 +91,7 @@ def _check_protocol(place: Place, table: Any) -> None:
         raise InputError(f"delta:{place.where}", f"uses what cannot be read here: {', '.join(unknown)}.", fix)
 
 
-def _pieces(place: Place, table: Any, kinds: pa.Schema, schema: Schema | None) -> list[Piece]:
+def _pieces(place: Place, table: Any, kinds: pa.Schema, schema: Schema | None) -> list[PinnedFile]:
     """The files of the version with what their rows hold besides."""
     actions = pa.table(table.get_add_actions())
     inside = [unquote(path) for path in actions.column("path").to_pylist()]
@@ -106,7 +106,7 @@ def _pieces(place: Place, table: Any, kinds: pa.Schema, schema: Schema | None) -
     for row, (path, (mark, stored)) in enumerate(zip(inside, footers, strict=True)):
         values = {name: column[row] for name, column in parted.items()}
         absent = {one.name: pa.scalar(None, one.type) for one in kinds if one.name not in stored.names}
-        found.append(Piece(f"{place.root}/{path}", mark, {**absent, **values}, masks.get(path)))
+        found.append(PinnedFile(f"{place.root}/{path}", mark, {**absent, **values}, masks.get(path)))
     return found
 
 

@@ -39,7 +39,6 @@ from understudy.counts.arrow_files import arrow_batches, arrow_header, check_arr
 from understudy.counts.delimited import delimited_batches, delimited_header
 from understudy.counts.excel import check_parts, check_sizes, excel_batches, excel_header, sheets_of
 from understudy.counts.jsonlines import json_batches, json_header
-from understudy.counts.pieces import Span, line_spans, row_groups, shared_out
 from understudy.counts.readers import Header, RowReader, batch_rows, unbroken
 from understudy.counts.source import (
     CONTENT_ERRORS,
@@ -52,13 +51,16 @@ from understudy.counts.streams import (
     UNREADABLE,
     ByteStream,
     Packing,
+    Span,
     check_expansion,
     check_wide,
+    line_spans,
     member_bytes,
     open_span,
     open_text,
     packed_member,
     read_up_to,
+    shared_out,
 )
 from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.schema import Float, Integer, Schema
@@ -670,10 +672,17 @@ def file_parts(container: Container, columns: Sequence[str], *, most: int) -> li
     sized: list[tuple[Span, int]] = []
     plain_text = plain_encoding(container.dialect.encoding) == "utf-8" and not container.multiline
     if container.kind == "parquet" and not container.packing:
-        sized = [piece for path in container.paths for piece in row_groups(path)]
+        sized = [piece for path in container.paths for piece in _row_groups(path)]
     elif container.kind == "delimited" and not container.packing and plain_text:
         sized = [piece for path in container.paths for piece in line_spans(path, most)]
     return [_pieces(container, part, list(columns)) for part in shared_out(sized, most)]
+
+
+def _row_groups(path: Path) -> list[tuple[Span, int]]:
+    """The row groups of a Parquet file, with the rows of each."""
+    with pq.ParquetFile(path) as file:
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+    return [((path, group, group + 1), rows) for group, rows in enumerate(sizes)]
 
 
 def _pieces(container: Container, pieces: Sequence[Span], wanted: list[str]) -> Iterator[Batch]:

@@ -25,7 +25,7 @@ CELL_RANGES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PartialCounts:
     """Counts of some cells of one vector: `width` bytes each, from cell `start` on, little end first."""
 
     vector: int
@@ -38,15 +38,15 @@ class Merge(abc.ABC):
     """Adds up pieces as they come."""
 
     @abc.abstractmethod
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: PartialCounts) -> None:
         """Takes a piece in."""
 
     @abc.abstractmethod
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[PartialCounts]:
         """The sum so far, in pieces."""
 
 
-def pieces_of(vectors: Iterable[Ints]) -> Iterator[Piece]:
+def pieces_of(vectors: Iterable[Ints]) -> Iterator[PartialCounts]:
     """The vectors in pieces, without those that hold no row.
 
     >>> [(piece.vector, piece.start, piece.width) for piece in pieces_of([np.array([0, 0]), np.array([1, 300])])]
@@ -59,9 +59,9 @@ def pieces_of(vectors: Iterable[Ints]) -> Iterator[Piece]:
                 yield _piece(number, start, cells)
 
 
-def _piece(vector: int, start: int, cells: Ints) -> Piece:
+def _piece(vector: int, start: int, cells: Ints) -> PartialCounts:
     width = np.min_scalar_type(int(cells.max())).itemsize
-    return Piece(vector, start, width, cells.astype(f"<u{width}").tobytes())
+    return PartialCounts(vector, start, width, cells.astype(f"<u{width}").tobytes())
 
 
 class VectorMerge(Merge):
@@ -78,7 +78,7 @@ class VectorMerge(Merge):
     def __init__(self) -> None:
         self._totals: dict[tuple[int, int], Ints] = {}
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: PartialCounts) -> None:
         """Takes a piece in."""
         cells = np.frombuffer(piece.values, f"<u{piece.width}").astype(np.int64)
         total = self._totals.get((piece.vector, piece.start))
@@ -87,7 +87,7 @@ class VectorMerge(Merge):
         else:
             total += cells
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[PartialCounts]:
         """The sum so far, in pieces."""
         for (vector, start), total in self._totals.items():
             yield _piece(vector, start, total)
@@ -108,12 +108,12 @@ class CellMerge(Merge):
     def __init__(self) -> None:
         self._ranges: dict[int, SortedCells] = {}
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: PartialCounts) -> None:
         """Takes a piece in."""
         indices, counts = np.frombuffer(piece.values, "<i8").reshape(2, -1).astype(np.int64)
         self._ranges.setdefault(piece.start, SortedCells()).add(indices, counts)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[PartialCounts]:
         """The sum so far, in pieces."""
         for start, cells in self._ranges.items():
             found = cells.all()
@@ -128,7 +128,7 @@ class CellMerge(Merge):
         return whole.all()
 
 
-def pieces_of_cells(found: OccupiedCells) -> Iterator[Piece]:
+def pieces_of_cells(found: OccupiedCells) -> Iterator[PartialCounts]:
     """Occupied cells in pieces, by the remainder of their number: which piece a cell is in depends on nothing else."""
     ranges = found.indices % CELL_RANGES
     order = np.argsort(ranges, kind="stable")
@@ -139,11 +139,11 @@ def pieces_of_cells(found: OccupiedCells) -> Iterator[Piece]:
             yield _cells_piece(start, found.indices[here], found.counts[here])
 
 
-def _cells_piece(start: int, indices: Ints, counts: Ints) -> Piece:
-    return Piece(0, start, 8, np.concatenate([indices, counts]).astype("<i8").tobytes())
+def _cells_piece(start: int, indices: Ints, counts: Ints) -> PartialCounts:
+    return PartialCounts(0, start, 8, np.concatenate([indices, counts]).astype("<i8").tobytes())
 
 
-def merge_in_groups(partials: Iterable[Iterable[Piece]], fan_in: int = FAN_IN) -> VectorMerge:
+def merge_in_groups(partials: Iterable[Iterable[PartialCounts]], fan_in: int = FAN_IN) -> VectorMerge:
     """The sum of partial counts as a cluster adds them up: groups of `fan_in` first, then the groups."""
     whole, group, held = VectorMerge(), VectorMerge(), 0
     for partial in partials:

@@ -463,7 +463,7 @@ class SparkSource(ChunkedSource):
                     most = max(most, int(units.max()))
                 yield rows, dict(zip(self._coding.names, columns, strict=True)), units
 
-    def _ask(self, question: tasks.Question, cells: int) -> Merge:
+    def _ask(self, question: tasks.TaskQuery, cells: int) -> Merge:
         """The merged answer of all tasks."""
         kept, merge = self._snapshot(), question.merge()
         with _sent(self._spark, (self._coding, question)) as public:

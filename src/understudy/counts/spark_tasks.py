@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from understudy.arrays import Ints, Unsigned, Words
 from understudy.codec.table import TableCodec
-from understudy.counts.partials import CellMerge, Merge, Piece, VectorMerge, pieces_of, pieces_of_cells
+from understudy.counts.partials import CellMerge, Merge, PartialCounts, VectorMerge, pieces_of, pieces_of_cells
 from understudy.counts.readers import batch_rows
 from understudy.counts.source import ORDER_KEY, HashKey, KeyedRows, LabelNumbers, Texts, UnitRows, texts_of
 from understudy.counts.streaming import Chunk, ChunkedSource, rows_with_codes
@@ -239,11 +239,11 @@ def records_of(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
             yield count, packed.as_py()
 
 
-class Question(abc.ABC):
+class TaskQuery(abc.ABC):
     """What is counted in one pass: every task answers about its own rows, and the answers are merged."""
 
     @abc.abstractmethod
-    def answer(self, rows: CodedRows) -> Iterator[Piece]:
+    def answer(self, rows: CodedRows) -> Iterator[PartialCounts]:
         """Counts of one task's rows."""
 
     def merge(self) -> Merge:
@@ -252,34 +252,34 @@ class Question(abc.ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class TablesAsked(Question):
+class TablesAsked(TaskQuery):
     """Counts of tables over columns; without any, the number of rows."""
 
     tables: tuple[Clique, ...]
 
-    def answer(self, rows: CodedRows) -> Iterator[Piece]:
+    def answer(self, rows: CodedRows) -> Iterator[PartialCounts]:
         """Counts of one task's rows."""
         return pieces_of(rows.tables(self.tables) if self.tables else [rows.rows()])
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionsAsked(Question):
+class PartitionsAsked(TaskQuery):
     """Counts of the cells of partitions."""
 
     partitions: tuple[Partition, ...]
 
-    def answer(self, rows: CodedRows) -> Iterator[Piece]:
+    def answer(self, rows: CodedRows) -> Iterator[PartialCounts]:
         """Counts of one task's rows."""
         return pieces_of(rows.partition_counts(self.partitions))
 
 
 @dataclass(frozen=True, slots=True)
-class CellsAsked(Question):
+class CellsAsked(TaskQuery):
     """Occupied cells of one table."""
 
     clique: Clique
 
-    def answer(self, rows: CodedRows) -> Iterator[Piece]:
+    def answer(self, rows: CodedRows) -> Iterator[PartialCounts]:
         """Counts of one task's rows."""
         return pieces_of_cells(rows.occupied(self.clique))
 
@@ -288,7 +288,7 @@ class CellsAsked(Question):
         return CellMerge()
 
 
-def count(batches: Batches, coding: Coding, question: Question, level: int) -> Batches:
+def count(batches: Batches, coding: Coding, question: TaskQuery, level: int) -> Batches:
     """The answer about one task's rows, in pieces."""
     yield from _counted(question.answer(CodedRows(batches, coding)), level)
 
@@ -303,17 +303,17 @@ def merge_pieces(batches: Batches, kind: type[Merge]) -> Batches:
         yield from _counted(merged.pieces(), level)
 
 
-def pieces_in(batch: pa.RecordBatch) -> Iterator[tuple[int, Piece]]:
+def pieces_in(batch: pa.RecordBatch) -> Iterator[tuple[int, PartialCounts]]:
     """The group and the piece of every line."""
     level, vector, start, width, cells = batch.columns
     lines = zip(level.to_pylist(), vector.to_pylist(), start.to_pylist(), width.to_pylist(), cells, strict=True)
     for group, number, first, size, values in lines:
         if number < 0:
             raise TaskFailedError
-        yield group, Piece(number, first, size, values.as_py())
+        yield group, PartialCounts(number, first, size, values.as_py())
 
 
-def _counted(pieces: Iterable[Piece], level: int) -> Batches:
+def _counted(pieces: Iterable[PartialCounts], level: int) -> Batches:
     for piece in pieces:
         values = [[level], [piece.vector], [piece.start], [piece.width], [piece.values]]
         yield pa.record_batch(values, schema=_COUNTED)

@@ -18,13 +18,20 @@ bytes than a public limit. Both are facts of the whole file of the kind that its
 who handles it. No field is looked at, so two tables of the same size have the same outcome whatever their rows say,
 and one person's rows can move it only if the table is within the length of these rows of the limit, which is far from
 any file in use. The outcome is an error before the charge, seen by the steward alone, who has the file.
+
+Spans
+-----
+Several threads can read one table at the same time, each a span of a file: Parquet is cut between row groups, text
+where a line begins. Spans follow from the file's outside and, for text, from where lines end; every row lies in exactly
+one of them. How many there are is told to nobody.
 """
 
 import codecs
 import contextlib
+import itertools
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Literal, Protocol, TypeVar
@@ -309,3 +316,62 @@ def zip_part(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
     if info.flag_bits & _ENCRYPTED or info.compress_type not in _PLAIN_METHODS:
         raise ValueError("another method of packing")
     return archive.open(info)
+
+
+Span = tuple[Path, int, int]
+"""A file and a span of it: of row groups, or of bytes."""
+
+LEAST_SPAN_BYTES = 1 << 22
+"""Of text for one thread."""
+_HEAD_BYTES = 1 << 16
+_STEP_BYTES = 1 << 20
+_BLANK = b"\xef\xbb\xbf\r\n"
+
+
+def line_spans(path: Path, most: int) -> list[tuple[Span, int]]:
+    """A text file as at most that many spans that begin and end with lines, with the bytes of each.
+
+    The header line is in the first span. So a file that begins with many empty lines, behind which it might lie, is one
+    span.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+        begun = len(head) - len(head.lstrip(_BLANK))  # within the header line
+        whole = size < most * LEAST_SPAN_BYTES or begun == len(head)
+        inner = [] if whole else [_line_start(file, max(begun, size * part // most)) for part in range(1, most)]
+    bounds = [0, *(place for place in dict.fromkeys(inner) if place < size), size]
+    return [((path, low, high), high - low) for low, high in itertools.pairwise(bounds)]
+
+
+def _line_start(file: IO[bytes], place: int) -> int:
+    """Where the first line begins that starts behind that place; the end of the file if none does.
+
+    Between CR and LF an empty line may seem to begin, which is none by the rules of text.
+    """
+    file.seek(place)
+    while piece := file.read(_STEP_BYTES):
+        ends = [end for end in (piece.find(b"\n"), piece.find(b"\r")) if end >= 0]
+        if ends:
+            return place + min(ends) + 1
+        place += len(piece)
+    return place
+
+
+def shared_out(sized: Sequence[tuple[Span, int]], most: int) -> list[list[Span]]:
+    """Pieces for at most that many readers: in order, about as much for each, neighbours in a file as one.
+
+    >>> one, other = Path("one"), Path("other")
+    >>> [len(part) for part in shared_out([((one, 0, 1), 5), ((one, 1, 2), 5), ((other, 0, 1), 9)], 2)]
+    [1, 1]
+    """
+    total, done = sum(size for _, size in sized), 0
+    parts: list[list[Span]] = [[] for _ in range(most)]
+    for (path, start, stop), size in sized:
+        part = parts[min(most - 1, (2 * done + size) * most // max(1, 2 * total))]
+        done += size
+        if part and part[-1][0] == path and part[-1][2] == start:
+            part[-1] = (path, part[-1][1], stop)
+        else:
+            part.append((path, start, stop))
+    return [part for part in parts if part]
