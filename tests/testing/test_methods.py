@@ -72,7 +72,7 @@ METHODS = {
         "ensemble",
         [CONCENTRATED],
         [["registered", "voted"], ["voted", "age"]],
-        {"components": 8, "most_records": 2000, "sweeps": 4},
+        {"components": 8, "steps": 20, "most_records": 2000, "sweeps": 4},
     ),
     "fieldgroups": MethodChecks("fieldgroups", [PURE], [["registered", "voted"], ["age"]]),
     "pfr": MethodChecks("pfr", [PURE], [["registered", "voted"], ["age"]]),

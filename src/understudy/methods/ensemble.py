@@ -89,7 +89,6 @@ _LEAST_DOUBT = 0.02
 """How far, as a share, a pair is off that was not measured and shows no excess."""
 _LITTLE_NOISE = 0.004
 """Mean noise of a column, as a share of the rows, below which it pays to fit for longer."""
-_STEPS, _MORE_STEPS = 250, 500
 _RAKING_ROUNDS = 6
 _SETTLED = 0.002
 _CLEARLY = 0.0005
@@ -118,6 +117,7 @@ class Ensemble(Method):
     selection_share: float = option(0.03, help="share of the cost for the scores of the pairs", share=True)
     threshold: float = option(2.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
     components: int = option(200, help="components of one mixture", least=1, most=2**12)
+    steps: int = option(500, help="steps of fitting where noise is small; half of them where not", least=1, most=2**16)
     most_codes: int = option(1024, help="pooled codes of all columns together", least=2, most=_MOST_CODES)
     sweeps: int = option(12, help="maximum number of sweeps over all rows and columns", least=0, most=MOST_STEPS)
     most_records: int = option(2**20, help="maximum number of records in the model", least=1, most=MOST_STEPS)
@@ -148,7 +148,7 @@ class Ensemble(Method):
         rest = noisy_step("measure", whole - spent, cells, facts.unit_rows)
         name = "measure chosen pairs, and columns again" if pairs else "measure columns again"
         steps.append(Step(name, whole - spent, cells, rest.noise_scale, rest.expected_error))
-        fitting, members = self._fitting(codes, _MORE_STEPS)
+        fitting, members = self._fitting(codes, self.steps)
         moved = 2.0 * min(rows_of(facts), self.most_records) * pairs * self.sweeps * _SWEEP_SECONDS
         synthesis = self._synthesis().bytes(domain, cells, rows_of(facts)) + _MATRIX_BYTES * codes * codes
         return Plan(
@@ -391,7 +391,7 @@ class _Synthesis:
 
     def _members(self, rng: np.random.Generator) -> list[PairMixture]:
         known = self.known
-        steps = _MORE_STEPS if known.noise < _LITTLE_NOISE else _STEPS
+        steps = self.method.steps if known.noise < _LITTLE_NOISE else -(-self.method.steps // 2)
         fitting, members = self.method._fitting(known.grid.codes, steps)
         evidence = self._evidence()
         start = np.maximum(known.shares, _LEAST_SHARE / known.total)
