@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from understudy.arrays import Floats, Ints
 
-_TRIED = (1, 2, 4, 8, 16)
+_TRIED = (1, 2, 4, 8, 16, 32, 64)
 
 
 def expected_scatter(expected: Floats) -> Floats:

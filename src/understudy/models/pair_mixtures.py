@@ -182,11 +182,11 @@ class PairMixture:
     def _slopes(self, evidence: PairEvidence, ridge: float) -> tuple[Singles, Singles]:
         """The gradient: of the logarithms of chances, and of those of weights."""
         chances, weights = self.chances, self.weights
-        pulls = (chances.T * weights) @ chances
+        pulls = self.pairs()
         pulls -= evidence.values
         pulls *= evidence.precisions
         column_pulls = (weights @ chances - evidence.column_values) * evidence.column_precisions
-        slopes = chances @ pulls
+        slopes: Singles = np.asarray(chances @ pulls, dtype=np.float32)
         by_weight = 0.5 * np.einsum("kc,kc->k", chances, slopes) + chances @ column_pulls
         slopes += column_pulls
         slopes *= weights[:, np.newaxis]
