@@ -424,10 +424,10 @@ class _Synthesis:
     def _targets(self, members: Sequence[PairMixture]) -> list[Target]:
         """The wanted table of every pair, all with the same columns as far as rules allow."""
         known, grid, total = self.known, self.known.grid, self.known.total
-        mean = np.mean([member.pairs() for member in members], axis=0, dtype=np.float64) * total
-        mean = np.where(known.impossible, 0.0, mean)
-        ones = np.mean([member.weights @ member.chances for member in members], axis=0, dtype=np.float64) * total
-        shares = column_shares(grid, ones, known.counts, known.variances, total) * total
+        pairs = np.mean([member.pairs() for member in members], axis=0, dtype=np.float64)
+        mean = np.where(known.impossible, 0.0, pairs * total)
+        ones = np.mean([member.weights @ member.chances for member in members], axis=0, dtype=np.float64)
+        shares = column_shares(grid, np.asarray(ones * total), known.counts, known.variances, total) * total
         found = []
         for pair in known.pairs:
             table = grid.table(mean, pair)

@@ -23,7 +23,7 @@ algebra library, so that the last digits, and with them a few rows, may differ f
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from understudy.models.mixture import MixtureModel
 from understudy.models.tables import norm_sub
 
 Singles = npt.NDArray[np.float32]
+Cell = TypeVar("Cell", bound=np.generic)
 
 _SPREAD = 0.3
 """Standard deviation of the logarithms of chances at the start."""
@@ -74,7 +75,7 @@ class PairGrid:
         for low, high in zip(self.starts[:-1], self.starts[1:], strict=True):
             yield slice(int(low), int(high))
 
-    def table(self, matrix: npt.NDArray[np.floating], pair: Clique) -> npt.NDArray[np.floating]:
+    def table(self, matrix: npt.NDArray[Cell], pair: Clique) -> npt.NDArray[Cell]:
         """The part of the matrix that holds this pair, one line per code of its first column."""
         return matrix[self.places(pair[0]), self.places(pair[1])]
 
