@@ -7,15 +7,15 @@ from tests.methods.door import VOTERS, door, letters, rho, rows_of
 from tests.methods.test_privsyn import CHAIN, chain
 from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, NoisyScores, StructuralZeros
 from understudy.errors import ResourceError, UsageError
-from understudy.methods.ensemble import Ensemble
+from understudy.methods.ensemble import MixtureEnsemble
 from understudy.methods.method import PublicFacts, facts_of
 from understudy.privacy.cost import Cost
 from understudy.privacy.scores import WEIGHT_UNIT
 from understudy.schema import Unit
 from understudy.testing.doubles import NoNoise, SeededRandomizer
 
-QUICK = Ensemble(components=20, steps=100)
-ALL_CODES = Ensemble(threshold=0.0, components=5, steps=10)
+QUICK = MixtureEnsemble(components=20, steps=100)
+ALL_CODES = MixtureEnsemble(threshold=0.0, components=5, steps=10)
 
 
 def answers_about(curator, columns):
@@ -88,7 +88,7 @@ def test_codes_are_pooled_until_all_fit():
     rng = np.random.default_rng(0)
     codes = {"a": rng.integers(0, 30, 3000), "b": rng.integers(0, 30, 3000), "c": rng.integers(0, 3, 3000)}
     curator = door(rows_of(codes), schema, rho(100.0), NoNoise())
-    Ensemble(components=5, steps=10, most_codes=20).fit(curator, rho(100.0))
+    MixtureEnsemble(components=5, steps=10, most_codes=20).fit(curator, rho(100.0))
     assert sum(curator.domain.sizes.values()) <= 20
 
 
@@ -112,7 +112,7 @@ def test_one_column_gets_everything():
 
 def test_where_noise_leaves_one_code_each_the_columns_are_measured_again():
     curator = door(rows_of(chain(10)), CHAIN, rho(1e-8), SeededRandomizer(5))
-    model = Ensemble(threshold=1e9, components=5, steps=10).fit(curator, rho(1e-8))
+    model = MixtureEnsemble(threshold=1e9, components=5, steps=10).fit(curator, rho(1e-8))
     assert curator.left.rho < 10
     assert set(model.domain.sizes.values()) == {4}
 
@@ -120,7 +120,9 @@ def test_where_noise_leaves_one_code_each_the_columns_are_measured_again():
 def test_one_seed_one_model_and_another_seed_another():
     codes = rows_of(chain(1500))
     models = [
-        Ensemble(components=10, steps=20, structure_seed=seed).fit(door(codes, CHAIN, rho(1.0), NoNoise()), rho(1.0))
+        MixtureEnsemble(components=10, steps=20, structure_seed=seed).fit(
+            door(codes, CHAIN, rho(1.0), NoNoise()), rho(1.0)
+        )
         for seed in (1, 1, 2)
     ]
     first, same, other = (model.codes for model in models)  # type: ignore[attr-defined]
@@ -136,9 +138,9 @@ def test_the_plan_is_what_is_spent():
 
 
 def test_large_tables_are_fitted_with_fewer_and_smaller_mixtures():
-    fitting, members = Ensemble()._fitting(200, 500)
+    fitting, members = MixtureEnsemble()._fitting(200, 500)
     assert (fitting.components, members) == (200, 3)
-    smaller, fewer = Ensemble()._fitting(2000, 500)
+    smaller, fewer = MixtureEnsemble()._fitting(2000, 500)
     assert smaller.components < 200
     assert fewer == 2
 
@@ -149,9 +151,9 @@ def test_rules_over_too_many_codes_are_refused_before_anything_is_asked():
     mask[0] = True
     facts = PublicFacts(domain, (StructuralZeros(Clique("ab"), mask),), 1)
     with pytest.raises(ResourceError):
-        Ensemble().plan(facts, rho(1.0))
+        MixtureEnsemble().plan(facts, rho(1.0))
 
 
 def test_shares_must_leave_something_for_pairs():
     with pytest.raises(UsageError):
-        Ensemble(one_way_share=0.49)
+        MixtureEnsemble(one_way_share=0.49)

@@ -102,7 +102,7 @@ _MOST_CODES = 2**13
 
 
 @dataclass(frozen=True, slots=True)
-class Ensemble(Method):
+class MixtureEnsemble(Method):
     """Method: columns, scores of all pairs, tables of pairs by expected gain, mixtures that explain them, rows."""
 
     name: ClassVar[str] = "ensemble"
@@ -146,7 +146,7 @@ class Ensemble(Method):
             steps.append(Step(f"score {pairs} pairs", costs.scores, pairs, noise, None))
         spent = sum((step.cost for step in steps), Cost())
         rest = noisy_step("measure", whole - spent, cells, facts.unit_rows)
-        name = "measure chosen pairs, and columns again" if pairs else "measure columns again"
+        name = "measure chosen pairs" if pairs else "measure columns again"
         steps.append(Step(name, whole - spent, cells, rest.noise_scale, rest.expected_error))
         fitting, members = self._fitting(codes, self.steps)
         moved = 2.0 * min(rows_of(facts), self.most_records) * pairs * self.sweeps * _SWEEP_SECONDS
@@ -160,7 +160,8 @@ class Ensemble(Method):
             synthesis + tables_bytes(facts, pairs, cells),
             seconds_for(facts, cells, pairs) + members * fitting.work(codes) / _WORK_PER_SECOND + moved,
             (
-                f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run.",
+                f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run. Where noise is "
+                "large beside the rows, columns take up to as much again of what is left.",
                 "Experimental: what it does with answers may change from version to version.",
             ),
             schedule=costs,
@@ -249,7 +250,7 @@ class _EnsembleCosts:
     scores: Cost
 
     @classmethod
-    def of(cls, method: Ensemble, whole: Cost, pairs: int) -> Self:
+    def of(cls, method: MixtureEnsemble, whole: Cost, pairs: int) -> Self:
         scores = whole.share(method.selection_share) if pairs else Cost()
         return cls(whole.share(method.total_share), whole.share(method.one_way_share), scores)
 
@@ -352,7 +353,7 @@ def _measured(curator: Curator, known: _KnownColumns, excess: _Excess, left: Cos
 class _Synthesis:
     """From answers to records."""
 
-    method: Ensemble
+    method: MixtureEnsemble
     known: _KnownColumns
     rules: tuple[StructuralZeros, ...]
     excess: _Excess
@@ -422,7 +423,7 @@ class _Synthesis:
         return max(self.tables[pair].distribution.variance, 1e-9)
 
     def _targets(self, members: Sequence[PairMixture]) -> list[Target]:
-        """The wanted table of every pair, all with the same columns as far as rules allow."""
+        """The wanted table of every pair. Where noise is small all have the same columns, as far as rules allow."""
         known, grid, total = self.known, self.known.grid, self.known.total
         pairs = np.mean([member.pairs() for member in members], axis=0, dtype=np.float64)
         mean = np.where(known.impossible, 0.0, pairs * total)
@@ -433,7 +434,10 @@ class _Synthesis:
             table = grid.table(mean, pair)
             if pair in self.tables:
                 table = drawn_towards(table, self._noisy(pair), self._variance(pair))
-            table = raked(table, shares[grid.places(pair[0])], shares[grid.places(pair[1])], _RAKING_ROUNDS)
+            if known.noise < _LITTLE_NOISE:
+                table = raked(table, shares[grid.places(pair[0])], shares[grid.places(pair[1])], _RAKING_ROUNDS)
+            else:
+                table = norm_sub(table, total).reshape(table.shape)
             possible = ~grid.table(known.impossible, pair)
             counts = np.where(possible, table, 0.0)
             found.append(Target(pair, (counts if counts.sum() > 0.0 else possible.astype(np.float64)).ravel()))
