@@ -9,10 +9,8 @@ from understudy.models.pair_mixtures import (
     PairEvidence,
     PairGrid,
     PairMixture,
-    column_shares,
     drawn_towards,
     mixture_of,
-    raked,
 )
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
@@ -129,17 +127,3 @@ def test_the_mean_error_falls_when_tables_are_drawn():
 
 def test_empty_cells_stay_empty_of_what_noise_says():
     assert drawn_towards(np.zeros(3), np.array([5.0, -3.0, 1.0]), 4.0).tolist() == [0.0, 0.0, 0.0]
-
-
-def test_raking_gives_the_sums():
-    table = raked(np.array([[3.0, -1.0], [2.0, 2.0]]), np.array([4.0, 6.0]), np.array([5.0, 5.0]), 50)
-    assert table.min() >= 0.0
-    assert table.sum(axis=1) == pytest.approx([4.0, 6.0])
-    assert table.sum(axis=0) == pytest.approx([5.0, 5.0])
-
-
-def test_shares_of_columns_add_up_to_one():
-    rng = np.random.default_rng(3)
-    shares = column_shares(GRID, rng.random(7) * 50.0, rng.normal(30.0, 20.0, 7), np.full(7, 25.0), 100.0)
-    assert shares.min() >= 0.0
-    assert [shares[part].sum() for part in GRID.blocks()] == pytest.approx([1.0, 1.0, 1.0])

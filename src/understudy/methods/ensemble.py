@@ -62,10 +62,8 @@ from understudy.models.pair_mixtures import (
     PairEvidence,
     PairGrid,
     PairMixture,
-    column_shares,
     drawn_towards,
     mixture_of,
-    raked,
 )
 from understudy.models.product import BlockModel
 from understudy.models.records import RecordModel, Target, column_sweeps
@@ -89,7 +87,6 @@ _LEAST_DOUBT = 0.02
 """How far, as a share, a pair is off that was not measured and shows no excess."""
 _LITTLE_NOISE = 0.004
 """Mean noise of a column, as a share of the rows, below which it pays to fit for longer."""
-_RAKING_ROUNDS = 6
 _SETTLED = 0.002
 _CLEARLY = 0.0005
 """Rows from mixtures must be nearer than rows from columns by this mean distance to be taken."""
@@ -160,8 +157,8 @@ class MixtureEnsemble(Method):
             synthesis + tables_bytes(facts, pairs, cells),
             seconds_for(facts, cells, pairs) + members * fitting.work(codes) / _WORK_PER_SECOND + moved,
             (
-                f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run. Where noise is "
-                "large beside the rows, columns take up to as much again of what is left.",
+                f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run. "
+                "Where noise is large beside the rows, columns take up to as much again of what is left.",
                 "Experimental: what it does with answers may change from version to version.",
             ),
             schedule=costs,
@@ -423,24 +420,18 @@ class _Synthesis:
         return max(self.tables[pair].distribution.variance, 1e-9)
 
     def _targets(self, members: Sequence[PairMixture]) -> list[Target]:
-        """The wanted table of every pair. Where noise is small all have the same columns, as far as rules allow."""
+        """The wanted table of every pair: the nearest one without negative counts that has all rows."""
         known, grid, total = self.known, self.known.grid, self.known.total
         pairs = np.mean([member.pairs() for member in members], axis=0, dtype=np.float64)
         mean = np.where(known.impossible, 0.0, pairs * total)
-        ones = np.mean([member.weights @ member.chances for member in members], axis=0, dtype=np.float64)
-        shares = column_shares(grid, np.asarray(ones * total), known.counts, known.variances, total) * total
         found = []
         for pair in known.pairs:
             table = grid.table(mean, pair)
             if pair in self.tables:
                 table = drawn_towards(table, self._noisy(pair), self._variance(pair))
-            if known.noise < _LITTLE_NOISE:
-                table = raked(table, shares[grid.places(pair[0])], shares[grid.places(pair[1])], _RAKING_ROUNDS)
-            else:
-                table = norm_sub(table, total).reshape(table.shape)
-            possible = ~grid.table(known.impossible, pair)
-            counts = np.where(possible, table, 0.0)
-            found.append(Target(pair, (counts if counts.sum() > 0.0 else possible.astype(np.float64)).ravel()))
+            possible = ~grid.table(known.impossible, pair).ravel()
+            counts = np.where(possible, norm_sub(table, total), 0.0)
+            found.append(Target(pair, counts if counts.sum() > 0.0 else possible.astype(np.float64)))
         return found
 
 

@@ -31,7 +31,6 @@ import numpy.typing as npt
 from understudy.arrays import Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.models.mixture import MixtureModel
-from understudy.models.tables import norm_sub
 
 Singles = npt.NDArray[np.float32]
 Cell = TypeVar("Cell", bound=np.generic)
@@ -211,36 +210,15 @@ def mixture_of(members: Sequence[PairMixture], rules: tuple[StructuralZeros, ...
     return MixtureModel(grid.domain, weights / weights.sum(), probabilities, rules, total)
 
 
-def drawn_towards(expected: Floats, noisy: Floats, variances: Floats | float, *, scatter: bool = True) -> Floats:
+def drawn_towards(expected: Floats, noisy: Floats, variance: float) -> Floats:
     """Counts between what is expected and what was measured, by how much of the difference noise explains.
-
-    `scatter` says that counts vary around what is expected at least as counts of independent rows do.
 
     >>> drawn_towards(np.array([100.0, 50.0]), np.array([101.0, 49.0]), 1e12).round(3).tolist()
     [100.0, 50.0]
     """
-    own = expected if scatter else np.zeros_like(expected)
     residuals = noisy - expected
-    trust = 1.0 / (variances + expected + 1e-12) ** 2
+    trust = 1.0 / (variance + expected + 1e-12) ** 2
     weight = float((trust * expected**4).sum())
-    beyond = float((trust * expected**2 * (residuals**2 - variances - own)).sum())
-    between = own + max(beyond / weight if weight > 0.0 else 0.0, 0.0) * expected**2
-    return np.asarray(expected + residuals * between / np.maximum(between + variances, 1e-12))
-
-
-def raked(table: Floats, rows: Floats, columns: Floats, rounds: int) -> Floats:
-    """The table with negative cells cut, scaled in turn to these sums of its lines and columns."""
-    found = np.maximum(table, 0.0) + 1e-12
-    for _ in range(rounds):
-        found *= (rows / np.maximum(found.sum(axis=1), 1e-300))[:, np.newaxis]
-        found *= columns / np.maximum(found.sum(axis=0), 1e-300)
-    return found
-
-
-def column_shares(grid: PairGrid, expected: Floats, noisy: Floats, variances: Floats, total: float) -> Floats:
-    """Shares of codes between what a model expects and what was measured (counts), each column adding up to 1."""
-    found = np.empty(grid.codes)
-    for block in grid.blocks():
-        drawn = drawn_towards(expected[block], noisy[block], variances[block], scatter=False)
-        found[block] = norm_sub(drawn, total) / total
-    return found
+    beyond = float((trust * expected**2 * (residuals**2 - variance - expected)).sum())
+    between = expected + max(beyond / weight if weight > 0.0 else 0.0, 0.0) * expected**2
+    return np.asarray(expected + residuals * between / np.maximum(between + variance, 1e-12))
