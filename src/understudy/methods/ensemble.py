@@ -73,7 +73,7 @@ from understudy.privacy.cost import UNIT, Cost, Currency, score_distribution
 from understudy.privacy.curator import Curator
 from understudy.privacy.scores import WEIGHT_UNIT, MarginalError
 
-_RIDGES = (5.0, 15.0, 45.0)
+_RIDGES = (2.0, 6.0, 18.0)
 """Of the members of the ensemble."""
 _MEMBERS_LEFT, _COMPONENTS_LEFT = 2, 60
 """Large tables are fitted with fewer members, then with smaller ones, down to these."""
