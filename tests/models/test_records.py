@@ -390,3 +390,14 @@ def test_rules_that_touch_a_column() -> None:
 
 def test_wanted_rows_have_the_shares_of_the_counts() -> None:
     assert Target(Clique("d"), np.array([1.0, 3.0])).wanted(100).tolist() == [25.0, 75.0]
+
+
+def test_sweeps_end_once_few_values_change():
+    domain = Domain.of({"a": 3, "b": 3})
+    rng = np.random.default_rng(0)
+    codes = {name: rng.integers(0, 3, 600).astype(np.uint8) for name in "ab"}
+    wanted = [Target(Clique("ab"), np.diag([3.0, 2.0, 1.0]).ravel() + 0.5)]
+    full = column_sweeps(domain, codes, wanted, seed=1, sweeps=10)
+    early = column_sweeps(domain, codes, wanted, seed=1, sweeps=10, settled=2.0)
+    assert len(full.errors) > len(early.errors) == 1
+    assert early.errors[0] == full.errors[0]

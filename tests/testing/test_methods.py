@@ -68,6 +68,12 @@ METHODS = {
     "steps with stopping": MethodChecks(
         "steps", [CONCENTRATED], [["registered", "voted", "age"]], {"stopping": "range", "layers": 3}
     ),
+    "ensemble": MethodChecks(
+        "ensemble",
+        [CONCENTRATED],
+        [["registered", "voted"], ["voted", "age"]],
+        {"components": 8, "steps": 20, "most_records": 2000, "sweeps": 4},
+    ),
     "fieldgroups": MethodChecks("fieldgroups", [PURE], [["registered", "voted"], ["age"]]),
     "pfr": MethodChecks("pfr", [PURE], [["registered", "voted"], ["age"]]),
     "privbayes": MethodChecks("privbayes", [PURE, CONCENTRATED], [["registered", "voted"], ["voted", "age"]]),

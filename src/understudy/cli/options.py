@@ -21,8 +21,8 @@ Table = Annotated[
     typer.Argument(
         metavar="TABLE",
         help="Text (.csv, .tsv, .txt, .jsonl; also .gz, .zst, .zip), Parquet, Arrow, FILE.xlsx::SHEET, Stata, SPSS, SAS"
-        " (globs too), FILE.duckdb::TABLE, or FILE.csv::multiline if fields hold line ends; also a folder of Parquet, or a"
-        " place in a database, lake or cluster such as postgresql://HOST/DB::TABLE.",
+        " (globs too), FILE.duckdb::TABLE, or FILE.csv::multiline if fields hold line ends; also a folder of Parquet,"
+        " or a place in a database, lake or cluster, such as postgresql://HOST/DB::TABLE.",
     ),
 ]
 OptionalTable = Annotated[

@@ -425,6 +425,7 @@ METHODS: Registry[Method] = Registry(
         "auto": "understudy.methods.auto:Auto",
         "dpsyn": "understudy.methods.dpsyn:DpSyn",
         "dpwgan": "understudy.methods.dpwgan:DpWgan",
+        "ensemble": "understudy.methods.ensemble:MixtureEnsemble",
         "fieldgroups": "understudy.methods.fieldgroups:FieldGroups",
         "independent": "understudy.methods.independent:Independent",
         "laplace": "understudy.methods.laplace:Laplace",

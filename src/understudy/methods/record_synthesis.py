@@ -189,7 +189,7 @@ class RecordSynthesis:
         for name in domain.columns:
             parts.setdefault(Clique((name,)), np.ones(domain.sizes[name]))
         rows = min(self.most_records, max(round(total), LEAST_RECORDS))
-        start = _laid_out(BlockModel.of_marginals(domain, parts, structural_zeros, total), rows, rng)
+        start = laid_out(BlockModel.of_marginals(domain, parts, structural_zeros, total), rows, rng)
         covered = {name for table in tables for name in table.clique}
         targets = [
             Target(table.clique, counts)
@@ -198,7 +198,7 @@ class RecordSynthesis:
         ]
         apart = separate(domain, blocks, structural_zeros)
         codes = self._moved(domain, start, targets, rng, blocks=apart, structural_zeros=structural_zeros)
-        return RecordModel(coarsening.full, _expanded(coarsening, ones, codes, total, rng), total)
+        return RecordModel(coarsening.full, expanded_codes(coarsening, ones, codes, total, rng), total)
 
     def _moved(
         self,
@@ -236,7 +236,7 @@ def _noisy(table: OverlapTable) -> NoisyTable:
     return NoisyTable(table.clique, table.values, float(np.mean(table.variances)))
 
 
-def _laid_out(model: BlockModel, rows: int, rng: np.random.Generator) -> Codes:
+def laid_out(model: BlockModel, rows: int, rng: np.random.Generator) -> Codes:
     """Records whose blocks have just the shares of the model, up to rounding, in random order."""
     laid: dict[str, Integers] = {}
     for block in model.blocks:
@@ -251,7 +251,7 @@ def _laid_out(model: BlockModel, rows: int, rng: np.random.Generator) -> Codes:
     return {name: laid[name] for name in model.domain.columns}
 
 
-def _expanded(
+def expanded_codes(
     coarsening: Coarsening,
     ones: Mapping[str, Sequence[Measurement]],
     codes: Codes,

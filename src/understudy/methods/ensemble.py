@@ -1,0 +1,458 @@
+"""Ensemble: noisy tables of many pairs, explained together by a few mixtures of products; rows moved to fit all pairs.
+
+Steps. (1) The number of rows, at `total_share`. (2) Every column's table, at `one_way_share` and up to twice that where
+noise is large beside the rows; codes with a noisy count below `threshold` times σ are pooled. (3) Every pair scored, at
+`selection_share`: how many rows its table is away from the product of its columns as they were measured. (4) The rest
+buys tables of pairs, shared by expected gain (`methods/expected_gain.py`). (5) Three mixtures of products are fitted
+to all tables; a pair that was not measured enters as its independent table, trusted as far as its score allows. (6) The
+wanted table of a pair is the mean of the mixtures', and where it was measured, drawn towards its noisy table
+(`models/pair_mixtures.py`). (7) Rows are moved by column sweeps until they have the wanted tables of all pairs, once
+from independent rows and once from rows of the mixtures; the nearer ones are kept, and pooled codes fall apart.
+
+Privacy. Neighbours differ by the rows of one unit, at most k. The total and every table of a column or pair, pooled or
+not, count each row in one cell: they move by at most k in L1 and L2, and integer Gaussian noise of σ² = k²/(2ρ_i) costs
+ρ_i. A score is a distance from a table that is public by then (made of noisy columns), so one row moves it by at most
+one (proof in `privacy/scores.py`, `MarginalError`): P scores move by at most k√P in L2, to which the door's `score`
+fits its noise. The costs add up, also when later ones depend on earlier answers: step 2 takes what it takes by the
+noisy total, step 4 has the rest, and the sum of all is what was granted. Which codes are pooled, which pairs are
+measured and at which cost, and all of (5) to (7), look at noisy answers and public facts alone.
+
+Where it is weak. It keeps pairs; of three columns at once it knows what its mixtures infer. On tables with skip
+patterns `aim` and `privsyn` keep more of them (CPS voting supplement, ε = 1: three-way total variation 0.044 against
+0.035 and 0.037). Its costs depend on answers, so exact distributions are not summed and (ε, δ) come
+from ρ. Work and memory grow with the square of all codes, which are pooled to `most_codes`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from understudy.arrays import Bools, Floats
+from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, StructuralZeros
+from understudy.errors import ResourceError
+from understudy.methods.expected_gain import CellGain, expected_scatter, tickets
+from understudy.methods.marginals import alone, at_costs
+from understudy.methods.method import (
+    Method,
+    Plan,
+    PublicFacts,
+    Step,
+    noisy_step,
+    rows_of,
+    seconds_for,
+    tables_bytes,
+)
+from understudy.methods.privsyn import steadied
+from understudy.methods.record_synthesis import (
+    LEAST_RECORDS,
+    MOST_STEPS,
+    Coarsening,
+    Rare,
+    RecordSynthesis,
+    expanded_codes,
+    laid_out,
+)
+from understudy.methods.rounds import RemainingBudget, live_columns, shares_of
+from understudy.models.estimation import NoisyTable, estimate_total
+from understudy.models.model import Codes
+from understudy.models.pair_mixtures import (
+    Fitting,
+    PairEvidence,
+    PairGrid,
+    PairMixture,
+    drawn_towards,
+    mixture_of,
+)
+from understudy.models.product import BlockModel
+from understudy.models.records import RecordModel, Target, column_sweeps
+from understudy.models.tables import check_linked, norm_sub
+from understudy.options import check_share, option
+from understudy.privacy.cost import UNIT, Cost, Currency, score_distribution
+from understudy.privacy.curator import Curator
+from understudy.privacy.scores import WEIGHT_UNIT, MarginalError
+
+_RIDGES, _WEAK_RIDGES = (5.0, 15.0, 45.0), (2.0, 6.0, 18.0)
+"""Of the members of the ensemble; the weak ones where noise is small."""
+_MEMBERS_LEFT, _COMPONENTS_LEFT = 2, 60
+"""Large tables are fitted with fewer members, then with smaller ones, down to these."""
+_MOST_WORK = 2.2e11
+"""Multiplications and additions of all fits: about five seconds of one core."""
+_WORK_PER_SECOND = 4e10
+_PENALTY = 0.3
+"""Of noise, in the gain of a cell: what is mended jointly suffers less than a cell alone would."""
+_LEAST_TICKETS, _TICKETS_PER_PAIR, _MOST_TICKETS = 400, 8, 8_000
+_LEAST_DOUBT = 0.02
+"""How far, as a share, a pair is off that was not measured and shows no excess."""
+_LITTLE_NOISE = 0.004
+"""Mean noise of a column, as a share of the rows, below which it pays to fit for longer and more closely."""
+_SETTLED = 0.002
+_CLEARLY = 0.0005
+"""Rows from mixtures must be nearer than rows from columns by this mean distance to be taken."""
+_LEAST_SHARE = 0.2
+"""Of a row, for a code whose noisy count is not above 0."""
+_MATRIX_BYTES = 60
+"""Per cell of the matrix of all pairs: values, precisions, pulls, three fits, means and targets."""
+_SWEEP_SECONDS = 1.2e-8
+_MOST_CODES = 2**13
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureEnsemble(Method):
+    """Method: columns, scores of all pairs, tables of pairs by expected gain, mixtures that explain them, rows."""
+
+    name: ClassVar[str] = "ensemble"
+    summary: ClassVar[str] = "Experimental: many noisy pairs, explained together by mixtures; rows are moved to fit."
+    source: ClassVar[str] = "Our own (2026); scores and moved rows after PrivSyn (Zhang et al. 2021)."
+    needs: ClassVar[str] = "A schema, δ above 0. Up to about a hundred columns."
+    limits: ClassVar[str] = "Keeps pairs. Rare codes are pooled. The model is a set of records."
+    currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
+
+    total_share: float = option(0.005, help="share of the cost for the number of rows", share=True)
+    one_way_share: float = option(0.25, help="least share of the cost for the one-way tables", share=True)
+    selection_share: float = option(0.03, help="share of the cost for the scores of the pairs", share=True)
+    threshold: float = option(2.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
+    components: int = option(200, help="components of one mixture", least=1, most=2**12)
+    steps: int = option(500, help="steps of fitting where noise is small; half of them where not", least=1, most=2**16)
+    most_codes: int = option(1024, help="pooled codes of all columns together", least=2, most=_MOST_CODES)
+    sweeps: int = option(12, help="maximum number of sweeps over all rows and columns", least=0, most=MOST_STEPS)
+    most_records: int = option(2**20, help="maximum number of records in the model", least=1, most=MOST_STEPS)
+    structure_seed: int = option(0, help="seed for fitting mixtures and moving records", least=0, most=MOST_STEPS)
+
+    def _check_together(self) -> None:
+        check_share(
+            "total_share + 2 · one_way_share + selection_share",
+            self.total_share + 2.0 * self.one_way_share + self.selection_share,
+        )
+
+    def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
+        """Total, columns, scores, tables; refuses rules that tie too much together and codes that cannot be pooled."""
+        domain, rules = facts.domain, facts.structural_zeros
+        check_linked(domain, alone(domain.columns), rules, f"method {self.name}")
+        codes = self._codes(domain, rules)
+        columns, whole = live_columns(domain), Cost(rho=cost.rho)
+        pairs = len(columns) * (len(columns) - 1) // 2
+        costs = _EnsembleCosts.of(self, whole, pairs)
+        steps = [noisy_step("measure total", costs.total, 1, facts.unit_rows)]
+        for name, part in zip(columns, costs.columns.split(_column_weights(domain, columns)), strict=True):
+            steps.append(noisy_step(f"measure {name}", part, domain.sizes[name], facts.unit_rows))
+        cells = codes * codes // 2 if pairs else 0
+        if pairs:
+            noise = _score_scale(costs.scores, pairs, facts.unit_rows)
+            steps.append(Step(f"score {pairs} pairs", costs.scores, pairs, noise, None))
+        spent = sum((step.cost for step in steps), Cost())
+        rest = noisy_step("measure", whole - spent, cells, facts.unit_rows)
+        name = "measure chosen pairs" if pairs else "measure columns again"
+        steps.append(Step(name, whole - spent, cells, rest.noise_scale, rest.expected_error))
+        fitting, members = self._fitting(codes, self.steps)
+        moved = 2.0 * min(rows_of(facts), self.most_records) * pairs * self.sweeps * _SWEEP_SECONDS
+        synthesis = self._synthesis().bytes(domain, cells, rows_of(facts)) + _MATRIX_BYTES * codes * codes
+        return Plan(
+            self,
+            cost,
+            whole,
+            tuple(steps),
+            cells + sum(domain.sizes.values()),
+            synthesis + tables_bytes(facts, pairs, cells),
+            seconds_for(facts, cells, pairs) + members * fitting.work(codes) / _WORK_PER_SECOND + moved,
+            (
+                f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run. "
+                "Where noise is large beside the rows, columns take up to as much again of what is left.",
+                "Experimental: what it does with answers may change from version to version.",
+            ),
+            schedule=costs,
+            after_counting=synthesis,
+        )
+
+    def run(self, curator: Curator, plan: Plan) -> RecordModel:
+        """Measures columns, scores pairs, measures those worth it and returns the records made from all of them."""
+        remaining = RemainingBudget(curator, plan.granted)
+        known = self._columns(curator, plan.schedule)
+        if not known.pairs:
+            return self._without_pairs(curator, known, remaining)
+        excess = _excess(curator, known, plan.schedule.scores)
+        tables = _measured(curator, known, excess, remaining.left)
+        return _Synthesis(self, known, curator.structural_zeros, excess, tables).records()
+
+    def _columns(self, curator: Curator, costs: "_EnsembleCosts") -> "_KnownColumns":
+        """The number of rows, all columns, and the codes that stay apart; from here on the door counts pooled codes."""
+        domain, columns, unit = curator.domain, live_columns(curator.domain), curator.unit_rows
+        (total,) = curator.measure([Clique()], costs.total)
+        noise = _column_noise(domain, columns, costs.columns, unit) / max(float(total.values[0]), 1.0)
+        share = min(1.0 + 2.5 * noise / self.one_way_share, 2.0)
+        first = Cost(rho=math.floor(costs.columns.rho * share))
+        answers = at_costs(curator, alone(columns), first.split(_column_weights(domain, columns)))
+        pooled = self._pooled(domain, dict(zip(columns, answers, strict=True)), curator.structural_zeros)
+        curator.merge(pooled.places)
+        return _KnownColumns.of(pooled, total, answers, curator.structural_zeros, noise)
+
+    def _pooled(self, domain: Domain, answers: dict[str, Measurement], rules: Sequence[StructuralZeros]) -> Coarsening:
+        """Rare codes pooled; where too many are left, the rarest of the columns that have most."""
+        free = set(answers) - _tied(rules)
+        low, high = 1, max(domain.sizes.values())
+        while low < high:
+            most = (low + high + 1) // 2
+            found = Coarsening.of(domain, answers, {name: Rare(self.threshold, most=most) for name in free})
+            fits = sum(found.domain.sizes.values()) <= self.most_codes
+            low, high = (most, high) if fits else (low, most - 1)
+        return Coarsening.of(domain, answers, {name: Rare(self.threshold, most=low) for name in free})
+
+    def _without_pairs(self, curator: Curator, known: "_KnownColumns", remaining: RemainingBudget) -> RecordModel:
+        """One column, or none that noise leaves two codes of: the rest improves the columns."""
+        names = live_columns(curator.domain)
+        again = at_costs(curator, alone(names), remaining.left.split([1.0] * len(names)))
+        coarse = Coarsening(curator.domain, {})
+        ones = {name: [answer] for name, answer in zip(names, again, strict=True)}
+        rules = curator.structural_zeros
+        model = self._synthesis().made(coarse, ones, (), rules)
+        return known.expanded(model.codes, model.total, np.random.default_rng(self.structure_seed))
+
+    def _codes(self, domain: Domain, rules: Sequence[StructuralZeros]) -> int:
+        """The most codes that the matrix of all pairs can have; columns of rules are not pooled."""
+        tied = sum(domain.sizes[name] for name in _tied(rules))
+        free = [size for name, size in domain.sizes.items() if name not in _tied(rules)]
+        codes = min(sum(free), max(self.most_codes - tied, 2 * len(free))) + tied
+        if codes > _MOST_CODES:
+            raise ResourceError(
+                f"method {self.name}: {codes:,} codes",
+                _MATRIX_BYTES * codes**2,
+                _MATRIX_BYTES * _MOST_CODES**2,
+                "Use fewer columns, coarser bins, or method mst.",
+            )
+        return codes
+
+    def _fitting(self, codes: int, steps: int) -> tuple[Fitting, int]:
+        """How mixtures are fitted, and how many: fewer and smaller ones where codes are many."""
+        components, members = self.components, len(_RIDGES)
+        while members * Fitting(components, steps).work(codes) > _MOST_WORK:
+            if members > _MEMBERS_LEFT:
+                members -= 1
+            elif components > _COMPONENTS_LEFT:
+                components = int(components * 0.8)
+            else:
+                break
+        return Fitting(components, steps), members
+
+    def _synthesis(self) -> RecordSynthesis:
+        return RecordSynthesis("sweeps", 0, self.sweeps, self.most_records, self.structure_seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _EnsembleCosts:
+    """Of the total, of columns at least, and of scores; the rest is for tables."""
+
+    total: Cost
+    columns: Cost
+    scores: Cost
+
+    @classmethod
+    def of(cls, method: MixtureEnsemble, whole: Cost, pairs: int) -> Self:
+        scores = whole.share(method.selection_share) if pairs else Cost()
+        return cls(whole.share(method.total_share), whole.share(method.one_way_share), scores)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _KnownColumns:
+    """What the columns told: pooled codes, their noisy counts with variances, and the number of rows."""
+
+    coarsening: Coarsening
+    answers: dict[str, list[Measurement]]
+    grid: PairGrid
+    total: float
+    counts: Floats
+    variances: Floats
+    impossible: Bools
+    noise: float
+    """Mean noise of a column as a share of the rows."""
+
+    @classmethod
+    def of(
+        cls,
+        coarsening: Coarsening,
+        total: Measurement,
+        answers: Sequence[Measurement],
+        rules: Sequence[StructuralZeros],
+        noise: float,
+    ) -> Self:
+        """From the answers about the total and about all columns with two codes or more."""
+        grid = PairGrid.of(coarsening.domain)
+        by_name = {answer.columns[0]: answer for answer in answers}
+        tables = [NoisyTable(Clique(), total.values.astype(np.float64), max(total.distribution.variance, 1e-9))]
+        counts, variances = np.empty(grid.codes), np.empty(grid.codes)
+        columns = {name: coarsening.column(name, answer) for name, answer in by_name.items()}
+        for table in columns.values():
+            tables.append(NoisyTable(table.clique, table.values, float(np.mean(table.variances))))
+        rows = estimate_total(grid.domain, tables, ())
+        for name in grid.domain.columns:
+            place = grid.places(name)
+            counts[place] = columns[name].values if name in columns else rows
+            variances[place] = columns[name].variances if name in columns else 1.0
+        ones = {name: [answer] for name, answer in by_name.items()}
+        return cls(coarsening, ones, grid, rows, counts, variances, grid.impossible(rules), noise)
+
+    @property
+    def pairs(self) -> list[Clique]:
+        """Pairs of columns that have two codes or more each."""
+        sizes = self.grid.domain.sizes
+        return [pair for pair in self.grid.pairs if all(sizes[name] > 1 for name in pair)]
+
+    @property
+    def shares(self) -> Floats:
+        """Shares of codes, 0 or more, each column adding up to 1."""
+        return np.concatenate([norm_sub(self.counts[part], self.total) for part in self.grid.blocks()]) / self.total
+
+    def independent(self) -> Floats:
+        """Expected counts of all pairs if columns did not go together; 0 where a rule forbids it."""
+        return np.where(self.impossible, 0.0, np.outer(self.shares, self.shares) * self.total)
+
+    def expanded(self, codes: Codes, total: float, rng: np.random.Generator) -> RecordModel:
+        """The records with pooled codes drawn apart."""
+        found = expanded_codes(self.coarsening, self.answers, codes, total, rng)
+        return RecordModel(self.coarsening.full, found, total)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Excess:
+    """By pair: rows that its independent table puts in a wrong cell, as noisy scores tell."""
+
+    expected: Floats
+    rows: Floats
+
+
+def _excess(curator: Curator, known: _KnownColumns, cost: Cost) -> _Excess:
+    """Scores every pair; what is left after the scatter of counts, drawn towards the mean by what noise warrants."""
+    expected, pairs, grid = known.independent(), known.pairs, known.grid
+    tables = {pair: np.ascontiguousarray(grid.table(expected, pair)).ravel() for pair in pairs}
+    noisy = curator.score(MarginalError("pairs", pairs, tables), cost)
+    scatter = np.array([float(expected_scatter(tables[pair]).sum()) for pair in pairs])
+    rows = 0.5 * (noisy.scores / WEIGHT_UNIT - scatter)
+    variance = noisy.distribution.variance / (2.0 * SCORE_UNIT * WEIGHT_UNIT) ** 2
+    return _Excess(expected, steadied(rows, variance))
+
+
+def _measured(curator: Curator, known: _KnownColumns, excess: _Excess, left: Cost) -> dict[Clique, Measurement]:
+    """Tables of pairs, at all that is left, each at its number of tickets."""
+    pairs = known.pairs
+    gains = [
+        CellGain.of(known.grid.table(excess.expected, pair), float(rows), known.total, _PENALTY)
+        for pair, rows in zip(pairs, excess.rows, strict=True)
+    ]
+    count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(pairs), _MOST_TICKETS))
+    scale = curator.unit_rows * math.sqrt(count * UNIT / (2.0 * left.rho))
+    given = tickets(gains, count, scale, excess.rows)
+    chosen = [pair for pair, number in zip(pairs, given, strict=True) if number]
+    answers = at_costs(curator, chosen, left.split([float(number) for number in given if number]))
+    return dict(zip(chosen, answers, strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Synthesis:
+    """From answers to records."""
+
+    method: MixtureEnsemble
+    known: _KnownColumns
+    rules: tuple[StructuralZeros, ...]
+    excess: _Excess
+    tables: dict[Clique, Measurement]
+
+    def records(self) -> RecordModel:
+        """Fits the members, makes the wanted tables of all pairs, and moves rows towards them."""
+        known, rng = self.known, np.random.default_rng(self.method.structure_seed)
+        members = self._members(rng)
+        targets = self._targets(members)
+        rows = min(self.method.most_records, max(round(known.total), LEAST_RECORDS))
+        domain = known.grid.domain
+        parts = {Clique((name,)): known.shares[known.grid.places(name)] for name in domain.columns}
+        plain = laid_out(BlockModel.of_marginals(domain, parts, self.rules, known.total), rows, rng)
+        mixed = mixture_of(members, self.rules, known.total).draw(rows, rng)
+        codes = self._nearest([plain, mixed], targets, rows, int(rng.integers(2**62)))
+        return known.expanded(codes, known.total, rng)
+
+    def _nearest(self, starts: Sequence[Codes], targets: Sequence[Target], rows: int, seed: int) -> Codes:
+        """Rows moved from each start; those of the first unless others are clearly nearer."""
+        found = [
+            column_sweeps(
+                self.known.grid.domain,
+                start,
+                targets,
+                seed=seed,
+                sweeps=self.method.sweeps,
+                settled=_SETTLED,
+                structural_zeros=self.rules,
+            )
+            for start in starts
+        ]
+        handicap = 2.0 * _CLEARLY * rows * len(targets)
+        last = [moved.errors[-1] + (handicap if place else 0.0) for place, moved in enumerate(found) if moved.errors]
+        return found[int(np.argmin(last)) if last else 0].codes
+
+    def _members(self, rng: np.random.Generator) -> list[PairMixture]:
+        known = self.known
+        small = known.noise < _LITTLE_NOISE
+        steps = self.method.steps if small else -(-self.method.steps // 2)
+        fitting, members = self.method._fitting(known.grid.codes, steps)
+        evidence = self._evidence()
+        start = np.maximum(known.shares, _LEAST_SHARE / known.total)
+        return [
+            PairMixture.started(known.grid, start, fitting.components, rng).fit(evidence, fitting, ridge)
+            for ridge in (_WEAK_RIDGES if small else _RIDGES)[:members]
+        ]
+
+    def _evidence(self) -> PairEvidence:
+        """Measured pairs with their noise; the others as independent, in doubt by their score and their scatter."""
+        known, total = self.known, self.known.total
+        evidence = PairEvidence.of_columns(known.grid, known.counts / total, total**2 / known.variances)
+        for pair, rows in zip(known.pairs, self.excess.rows, strict=True):
+            expected = known.grid.table(self.excess.expected, pair)
+            if pair in self.tables:
+                evidence.add(pair, self._noisy(pair) / total, total**2 / self._variance(pair))
+            else:
+                doubt = 2.0 * max(float(rows), 0.0) / total + _LEAST_DOUBT
+                evidence.add(pair, expected / total, total**2 / ((doubt * expected) ** 2 + expected + 1.0))
+        return evidence
+
+    def _noisy(self, pair: Clique) -> Floats:
+        """The measured table; 0 where a rule forbids rows."""
+        values = self.tables[pair].values.reshape(self.known.grid.domain.shape(pair)).astype(np.float64)
+        return np.where(self.known.grid.table(self.known.impossible, pair), 0.0, values)
+
+    def _variance(self, pair: Clique) -> float:
+        return max(self.tables[pair].distribution.variance, 1e-9)
+
+    def _targets(self, members: Sequence[PairMixture]) -> list[Target]:
+        """The wanted table of every pair: the nearest one without negative counts that has all rows."""
+        known, grid, total = self.known, self.known.grid, self.known.total
+        pairs = np.mean([member.pairs() for member in members], axis=0, dtype=np.float64)
+        mean = np.where(known.impossible, 0.0, pairs * total)
+        found = []
+        for pair in known.pairs:
+            table = grid.table(mean, pair)
+            if pair in self.tables:
+                table = drawn_towards(table, self._noisy(pair), self._variance(pair))
+            possible = ~grid.table(known.impossible, pair).ravel()
+            counts = np.where(possible, norm_sub(table, total), 0.0)
+            found.append(Target(pair, counts if counts.sum() > 0.0 else possible.astype(np.float64)))
+        return found
+
+
+def _tied(rules: Sequence[StructuralZeros]) -> set[str]:
+    return {name for rule in rules for name in rule.clique}
+
+
+def _column_weights(domain: Domain, columns: Sequence[str]) -> list[float]:
+    return shares_of(domain, alone(columns))
+
+
+def _column_noise(domain: Domain, columns: Sequence[str], cost: Cost, unit_rows: int) -> float:
+    """Mean over columns of half the noise of all cells, in rows."""
+    weights = np.array(_column_weights(domain, columns))
+    scales = unit_rows * np.sqrt(UNIT * weights.sum() / (2.0 * max(cost.rho, 1) * weights))
+    return float(np.mean(0.4 * np.array(domain.shape(columns)) * scales))
+
+
+def _score_scale(cost: Cost, pairs: int, unit_rows: int) -> float:
+    """Noise of one score, in rows."""
+    moved = MarginalError("pairs", (), {}).sensitivity * unit_rows
+    return score_distribution(cost, pairs, moved, "score pairs").scale / (SCORE_UNIT * WEIGHT_UNIT)

@@ -1,0 +1,106 @@
+"""How pairs of columns share a cost: tickets go, one by one, to where they are expected to mend most.
+
+What a pair lacks under independence is known from its noisy score (`excess`, in rows). It is taken to be spread over
+the cells as their expected counts λ are, so a cell is off by s·λ, s = 2·excess/n. Measured with noise of scale σ, a
+cell is mended by what it is off less `penalty`·σ, or left alone; and counts scatter around what is expected, which a
+measurement finds as far as its noise is smaller than the scatter:
+
+    gain(σ) = Σ over cells of max(s·λ − penalty·σ, 0) + max(E|Poisson(λ) − λ| − σ, 0).
+
+The cost is cut into equal tickets; k of them buy σ = σ₁/√k. A first ticket may gain nothing where eight gain much, so
+several are tried at once, and the best gain per ticket wins. All of this looks at public sizes and noisy answers alone.
+"""
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.special import gammaln
+
+from understudy.arrays import Floats, Ints
+
+_TRIED = (1, 2, 4, 8, 16, 32, 64)
+
+
+def expected_scatter(expected: Floats) -> Floats:
+    """E|N − λ| of a Poisson count N with mean λ: how far a cell is off although nothing is wrong.
+
+    >>> expected_scatter(np.array([0.0, 0.5, 100.0])).round(3).tolist()
+    [0.0, 0.607, 7.972]
+    """
+    floor = np.floor(expected)
+    logs = (floor + 1.0) * np.log(np.maximum(expected, 1e-300)) - expected - gammaln(floor + 1.0)
+    return np.asarray(2.0 * np.exp(logs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lacking:
+    """What each cell lacks, largest first, sums of it, and what noise of scale 1 takes away."""
+
+    cells: Floats
+    sums: Floats
+    penalty: float
+
+    @classmethod
+    def of(cls, lacking: Floats, penalty: float) -> Self:
+        falling = np.sort(lacking.ravel())[::-1]
+        return cls(falling, np.concatenate([np.zeros(1), np.cumsum(falling)]), penalty)
+
+    def beyond(self, scale: float) -> float:
+        cut = self.penalty * scale
+        cells = int(np.searchsorted(-self.cells, -cut))
+        return float(self.sums[cells]) - cells * cut
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellGain:
+    """The gain of measuring one pair, as a function of the scale of the noise."""
+
+    parts: tuple[_Lacking, _Lacking]
+
+    @classmethod
+    def of(cls, expected: Floats, excess: float, total: float, penalty: float) -> Self:
+        """From what is expected in each cell and the rows that are expected wrongly."""
+        wrong = expected * (2.0 * max(excess, 0.0) / total)
+        return cls((_Lacking.of(wrong, penalty), _Lacking.of(expected_scatter(expected), 1.0)))
+
+    def at(self, scale: float) -> float:
+        """Rows mended by a measurement with noise of that scale."""
+        return sum(part.beyond(scale) for part in self.parts)
+
+
+def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Floats) -> Ints:
+    """How many of `count` tickets each pair gets; one ticket buys noise of that scale.
+
+    Where nothing is worth its noise, the best quarter of the pairs by `fallback` get one each. What is not given out
+    goes to those that have some, in proportion: the caller pays all of the cost by these numbers as weights.
+    """
+    given = np.zeros(len(gains), dtype=np.int64)
+    have = [0.0] * len(gains)
+    queue: list[tuple[float, int, int]] = []
+
+    def offer(pair: int) -> None:
+        rates = []
+        for more in _TRIED:
+            gained = gains[pair].at(scale / math.sqrt(given[pair] + more)) - have[pair]
+            rates.append((gained / more, more))
+        rate, more = max(rates, key=lambda one: one[0])
+        if rate > 0.0:
+            heapq.heappush(queue, (-rate, pair, more))
+
+    for pair in range(len(gains)):
+        offer(pair)
+    left = count
+    while left and queue:
+        _, pair, more = heapq.heappop(queue)
+        more = min(more, left)
+        given[pair] += more
+        left -= more
+        have[pair] = gains[pair].at(scale / math.sqrt(given[pair]))
+        offer(pair)
+    if not given.any():
+        given[np.argsort(-fallback, kind="stable")[: max(1, len(gains) // 4)]] = 1
+    return given

@@ -1,0 +1,224 @@
+"""Mixtures of products fitted to noisy tables of all pairs of columns, and the tables that several of them agree on.
+
+All pairs lie in one square matrix: one line and one column per code of the table, the columns of the table one after
+the other (`PairGrid`). A mixture of K products with weights π and chances A (one line per component, summing to 1
+within each column of the table) has the pair tables Aᵀ diag(π) A, so one matrix product gives all of them, and two
+more give the gradient of
+
+    Σ over cells of W (P − Y)² / 2  +  the same for columns  +  ridge · Σ_k π_k ‖L_k − mean L‖² / 2,
+
+with Y the noisy shares, W their precisions and L the logarithms of the chances before they are scaled. Adam takes a
+fixed number of steps with a rate that falls to nearly 0. The ridge holds components together: without it a few of
+them would follow the noise of single cells. Members of an ensemble differ in ridge and start, and their mean has less
+error than any of them.
+
+Measured tables then keep part of what the mixtures did not explain (`drawn_towards`, empirical Bayes): with λ what is
+expected and σ² the variance of the noise, residuals r are taken to have variance t² + σ², t² = λ + aλ², where a is
+estimated from all residuals of the table; a cell becomes λ + r · t²/(t² + σ²).
+
+Everything here is post-processing of noisy answers. It draws from a seed. Matrix products are those of the linear
+algebra library, so that the last digits, and with them a few rows, may differ from machine to machine.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.arrays import Floats, Ints
+from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.models.mixture import MixtureModel
+
+Singles = npt.NDArray[np.float32]
+Cell = TypeVar("Cell", bound=np.generic)
+
+_SPREAD = 0.3
+"""Standard deviation of the logarithms of chances at the start."""
+_MEAN_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.99, 1e-12
+_LAST_RATE = 1e-4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairGrid:
+    """Where the codes of each column lie among the codes of all columns."""
+
+    domain: Domain
+    starts: Ints
+
+    @classmethod
+    def of(cls, domain: Domain) -> Self:
+        """The grid of all columns of the domain."""
+        return cls(domain, np.cumsum([0, *domain.sizes.values()], dtype=np.int64))
+
+    @property
+    def codes(self) -> int:
+        """How many codes all columns have together."""
+        return int(self.starts[-1])
+
+    @property
+    def pairs(self) -> list[Clique]:
+        """All pairs of columns, in the order of the domain."""
+        names = self.domain.columns
+        return [Clique((one, other)) for at, one in enumerate(names) for other in names[at + 1 :]]
+
+    def places(self, name: str) -> slice:
+        """Where the codes of a column lie."""
+        at = self.domain.columns.index(name)
+        return slice(int(self.starts[at]), int(self.starts[at + 1]))
+
+    def blocks(self) -> Iterator[slice]:
+        """Where the codes of each column lie, column after column."""
+        for low, high in zip(self.starts[:-1], self.starts[1:], strict=True):
+            yield slice(int(low), int(high))
+
+    def table(self, matrix: npt.NDArray[Cell], pair: Clique) -> npt.NDArray[Cell]:
+        """The part of the matrix that holds this pair, one line per code of its first column."""
+        return matrix[self.places(pair[0]), self.places(pair[1])]
+
+    def put(self, matrix: npt.NDArray[np.floating], pair: Clique, table: npt.NDArray[np.floating] | float) -> None:
+        """Writes the table of a pair in both places that belong to it."""
+        first, second = self.places(pair[0]), self.places(pair[1])
+        matrix[first, second] = table
+        matrix[second, first] = matrix[first, second].T
+
+    def impossible(self, structural_zeros: Sequence[StructuralZeros]) -> npt.NDArray[np.bool_]:
+        """Cells of pairs that a rule about just these columns excludes."""
+        found = np.zeros((self.codes, self.codes), dtype=bool)
+        for rule in structural_zeros:
+            if len(rule.clique) == 2 and set(rule.clique) <= set(self.domain.columns):
+                first, second = self.places(rule.clique[0]), self.places(rule.clique[1])
+                found[first, second] |= rule.mask.reshape(self.domain.shape(rule.clique))
+                found[second, first] = found[first, second].T
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairEvidence:
+    """What is known about pairs and columns, in shares of all rows: a value and a precision (0: nothing) per cell."""
+
+    grid: PairGrid
+    values: Singles
+    precisions: Singles
+    column_values: Singles
+    column_precisions: Singles
+
+    @classmethod
+    def of_columns(cls, grid: PairGrid, shares: Floats, precisions: Floats) -> Self:
+        """Evidence about columns alone; pairs are written into it."""
+        empty = np.zeros((grid.codes, grid.codes), dtype=np.float32)
+        return cls(grid, empty, empty.copy(), shares.astype(np.float32), precisions.astype(np.float32))
+
+    def add(self, pair: Clique, shares: Floats, precisions: Floats | float) -> None:
+        """Writes what is known of one pair."""
+        self.grid.put(self.values, pair, shares)
+        self.grid.put(self.precisions, pair, precisions)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """How a mixture is fitted."""
+
+    components: int = 200
+    steps: int = 250
+    rate: float = 0.1
+
+    def work(self, codes: int) -> float:
+        """Multiplications and additions of one fit."""
+        return 4.0 * codes * codes * self.components * self.steps
+
+
+@dataclass(slots=True, eq=False)
+class PairMixture:
+    """A mixture while it is fitted: logarithms of chances and of weights, and what Adam remembers of both."""
+
+    grid: PairGrid
+    logits: Singles
+    log_weights: Singles
+
+    @classmethod
+    def started(cls, grid: PairGrid, shares: Floats, components: int, rng: np.random.Generator) -> Self:
+        """Components scattered around the product of the columns; `shares` must be above 0."""
+        scattered = rng.standard_normal((components, grid.codes)) * _SPREAD
+        return cls(grid, (np.log(shares) + scattered).astype(np.float32), np.zeros(components, dtype=np.float32))
+
+    @property
+    def chances(self) -> Singles:
+        """One line per component, summing to 1 within each column of the table."""
+        found = np.empty_like(self.logits)
+        for block in self.grid.blocks():
+            part = np.exp(self.logits[:, block] - self.logits[:, block].max(axis=1, keepdims=True))
+            found[:, block] = part / part.sum(axis=1, keepdims=True)
+        return found
+
+    @property
+    def weights(self) -> Singles:
+        """Of the components, summing to 1."""
+        part = np.exp(self.log_weights - self.log_weights.max())
+        return np.asarray(part / part.sum())
+
+    def pairs(self) -> Singles:
+        """All pair tables."""
+        chances = self.chances
+        return np.asarray((chances.T * self.weights) @ chances)
+
+    def fit(self, evidence: PairEvidence, how: Fitting, ridge: float) -> Self:
+        """Moves the mixture towards the evidence."""
+        moments = [(np.zeros_like(part), np.zeros_like(part)) for part in (self.logits, self.log_weights)]
+        for step in range(how.steps):
+            rate = how.rate * 0.5 * (1.0 + math.cos(math.pi * step / how.steps)) + _LAST_RATE
+            slopes = self._slopes(evidence, ridge)
+            for part, slope, (mean, square) in zip((self.logits, self.log_weights), slopes, moments, strict=True):
+                mean *= _MEAN_DECAY
+                mean += (1.0 - _MEAN_DECAY) * slope
+                square *= _SQUARE_DECAY
+                square += (1.0 - _SQUARE_DECAY) * slope * slope
+                reach = np.sqrt(square / (1.0 - _SQUARE_DECAY ** (step + 1))) + _TINY
+                part -= (rate / (1.0 - _MEAN_DECAY ** (step + 1))) * (mean / reach)
+        return self
+
+    def _slopes(self, evidence: PairEvidence, ridge: float) -> tuple[Singles, Singles]:
+        """The gradient: of the logarithms of chances, and of those of weights."""
+        chances, weights = self.chances, self.weights
+        pulls = self.pairs()
+        pulls -= evidence.values
+        pulls *= evidence.precisions
+        column_pulls = (weights @ chances - evidence.column_values) * evidence.column_precisions
+        slopes: Singles = np.asarray(chances @ pulls, dtype=np.float32)
+        by_weight = 0.5 * np.einsum("kc,kc->k", chances, slopes) + chances @ column_pulls
+        slopes += column_pulls
+        slopes *= weights[:, np.newaxis]
+        for block in self.grid.blocks():
+            part = slopes[:, block]
+            part -= (chances[:, block] * part).sum(axis=1, keepdims=True)
+            part *= chances[:, block]
+        slopes += (ridge * weights)[:, np.newaxis] * (self.logits - weights @ self.logits)
+        return slopes, weights * (by_weight - float(weights @ by_weight))
+
+
+def mixture_of(members: Sequence[PairMixture], rules: tuple[StructuralZeros, ...], total: float) -> MixtureModel:
+    """The mean of all members: a mixture of as many components as they have together."""
+    grid = members[0].grid
+    weights = np.concatenate([member.weights.astype(np.float64) for member in members])
+    chances = np.concatenate([member.chances.astype(np.float64) for member in members])
+    probabilities = {}
+    for name in grid.domain.columns:
+        part = np.maximum(chances[:, grid.places(name)], 0.0)
+        probabilities[name] = np.ascontiguousarray(part / part.sum(axis=1, keepdims=True))
+    return MixtureModel(grid.domain, weights / weights.sum(), probabilities, rules, total)
+
+
+def drawn_towards(expected: Floats, noisy: Floats, variance: float) -> Floats:
+    """Counts between what is expected and what was measured, by how much of the difference noise explains.
+
+    >>> drawn_towards(np.array([100.0, 50.0]), np.array([101.0, 49.0]), 1e12).round(3).tolist()
+    [100.0, 50.0]
+    """
+    residuals = noisy - expected
+    trust = 1.0 / (variance + expected + 1e-12) ** 2
+    weight = float((trust * expected**4).sum())
+    beyond = float((trust * expected**2 * (residuals**2 - variance - expected)).sum())
+    between = expected + max(beyond / weight if weight > 0.0 else 0.0, 0.0) * expected**2
+    return np.asarray(expected + residuals * between / np.maximum(between + variance, 1e-12))

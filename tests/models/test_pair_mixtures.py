@@ -1,0 +1,129 @@
+"""Mixtures fitted to pairs: the gradient against differences, known tables found again, what answers add to them."""
+
+import numpy as np
+import pytest
+
+from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.models.pair_mixtures import (
+    Fitting,
+    PairEvidence,
+    PairGrid,
+    PairMixture,
+    drawn_towards,
+    mixture_of,
+)
+
+DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
+GRID = PairGrid.of(DOMAIN)
+A_B, A_C, B_C = GRID.pairs
+
+
+def evidence_of(mixture, precision=1e4):
+    """All pairs and columns of a mixture, as if they had been measured."""
+    found = PairEvidence.of_columns(GRID, mixture.weights @ mixture.chances, np.full(GRID.codes, precision))
+    for pair in GRID.pairs:
+        found.add(pair, GRID.table(mixture.pairs(), pair), precision)
+    return found
+
+
+def started(seed, components=4):
+    return PairMixture.started(GRID, np.full(GRID.codes, 0.4), components, np.random.default_rng(seed))
+
+
+def test_pairs_are_those_of_the_model():
+    mixture = started(1)
+    model = mixture_of([mixture], (), 10.0)
+    for pair in GRID.pairs:
+        assert model.marginal(pair) == pytest.approx(GRID.table(mixture.pairs(), pair).ravel(), abs=1e-6)
+
+
+def test_a_mixture_of_members_has_their_mean():
+    members = [started(1), started(2)]
+    mean = (members[0].pairs() + members[1].pairs()) / 2
+    assert mixture_of(members, (), 1.0).marginal(A_C) == pytest.approx(GRID.table(mean, A_C).ravel(), abs=1e-6)
+
+
+def loss(mixture, evidence, ridge):
+    gap = mixture.pairs().astype(float) - evidence.values
+    ones = (mixture.weights @ mixture.chances).astype(float) - evidence.column_values
+    weights = mixture.weights.astype(float)
+    centred = mixture.logits - weights @ mixture.logits
+    held = 0.5 * ridge * float(weights @ (centred**2).sum(axis=1))
+    # Every pair stands in the matrix twice.
+    return (
+        0.25 * float((evidence.precisions * gap**2).sum())
+        + 0.5 * float((evidence.column_precisions * ones**2).sum())
+        + held
+    )
+
+
+def test_the_gradient_is_that_of_the_loss():
+    mixture, evidence = started(3), evidence_of(started(4), precision=1.0)
+    slopes, by_weight = mixture._slopes(evidence, 0.0)
+    for place in [(0, 0), (1, 3), (3, 6)]:
+        beside = []
+        for step in (1e-2, -1e-2):
+            moved = PairMixture(GRID, mixture.logits.copy(), mixture.log_weights.copy())
+            moved.logits[place] += step
+            beside.append(loss(moved, evidence, 0.0))
+        assert (beside[0] - beside[1]) / 2e-2 == pytest.approx(float(slopes[place]), rel=0.02, abs=1e-6)
+    beside = []
+    for step in (1e-2, -1e-2):
+        moved = PairMixture(GRID, mixture.logits.copy(), mixture.log_weights.copy())
+        moved.log_weights[2] += step
+        beside.append(loss(moved, evidence, 0.0))
+    assert (beside[0] - beside[1]) / 2e-2 == pytest.approx(float(by_weight[2]), rel=0.02, abs=1e-6)
+
+
+def test_known_tables_are_found_again():
+    truth = PairMixture(GRID, started(5).logits * 4.0, np.zeros(4, dtype=np.float32))
+    fitted = started(6, components=8).fit(evidence_of(truth), Fitting(8, 400), ridge=0.0)
+    assert np.abs(fitted.pairs() - truth.pairs())[evidence_of(truth).precisions > 0].max() < 0.005
+
+
+def test_a_strong_ridge_holds_components_together():
+    truth = PairMixture(GRID, started(5).logits * 4.0, np.zeros(4, dtype=np.float32))
+    fitted = started(6).fit(evidence_of(truth, 1.0), Fitting(4, 300), ridge=1e4)
+    ones = fitted.weights @ fitted.chances
+    assert np.abs(GRID.table(fitted.pairs(), A_B) - np.outer(ones[:2], ones[2:5])).max() < 1e-3
+
+
+def test_one_seed_one_fit():
+    first, second = (started(7).fit(evidence_of(started(8)), Fitting(4, 20), 1.0) for _ in range(2))
+    assert np.array_equal(first.logits, second.logits)
+
+
+def test_pairs_are_written_in_both_places():
+    matrix = np.zeros((GRID.codes, GRID.codes))
+    GRID.put(matrix, B_C, np.arange(6.0).reshape(3, 2))
+    assert np.array_equal(matrix, matrix.T)
+    assert GRID.table(matrix, B_C).ravel().tolist() == list(range(6))
+
+
+def test_rules_about_two_columns_are_marked():
+    rules = [
+        StructuralZeros(Clique("ab"), np.array([0, 0, 1, 0, 0, 0], dtype=bool)),
+        StructuralZeros(Clique("abc"), np.ones(12, dtype=bool)),
+    ]
+    marked = GRID.impossible(rules)
+    assert marked.sum() == 2
+    assert GRID.table(marked, A_B)[0, 2]
+
+
+def test_exact_answers_are_taken_and_noisy_ones_are_not():
+    expected, noisy = np.array([100.0, 200.0, 50.0]), np.array([160.0, 150.0, 40.0])
+    assert drawn_towards(expected, noisy, 1e-6) == pytest.approx(noisy, rel=1e-3)
+    assert drawn_towards(expected, noisy, 1e9) == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_mean_error_falls_when_tables_are_drawn():
+    rng = np.random.default_rng(0)
+    expected = rng.gamma(1.0, 50.0, 500)
+    truth = rng.poisson(expected * rng.gamma(20.0, 0.05, 500)).astype(float)
+    noisy = truth + rng.normal(0.0, 8.0, 500)
+    found = np.abs(drawn_towards(expected, noisy, 64.0) - truth).mean()
+    assert found < 0.95 * min(np.abs(expected - truth).mean(), np.abs(noisy - truth).mean())
+
+
+def test_empty_cells_stay_empty_of_what_noise_says():
+    assert drawn_towards(np.zeros(3), np.array([5.0, -3.0, 1.0]), 4.0).tolist() == [0.0, 0.0, 0.0]
