@@ -13,7 +13,7 @@ import pytest
 
 from tests.counts.places import every_clique, people
 from understudy.codec.table import TableCodec
-from understudy.counts import blocks, pieces, readers
+from understudy.counts import blocks, readers, streams
 from understudy.counts.blocks import KeptCodes, NamelessFile
 from understudy.counts.files import FileReader, file_batches, file_parts
 from understudy.counts.opening import open_table
@@ -46,7 +46,7 @@ def all_counts(source: CountSource) -> dict[tuple[str, ...], list[int]]:
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readers, "BATCH_ROWS", 1024)
-    monkeypatch.setattr(pieces, "LEAST_SPAN_BYTES", 1)
+    monkeypatch.setattr(streams, "LEAST_SPAN_BYTES", 1)
 
 
 def as_text(table: pa.Table) -> bytes:
@@ -106,7 +106,7 @@ HOSTILE = b'a\n"x\n1\r\n\r\n"y\n\xef\xbb\xbf2\r' + b"z" * 50 + b'\r\n"q""\n",\n\
 def test_text_cut_anywhere_has_the_rows_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: bytes, named: bool
 ) -> None:
-    monkeypatch.setattr(pieces, "LEAST_SPAN_BYTES", 1)
+    monkeypatch.setattr(streams, "LEAST_SPAN_BYTES", 1)
     path = tmp_path / "t.csv"
     path.write_bytes(start + HOSTILE)
     container = FileReader(path).container
@@ -124,7 +124,7 @@ def test_text_cut_anywhere_has_the_rows_of_the_whole(
 
 
 def test_what_cannot_be_cut_for_certain_is_one_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "LEAST_SPAN_BYTES", 1)
+    monkeypatch.setattr(streams, "LEAST_SPAN_BYTES", 1)
     path = tmp_path / "t.csv"
     path.write_bytes(as_text(some_rows(500)))
     given = {"memory_bytes": 1 << 26, "threads": 4}
