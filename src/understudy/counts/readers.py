@@ -90,14 +90,18 @@ class StreamedTable(PrivateTable):
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Rows of these columns, batch by batch. Private."""
-        return unbroken(
+        # A generator of the table's own, so that the table, and with it the reader, lasts as long as the pass.
+        yield from unbroken(
             self.reader.where, self.reader.batches(columns, memory_bytes=share_of(self), threads=self.threads)
         )
 
     def parts(self, columns: Sequence[str], most: int) -> Sequence[Iterator[Batch]]:
         """The same rows in streams for several threads. Private."""
         found = self.reader.parts(columns, memory_bytes=share_of(self) // most, threads=most)
-        return [unbroken(self.reader.where, part) for part in found]
+        return [self._part(part) for part in found]
+
+    def _part(self, part: Iterator[Batch]) -> Iterator[Batch]:
+        yield from unbroken(self.reader.where, part)
 
     def close(self) -> None:
         """Gives back connections and files. Afterwards no rows can be read."""

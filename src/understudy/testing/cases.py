@@ -295,6 +295,8 @@ def _listening() -> Iterator[io.StringIO]:
     try:
         with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard), warnings.catch_warnings():
             warnings.simplefilter("always")
+            # Connections that engines leave to the garbage collector; Python itself shows none of these.
+            warnings.simplefilter("ignore", ResourceWarning)
             warnings.showwarning = lambda message, category, *_, **__: print(category.__name__, message, file=heard)
             yield heard
     finally:
