@@ -91,3 +91,39 @@ def test_the_same_values_get_the_same_codes_in_every_form(tmp_path: Path) -> Non
     counted = [open_table(form, schema).bind(codec).counts([clique])[clique].tolist() for form in forms]
     assert counted[0] == [2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 2]
     assert all(one == counted[0] for one in counted)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "jdbc:postgresql://ada:SECRET@db/people",
+        "md:my_db?motherduck_token=SECRET",
+        "AccountKey=SECRET;EndpointSuffix=x",
+        "sqlite://u:SECRET@h/x.db",
+        "delta:mysql://u:SECRET@h/t",
+        "spark:jdbc:postgresql://u:SECRET@h/d",
+        "s3:k:SECRET@b/t.parquet",
+        "snowflake:u:SECRET@acct/db",
+        "u:SECRET@host/db",
+        "postgresql://u:5432?SECRET@h/d::t",
+    ],
+)
+def test_what_looks_like_a_password_is_never_repeated(location: str) -> None:
+    with pytest.raises(UnderstudyError) as refused:
+        open_table(location, people())
+    assert "SECRET" not in str(refused.value)
+
+
+def test_a_file_whose_name_looks_like_a_password_is_a_file(tmp_path: Path) -> None:
+    place = tmp_path / "ada:one@two.csv"
+    place.write_text("sex,age,city\nF,1,Rome\n", encoding="utf-8")
+    assert open_table(place, people()).undeclared == ()
+
+
+def test_a_closed_table_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "people.csv"
+    place.write_text("sex,age,city\nF,1,Rome\n", encoding="utf-8")
+    table = open_table(place, people())
+    table.close()
+    with pytest.raises(UsageError, match="was closed"):
+        open_table(table, people())

@@ -137,3 +137,21 @@ def test_what_is_no_version_or_no_table_is_refused(table: Path, tmp_path: Path) 
         assert caught.value.__context__ is None
     with pytest.raises(UsageError, match="whole number"):
         open_table(f"delta:{table}@newest", SCHEMA)
+
+
+def test_a_pattern_is_no_table(table: Path) -> None:
+    with pytest.raises(InputError, match="is a pattern"):
+        open_table(f"delta:{table}*", SCHEMA)
+
+
+def test_words_of_the_package_are_not_shown(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import deltalake
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("SECRET/part=Ada")
+
+    monkeypatch.setattr(deltalake.DeltaTable, "get_add_actions", broken)
+    with pytest.raises(InputError, match="log cannot be read") as refused:
+        open_table(f"delta:{table}", SCHEMA)
+    assert "SECRET" not in str(refused.value)
+    assert refused.value.__context__ is None

@@ -53,6 +53,8 @@ def test_deleted_rows_do_not_count_and_renamed_columns_are_found(table: Any) -> 
     with table.update_schema() as change:
         change.add_column("city", table.schema().find_type("town"))
     assert counts(f"iceberg:lake.people.rows@{before}") == counts(TABLE.slice(0, 3))
+    with pytest.raises(InputError, match="columns were changed"):
+        open_table("iceberg:lake.people.rows", people())
 
 
 def test_a_table_without_rows(table: Any) -> None:

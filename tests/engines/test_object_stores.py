@@ -45,7 +45,12 @@ def test_a_key_in_a_location_is_refused_and_not_repeated(location: str) -> None:
     assert lakes.SECRET not in f"{caught.value!r} {caught.value.__context__!r}"
 
 
-def test_places_of_azure() -> None:
+def test_places_of_azure(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InputError, match="needs a key in the environment"):
+        place_of("abfss://box@account.dfs.core.windows.net/folder/*.parquet")
+    monkeypatch.setenv("AZURE_STORAGE_KEY", "a2V5")
     place = place_of("abfss://box@account.dfs.core.windows.net/folder/*.parquet")
     assert (place.root, place.pattern, place.remote) == ("box/folder", "*.parquet", True)
 

@@ -21,7 +21,7 @@ from understudy.counts.opening import header_of, open_table
 from understudy.counts.readers import StreamedTable
 from understudy.counts.values import values_array
 from understudy.errors import InputError, UsageError
-from understudy.schema import Category, Float, Integer, Schema, UniformBins, Unit
+from understudy.schema import Category, Datetime, Float, Integer, Schema, UniformBins, Unit
 
 SCHEMA = Schema((Category(name="s", labels=("a", "b")), Integer(name="n", lower=0, upper=9)), Unit())
 TABLE = pa.table({"s": ["a", "b", None] * 40, "n": list(range(10)) * 12, "name": ["Ada"] * 120})
@@ -176,7 +176,7 @@ NAIVE, AWARE = dt.datetime(2020, 1, 2, 3), dt.datetime(2020, 1, 2, 3, tzinfo=dt.
         ([Decimal("1.50"), None], [b"1.5", None]),
         ([NAIVE, None], [NAIVE, None]),
         ([AWARE], [dt.datetime(2020, 1, 1, 22, tzinfo=dt.UTC)]),
-        ([NAIVE, AWARE], [b"2020-01-02 03:00:00", b"2020-01-02 03:00:00+0500"]),
+        ([NAIVE, AWARE], [b"2020-01-02 03:00:00", b"2020-01-01 22:00:00Z"]),
         (["\ud800", "a"], [b"\xed\xa0\x80", b"a"]),
         ([float("nan"), 2.0], [None, 2.0]),
         ([None, None], [None, None]),
@@ -187,3 +187,52 @@ NAIVE, AWARE = dt.datetime(2020, 1, 2, 3), dt.datetime(2020, 1, 2, 3, tzinfo=dt.
 def test_values_of_python(values: list[object], expected: list[object]) -> None:
     found = values_array(values).to_pylist()
     assert [None if value != value else value for value in found] == expected
+
+
+HOURS = Datetime(name="t", lower=dt.datetime(2020, 6, 1), upper=dt.datetime(2020, 6, 3), bins=UniformBins(48))
+LATE = dt.datetime(2020, 6, 1, 22, tzinfo=dt.timezone(dt.timedelta(hours=-5)))
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [dt.datetime(9999, 12, 31, 23, tzinfo=dt.timezone(dt.timedelta(hours=-5))), dt.datetime(2020, 6, 1), "x", 1],
+    ids=["end of time", "naive", "text", "number"],
+)
+def test_what_stands_beside_an_instant_does_not_decide_how_it_is_read(beside: object) -> None:
+    codec = TableCodec.of(Schema((HOURS,), Unit()))
+    alone, mixed = (codec.encode("t", values_array(values)) for values in ([LATE], [LATE, beside]))
+    assert alone[0] == mixed[0]
+
+
+def test_instants_of_duckdb_are_counted_by_utc_whatever_the_zone_of_the_session() -> None:
+    found = []
+    for zone in ("UTC", "America/New_York"):
+        connection = duckdb.connect()
+        connection.execute(f"SET TimeZone = '{zone}'")
+        instants = connection.sql("SELECT TIMESTAMPTZ '2020-06-02 01:00:00+00' AS t")
+        found.append(counted(instants, Schema((HOURS,), Unit())))
+    assert found[0] == found[1]
+
+
+def test_ids_at_the_ends_of_time_stay_apart_through_adbc(server: Server) -> None:
+    days = "'infinity', '9999-12-31', '-infinity', '0001-01-01', '0044-03-15 BC'"
+    server.run("CREATE TABLE ends (s text, born date)")
+    server.run(f"INSERT INTO ends SELECT 'a', unnest(ARRAY[{days}]::date[])")
+    schema = Schema((Category(name="s", labels=("a", "b"), missing=False),), Unit(column="born", rows=1))
+    with adbc.connect(server.location("").removesuffix("::")) as connection:
+        assert sum(counted(us.read_database(connection, table="ends"), schema)) == 5
+
+
+def test_a_closed_relation_is_no_empty_table() -> None:
+    table = open_table(duckdb.connect().sql("SELECT 'a' AS s, 1 AS n"), SCHEMA)
+    table.close()
+    with pytest.raises(UsageError, match="was closed"):
+        us.synthesize(table, SCHEMA, method="independent", epsilon=1.0)
+
+
+def test_a_stream_that_two_tables_were_opened_on_is_read_once() -> None:
+    stream = TABLE.to_reader()
+    tables = [open_table(stream, SCHEMA) for _ in range(2)]
+    assert sum(rows for rows, _ in tables[0].batches(["s"])) == 120
+    with pytest.raises(InputError, match="was read already"):
+        list(tables[1].batches(["s"]))

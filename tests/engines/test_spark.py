@@ -284,6 +284,21 @@ def test_what_cannot_be_read_is_refused_before_anything_is_read(
         open_table(spark.sql("select 1 value"), schema)
 
 
+def test_instants_are_counted_by_utc_whatever_the_zone_of_the_session(spark: "SparkSession", tmp_path: Path) -> None:
+    late = dt.datetime(2020, 6, 2, 1, tzinfo=dt.UTC)
+    pq.write_table(pa.table({"day": pa.array([late] * 3, pa.timestamp("us", "UTC"))}), tmp_path / "days.parquet")
+    days = Date(name="day", lower=dt.date(2020, 6, 1), upper=dt.date(2020, 6, 3))
+    codec = TableCodec.of(schema := Schema((days,), Unit()))
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = open_table(spark.read.parquet(str(tmp_path)), schema).bind(codec)
+        everything = [codec.domain.everything()]
+        assert same_counts(found, open_table(tmp_path / "days.parquet", schema).bind(codec), everything)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
+
+
 VERSIONS = engine._versions
 
 

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from understudy.counts.files import columns_read, quoted
 from understudy.counts.postgres import QUOTES, expression, names_of
-from understudy.counts.readers import Header, RowReader, batch_rows
+from understudy.counts.readers import Header, RowReader, batch_rows, in_utc
 from understudy.counts.source import Batch
 from understudy.counts.values import batches_of_rows, decimal_signs
 from understudy.errors import InputError, UnderstudyError, UsageError
@@ -101,6 +101,10 @@ class Query(abc.ABC):
     """One way of asking for rows: what it is called, its columns, and its rows as batches."""
 
     engine: ClassVar[str] = ""
+    zones_are_its_own: ClassVar[bool] = False
+    """Whether the zone of an instant belongs to the table, as in a frame, and not to a session or a machine."""
+    unit: str | None = None
+    """The column of ids, of which different values must stay different."""
 
     @abc.abstractmethod
     def header(self) -> Header:
@@ -130,6 +134,8 @@ class ObjectReader(RowReader):
         self._decimals = decimal_signs(schema)
         self._wanted = [] if schema is None else columns_read(schema)
         self._kept: KeptRows | None = None
+        self._closed = False
+        self._query.unit = None if schema is None else schema.unit.column
 
     @property
     def header(self) -> Header:
@@ -138,18 +144,24 @@ class ObjectReader(RowReader):
 
     def batches(self, columns: Sequence[str], *, memory_bytes: int, threads: int) -> Iterator[Batch]:
         """Rows of these columns, batch by batch, from what the one query gave. Private."""
+        if self._closed:
+            raise InputError(self.where, "was closed.", "Open it again.")
         if self._kept is None:
             kept = KeptRows(memory_bytes)
             names = {name for name, _ in self._header}
             wanted = list(dict.fromkeys([*(name for name in self._wanted if name in names), *columns]))
             for rows, batch in self._query.stream(wanted, self._decimals):
-                kept.append(rows, batch)
+                kept.append(rows, batch if self._query.zones_are_its_own else _all_in_utc(batch))
             self._kept = kept
         yield from self._kept.read(columns)
 
     def close(self) -> None:
         """Lets go of the rows that were kept; a connection stays the caller's."""
-        self._kept = KeptRows(0)
+        self._closed, self._kept = True, None
+
+
+def _all_in_utc(batch: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    return {name: in_utc(values) for name, values in batch.items()}
 
 
 def _unworded(where: str, ask: Callable[[], Found]) -> Found:
@@ -243,7 +255,9 @@ class AdbcQuery(Query):
     def stream(self, columns: Sequence[str], decimals: Mapping[str, str]) -> Iterator[Batch]:
         """As the driver hands them over; of PostgreSQL as its own locations are read."""
         shown = [
-            expression(name, self._kinds[name], decimal=decimals.get(name, "")) if self._kinds else self._quote(name)
+            expression(name, self._kinds[name], decimal=decimals.get(name, ""), exactly=name == self.unit)
+            if self._kinds
+            else self._quote(name)
             for name in columns
         ]
         with self._connection.cursor() as cursor:
@@ -399,17 +413,22 @@ _READ: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """Streams that were read here: one that is at its end looks like an empty table."""
 
 
+def _refuse_read(reader: pa.RecordBatchReader | None) -> None:
+    if reader is not None and reader in _READ:
+        fix = "Make the stream anew, or a table of it: stream.read_all()."
+        raise InputError("stream", "was read already, and a stream can be read once.", fix)
+
+
 class StreamQuery(Query):
     """Any object that exports a stream of Arrow, which may be one that can be read only once."""
 
     engine = "an Arrow stream"
+    zones_are_its_own = True
 
     def __init__(self, data: Any, *, to_be_read: bool) -> None:
         self._data = data
         self._reader = data if isinstance(data, pa.RecordBatchReader) else None
-        if self._reader is not None and self._reader in _READ:
-            fix = "Make the stream anew, or a table of it: stream.read_all()."
-            raise InputError("stream", "was read already, and a stream can be read once.", fix)
+        _refuse_read(self._reader)
         if self._reader is None and (to_be_read or not hasattr(data, "__arrow_c_schema__")):
             self._reader = pa.RecordBatchReader.from_stream(data)
 
@@ -420,6 +439,7 @@ class StreamQuery(Query):
     def stream(self, columns: Sequence[str], decimals: Mapping[str, str]) -> Iterator[Batch]:
         """As they come, and no second time."""
         assert self._reader is not None
+        _refuse_read(self._reader)
         if isinstance(self._data, pa.RecordBatchReader):
             _READ.add(self._data)
         for batch in self._reader:

@@ -13,9 +13,9 @@ future) is refused before the charge by the protocol that the log states.
 import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -24,9 +24,12 @@ import pyarrow as pa
 from understudy.arrays import Bools
 from understudy.counts.datasets import PinnedFile, PinnedFilesReader, footers_of, form_of
 from understudy.counts.files import columns_read
+from understudy.counts.readers import Header
 from understudy.counts.stores import Place, is_stored, place_of
-from understudy.errors import InputError, UsageError
+from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.schema import Schema
+
+Found = TypeVar("Found")
 
 KNOWN_FEATURES = {"timestampNtz", "vacuumProtocolCheck", "v2Checkpoint", "deletionVectors", "columnMapping"}
 NEWEST_READER = 3
@@ -43,14 +46,35 @@ class DeltaReader(PinnedFilesReader):
         if written is None:
             raise InputError("delta:", "needs the folder of a table.", "Write delta:folder, or delta:folder@12.")
         place = place_of(written[1])
+        if place.pattern:
+            rule = "is a pattern (*, ? or [ in its name), and a Delta table is one folder."
+            raise InputError(f"delta:{place.where}", rule, "Name the folder of the table.")
         table = _opened(place, written[1], _version(place, written[2]))
         self.version = int(table.version())
-        _check_protocol(place, table)
-        kinds = pa.schema(table.schema().to_arrow())
-        super().__init__(place, _pieces(place, table, kinds, schema), tuple((one.name, str(one.type)) for one in kinds))
+        pieces, header = _unworded(place, lambda: _looked_into(place, table, schema))
+        super().__init__(place, pieces, header)
         self.engine = "Delta"
         self.snapshot = f"version {self.version}"
         self.pinned = f"delta:{written[1]}@{self.version}"
+
+
+def _looked_into(place: Place, table: Any, schema: Schema | None) -> tuple[list[PinnedFile], Header]:
+    _check_protocol(place, table)
+    kinds = pa.schema(table.schema().to_arrow())
+    return _pieces(place, table, kinds, schema), tuple((one.name, str(one.type)) for one in kinds)
+
+
+def _unworded(place: Place, ask: Callable[[], Found]) -> Found:
+    """What the log answers, or a refusal without the package's words."""
+    try:
+        return ask()
+    except UnderstudyError:
+        raise
+    except BaseException as error:
+        # What is written in Rust panics by an exception that is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+    raise InputError(f"delta:{place.where}", "its log cannot be read.", "Check that the version is whole.")
 
 
 def _version(place: Place, text: str | None) -> int | None:

@@ -39,7 +39,7 @@ from understudy.counts.arrow_files import arrow_batches, arrow_header, check_arr
 from understudy.counts.delimited import delimited_batches, delimited_header
 from understudy.counts.excel import check_parts, check_sizes, excel_batches, excel_header, sheets_of
 from understudy.counts.jsonlines import json_batches, json_header
-from understudy.counts.readers import Header, RowReader, batch_rows, unbroken
+from understudy.counts.readers import Header, RowReader, batch_rows, in_utc, unbroken
 from understudy.counts.source import (
     CONTENT_ERRORS,
     DEFAULT_MEMORY_BYTES,
@@ -752,7 +752,7 @@ def _query_batches(path: Path, table: str, wanted: list[str], settings: Settings
         # The method's name differs between old and new DuckDB.
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         for batch in reader(batch_rows(len(wanted))):
-            yield batch.num_rows, {name: batch.column(position) for position, name in enumerate(wanted)}
+            yield batch.num_rows, {name: in_utc(batch.column(position)) for position, name in enumerate(wanted)}
 
 
 def quoted(name: str) -> str:

@@ -103,6 +103,9 @@ def _pinned(where: str, table: Any, wanted: int | None) -> Any:
     number = wanted if wanted is not None else None if newest is None else newest.snapshot_id
     if wanted is not None and table.snapshot_by_id(wanted) is None:
         raise InputError(where, f"has no snapshot {wanted}.", "It may have expired; leave it out for the newest one.")
+    if wanted is None and newest is not None and newest.schema_id not in (None, table.schema().schema_id):
+        rule = f"its columns were changed after its newest snapshot, {newest.snapshot_id}."
+        raise InputError(where, rule, f"Write {where}@{newest.snapshot_id} to read that one under its own columns.")
     return table.scan(snapshot_id=number)
 
 

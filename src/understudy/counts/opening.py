@@ -5,6 +5,7 @@ nothing of a source is loaded before that. Everything here looks at the outside 
 read.
 """
 
+import contextlib
 import os
 import re
 import sys
@@ -64,6 +65,7 @@ OBJECTS: Registry[PrivateTable | RowReader] = Registry(
 """Sources of objects that are no frames in memory, by the package ("duckdb") or module that their type comes from."""
 
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):.*", re.IGNORECASE | re.DOTALL)
+SECRET = re.compile(r"(?:^|[?;&\s])\w*(?:password|passwd|pwd|secret|token|key|sig)\w*\s*=", re.IGNORECASE)
 LEAST_MEMORY_BYTES = 64 << 20
 MOST_THREADS = 8
 
@@ -77,6 +79,7 @@ def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReade
     """The class that opens a location; what nobody has declared is taken for a file and judged there."""
     text = str(location)
     scheme = SCHEME.fullmatch(text)
+    _refuse_secrets(text, scheme[1].lower() if scheme else "")
     for name in (scheme[1].lower() if scheme else "", Path(text.partition("::")[0]).suffix.lower()):
         if name and (name in SOURCES.built_in or name in SOURCES.offered()):
             found = SOURCES.find(name)
@@ -85,6 +88,26 @@ def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReade
             _refuse_foreign(text)  # before its suffix can make it look like a file
     _refuse_foreign(text)
     return DatasetReader if is_dataset(text) else FileReader
+
+
+def _refuse_secrets(location: str, scheme: str) -> None:
+    """Raises, without a word of it, for what looks like a location with a password or key and is no file that is there.
+
+    A reader of PostgreSQL tells its own locations apart by itself.
+    """
+    if scheme.startswith("postgres") or _is_there(location):
+        return
+    known = scheme in SOURCES.built_in or scheme in SOURCES.offered()
+    named = re.match(r"[^/\\]*:[^/\\]*:[^/\\]*@" if known else r"[^/\\]*:[^/\\]*@", location)
+    if named or re.search(r"://[^/]*:[^/]*@", location) or SECRET.search(location):
+        rule = "holds a password or key, or looks as if it did: others see locations."
+        raise InputError("location", rule, "docs/engines.md says where each engine looks for them.")
+
+
+def _is_there(path: str) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return os.path.exists(path.partition("::")[0])
+    return False
 
 
 def _refuse_foreign(location: str) -> None:
@@ -171,6 +194,8 @@ def open_table(
     if workers < 1:
         raise UsageError("threads", f"must be at least 1, got {workers}.")
     if isinstance(data, PrivateTable):
+        if data.closed:
+            raise UsageError("data", "was closed.", "Open it again.")
         if data.schema != schema:
             raise UsageError("data", "was opened under another schema.", "Open it again under this one.")
         return data

@@ -139,7 +139,7 @@ class PostgresPlace:
             raise InputError("location of a PostgreSQL table", f"must have the form {FORM}.", QUOTES)
         user, _, hosts = parts["place"].rpartition("@")
         options = [unquote(option.partition("=")[0]) for option in (parts["options"] or "").split("&")]
-        if ":" in user or any(map(_SECRET.search, options)):
+        if ":" in user or "@" in (parts["options"] or "") or any(map(_SECRET.search, options)):
             rule = "has a password inside, which shell histories and process lists show."
             fix = "Leave it out. A password file (~/.pgpass), a service file or PGPASSWORD can hold it."
             raise InputError("location of a PostgreSQL table", rule, fix)

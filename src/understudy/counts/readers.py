@@ -21,6 +21,8 @@ import abc
 import contextlib
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, Batch, PrivateTable
 from understudy.counts.streaming import share_of
 from understudy.errors import InputError, UnderstudyError
@@ -105,6 +107,7 @@ class StreamedTable(PrivateTable):
 
     def close(self) -> None:
         """Gives back connections and files. Afterwards no rows can be read."""
+        self.closed = True
         self.reader.close()
 
 
@@ -144,6 +147,14 @@ def _shut(batches: Iterator[Batch]) -> None:
     if shut is not None:
         with contextlib.suppress(Exception):
             shut()
+
+
+def in_utc(values: pa.Array) -> pa.Array:
+    """Instants with a zone under UTC: engines hand them over under the zone of a session or a machine."""
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.tz not in (None, "UTC"):
+        return values.cast(pa.timestamp(kind.unit, "UTC"))
+    return values
 
 
 def batch_rows(columns: int) -> int:

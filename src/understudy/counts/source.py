@@ -171,6 +171,9 @@ class PrivateTable(abc.ABC):
         self.memory_bytes = memory_bytes
         self.threads = threads
 
+    closed = False
+    """Whether what opening took was given back, so that no rows can be read."""
+
     def __init_subclass__(cls) -> None:
         """Refuses a subclass that would count by itself."""
         replaced = sorted({"bind", "label_counts", "schema"} & set(vars(cls)))

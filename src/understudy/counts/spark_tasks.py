@@ -23,7 +23,7 @@ import pyarrow as pa
 from understudy.arrays import Ints, Unsigned, Words
 from understudy.codec.table import TableCodec
 from understudy.counts.partials import CellMerge, Merge, PartialCounts, VectorMerge, pieces_of, pieces_of_cells
-from understudy.counts.readers import batch_rows
+from understudy.counts.readers import batch_rows, in_utc
 from understudy.counts.source import ORDER_KEY, HashKey, KeyedRows, LabelNumbers, Texts, UnitRows, texts_of
 from understudy.counts.streaming import Chunk, ChunkedSource, rows_with_codes
 from understudy.domain import Clique, Partition
@@ -128,9 +128,18 @@ class Coding:
         return UnitRows([self.codec.dtype(name) for name in self.names], self.bound, self.memory_bytes, key)
 
 
+def _all_in_utc(batches: Batches) -> Batches:
+    """The batches with instants under UTC, as other sources have them, whatever the session's zone."""
+    for batch in batches:
+        given = batch.columns
+        columns = [in_utc(column) for column in given]
+        same = all(one is other for one, other in zip(columns, given, strict=True))
+        yield batch if same else pa.record_batch(columns, names=batch.schema.names)
+
+
 def code(batches: Batches, coding: Coding, task: int) -> Batches:
     """Coded rows where every row counts by itself."""
-    for batch in batches:
+    for batch in _all_in_utc(batches):
         codes, kept = coding.codes_of(batch)
         columns = [codes[name] if kept is None else codes[name][kept] for name in coding.names]
         yield from _coded(task, columns)
@@ -140,7 +149,7 @@ def key_rows(batches: Batches, coding: Coding, key: HashKey) -> Batches:
     """Coded rows under a keyed hash of their unit, in buckets of units."""
     rows = coding.unit_rows(key)
     assert coding.unit is not None
-    for batch in batches:
+    for batch in _all_in_utc(batches):
         codes, kept = coding.codes_of(batch)
         ids = texts_of(batch.columns[coding.columns.index(coding.unit)]).only_ids().only_at(kept)
         yield _in_buckets(rows.keyed(ids, list(codes.values())), coding.buckets)
@@ -350,7 +359,7 @@ class Labelling:
 def find_labels(batches: Batches, labelling: Labelling) -> Batches:
     """Labels with their number of rows in this task, before any bound."""
     known, times = LabelNumbers(), np.zeros(0, np.int64)
-    for batch in batches:
+    for batch in _all_in_utc(batches):
         labels = texts_of(batch.columns[0]).only_labels(labelling.absent)
         numbers = known.of(labels)[labels.places >= 0]
         found = np.bincount(numbers.astype(np.int64), minlength=len(known))
@@ -366,7 +375,7 @@ def find_labels(batches: Batches, labelling: Labelling) -> Batches:
 def key_labels(batches: Batches, labelling: Labelling, key: HashKey) -> Batches:
     """Numbers of labels under a keyed hash of their unit, in buckets of units."""
     rows = labelling.unit_rows(key)
-    for batch in batches:
+    for batch in _all_in_utc(batches):
         labels = texts_of(batch.columns[0]).only_labels(labelling.absent)
         numbers, labels = labelling.numbers_of(labels, key)
         ids = texts_of(batch.columns[-1]).only_ids().where(labels.places >= 0)
@@ -387,7 +396,7 @@ def count_labels(batches: Batches, labelling: Labelling, key: HashKey, level: in
 
 def pack(batches: Batches) -> Batches:
     """Rows as they are, each batch as one Arrow stream."""
-    for batch in batches:
+    for batch in _all_in_utc(batches):
         stream = io.BytesIO()
         with pa.ipc.new_stream(stream, batch.schema) as writer:
             writer.write_batch(batch)

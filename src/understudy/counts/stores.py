@@ -2,7 +2,7 @@
 
 Who is asking is said by the environment alone, in the places that each store's own tools use: `AWS_ACCESS_KEY_ID`,
 `AWS_PROFILE` and its files or the role of the machine; `GOOGLE_APPLICATION_CREDENTIALS`; `AZURE_STORAGE_ACCOUNT` with
-`AZURE_STORAGE_KEY` or `AZURE_STORAGE_SAS_TOKEN`, or what Azure's own tools are logged in with. A key in a location is
+`AZURE_STORAGE_KEY` or `AZURE_STORAGE_SAS_TOKEN`. A key in a location is
 refused, because locations stand in histories, process lists and scripts; the refusal does not repeat it. Nothing that
 a store says is shown: only that it could not be reached, and where.
 """
@@ -137,6 +137,10 @@ def _azure(bucket: str, account: str) -> Any:
         raise InputError(f"az://{bucket}", "needs the name of an account.", fix)
     known = {"account_key": "AZURE_STORAGE_KEY", "sas_token": "AZURE_STORAGE_SAS_TOKEN"}
     keys = {setting: os.environ[name] for setting, name in known.items() if os.environ.get(name)}
+    if not keys:
+        # Without them Azure's client asks for tokens, and a refusal there ends the whole process.
+        fix = "Set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN."
+        raise InputError(f"az://{bucket}", "needs a key in the environment.", fix)
     return fs.AzureFileSystem(account, **dict(list(keys.items())[:1]))
 
 

@@ -6,6 +6,7 @@ its text, by the rule for columns of mixed objects in frames. The codec reads a 
 stands beside a value never decides how it is read.
 """
 
+import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -71,12 +72,21 @@ def _moments(values: Sequence[object]) -> pa.Array:
         raise ValueError("mixed")
     if zoned == {False}:
         return pa.array(values, pa.timestamp("us"))
+    # One whose moment in UTC lies beyond the years of Python raises, and then each value has its own text, in UTC too.
     moments = [value.astimezone(dt.UTC) if isinstance(value, dt.datetime) else None for value in values]
     return pa.array(moments, pa.timestamp("us", "UTC"))
 
 
+def _in_utc(value: object) -> object:
+    """An instant with a zone as its moment in UTC, as batches of them are typed; one at the ends of time as it is."""
+    if isinstance(value, dt.datetime) and value.utcoffset() is not None:
+        with contextlib.suppress(OverflowError):
+            return value.astimezone(dt.UTC)
+    return value
+
+
 def _spelled(value: object, decimal: str) -> bytes | None:
-    text = object_bytes(value)
+    text = object_bytes(_in_utc(value))
     if decimal and text is not None and isinstance(value, float | Decimal):
         return text.replace(b".", decimal.encode())
     return text
