@@ -57,8 +57,9 @@ def test_every_extra_has_code_that_imports_it() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     for extra, entries in PROJECT["project"]["optional-dependencies"].items():
         for entry in entries:
-            package = re.split(r"[>=]", entry)[0].replace("-", "_")
-            assert re.search(rf"\bimport {package}\b|import_module\(\"{package}[.\"]", code), f"{extra}: {package}"
+            package = re.split(r"[>=[]", entry)[0].replace("-", "_")
+            imported = rf"\b(?:import|from) {package}\b|import_module\(\"{package}[.\"]"
+            assert re.search(imported, code), f"{extra}: {package}"
 
 
 @pytest.mark.parametrize(
