@@ -148,7 +148,7 @@ def test_an_offered_source_is_asked_by_the_suffix_or_scheme_it_declares(tmp_path
     (tmp_path / "7.other").touch()
     with pytest.raises(InputError, match=r"suffix '\.other' is not known"):
         open_table(tmp_path / "7.other", schema)
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="has a scheme that is not known"):
         open_table("other://7", schema)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.nets.lower_bound import exact_epsilon
 from understudy.domain import Distribution
-from understudy.privacy.composition import tight_epsilon, tight_factor
+from understudy.privacy.composition import _GRID_STEPS, tight_epsilon, tight_factor
 from understudy.privacy.cost import epsilon_of_rho
 
 
@@ -52,7 +52,8 @@ def test_one_answer_against_direct_summation(sigma: float, delta: float) -> None
     found = tight_epsilon((distribution.parameter,), Fraction(delta))
     if found is None:
         return
-    assert exact * (1 - 1e-7) - 1e-9 <= found <= 1.005 * exact + 1e-6
+    step = 1 / (_GRID_STEPS * sigma)  # losses are rounded up to a grid, so ε may be a step too large
+    assert exact * (1 - 1e-7) - 1e-9 <= found <= 1.005 * exact + step + 1e-6
 
 
 @pytest.mark.parametrize(("count", "sigma", "delta"), [(15, 30, 1e-9), (200, 50, 1e-12), (500, 2000, 1e-9)])

@@ -99,14 +99,19 @@ def test_what_does_not_go_together_is_refused_before_a_row(
 
 def test_noise_is_charged_before_a_row_is_read(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FRAME.to_csv(tmp_path / "people.csv", index=False)
-    batches = StreamedTable.batches
     charged = []
 
-    def watched(self: StreamedTable, columns: list[str]) -> object:
-        charged.append([entry.method for entry in ledger.entries() if entry.kind == "charge"])
-        return batches(self, columns)
+    def watch(name: str) -> None:
+        read = getattr(StreamedTable, name)
 
-    monkeypatch.setattr(StreamedTable, "batches", watched)
+        def watched(*given: object) -> object:
+            charged.append([entry.method for entry in ledger.entries() if entry.kind == "charge"])
+            return read(*given)
+
+        monkeypatch.setattr(StreamedTable, name, watched)
+
+    watch("batches")
+    watch("parts")
     found = SCHEMA.check(tmp_path / "people.csv", rows=True, epsilon=2.0, ledger=ledger, dataset="people")
     assert charged
     assert all(methods == ["check"] for methods in charged)
