@@ -315,8 +315,8 @@ def test_a_release_gives_nothing_away_about_a_neighbour(spark: "SparkSession") -
 
 def test_what_is_shuffled_and_stored_holds_no_id_and_no_value(tmp_path: Path, stored: Path) -> None:
     """In a session without encryption and compression, so that what is written can be searched as it is."""
-    script = Path(__file__).with_name("spark_on_disk.py")
-    asked = [sys.executable, str(script), str(tmp_path), str(stored)]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=900, check=False)
+    asked = [sys.executable, "-m", "tests.engines.spark_on_disk", str(tmp_path), str(stored)]
+    root = Path(__file__).parents[2]  # where Python finds the tests
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=900, check=False, cwd=root)
     assert done.returncode == 0, done.stdout + done.stderr[-3_000:]
     assert done.stdout.split() == ["refused", "found", "absent"]
