@@ -765,7 +765,10 @@ def quoted(name: str) -> str:
 
 
 class FileReader(RowReader):
-    """Rows of files. Opening looks at the outside of each and at its header."""
+    """Rows of files. Opening looks at the outside of each and at its header.
+
+    Nobody holds a file still: one that is rewritten between two passes is read as it is then.
+    """
 
     def __init__(self, location: str | Path, schema: Schema | None = None) -> None:
         self.container = opened(location, schema)
