@@ -1,6 +1,8 @@
 """Coding in one pass gives the codes of the general way, for every storage type and every value."""
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,7 @@ from tests.codec.examples import ARRAYS, COLUMNS, EDGES, LABELS, NAMES, codec_of
 from understudy.codec import table
 from understudy.codec.numbers import NumberCodec
 from understudy.codec.table import TableCodec
-from understudy.schema import Category, Integer
+from understudy.schema import Category, Integer, UniformBins
 
 SPLIT = Integer(name="amount", lower=-50, upper=12_000, split=(100, 10), special=(-1,), missing_values=("777",))
 RARE = Category(name="rare", labels=("0", "1", "2", "3", "4"), rare="private", other="else")
@@ -102,3 +104,42 @@ def test_a_changed_dictionary_is_coded_anew() -> None:
     for entries in (["a", "b"], ["b", "a"], ["b", None], ["z", "b"], ["b"]):
         array = pa.DictionaryArray.from_arrays(pa.array([0, len(entries) - 1, None], pa.int8()), pa.array(entries))
         assert codec.encode("x", array).tolist() == general(codec, "x", array)
+
+
+@given(st.lists(st.lists(st.text(max_size=40) | st.none(), max_size=60), min_size=2, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_texts_met_before_keep_their_codes(batches: list[list[str | None]]) -> None:
+    labels = tuple(dict.fromkeys(text for batch in batches[:1] for text in batch if text and text.strip()))[:20]
+    codec = codec_of(Category(name="x", labels=("a", *(label for label in labels if label.strip() != "a"))))
+    for batch in batches:
+        for kind in (pa.string(), pa.large_string()):
+            array = pa.array([*batch, *batch[::2], "a", " a"], kind)
+            assert codec.encode("x", array).tolist() == general(codec, "x", array)
+
+
+def test_a_long_list_of_labels() -> None:
+    labels = tuple(f"label {number}" for number in range(600))
+    codec = codec_of(Category(name="x", labels=labels, other="else"))
+    for seed in range(3):
+        drawn = np.random.default_rng(seed).integers(0, 800, 5_000)
+        array = pa.array([f"label {number}" for number in drawn])
+        assert codec.encode("x", array).tolist() == [min(number, 600) for number in drawn]
+
+
+def test_a_column_of_ever_new_texts_is_coded_the_general_way() -> None:
+    codec = codec_of(Integer(name="x", lower=0, upper=10**9, bins=UniformBins(10)))
+    for start in range(3):
+        array = pa.array([str(number) for number in range(start * 5_000, start * 5_000 + 5_000)])
+        assert codec.encode("x", array).tolist() == general(codec, "x", array)
+    assert codec._passes._texts["x", pa.string()] is None
+
+
+def test_a_copy_holds_no_value_that_was_coded() -> None:
+    codec = codec_of(Category(name="x", labels=("a",), other="else"))
+    secrets = pa.array(["zyxwv48151623", "a"] * 10)
+    codec.encode("x", secrets)
+    codec.encode("x", secrets.dictionary_encode())
+    assert b"zyxwv48151623" not in pickle.dumps(codec._passes)
+    for one in (copy.deepcopy(codec._passes), codec.without_values()._passes):
+        assert vars(one) == vars(type(one)())
+    assert codec.without_values().encode("x", secrets).tolist() == codec.encode("x", secrets).tolist()

@@ -1,5 +1,7 @@
 """Compiled loops decide what the regular expressions decide."""
 
+import datetime as dt
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.codec import reading
-from understudy.codec.kernels import short_reals, whole_numbers
+from understudy.codec.kernels import iso_moments, short_reals, whole_numbers
 
 PIECES = ["0", "1", "7", "12", "99", "2020", "1999", "-", "+", ".", ":", "T", "t", " ", "Z", "z", "e", "E", "e5", "é"]
 PIECES += [
@@ -80,8 +82,12 @@ TEXTS = st.lists(
 @settings(max_examples=300, deadline=None)
 def test_loops_match_what_expressions_match(texts: list[str | None], kind: pa.DataType, cut: int) -> None:
     array = pa.array([*WHOLE_ONES, *texts], kind).slice(cut)
-    assert whole_numbers(array).tolist() == reading._matches(array, reading._WHOLE).tolist()
-    assert short_reals(array).tolist() == reading._matches(array, reading._SHORT_REAL).tolist()
+    wholes, whole = whole_numbers(array)
+    assert whole.tolist() == reading._matches(array, reading._WHOLE).tolist()
+    assert wholes.tolist() == [int(text.as_py()) if fits else 0 for text, fits in zip(array, whole, strict=True)]
+    reals, real = short_reals(array)
+    assert real.tolist() == reading._matches(array, reading._SHORT_REAL).tolist()
+    assert reals.tolist() == [float(text.as_py()) if fits else 0 for text, fits in zip(array, real, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         found = []
         for least in (0, 1 << 60):
@@ -98,4 +104,24 @@ def test_bytes_that_are_no_text_match_nothing() -> None:
     array = pa.Array.from_buffers(
         pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(b"\xff1" + b"7" + b"1\xb2")]
     )
-    assert whole_numbers(array).tolist() == short_reals(array).tolist() == [False, True, False]
+    assert whole_numbers(array)[1].tolist() == short_reals(array)[1].tolist() == [False, True, False]
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1),
+    st.sampled_from(["r", ".3f", ".12e", ".15g"]),
+)
+@settings(max_examples=300, deadline=None)
+def test_short_numbers_are_rounded_as_python_rounds_them(numbers: list[float], form: str) -> None:
+    texts = [repr(number) if form == "r" else format(number, form) for number in numbers]
+    found, fits = short_reals(pa.array(texts))
+    assert found[fits].tolist() == [float(text) for text, fit in zip(texts, fits, strict=True) if fit]
+
+
+@given(st.dates() | st.datetimes(min_value=dt.datetime(1, 1, 1)))
+@settings(max_examples=300, deadline=None)
+def test_every_day_of_the_calendar_is_found(moment: dt.date) -> None:
+    whole = dt.datetime(moment.year, moment.month, moment.day)
+    clock = moment.time().replace(microsecond=0) if isinstance(moment, dt.datetime) else dt.time()
+    seconds = (dt.datetime.combine(whole, clock) - dt.datetime(1970, 1, 1)) // dt.timedelta(seconds=1)
+    assert iso_moments(pa.array([moment.isoformat()])).tolist() == [[seconds, 0, 0, 1]]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Ints, Unsigned
-from understudy.codec.kernels import ByTable, OnePass, code_in_one_pass, code_truths
+from understudy.codec.kernels import MOST_KNOWN, ByTable, KnownTexts, OnePass, code_in_one_pass, code_truths
 
 CodeArray = Unsigned
 Encode = Callable[[pa.Array], CodeArray]
@@ -175,12 +175,20 @@ def through_dictionary(array: pa.Array, encode: Encode, layout: Layout) -> CodeA
 LEAST_TOUCHED = 1 << 20
 MOST_ENTRIES = 1 << 16
 """Of a dictionary whose codes are kept for the next array."""
+TEXTS_AT_A_TIME = 1 << 16
+MOST_OTHERS = 0.5
+"""The share of texts not met before from which on looking for them does not pay."""
 
 
 class ColumnPasses:
-    """The loops by which columns are coded, made when a storage type is first met; any number of threads may use it."""
+    """The loops by which columns are coded, made when a storage type is first met; any number of threads may use it.
+
+    What it keeps of values is in memory alone: a copy of it, and one that is unpickled, is empty.
+    """
 
     def __init__(self) -> None:
+        self._texts: dict[tuple[str, pa.DataType], KnownTexts | None] = {}
+        self._absent: dict[tuple[str, pa.DataType], int] = {}
         self._ways: dict[tuple[str, pa.DataType], tuple[OnePass | None, int]] = {}
         self._truths: dict[str, CodeArray] = {}
         self._entries: dict[str, tuple[pa.Array, CodeArray]] = {}
@@ -190,6 +198,8 @@ class ColumnPasses:
         kind = array.type
         if pa.types.is_dictionary(kind):
             return self._by_entries(name, reader, array, codes)
+        if pa.types.is_large_string(kind) or pa.types.is_string(kind):
+            return self._by_known_texts(name, reader, array, codes)
         found = self._ways.get((name, kind))
         if found is None:
             way = reader.one_pass(kind)
@@ -204,6 +214,41 @@ class ColumnPasses:
         if way is not None:
             code_in_one_pass(way, array, absent, codes)
         return way is not None
+
+    def __reduce__(self) -> tuple[type["ColumnPasses"], tuple[()]]:
+        return ColumnPasses, ()
+
+    def _by_known_texts(self, name: str, reader: CodeReader, texts: pa.Array, codes: CodeArray) -> bool:
+        """Texts met before by their codes, others the general way; False where a column is seen to hold mostly others.
+
+        Threads may replace each other's texts, which costs time and no more: whoever reads has a table that never
+        changes.
+        """
+        key = name, texts.type
+        if key not in self._absent:
+            self._absent[key] = _code_of(pa.nulls(1, texts.type), reader)
+        if self._texts.setdefault(key, KnownTexts.empty()) is None:
+            return False
+        for first in range(0, len(texts), TEXTS_AT_A_TIME):
+            piece = texts.slice(first, TEXTS_AT_A_TIME)
+            self._code_texts(key, reader, piece, codes[first : first + len(piece)])
+        return True
+
+    def _code_texts(self, key: tuple[str, pa.DataType], reader: CodeReader, texts: pa.Array, codes: CodeArray) -> None:
+        known = self._texts[key]
+        if known is None:
+            codes[:] = encode_safely(texts, reader.encode, reader.layout)
+            return
+        others = known.code(texts, self._absent[key], codes)
+        if not others.size:
+            return
+        rest = texts.take(pa.array(others))
+        found = encode_safely(rest, reader.encode, reader.layout)
+        codes[others] = found
+        if known.known and others.size > MOST_OTHERS * len(texts):
+            self._texts[key] = None
+        elif known.known < MOST_KNOWN:
+            self._texts[key] = known.with_texts(rest, found)
 
     def _by_entries(self, name: str, reader: CodeReader, array: pa.Array, codes: CodeArray) -> bool:
         """Numbers of entries are whole numbers; whatever lies beyond the entries counts as absent."""

@@ -14,20 +14,28 @@ Two forms suffice. Where the whole numbers that matter lie close together, a tab
 Elsewhere the edges of bins are searched from a guess (`ByEdges`), and numbers with a code of their own are compared one
 by one. Edges of moments are multiplied out instead of dividing every value: ⌊v/t⌋ ≥ e just if v ≥ t·e.
 
+Codes of texts met before
+-------------------------
+Most columns of text hold the same few texts over and over. `KnownTexts` keeps the code that the general way gave to a
+text, under all of its bytes, and finds it again in one loop; other texts go the general way as ever. It is in memory
+alone, and is never part of a pickle: its texts are values of the table.
+
 Texts
 -----
-Whole numbers, short decimal numbers and ISO moments. Each loop decides just what a regular expression in `reading`
-decides, for one text at a time and at a tenth of its time. Short arrays are left to the regular expressions, which need
-no compiled kernel.
+Whole numbers, short decimal numbers and ISO moments. Each loop accepts just what a regular expression in `reading`
+accepts, for one text at a time and at a tenth of its time, and says what number it is. Short arrays are left to the
+regular expressions, which need no compiled kernel.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from understudy.arrays import Bools, Bytes, Floats, Ints, Unsigned
 from understudy.compiled import compiled
@@ -228,31 +236,199 @@ def _by_float_edges(values, bits, first, edges, guesses, per_unit, odd, odd_code
         codes[i] = found
 
 
-MATCHED, YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, OFFSET, HAS_OFFSET = range(9)
+MOST_TEXT_BYTES = 31
+"""Longer texts are not kept: a text and its length are four words of 64 bits."""
+MOST_KNOWN = 1 << 14
+MOST_STEPS = 16
+"""From the first place where a text may be kept to the last; so no choice of values can make the search slow."""
+FREE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownTexts:
+    """Codes of texts, by their bytes; never changed, so that any number of threads may read it."""
+
+    words: npt.NDArray[np.uint64]
+    entries: Ints
+    known: int = 0
+
+    @classmethod
+    def empty(cls) -> "KnownTexts":
+        """Without any text."""
+        return cls(np.zeros((1 << 8, 4), np.uint64), np.full(1 << 8, FREE, np.int64))
+
+    def code(self, texts: pa.Array, absent: int, codes: Unsigned) -> Ints:
+        """Fills the codes of texts that are known and of nulls; the places of all others."""
+        bits = texts.buffers()[0]
+        valid = NO_BITS if bits is None or not texts.null_count else np.frombuffer(bits, np.uint8)
+        others = np.empty(len(texts), np.int64)
+        count = _known_codes(*_bytes_of(texts), valid, texts.offset, absent, self.words, self.entries, codes, others)
+        return others[:count]
+
+    def with_texts(self, texts: pa.Array, codes: Unsigned) -> "KnownTexts":
+        """These and as many more texts as there is room for."""
+        data, offsets = _bytes_of(texts)
+        found = self
+        first = 0
+        while True:
+            words, entries = found.words.copy(), found.entries.copy()
+            first, known = _keep_texts(data, offsets, codes, first, words, entries, found.known)
+            found = KnownTexts(words, entries, known)
+            if first == len(texts) or known >= MOST_KNOWN:
+                return found
+            found = found._wider()
+
+    def _wider(self) -> "KnownTexts":
+        size = 4 * len(self.entries)
+        words, entries = np.zeros((size, 4), np.uint64), np.full(size, FREE, np.int64)
+        return KnownTexts(words, entries, _keep_words(self.words, self.entries, words, entries))
+
+
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _word(data, start, stop):  # type: ignore[no-untyped-def]
+    """At most eight bytes as a number."""
+    word = np.uint64(0)
+    for place in range(stop - 1, start - 1, -1):
+        word = (word << np.uint64(8)) | np.uint64(data[place])
+    return word
+
+
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _words(data, start, stop):  # type: ignore[no-untyped-def]
+    """A text of at most 31 bytes, and its length, as four numbers."""
+    length = stop - start
+    size = np.uint64(length) << np.uint64(56)
+    zero = np.uint64(0)
+    if length <= 8:
+        return _word(data, start, stop), zero, zero, size
+    first = _word(data, start, start + 8)
+    if length <= 16:
+        return first, _word(data, start + 8, stop), zero, size
+    second = _word(data, start + 8, start + 16)
+    if length <= 24:
+        return first, second, _word(data, start + 16, stop), size
+    return first, second, _word(data, start + 16, start + 24), size | _word(data, start + 24, stop)
+
+
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _place_of(first, second, third, fourth, words, entries):  # type: ignore[no-untyped-def]
+    """Where a text is kept, or the free place where it could be; −1 if there is neither."""
+    mixed = (first ^ (fourth >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= second * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= (third + fourth) * np.uint64(0x165667B19E3779F9)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    start = np.int64(mixed >> np.uint64(40))
+    mask = entries.size - 1
+    for step in range(MOST_STEPS):
+        place = (start + step) & mask
+        if entries[place] == FREE:
+            return place
+        one = words[place]
+        if one[0] == first and one[3] == fourth and one[1] == second and one[2] == third:
+            return place
+    return -1
+
+
+@compiled()  # pragma: no cover
+def _known_codes(data, offsets, bits, begin, absent, words, entries, codes, others):  # type: ignore[no-untyped-def]
+    count = 0
+    for row in range(codes.size):
+        bit = begin + row
+        if bits.size and not (bits[bit >> 3] >> np.uint8(bit & 7)) & 1:
+            codes[row] = absent
+            continue
+        start, stop = offsets[row], offsets[row + 1]
+        place = -1
+        if stop - start <= MOST_TEXT_BYTES:
+            first, second, third, fourth = _words(data, start, stop)
+            place = _place_of(first, second, third, fourth, words, entries)
+        if place >= 0 and entries[place] != FREE:
+            codes[row] = entries[place]
+        else:
+            others[count] = row
+            count += 1
+    return count
+
+
+@compiled()  # pragma: no cover
+def _keep_texts(data, offsets, codes, begin, words, entries, known):  # type: ignore[no-untyped-def]
+    """Keeps texts from one on. Returns the first that would make the table more than half full, and how many it has."""
+    for row in range(begin, codes.size):
+        if 2 * known >= entries.size or known >= MOST_KNOWN:
+            return row, known
+        start, stop = offsets[row], offsets[row + 1]
+        if stop - start > MOST_TEXT_BYTES:
+            continue
+        first, second, third, fourth = _words(data, start, stop)
+        place = _place_of(first, second, third, fourth, words, entries)
+        if place >= 0 and entries[place] == FREE:
+            words[place, 0], words[place, 1], words[place, 2], words[place, 3] = first, second, third, fourth
+            entries[place] = codes[row]
+            known += 1
+    return codes.size, known
+
+
+@compiled()  # pragma: no cover
+def _keep_words(old_words, old_entries, words, entries):  # type: ignore[no-untyped-def]
+    known = 0
+    for number in range(old_entries.size):
+        if old_entries[number] == FREE:
+            continue
+        one = old_words[number]
+        place = _place_of(one[0], one[1], one[2], one[3], words, entries)
+        if place >= 0:
+            words[place] = one
+            entries[place] = old_entries[number]
+            known += 1
+    return known
+
+
+SECONDS, OFFSET, HAS_OFFSET, MATCHED = range(4)
 """Places in the line of numbers that `iso_moments` finds for a text; zeros where there is no match."""
 
 
-def whole_numbers(texts: pa.Array) -> Bools:
-    """Which texts are [+-]?[0-9]{1,18}."""
-    found = np.zeros(len(texts), np.bool_)
-    _whole_numbers(*_bytes_of(texts), found)
-    return _but_nulls(found, texts)
+def trimmed(texts: pa.Array) -> pa.Array:
+    """Texts without white space at their ends; the array itself where none has any."""
+    return pc.ascii_trim_whitespace(texts) if _any_space(*_bytes_of(texts)) else texts
 
 
-def short_reals(texts: pa.Array) -> Bools:
-    """Which texts are [+-]?[0-9]{1,18}(.[0-9]{0,20})?([eE][+-]?[0-9]{1,2})?, the point taken as a point."""
-    found = np.zeros(len(texts), np.bool_)
-    _short_reals(*_bytes_of(texts), found)
-    return _but_nulls(found, texts)
+def whole_numbers(texts: pa.Array) -> tuple[Ints, Bools]:
+    """Texts that are [+-]?[0-9]{1,18} as numbers, and which are."""
+    numbers, found = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
+    _whole_numbers(*_bytes_of(texts), numbers, found)
+    return numbers, _but_nulls(found, texts)
+
+
+def short_reals(texts: pa.Array) -> tuple[Floats, Bools]:
+    """Texts that are [+-]?[0-9]{1,18}(.[0-9]{0,20})?([eE][+-]?[0-9]{1,2})?, the point taken as a point, and which are.
+
+    Numbers of up to 15 digits are a whole number times or over a power of ten, both of which a float holds exactly, so
+    one operation rounds them as they should be; the others are left to the library.
+    """
+    numbers, state = np.zeros(len(texts), np.float64), np.zeros(len(texts), np.uint8)
+    long = _short_reals(*_bytes_of(texts), _TENS, numbers, state)
+    found = _but_nulls(state > 0, texts)
+    if long:
+        rest = np.flatnonzero((state == _LONG) & found)
+        bare = pc.ascii_ltrim(texts.take(pa.array(rest)), characters="+")
+        numbers[rest] = bare.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    numbers[~found] = 0.0
+    return numbers, found
 
 
 def iso_moments(texts: pa.Array) -> Ints:
-    """Year, month, day, and where it is told hour, minute, second and offset from UTC in seconds, of each text."""
-    found = np.zeros((len(texts), 9), np.int64)
+    """Seconds since 1970 by the text's own clock, and the offset from UTC in seconds where it is told."""
+    found = np.zeros((len(texts), 4), np.int64)
     _iso_moments(*_bytes_of(texts), found)
     if texts.null_count:
         found[texts.is_null().to_numpy(zero_copy_only=False)] = 0
     return found
+
+
+_TENS = 10.0 ** np.arange(23)
+_SHORT_STATE, _LONG = 1, 2
+_MOST_DIGITS = 15
 
 
 def _bytes_of(texts: pa.Array) -> tuple[Bytes, Ints]:
@@ -282,29 +458,75 @@ def _signed(data, place, stop):  # type: ignore[no-untyped-def]
 
 
 @compiled()  # pragma: no cover
-def _whole_numbers(data, offsets, found):  # type: ignore[no-untyped-def]
-    for row in range(found.size):
-        stop = offsets[row + 1]
-        place = _signed(data, offsets[row], stop)
-        found[row] = 1 <= stop - place <= 18 and _digits(data, place, stop) == stop
+def _any_space(data, offsets):  # type: ignore[no-untyped-def]
+    for row in range(offsets.size - 1):
+        start, stop = offsets[row], offsets[row + 1]
+        if start < stop:
+            first, last = data[start], data[stop - 1]
+            if first == 32 or 9 <= first <= 13 or last == 32 or 9 <= last <= 13:
+                return True
+    return False
 
 
 @compiled()  # pragma: no cover
-def _short_reals(data, offsets, found):  # type: ignore[no-untyped-def]
+def _value(data, start, stop, number):  # type: ignore[no-untyped-def]
+    """A number that goes on with these digits."""
+    for place in range(start, stop):
+        number = number * 10 + np.int64(data[place]) - 48
+    return number
+
+
+@compiled()  # pragma: no cover
+def _whole_numbers(data, offsets, numbers, found):  # type: ignore[no-untyped-def]
     for row in range(found.size):
-        stop = offsets[row + 1]
-        place = _signed(data, offsets[row], stop)
+        start, stop = offsets[row], offsets[row + 1]
+        place = _signed(data, start, stop)
+        if 1 <= stop - place <= 18 and _digits(data, place, stop) == stop:
+            found[row] = True
+            number = _value(data, place, stop, np.int64(0))
+            numbers[row] = -number if data[start] == 45 else number
+
+
+@compiled()  # pragma: no cover
+def _short_reals(data, offsets, tens, numbers, state):  # type: ignore[no-untyped-def]
+    long = 0
+    for row in range(state.size):
+        start, stop = offsets[row], offsets[row + 1]
+        place = _signed(data, start, stop)
         end = _digits(data, place, stop)
-        fits = 1 <= end - place <= 18
+        digits = end - place
+        if not 1 <= digits <= 18:
+            continue
+        number = _value(data, place, end, np.int64(0))
+        power = np.int64(0)
         if end < stop and data[end] == 46:
             place = end + 1
             end = _digits(data, place, stop)
-            fits &= end - place <= 20
+            if end - place > 20:
+                continue
+            digits += end - place
+            if digits <= _MOST_DIGITS:
+                number = _value(data, place, end, number)
+            power = place - end
         if end < stop and (data[end] == 101 or data[end] == 69):
-            place = _signed(data, end + 1, stop)
+            sign = end + 1
+            place = _signed(data, sign, stop)
             end = _digits(data, place, stop)
-            fits &= 1 <= end - place <= 2
-        found[row] = fits and end == stop
+            if not 1 <= end - place <= 2:
+                continue
+            size = _value(data, place, end, np.int64(0))
+            power += -size if data[sign] == 45 else size
+        if end != stop:
+            continue
+        if digits > _MOST_DIGITS or abs(power) >= tens.size:
+            state[row] = _LONG
+            long += 1
+            continue
+        state[row] = _SHORT_STATE
+        real = np.float64(number)
+        real = real / tens[-power] if power < 0 else real * tens[power]
+        numbers[row] = -real if data[start] == 45 else real
+    return long
 
 
 @compiled()  # pragma: no cover
@@ -322,19 +544,24 @@ def _is(data, place, stop, sign):  # type: ignore[no-untyped-def]
     return place < stop and data[place] == sign
 
 
+HOURS, MINUTES = 3_600, 60
+
+
 @compiled()  # pragma: no cover
 def _clock(data, place, stop, line):  # type: ignore[no-untyped-def]
-    """Hour, minute and perhaps second and offset, up to the end of the text; False if they are not all there is."""
-    line[HOUR], place = _number(data, place, stop, 1, 2)
-    if line[HOUR] < 0 or not _is(data, place, stop, 58):
+    """Adds hour, minute and perhaps second and offset, up to the text's end; False if they are not all there is."""
+    hour, place = _number(data, place, stop, 1, 2)
+    if not 0 <= hour <= 23 or not _is(data, place, stop, 58):
         return False
-    line[MINUTE], place = _number(data, place + 1, stop, 2, 2)
-    if line[MINUTE] < 0:
+    minute, place = _number(data, place + 1, stop, 2, 2)
+    if not 0 <= minute <= 59:
         return False
+    line[SECONDS] += hour * HOURS + minute * MINUTES
     if _is(data, place, stop, 58):
-        line[SECOND], place = _number(data, place + 1, stop, 2, 2)
-        if line[SECOND] < 0:
+        second, place = _number(data, place + 1, stop, 2, 2)
+        if not 0 <= second <= 59:
             return False
+        line[SECONDS] += second
         if _is(data, place, stop, 46):
             end = _digits(data, place + 1, stop)
             if end == place + 1:
@@ -356,8 +583,21 @@ def _clock(data, place, stop, line):  # type: ignore[no-untyped-def]
     if _is(data, place, stop, 58):
         place += 1
     minutes, place = _number(data, place, stop, 2, 2)
-    line[OFFSET] = (hours * 3600 + minutes * 60) * (-1 if west else 1)
+    line[OFFSET] = (hours * HOURS + minutes * MINUTES) * (-1 if west else 1)
     return minutes >= 0 and place == stop
+
+
+@compiled()  # pragma: no cover
+def _days_of(year, month, day):  # type: ignore[no-untyped-def]
+    """Days since 1970, and whether the date exists. Years begin in March: a leap day is then the last of its year."""
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    longest = 31 - (month == 4 or month == 6 or month == 9 or month == 11) - (3 - leap) * (month == 2)
+    shifted = year - (month <= 2)
+    era = shifted // 400
+    of_era = shifted - 400 * era
+    of_year = (153 * (month + (9 if month <= 2 else -3)) + 2) // 5 + day - 1
+    days = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return days, 1 <= month <= 12 and 1 <= day <= longest
 
 
 @compiled()  # pragma: no cover
@@ -365,14 +605,18 @@ def _iso_moments(data, offsets, found):  # type: ignore[no-untyped-def]
     for row in range(found.shape[0]):
         line = found[row]
         place, stop = offsets[row], offsets[row + 1]
-        line[YEAR], place = _number(data, place, stop, 4, 4)
-        fits = line[YEAR] >= 0 and _is(data, place, stop, 45)
+        month = day = np.int64(0)
+        year, place = _number(data, place, stop, 4, 4)
+        fits = year >= 0 and _is(data, place, stop, 45)
         if fits:
-            line[MONTH], place = _number(data, place + 1, stop, 1, 2)
-            fits = line[MONTH] >= 0 and _is(data, place, stop, 45)
+            month, place = _number(data, place + 1, stop, 1, 2)
+            fits = month >= 0 and _is(data, place, stop, 45)
         if fits:
-            line[DAY], place = _number(data, place + 1, stop, 1, 2)
-            fits = line[DAY] >= 0
+            day, place = _number(data, place + 1, stop, 1, 2)
+            fits = day >= 0
+        if fits:
+            days, fits = _days_of(year, month, day)
+            line[SECONDS] = days * 86_400
         if fits and place < stop:
             begins = data[place] == 84 or data[place] == 116 or data[place] == 32
             fits = begins and _clock(data, place + 1, stop, line)

@@ -30,7 +30,16 @@ import pyarrow as pa
 from understudy.arrays import Ints
 from understudy.codec.axes import Axis, CalendarAxis, Grid, Number, Values
 from understudy.codec.column import CodeArray, Layout, through_dictionary
-from understudy.codec.kernels import LARGEST_EXACT, WIDEST_TABLE, ByEdges, ByFloatEdges, ByTable, OnePass, is_whole
+from understudy.codec.kernels import (
+    LARGEST_EXACT,
+    LEAST_ROWS,
+    WIDEST_TABLE,
+    ByEdges,
+    ByFloatEdges,
+    ByTable,
+    OnePass,
+    is_whole,
+)
 from understudy.codec.reading import (
     Reading,
     is_text,
@@ -39,6 +48,11 @@ from understudy.codec.reading import (
 
 # Integer columns that span no more than this are coded by one look into a table.
 _WIDEST_TABLE = 1 << 18
+
+
+def _are_new_texts(array: pa.Array) -> bool:
+    """Whether these are many texts: of such only those come here that were not met before (see `ColumnPasses`)."""
+    return is_text(array.type) and len(array) >= LEAST_ROWS
 
 
 class NumberCodec:
@@ -83,7 +97,7 @@ class NumberCodec:
         """The code of each value."""
         array = plain(array)
         kind = array.type
-        if pa.types.is_dictionary(kind) or self.reads_by_text(kind):
+        if pa.types.is_dictionary(kind) or (self.reads_by_text(kind) and not _are_new_texts(array)):
             return through_dictionary(array, self._encode_plain, self.layout)
         if pa.types.is_null(kind):
             return np.full(len(array), self.layout.absent, dtype=self.layout.dtype)

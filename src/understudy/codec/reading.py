@@ -29,18 +29,14 @@ import pyarrow.compute as pc
 
 from understudy.arrays import Bools, Floats, Ints
 from understudy.codec.kernels import (
-    DAY,
     HAS_OFFSET,
-    HOUR,
     LEAST_ROWS,
     MATCHED,
-    MINUTE,
-    MONTH,
     OFFSET,
-    SECOND,
-    YEAR,
+    SECONDS,
     iso_moments,
     short_reals,
+    trimmed,
     whole_numbers,
 )
 from understudy.schema.columns import Float, Integer, read_moment
@@ -274,7 +270,7 @@ def read_wholes(array: pa.Array, form: NumberForm | None = None) -> Reading:
     if pa.types.is_decimal(kind):
         return read_wholes(array.cast(pa.string()))
     if is_text(kind):
-        texts = pc.ascii_trim_whitespace(array)
+        texts = _trimmed(array)
         return _wholes_of_text(texts if form is None else form.plain(texts))
     return nothing(len(array))
 
@@ -289,7 +285,7 @@ def read_reals(array: pa.Array, form: NumberForm | None = None) -> Reading:
         # A single float means its shortest decimal form: 0.7 lies at the edge 0.7, not below it.
         return read_reals(array.cast(pa.string()))
     if is_text(kind):
-        texts = pc.ascii_trim_whitespace(array)
+        texts = _trimmed(array)
         return _reals_of_text(texts if form is None else form.plain(texts))
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return nothing(len(array))
@@ -322,29 +318,44 @@ def _floor(numbers: Floats, valid: Bools) -> Reading:
 
 
 def _wholes_of_text(texts: pa.Array) -> Reading:
-    short = whole_numbers(texts) if len(texts) >= LEAST_ROWS else _matches(texts, _WHOLE)
-    values = _cast_where(texts, short, pa.int64()).astype(np.int64)
+    values, short = _short_wholes(texts)
     reading = Reading(values, short, short.copy())
-    real = ~short & _short_reals(texts)
+    if short.all():
+        return reading
+    numbers, real = _short_reals(texts)
+    real &= ~short
     if real.any():
-        part = _floor(
-            _cast_where(texts, real, pa.float64())[real].astype(np.float64), np.ones(int(real.sum()), dtype=bool)
-        )
-        _place(reading, real, part)
+        _place(reading, real, _floor(numbers[real], np.ones(int(real.sum()), dtype=bool)))
     _read_rest(texts, reading, ~short & ~real, _whole_of)
     return reading
 
 
 def _reals_of_text(texts: pa.Array) -> Reading:
-    short = _short_reals(texts)
-    values = _cast_where(texts, short, pa.float64()).astype(np.float64) + 0.0
-    reading = Reading(values, short, short.copy())
+    values, short = _short_reals(texts)
+    reading = Reading(values + 0.0, short, short.copy())
     _read_rest(texts, reading, ~short, _real_of)
     return reading
 
 
-def _short_reals(texts: pa.Array) -> Bools:
-    return short_reals(texts) if len(texts) >= LEAST_ROWS else _matches(texts, _SHORT_REAL)
+def _short_wholes(texts: pa.Array) -> tuple[Ints, Bools]:
+    """Short whole numbers, and which texts are some."""
+    if len(texts) >= LEAST_ROWS:
+        return whole_numbers(texts)
+    short = _matches(texts, _WHOLE)
+    return _cast_where(texts, short, pa.int64()).astype(np.int64), short
+
+
+def _short_reals(texts: pa.Array) -> tuple[Floats, Bools]:
+    """Short numbers, and which texts are some."""
+    if len(texts) >= LEAST_ROWS:
+        return short_reals(texts)
+    short = _matches(texts, _SHORT_REAL)
+    return _cast_where(texts, short, pa.float64()).astype(np.float64), short
+
+
+def _trimmed(texts: pa.Array) -> pa.Array:
+    """Texts without white space at their ends."""
+    return trimmed(texts) if len(texts) >= LEAST_ROWS else pc.ascii_trim_whitespace(texts)
 
 
 def _matches(texts: pa.Array, pattern: str) -> Bools:
@@ -541,11 +552,11 @@ def _to_utc(wall: Ints, zone: str) -> Ints:
 
 def _read_text(texts: pa.Array, form: str | None, iso: str = _ISO_MOMENT) -> _Moments:
     """_Moments out of text in a strptime format, or in the ISO pattern when there is none."""
-    trimmed = pc.ascii_trim_whitespace(texts)
+    bare = _trimmed(texts)
     if form is None and iso == _ISO_MOMENT and len(texts) >= LEAST_ROWS:
-        return _of_numbers(iso_moments(trimmed))
+        return _of_numbers(iso_moments(bare))
     pattern = iso if form is None else _pattern_of(form)
-    return _one_by_one(trimmed, str(form)) if pattern is None else _by_pattern(trimmed, pattern)
+    return _one_by_one(bare, str(form)) if pattern is None else _by_pattern(bare, pattern)
 
 
 @lru_cache(maxsize=1024)
@@ -587,11 +598,7 @@ def _by_pattern(texts: pa.Array, pattern: str) -> _Moments:
 
 def _of_numbers(found: Ints) -> _Moments:
     """_Moments out of the numbers in ISO texts."""
-    days, fits = _days({"Y": found[:, YEAR], "m": found[:, MONTH], "d": found[:, DAY]}, len(found))
-    hours, minutes, seconds = found[:, HOUR], found[:, MINUTE], found[:, SECOND]
-    valid = (found[:, MATCHED] == 1) & fits & (hours <= 23) & (minutes <= 59) & (seconds <= 59)
-    total = days * SECONDS_A_DAY + hours * 3600 + minutes * 60 + seconds
-    return _Moments(np.where(valid, total, 0), found[:, OFFSET], valid & (found[:, HAS_OFFSET] == 1), valid)
+    return _Moments(found[:, SECONDS], found[:, OFFSET], found[:, HAS_OFFSET] == 1, found[:, MATCHED] == 1)
 
 
 def _field(name: str, part: pa.Array, valid: Bools) -> Ints:

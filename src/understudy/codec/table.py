@@ -8,6 +8,8 @@ on merged codes, and the model of the method draws a code for each merged one af
 values there: those are decoded by the codec with all codes.
 """
 
+import contextlib
+import copy
 import enum
 import json
 import math
@@ -243,6 +245,20 @@ def _encode_generally(codec: CodeReader, chunk: pa.Array, codes: CodeArray) -> N
         codes[first : first + len(piece)] = encode_safely(piece, codec.encode, codec.layout)
 
 
+def _chunks(values: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    """The pieces of a column; joined where there are many short ones, since each takes longer than its values do."""
+    if not isinstance(values, pa.ChunkedArray):
+        return [values]
+    if values.num_chunks > 1 and len(values) < LEAST_ROWS * values.num_chunks and values.nbytes < _MOST_JOINED:
+        with contextlib.suppress(pa.ArrowException):
+            joined = values.combine_chunks()
+            return joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]
+    chunks: list[pa.Array] = values.chunks
+    return chunks
+
+
+_MOST_JOINED = 1 << 28
+
 # Rows coded at a time: large enough to amortise calls, small enough to stay in cache.
 _SLICE_ROWS = 1 << 18
 
@@ -373,6 +389,12 @@ class TableCodec:
             raise UsageError(f"column {name!r}", "is not a modelled column of the schema.", nearest(name, self._codecs))
         return self._codecs[name]
 
+    def without_values(self) -> "TableCodec":
+        """The same codec, which holds nothing of any value that this one has coded."""
+        found = copy.copy(self)
+        found._passes = ColumnPasses()
+        return found
+
     def layout(self, name: str) -> Layout:
         """How many codes of each sort a column of codes has."""
         return self._codec(name).layout
@@ -389,7 +411,7 @@ class TableCodec:
         codec = self._codec(name)
         codes = touched(len(values), codec.layout.dtype)
         start = 0
-        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+        for chunk in _chunks(values):
             part = codes[start : start + len(chunk)]
             start += len(chunk)
             if len(chunk) < LEAST_ROWS or not self._passes.code(name, codec, chunk, part):

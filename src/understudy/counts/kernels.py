@@ -349,7 +349,9 @@ def cover_for(domain: Domain, cliques: Iterable[Clique]) -> Cover:
     tables = tuple(Clique(order[column] for column in sorted(table) if column >= 0) for table in chosen.tolist())
     cells = [domain.cells(table) for table in tables]
     by_size = np.array(sorted(range(len(cells)), key=lambda table: (cells[table], table)), np.int64)
-    source = _smallest_holding(queries.columns, queries.first_columns(logs.size), chosen, by_size)
+    source = np.full(len(wanted), -1, np.int64)
+    marks = np.zeros(logs.size, np.bool_)
+    _smallest_holding(queries.columns, *queries.first_columns(logs.size), chosen, by_size, marks, source)
     return Cover(tables, dict(zip(wanted, source.tolist(), strict=True)))
 
 
@@ -387,63 +389,66 @@ def _cost(cells: float) -> float:
 def _greedy(queries: _Cliques, logs: Floats, limit: float) -> Ints:
     """Starts from the largest clique left, adds the column that completes most cliques per doubling of the table."""
     order = np.argsort(-np.append(logs, 0.0)[queries.columns].sum(axis=1), kind="stable")
-    tables: Ints = _grow_tables(queries.columns, queries.holders(logs.size), logs, (limit, MOST_COLUMNS), order)
-    return tables
+    cliques, width = queries.columns.shape
+    holders, first = queries.holders(logs.size)
+    tables = np.full((cliques, max(width, MOST_COLUMNS)), -1, np.int64)
+    # All memory is made here: arrays made or assigned as a whole in a kernel take it many times as long to compile.
+    columns, marks = np.zeros((5, logs.size), np.int64), np.zeros(logs.size, np.bool_)
+    columns[4] = first[1:]
+    lists = (holders.copy(), np.ones(cliques, np.bool_), np.zeros((2, cliques), np.int64))
+    made = _grow_tables(queries.columns, first, logs, limit, order, float(logs.min()), tables, columns, marks, lists)
+    return tables[:made]
 
 
 @compiled()  # pragma: no cover
-def _grow_tables(
-    columns: Ints, by_column: tuple[Ints, Ints], logs: Floats, limits: tuple[float, int], order: Ints
-) -> Ints:
-    """The tables, as places of columns filled up with -1; `holders[first[c] : first[c + 1]]` are the cliques of c.
+def _grow_tables(columns, first, logs, limit, order, least, tables, counts, table, lists):  # type: ignore[no-untyped-def]
+    """Fills the tables, as places of columns, and says how many they are.
 
-    `counts` tells, for each column, how many cliques left lack it alone, and how many it and one more. Those that
-    share no column with a table are counted once for all tables, so that a table costs only the cliques it touches.
+    `holders[first[c] : last[c]]` are the cliques of column c; those that are covered leave their columns' lists. The
+    first two rows of `counts` tell, for each column, how many cliques left lack it alone, and how many it and one more;
+    the next two the same of an empty table. So a table costs only the cliques it touches. The fifth row is `last`.
     """
-    (holders, first), (limit, most) = by_column, limits
-    cliques, width = columns.shape
-    holders, last = holders.copy(), first[1:].copy()  # cliques that are covered leave their columns' lists
-    tables = np.full((cliques, max(width, most)), -1, np.int64)
-    counts, untouched = np.zeros((2, logs.size), np.int64), np.zeros((2, logs.size), np.int64)
-    left, nothing = np.ones(cliques, np.bool_), np.zeros(logs.size, np.bool_)
-    short = np.zeros(cliques, np.int64)
-    for clique in range(cliques):
-        short[clique] = _lacking(columns[clique], nothing)
-        _count(columns[clique], nothing, short[clique], untouched, 1)
-    sizes, table = short.copy(), nothing.copy()
-    made, least = 0, logs.min()
+    holders, left, (short, sizes) = lists
+    untouched, last = counts[2:4], counts[4]
+    for clique in range(columns.shape[0]):
+        short[clique] = sizes[clique] = _lacking(columns[clique], table)
+        _count(columns[clique], table, short[clique], untouched, 1)
+    made = 0
     for start in order:
         if not left[start]:
             continue
-        total, held, wanted = 0.0, sizes[start], columns[start]
-        for column in wanted[:held]:
-            total += logs[column]
-        tables[made, :held] = wanted[:held]
+        total, held, new = 0.0, sizes[start], tables[made]
+        for place in range(held):
+            new[place] = columns[start, place]
+            total += logs[new[place]]
         if total + least <= limit:  # otherwise nothing can be added, and nothing needs counting
-            counts[:] = untouched
-            for column in wanted[:held]:
-                _add_column(column, table, holders[first[column] : last[column]], (columns, short), counts)
-            while held < most:
+            for column in range(logs.size):
+                counts[0, column], counts[1, column] = untouched[0, column], untouched[1, column]
+            for place in range(held):
+                _add_column(new[place], table, holders[first[new[place]] : last[new[place]]], columns, short, counts)
+            while held < MOST_COLUMNS:
                 chosen = _best(table, logs, limit - total, counts)
                 if chosen < 0:
                     break
-                _add_column(chosen, table, holders[first[chosen] : last[chosen]], (columns, short), counts)
+                _add_column(chosen, table, holders[first[chosen] : last[chosen]], columns, short, counts)
                 total += logs[chosen]
-                tables[made, held] = chosen
+                new[held] = chosen
                 held += 1
-        table[tables[made, :held]] = True
-        for column in tables[made, :held]:
-            spot = slice(first[column], last[column])
-            last[column] = first[column] + _leave(holders[spot], table, (columns, short, sizes), left, untouched)
-        table[:] = False
+        for place in range(held):
+            table[new[place]] = True
+        for place in range(held):
+            column = new[place]
+            rest = holders[first[column] : last[column]]
+            last[column] = first[column] + _leave(rest, table, columns, short, sizes, left, untouched)
+        for place in range(held):
+            table[new[place]] = False
         made += 1
-    return tables[:made].copy()
+    return made
 
 
 @compiled()  # pragma: no cover
-def _add_column(chosen: int, table: Bools, holders: Ints, cliques: tuple[Ints, Ints], counts: Ints) -> None:
+def _add_column(chosen, table, holders, columns, short, counts):  # type: ignore[no-untyped-def]
     """Puts a column into the table: its cliques are uncounted, then counted again with what they lack now."""
-    columns, short = cliques
     for clique in holders:
         _count(columns[clique], table, short[clique], counts, -1)
     table[chosen] = True
@@ -453,9 +458,8 @@ def _add_column(chosen: int, table: Bools, holders: Ints, cliques: tuple[Ints, I
 
 
 @compiled()  # pragma: no cover
-def _leave(holders: Ints, table: Bools, cliques: tuple[Ints, Ints, Ints], left: Bools, untouched: Ints) -> int:
+def _leave(holders, table, columns, short, sizes, left, untouched):  # type: ignore[no-untyped-def]
     """Drops what the table covers from a column's cliques, moves the rest to the front and says how many they are."""
-    columns, short, sizes = cliques
     kept = 0
     for clique in holders:
         short[clique] = sizes[clique]
@@ -464,8 +468,8 @@ def _leave(holders: Ints, table: Bools, cliques: tuple[Ints, Ints, Ints], left: 
             kept += 1
         elif left[clique]:
             left[clique] = False
-            if sizes[clique] <= 2:
-                untouched[sizes[clique] - 1, columns[clique, : sizes[clique]]] -= 1
+            for place in range(sizes[clique] if sizes[clique] <= 2 else 0):
+                untouched[sizes[clique] - 1, columns[clique, place]] -= 1
     return kept
 
 
@@ -491,7 +495,7 @@ def _count(clique: Ints, table: Bools, short: int, counts: Ints, sign: int) -> N
 def _best(table: Bools, logs: Floats, limit: float, counts: Ints) -> int:
     """The column to add, or −1 if none fits and helps."""
     best, most = -1, 0.0
-    nearly, later = counts
+    nearly, later = counts[0], counts[1]
     for column in range(logs.size):
         if not table[column] and logs[column] <= limit:
             gain = (nearly[column] + 0.01 * later[column]) / max(logs[column], 0.1)
@@ -501,11 +505,8 @@ def _best(table: Bools, logs: Floats, limit: float, counts: Ints) -> int:
 
 
 @compiled()  # pragma: no cover
-def _smallest_holding(columns: Ints, by_first: tuple[Ints, Ints], tables: Ints, order: Ints) -> Ints:
+def _smallest_holding(columns, starting, first, tables, order, held, found):  # type: ignore[no-untyped-def]
     """For each clique the first table in this order that holds it; only cliques that begin in a table are tried."""
-    starting, first = by_first
-    found = np.full(columns.shape[0], -1, np.int64)
-    held = np.zeros(first.size - 1, np.bool_)
     for table in order:
         for column in tables[table]:
             if column >= 0:
@@ -518,7 +519,6 @@ def _smallest_holding(columns: Ints, by_first: tuple[Ints, Ints], tables: Ints, 
         for column in tables[table]:
             if column >= 0:
                 held[column] = False
-    return found
 
 
 def projected(domain: Domain, table: Clique, counts: Ints, cliques: Sequence[Clique]) -> Iterator[tuple[Clique, Ints]]:
@@ -538,16 +538,17 @@ def projected(domain: Domain, table: Clique, counts: Ints, cliques: Sequence[Cli
         starts[row + 1] = starts[row] + cells
     found = np.zeros(starts[-1], np.int64)
     if smaller:
-        _sum_out(counts, np.array(domain.shape(table), np.int64), strides, starts[:-1].copy(), found)
+        code = np.zeros(len(table), np.int64)
+        _sum_out(counts, np.array(domain.shape(table), np.int64), strides, starts[:-1].copy(), code, found)
     yield from zip(smaller, (found[start:end] for start, end in itertools.pairwise(starts.tolist())), strict=True)
     yield from ((clique, counts) for clique in cliques if len(clique) == len(table))
 
 
 @compiled()  # pragma: no cover
-def _sum_out(counts: Ints, sizes: Ints, strides: Ints, places: Ints, found: Ints) -> None:
+def _sum_out(counts, sizes, strides, places, code, found):  # type: ignore[no-untyped-def]
     """Adds every count to its cell of each clique; `places` are the cells of the present codes, moved along."""
     last = sizes.size - 1
-    width, code = sizes[last], np.zeros(sizes.size, np.int64)
+    width = sizes[last]
     for start in range(0, counts.size, width):
         for clique in range(places.size):
             place = places[clique]
@@ -561,9 +562,11 @@ def _sum_out(counts: Ints, sizes: Ints, strides: Ints, places: Ints, found: Ints
         while axis >= 0:  # the next codes: the last column but one moves on, those that end begin anew
             code[axis] += 1
             if code[axis] < sizes[axis]:
-                places += strides[:, axis]
+                for clique in range(places.size):
+                    places[clique] += strides[clique, axis]
                 break
-            places -= strides[:, axis] * (sizes[axis] - 1)
+            for clique in range(places.size):
+                places[clique] -= strides[clique, axis] * (sizes[axis] - 1)
             code[axis] = 0
             axis -= 1
 

@@ -462,7 +462,7 @@ def _fit(curator: Curator, design: Design, fixed: _FixedRun) -> Fitted:
     else:
         assert curator.domain == design.facts.domain, "the plan is for other codes"
         model = method.run(curator, design.plan)
-    return Fitted(fixed.codec, curator.transcript, model)
+    return Fitted(fixed.codec.without_values(), curator.transcript, model)
 
 
 def _rows(fits: list[Fitted], copies: Copies) -> tuple[tuple[int, ...], str]:
