@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numba
+from numba import types
+from numba.extending import intrinsic
 
 
 class _CacheFile(Protocol):
@@ -51,6 +53,38 @@ def compiled() -> Callable[[Callable[..., object]], Any]:
         return numba.njit(nogil=True)(function)
 
     return decorate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # pragma: no cover
+def load_word(_typing, array, place):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """The eight bytes of an array of bytes that begin at a place, as a number; they must lie within it.
+
+    Loops over single bytes are the slowest part of reading short texts.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        pointer = _word_at(context, builder, signature, arguments)
+        return builder.load(pointer, align=1)
+
+    return types.uint64(array, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # pragma: no cover
+def store_word(_typing, array, place, word):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Writes eight bytes into an array of bytes, from a place on; they must lie within it."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        pointer = _word_at(context, builder, signature, arguments)
+        builder.store(arguments[2], pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.uint64), generate
+
+
+def _word_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    word = context.get_value_type(types.uint64).as_pointer()
+    return builder.bitcast(builder.gep(data, [arguments[1]]), word)
 
 
 def _guard(kernel: Any) -> bool:

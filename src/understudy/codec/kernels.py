@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Bools, Bytes, Floats, Ints, Unsigned
-from understudy.compiled import compiled
+from understudy.compiled import compiled, load_word
 
 LEAST_ROWS = 1 << 12
 """Shorter arrays are coded the general way, which needs no compiled kernel."""
@@ -242,6 +242,7 @@ MOST_KNOWN = 1 << 14
 MOST_STEPS = 16
 """From the first place where a text may be kept to the last; so no choice of values can make the search slow."""
 FREE = -1
+_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,7 +287,9 @@ class KnownTexts:
 
 @numba.njit(nogil=True, inline="always")  # pragma: no cover
 def _word(data, start, stop):  # type: ignore[no-untyped-def]
-    """At most eight bytes as a number."""
+    """At most eight bytes as a number, the first in its lowest byte."""
+    if start + 8 <= data.size:
+        return load_word(data, start) & _MASKS[stop - start]
     word = np.uint64(0)
     for place in range(stop - 1, start - 1, -1):
         word = (word << np.uint64(8)) | np.uint64(data[place])
@@ -324,8 +327,9 @@ def _place_of(first, second, third, fourth, words, entries):  # type: ignore[no-
         place = (start + step) & mask
         if entries[place] == FREE:
             return place
-        one = words[place]
-        if one[0] == first and one[3] == fourth and one[1] == second and one[2] == third:
+        # Place by place: a row of an array is an object that is counted in and out, which takes longer than the rest.
+        same = words[place, 0] == first and words[place, 3] == fourth
+        if same and words[place, 1] == second and words[place, 2] == third:
             return place
     return -1
 
@@ -375,10 +379,11 @@ def _keep_words(old_words, old_entries, words, entries):  # type: ignore[no-unty
     for number in range(old_entries.size):
         if old_entries[number] == FREE:
             continue
-        one = old_words[number]
-        place = _place_of(one[0], one[1], one[2], one[3], words, entries)
+        first, second = old_words[number, 0], old_words[number, 1]
+        third, fourth = old_words[number, 2], old_words[number, 3]
+        place = _place_of(first, second, third, fourth, words, entries)
         if place >= 0:
-            words[place] = one
+            words[place, 0], words[place, 1], words[place, 2], words[place, 3] = first, second, third, fourth
             entries[place] = old_entries[number]
             known += 1
     return known
@@ -411,7 +416,9 @@ def short_reals(texts: pa.Array) -> tuple[Floats, Bools]:
     found = _but_nulls(state > 0, texts)
     if long:
         rest = np.flatnonzero((state == _LONG) & found)
-        bare = pc.ascii_ltrim(texts.take(pa.array(rest)), characters="+")
+        bare = texts if len(rest) == len(texts) else texts.take(pa.array(rest))
+        if long > len(rest):  # some begin with +, which the library does not read
+            bare = pc.ascii_ltrim(bare, characters="+")
         numbers[rest] = bare.cast(pa.float64()).to_numpy(zero_copy_only=False)
     numbers[~found] = 0.0
     return numbers, found
@@ -489,6 +496,7 @@ def _whole_numbers(data, offsets, numbers, found):  # type: ignore[no-untyped-de
 
 @compiled()  # pragma: no cover
 def _short_reals(data, offsets, tens, numbers, state):  # type: ignore[no-untyped-def]
+    """Returns how many are left to the library, those that begin with + twice."""
     long = 0
     for row in range(state.size):
         start, stop = offsets[row], offsets[row + 1]
@@ -520,7 +528,7 @@ def _short_reals(data, offsets, tens, numbers, state):  # type: ignore[no-untype
             continue
         if digits > _MOST_DIGITS or abs(power) >= tens.size:
             state[row] = _LONG
-            long += 1
+            long += 2 if data[start] == 43 else 1
             continue
         state[row] = _SHORT_STATE
         real = np.float64(number)
@@ -548,20 +556,23 @@ HOURS, MINUTES = 3_600, 60
 
 
 @compiled()  # pragma: no cover
-def _clock(data, place, stop, line):  # type: ignore[no-untyped-def]
+def _clock(data, place, stop, found, row):  # type: ignore[no-untyped-def]
     """Adds hour, minute and perhaps second and offset, up to the text's end; False if they are not all there is."""
-    hour, place = _number(data, place, stop, 1, 2)
-    if not 0 <= hour <= 23 or not _is(data, place, stop, 58):
+    digits = 1 if _is(data, place + 1, stop, 58) else 2
+    if place + digits + 3 > stop or data[place + digits] != 58:
         return False
-    minute, place = _number(data, place + 1, stop, 2, 2)
-    if not 0 <= minute <= 59:
+    hour = _two(data, place) if digits == 2 else _value(data, place, _digits(data, place, place + 1), np.int64(0))
+    minute = _two(data, place + digits + 1)
+    if _digits(data, place, place + 1) == place or hour > 23 or minute > 59:
         return False
-    line[SECONDS] += hour * HOURS + minute * MINUTES
+    place += digits + 3
+    found[row, SECONDS] += hour * HOURS + minute * MINUTES
     if _is(data, place, stop, 58):
-        second, place = _number(data, place + 1, stop, 2, 2)
-        if not 0 <= second <= 59:
+        second = _two(data, place + 1) if place + 3 <= stop else 100
+        if second > 59:
             return False
-        line[SECONDS] += second
+        found[row, SECONDS] += second
+        place += 3
         if _is(data, place, stop, 46):
             end = _digits(data, place + 1, stop)
             if end == place + 1:
@@ -571,7 +582,7 @@ def _clock(data, place, stop, line):  # type: ignore[no-untyped-def]
         place += 1
     if place == stop:
         return True
-    line[HAS_OFFSET] = 1
+    found[row, HAS_OFFSET] = 1
     if data[place] == 90 or data[place] == 122:
         return place + 1 == stop
     if data[place] != 43 and data[place] != 45:
@@ -583,7 +594,7 @@ def _clock(data, place, stop, line):  # type: ignore[no-untyped-def]
     if _is(data, place, stop, 58):
         place += 1
     minutes, place = _number(data, place, stop, 2, 2)
-    line[OFFSET] = (hours * HOURS + minutes * MINUTES) * (-1 if west else 1)
+    found[row, OFFSET] = (hours * HOURS + minutes * MINUTES) * (-1 if west else 1)
     return minutes >= 0 and place == stop
 
 
@@ -600,27 +611,45 @@ def _days_of(year, month, day):  # type: ignore[no-untyped-def]
     return days, 1 <= month <= 12 and 1 <= day <= longest
 
 
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _two(data, place):  # type: ignore[no-untyped-def]
+    """A number of two digits; more than 99 if they are none."""
+    tens, ones = np.int64(data[place]) - 48, np.int64(data[place + 1]) - 48
+    return 10 * tens + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else 100
+
+
+@compiled()  # pragma: no cover
+def _date(data, place, stop):  # type: ignore[no-untyped-def]
+    """Year, month and day at a place, and where they end; −1 instead if there is no date."""
+    if place + 10 <= stop and data[place + 4] == 45 and data[place + 7] == 45:  # the usual form, and the quickest
+        century, year = _two(data, place), _two(data, place + 2)
+        month, day = _two(data, place + 5), _two(data, place + 8)
+        if century < 100 and year < 100 and month < 100 and day < 100:
+            return 100 * century + year, month, day, place + 10
+    month = day = np.int64(0)
+    year, place = _number(data, place, stop, 4, 4)
+    fits = year >= 0 and _is(data, place, stop, 45)
+    if fits:
+        month, place = _number(data, place + 1, stop, 1, 2)
+        fits = month >= 0 and _is(data, place, stop, 45)
+    if fits:
+        day, place = _number(data, place + 1, stop, 1, 2)
+    return year, month, day, place if fits and day >= 0 else -1
+
+
 @compiled()  # pragma: no cover
 def _iso_moments(data, offsets, found):  # type: ignore[no-untyped-def]
     for row in range(found.shape[0]):
-        line = found[row]
-        place, stop = offsets[row], offsets[row + 1]
-        month = day = np.int64(0)
-        year, place = _number(data, place, stop, 4, 4)
-        fits = year >= 0 and _is(data, place, stop, 45)
-        if fits:
-            month, place = _number(data, place + 1, stop, 1, 2)
-            fits = month >= 0 and _is(data, place, stop, 45)
-        if fits:
-            day, place = _number(data, place + 1, stop, 1, 2)
-            fits = day >= 0
+        stop = offsets[row + 1]
+        year, month, day, place = _date(data, offsets[row], stop)
+        fits = place >= 0
         if fits:
             days, fits = _days_of(year, month, day)
-            line[SECONDS] = days * 86_400
+            found[row, SECONDS] = days * 86_400
         if fits and place < stop:
             begins = data[place] == 84 or data[place] == 116 or data[place] == 32
-            fits = begins and _clock(data, place + 1, stop, line)
+            fits = begins and _clock(data, place + 1, stop, found, row)
         if fits:
-            line[MATCHED] = 1
+            found[row, MATCHED] = 1
         else:
-            line[:] = 0
+            found[row, SECONDS] = found[row, OFFSET] = found[row, HAS_OFFSET] = 0

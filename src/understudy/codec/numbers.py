@@ -33,6 +33,7 @@ from understudy.codec.column import CodeArray, Layout, through_dictionary
 from understudy.codec.kernels import (
     LARGEST_EXACT,
     LEAST_ROWS,
+    NO_BITS,
     WIDEST_TABLE,
     ByEdges,
     ByFloatEdges,
@@ -91,6 +92,7 @@ class NumberCodec:
         found.layout = replace(self.layout, regular=3)
         found._inner = np.asarray([self.axis.lower, past], dtype=self._inner.dtype)
         found._table = None
+        found.__dict__.pop("_search", None)
         return found
 
     def encode(self, array: pa.Array) -> CodeArray:
@@ -167,7 +169,17 @@ class NumberCodec:
             within: npt.NDArray[np.int64] = np.clip(numbers.astype(np.int64, copy=False), low, high)
             codes: CodeArray = np.take(self._table, within - low, mode="clip")
             return codes
+        if len(numbers) >= LEAST_ROWS and self._search is not None:
+            codes = np.empty(len(numbers), self.layout.dtype)
+            self._search.code(numbers, NO_BITS, 0, 0, codes)
+            return codes
         return np.searchsorted(self._inner, numbers, side="right").astype(self.layout.dtype)
+
+    @cached_property
+    def _search(self) -> OnePass | None:
+        """The search among the edges that begins at a guess."""
+        inner = self._inner.tolist()
+        return ByFloatEdges.of(inner, [], []) if self._inner.dtype == np.float64 else ByEdges.of(inner, [], [])
 
     def _mark_special(self, codes: CodeArray, reading: Reading) -> None:
         for place, value in enumerate(self._specials):

@@ -380,12 +380,13 @@ def _read_rest(
     texts: pa.Array, reading: Reading, where: Bools, read: Callable[[str], tuple[int | float, bool] | None]
 ) -> None:
     """Reads the values the quick patterns did not cover, one by one."""
-    if not where.any():
+    rows = np.flatnonzero(where & _valid(texts))
+    if not rows.size:
         return
-    hopeful = where & _matches(texts, r"^[+-]?([0-9.]|[iI][nN][fF]|[tT][rR]|[fF][aA])[ -~]*$")
-    rows = np.flatnonzero(hopeful)
+    rest = texts.take(pa.array(rows))
+    hopeful = _matches(rest, r"^[+-]?([0-9.]|[iI][nN][fF]|[tT][rR]|[fF][aA])[ -~]*$")
     binary = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
-    for row, raw in zip(rows, texts.take(pa.array(rows)).cast(binary).to_pylist(), strict=True):
+    for row, raw in zip(rows[hopeful], rest.filter(pa.array(hopeful)).cast(binary).to_pylist(), strict=True):
         found = read(raw.decode("ascii").lower())
         if found is not None:
             reading.values[row], reading.exact[row] = found

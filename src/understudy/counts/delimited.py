@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.arrays import Bytes, Ints, Shorts
-from understudy.compiled import compiled
+from understudy.compiled import compiled, load_word, store_word
 from understudy.counts.streams import ByteStream, read_up_to
 
 READ_BYTES = 8 << 20
@@ -45,6 +45,9 @@ LINE_FEED, CARRIAGE_RETURN, QUOTE = 10, 13, 34
 PLAIN, DOUBLED, ABSENT, OPEN = 0, 1, 2, 3  # OPEN: as PLAIN, but it began with a quote that its line did not close
 UNKNOWN, NOT_CLOSED, OPEN_AT_LINE_END = -1, -2, -3
 NEVER, ALWAYS = 0, -1
+ONES = np.uint64(0x0101010101010101)
+GATHERED = 1 << 10
+SPARE = 8
 
 
 @numba.njit(nogil=True, inline="always")  # pragma: no cover
@@ -84,6 +87,30 @@ def _close_of(data, start, stop, whole, delimiter, crossing):  # type: ignore[no
 
 
 @numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _zeros(word):  # type: ignore[no-untyped-def]
+    """Marks the bytes of a word that are 0; above the lowest of them others may be marked too."""
+    return (word - ONES) & ~word & (ONES << np.uint64(7))
+
+
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _field_end(data, place, stop, delimiter):  # type: ignore[no-untyped-def]
+    """The first delimiter or line end from a place on, or `stop`; eight bytes at a time where so many are left."""
+    while place + 8 <= stop:
+        word = load_word(data, place)
+        marks = _zeros(word ^ (ONES * np.uint64(delimiter)))
+        marks |= _zeros(word ^ (ONES * np.uint64(LINE_FEED))) | _zeros(word ^ (ONES * np.uint64(CARRIAGE_RETURN)))
+        if marks:
+            below = (
+                (marks & (~marks + np.uint64(1))) - np.uint64(1)
+            ) & ONES  # a bit in the lowest marked byte and below
+            return place + np.int64((below * ONES) >> np.uint64(56)) - 1
+        place += 8
+    while place < stop and not _ends_field(data[place], delimiter):
+        place += 1
+    return place
+
+
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
 def _field(data, place, stop, whole, delimiter, crossing):  # type: ignore[no-untyped-def]
     """The field at `place`: (first, last + 1, sort, where it ends); the end is UNKNOWN if more data must be seen."""
     sort = PLAIN
@@ -95,21 +122,19 @@ def _field(data, place, stop, whole, delimiter, crossing):  # type: ignore[no-un
             return place + 1, close, DOUBLED if doubled else PLAIN, close + 1
         sort = OPEN if close == OPEN_AT_LINE_END else PLAIN
     first = place
-    while place < stop:
-        if _ends_field(data[place], delimiter):
-            break
-        place += 1
+    place = _field_end(data, place, stop, delimiter)
     return first, place, sort, place if place < stop or whole else UNKNOWN
 
 
 @numba.njit(nogil=True, inline="always")  # pragma: no cover
-def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans):  # type: ignore[no-untyped-def]
-    """The fields of one record into spans[slot] = (first, last + 1, sort).
+def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans, record):  # type: ignore[no-untyped-def]
+    """The fields of one record into spans[slot, record] = (first, last + 1, sort).
 
     Returns where it ends (UNKNOWN if more data must be seen), the number of fields, and whether a quote was left open
     at the line end. `slots[column]` is the slot of a wanted column, −1 of others.
     """
-    spans[:, 2] = ABSENT
+    for slot in range(spans.shape[0]):
+        spans[slot, record, 2] = ABSENT
     place = begin
     column = 0
     left_open = False
@@ -119,8 +144,8 @@ def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans):  # typ
             return UNKNOWN, column, left_open
         left_open |= sort == OPEN
         if column < slots.size and slots[column] >= 0:
-            span = spans[slots[column]]
-            span[0], span[1], span[2] = first, last, sort
+            slot = slots[column]
+            spans[slot, record, 0], spans[slot, record, 1], spans[slot, record, 2] = first, last, sort
         column += 1
         if place >= stop or data[place] != delimiter:
             return place, column, left_open
@@ -128,39 +153,39 @@ def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans):  # typ
 
 
 @compiled()  # pragma: no cover
-def _line(data, begin, stop, whole, delimiter, slots, spans):  # type: ignore[no-untyped-def]
+def _line(data, begin, stop, whole, delimiter, slots, spans, record):  # type: ignore[no-untyped-def]
     """One line into `spans`. Returns where it ends (UNKNOWN if more data must be seen), and if a quote stays open."""
-    end, _, left_open = _fields(data, begin, stop, whole, delimiter, False, slots, spans)
+    end, _, left_open = _fields(data, begin, stop, whole, delimiter, False, slots, spans, record)
     return end, left_open
 
 
 @compiled()  # pragma: no cover
-def _record(data, begin, stop, whole, delimiter, across, slots, spans):  # type: ignore[no-untyped-def]
+def _record(data, begin, stop, whole, delimiter, across, slots, spans, record):  # type: ignore[no-untyped-def]
     """One record of several lines, or the line alone where that is refused. Returns where it ends, or UNKNOWN.
 
     `across` says where quoted fields may cross line ends: ALWAYS, or the number of fields the record must have.
     """
-    far, fields, _ = _fields(data, begin, stop, whole, delimiter, True, slots, spans)
+    far, fields, _ = _fields(data, begin, stop, whole, delimiter, True, slots, spans, record)
     if far == UNKNOWN or (far < begin + MOST_RECORD and (across == ALWAYS or fields == across)):
         return far
-    return _line(data, begin, stop, whole, delimiter, slots, spans)[0]
+    return _line(data, begin, stop, whole, delimiter, slots, spans, record)[0]
 
 
 @compiled()  # pragma: no cover
-def _drop_cut(spans, end):  # type: ignore[no-untyped-def]
+def _drop_cut(spans, record, end):  # type: ignore[no-untyped-def]
     """Marks the field that a long record was cut in as absent: two long ids may differ in what was cut off."""
     for slot in range(spans.shape[0]):
-        if spans[slot, 2] != ABSENT and spans[slot, 1] >= end:
-            spans[slot, 2] = ABSENT
+        if spans[slot, record, 2] != ABSENT and spans[slot, record, 1] >= end:
+            spans[slot, record, 2] = ABSENT
 
 
 @compiled()  # pragma: no cover
-def _scan(data, start, final, skipping, delimiter, across, slots, spans):  # type: ignore[no-untyped-def]
-    """As many complete records as `spans` holds. Returns (records, where to go on, whether a long one is skipped)."""
+def _scan(data, start, final, skipping, delimiter, across, slots, spans, most):  # type: ignore[no-untyped-def]
+    """Complete records, at most so many. Returns (records, where to go on, whether a long one is skipped)."""
     stop = data.size
     records = 0
     place = start
-    while records < spans.shape[1]:
+    while records < most:
         while skipping and place < stop:
             skipping = data[place] != LINE_FEED and data[place] != CARRIAGE_RETURN
             place += 1
@@ -170,37 +195,69 @@ def _scan(data, start, final, skipping, delimiter, across, slots, spans):  # typ
             break
         limit = min(stop, place + MOST_RECORD)
         whole = final or place + MOST_RECORD <= stop
-        end, left_open = _line(data, place, limit, whole, delimiter, slots, spans[:, records])
+        end, left_open = _line(data, place, limit, whole, delimiter, slots, spans, records)
         if left_open and across != NEVER:
-            end = _record(data, place, limit, whole, delimiter, across, slots, spans[:, records])
+            end = _record(data, place, limit, whole, delimiter, across, slots, spans, records)
         if end == UNKNOWN:
             break
         skipping = end == place + MOST_RECORD
         if skipping:
-            _drop_cut(spans[:, records], end)
+            _drop_cut(spans, records, end)
         records += 1
         place = end
     return records, place, skipping
 
 
 @compiled()  # pragma: no cover
-def _gather(data, spans, offsets, valid, out):  # type: ignore[no-untyped-def]
-    """Bytes of one slot's fields, doubled quotes made single; empty fields are marked absent."""
-    end = 0
-    for record in range(spans.shape[0]):
-        first, last, sort = spans[record]
-        if sort == DOUBLED:
-            place = first
-            while place < last:
-                out[end] = data[place]
-                end += 1
-                place += 2 if data[place] == QUOTE else 1
-        elif sort != ABSENT:
-            for place in range(first, last):
-                out[end] = data[place]
-                end += 1
-        offsets[record + 1] = end
-        valid[record] = offsets[record + 1] > offsets[record]
+def _lengths(spans, records, lengths):  # type: ignore[no-untyped-def]
+    """At most so many bytes each slot's fields have."""
+    for slot in range(lengths.size):
+        total = np.int64(0)
+        for record in range(records):
+            if spans[slot, record, 2] != ABSENT:
+                total += spans[slot, record, 1] - spans[slot, record, 0]
+        lengths[slot] = total
+
+
+@compiled()  # pragma: no cover
+def _gather(data, spans, records, starts, offsets, valid, out):  # type: ignore[no-untyped-def]
+    """Bytes of all fields, slot by slot, doubled quotes made single; empty fields are marked absent.
+
+    A few records at a time, all slots of them, so that their bytes are still near the processor.
+    """
+    for begin in range(0, records, GATHERED):
+        stop = min(begin + GATHERED, records)
+        for slot in range(starts.size):
+            base = starts[slot]
+            end = base + offsets[slot, begin]
+            for record in range(begin, stop):
+                first, last, sort = spans[slot, record, 0], spans[slot, record, 1], spans[slot, record, 2]
+                before = end
+                if sort == DOUBLED:
+                    place = first
+                    while place < last:
+                        out[end] = data[place]
+                        end += 1
+                        place += 2 if data[place] == QUOTE else 1
+                elif sort != ABSENT:
+                    end = _copied(data, first, last, out, end)
+                offsets[slot, record + 1] = end - base
+                valid[slot, record] = end > before
+
+
+@numba.njit(nogil=True, inline="always")  # pragma: no cover
+def _copied(data, first, last, out, end):  # type: ignore[no-untyped-def]
+    """Copies a field to a place of `out`, which has eight bytes to spare, and says where it ends there."""
+    after = end + last - first
+    while first < last and first + 8 <= data.size:
+        store_word(out, end, load_word(data, first))
+        first += 8
+        end += 8
+    while first < last:
+        out[end] = data[first]
+        first += 1
+        end += 1
+    return after
 
 
 def delimited_header(stream: ByteStream, delimiter: str, *, multiline: bool = False) -> list[str]:
@@ -209,9 +266,9 @@ def delimited_header(stream: ByteStream, delimiter: str, *, multiline: bool = Fa
     most = int((data == ord(delimiter)).sum()) + 1
     spans = np.zeros((most, 1, 3), np.int32)
     across = ALWAYS if multiline else NEVER
-    records, _, _ = _scan(data, 0, True, False, np.uint8(ord(delimiter)), across, np.arange(most), spans)
+    records, _, _ = _scan(data, 0, True, False, np.uint8(ord(delimiter)), across, np.arange(most), spans, 1)
     present: list[int] = np.flatnonzero(spans[:, 0, 2] != ABSENT).tolist() if records else []
-    raw = [_texts(data, spans[slot]).cast(pa.large_binary())[0].as_py() or b"" for slot in present]
+    raw = [texts.cast(pa.large_binary())[0].as_py() or b"" for texts in _texts(data, spans[present], len(present), 1)]
     return [_name(text) for text in raw]
 
 
@@ -247,7 +304,7 @@ def delimited_batches(
     for data, records in _record_batches(
         stream, np.uint8(ord(delimiter)), across, slots, spans, named=named, marked=marked
     ):
-        yield records, {name: _texts(data, spans[slot, :records]) for slot, name in enumerate(wanted)}
+        yield records, dict(zip(wanted, _texts(data, spans, len(wanted), records), strict=True))
 
 
 def _record_batches(
@@ -258,8 +315,8 @@ def _record_batches(
     data = np.frombuffer(bytearray(first.removeprefix(BYTE_ORDER_MARK) if marked else first), np.uint8)
     start, final, skipping, heading = 0, False, False, named
     while True:
-        places = spans[:, :1] if heading else spans
-        records, start, skipping = _scan(data, start, final, skipping, delimiter, across, slots, places)
+        most = 1 if heading else spans.shape[1]
+        records, start, skipping = _scan(data, start, final, skipping, delimiter, across, slots, spans, most)
         if records and not heading:
             yield data, records
         heading = heading and not records
@@ -267,17 +324,27 @@ def _record_batches(
             continue
         if final:
             return
-        fresh = np.frombuffer(bytearray(stream.read(READ_BYTES)), np.uint8)
+        fresh = np.frombuffer(stream.read(READ_BYTES), np.uint8)
         final = not len(fresh)
-        data, start = np.concatenate([data[start:], fresh]), 0
+        data, start = np.concatenate([data[start:], fresh]), 0  # memory of its own, so that kernels have one form
 
 
-def _texts(data: Bytes, spans: Shorts) -> pa.Array:
-    """One slot's fields as large_string, absent ones null. Their bytes are not judged, as in a Parquet file."""
-    lengths = np.where(spans[:, 2] == ABSENT, 0, spans[:, 1] - spans[:, 0])
-    offsets = np.zeros(len(spans) + 1, np.int64)
-    valid = np.zeros(len(spans), np.bool_)
-    out = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
-    _gather(data, spans, offsets, valid, out)
-    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.LargeStringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(out), bitmap)
+def _texts(data: Bytes, spans: Shorts, slots: int, records: int) -> list[pa.Array]:
+    """Each slot's fields as large_string, absent ones null. Their bytes are not judged, as in a Parquet file."""
+    lengths = np.zeros(slots, np.int64)
+    _lengths(spans, records, lengths)
+    room = lengths + SPARE  # a field is copied by whole words, the last of which may reach beyond it
+    starts = np.cumsum(room) - room
+    offsets, valid = np.zeros((slots, records + 1), np.int64), np.zeros((slots, records), np.bool_)
+    out = np.empty(int(room.sum()), np.uint8)
+    _gather(data, spans, records, starts, offsets, valid, out)
+    whole = pa.py_buffer(out)
+    return [
+        pa.LargeStringArray.from_buffers(
+            records,
+            pa.py_buffer(offsets[slot]),
+            whole.slice(int(starts[slot]), int(lengths[slot])),
+            pa.py_buffer(np.packbits(valid[slot], bitorder="little")),
+        )
+        for slot in range(slots)
+    ]
