@@ -55,30 +55,28 @@ def compiled() -> Callable[[Callable[..., object]], Any]:
     return decorate
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # pragma: no cover
-def load_word(_typing, array, place):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """The eight bytes of an array of bytes that begin at a place, as a number; they must lie within it.
-
-    Loops over single bytes are the slowest part of reading short texts.
-    """
-
+def _load_word(_typing, array, _place):  # type: ignore[no-untyped-def]  # pragma: no cover
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        pointer = _word_at(context, builder, signature, arguments)
-        return builder.load(pointer, align=1)
+        return builder.load(_word_at(context, builder, signature, arguments), align=1)
 
     return types.uint64(array, types.intp), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # pragma: no cover
-def store_word(_typing, array, place, word):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Writes eight bytes into an array of bytes, from a place on; they must lie within it."""
-
+def _store_word(_typing, array, _place, _word):  # type: ignore[no-untyped-def]  # pragma: no cover
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        pointer = _word_at(context, builder, signature, arguments)
-        builder.store(arguments[2], pointer, align=1)
+        builder.store(arguments[2], _word_at(context, builder, signature, arguments), align=1)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.uint64), generate
+
+
+load_word: Any = intrinsic(_load_word)
+"""In a kernel, load_word(bytes, place): the eight bytes from a place on as a number; they must lie within the array.
+
+Loops over single bytes are the slowest part of reading short texts.
+"""
+store_word: Any = intrinsic(_store_word)
+"""In a kernel, store_word(bytes, place, word): writes eight bytes, which must lie within the array."""
 
 
 def _word_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
