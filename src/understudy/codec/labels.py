@@ -33,6 +33,8 @@ from understudy.schema.columns import BOOLEAN_WORDS, plain_label, trimmed
 # A label list such as 0…120 or county codes spans little; beyond this the table would cost more than hashing.
 _WIDEST_TABLE = 1 << 20
 
+_MOST_ENTRIES = 1 << 12
+
 # A whole number with zeros after the point, and its plain form.
 _ZEROS = r"^(-?(?:0|[1-9][0-9]{0,19}))\.0+$"
 
@@ -71,6 +73,8 @@ class LabelCodec:
         shown += [other] if layout.other else []
         shown += [None] * (layout.missing + layout.unreadable)
         self._values = labels_as(shown, arrow_type) if values is None else values
+        whole = pa.types.is_integer(self._values.type) and not self._values.null_count
+        self._plain_values: Integers | None = self._values.to_numpy() if whole else None
 
     def _add_absent(self, known: dict[str, int], text: str) -> None:
         """Lets a text that means "no value" be met as a label would be, unless a label is."""
@@ -152,7 +156,20 @@ class LabelCodec:
 
     def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
         """The label of each code."""
+        if self._plain_values is not None:
+            return pa.array(np.take(self._plain_values, codes))
         return self._values.take(pa.array(codes))
+
+    def entries(self, codes: CodeArray) -> pa.Array:
+        """The same as entries of a dictionary, where labels are text and not too many; else as `decode` gives them.
+
+        Whoever writes a file need then not look for repeated texts.
+        """
+        named = self.layout.size - self.layout.missing - self.layout.unreadable
+        if not pa.types.is_string(self.arrow_type) or named > _MOST_ENTRIES:
+            return self._values.take(pa.array(codes))
+        places = pa.array(codes.astype(np.int32), mask=codes >= named if named < self.layout.size else None)
+        return pa.DictionaryArray.from_arrays(places, self._values.slice(0, named), safe=False)
 
     def describe(self, code: int) -> str:
         """The label, the name of other, "missing" or "unreadable"."""

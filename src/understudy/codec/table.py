@@ -418,19 +418,28 @@ class TableCodec:
                 _encode_generally(codec, chunk, part)
         return codes
 
-    def decode(self, codes: Mapping[str, npt.NDArray[np.integer]], rng: np.random.Generator) -> pa.Table:
-        """The table these codes stand for, in schema order, derived columns recomputed."""
+    def decode(
+        self, codes: Mapping[str, npt.NDArray[np.integer]], rng: np.random.Generator, *, entries: bool = False
+    ) -> pa.Table:
+        """The table these codes stand for, in schema order, derived columns recomputed.
+
+        With `entries` texts come as entries of a dictionary where that is quicker, which changes no value.
+        """
         arrays: dict[str, pa.Array] = {}
+        entries = entries and not any(isinstance(column, Derived) for column in self._shown())
         for name, codec in self._columns.items():
             parts = [np.asarray(codes[part]) for part in code_names(self.schema.column(name))]
             if isinstance(codec, SplitCodec):
                 arrays[name] = codec.decode(parts[0], parts[1], rng)
+            elif entries and isinstance(codec, LabelCodec):
+                arrays[name] = codec.entries(parts[0])
             else:
                 arrays[name] = codec.decode(parts[0], rng)
         for column in self._shown():
             if isinstance(column, Derived):
                 arrays[column.name] = derived_column(column, self.schema, arrays)
-        return pa.table([arrays[field.name] for field in self.arrow_schema], schema=self.arrow_schema)
+        fields = [field.with_type(arrays[field.name].type) if entries else field for field in self.arrow_schema]
+        return pa.table([arrays[field.name] for field in fields], schema=pa.schema(fields, self.arrow_schema.metadata))
 
     def describe(self, name: str, code: int) -> str:
         """The code in words: a label, "[20, 30)", "missing", "unreadable"."""
@@ -649,7 +658,9 @@ class MergedCodec(TableCodec):
         codes = self._full.encode(name, values)
         return np.take(self._places[name], codes) if name in self._places else codes
 
-    def decode(self, codes: Mapping[str, npt.NDArray[np.integer]], rng: np.random.Generator) -> pa.Table:
+    def decode(
+        self, codes: Mapping[str, npt.NDArray[np.integer]], rng: np.random.Generator, *, entries: bool = False
+    ) -> pa.Table:
         """Refused: a merged code stands for several values, and only the model that was fitted knows which."""
         raise UsageError("merged codes", "cannot be decoded.", "Decode the model's codes with the codec of all codes.")
 

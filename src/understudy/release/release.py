@@ -8,6 +8,7 @@ Spreadsheets run cells that start with =, +, -, @, a tab or a line break. Labels
 a released CSV could carry such a cell; an apostrophe in front makes it text. Numbers and dates are left as they are.
 """
 
+import base64
 import os
 import platform
 import secrets
@@ -182,9 +183,11 @@ class Fitted:
 
 
 def draw_tables(
-    fitted: Fitted, rows: int, *, seed: int, copy: int = 1, where: Where | None = None
+    fitted: Fitted, rows: int, *, seed: int, copy: int = 1, where: Where | None = None, entries: bool = False
 ) -> Iterator[pa.Table]:
     """`rows` synthetic rows as a stream of tables; `where` conditions the model exactly, without rejection.
+
+    With `entries` texts may come as entries of a dictionary, for a file that is written in that way.
 
     Values that cannot be read are drawn only for columns that clearly hold some (see `release/wording.py`).
     """
@@ -193,13 +196,13 @@ def draw_tables(
     wanted = _codes(fitted.codec, where or {})
     _check_shown(fitted.codec, wanted, readable)
     model = given_readable(fitted.model, readable, wanted)
-    return _decoded(fitted.codec, draw_chunks(model, rows, _copy_seed(seed, copy)))
+    return _decoded(fitted.codec, draw_chunks(model, rows, _copy_seed(seed, copy)), entries)
 
 
-def _decoded(codec: TableCodec, chunks: Iterator[Chunk]) -> Iterator[pa.Table]:
+def _decoded(codec: TableCodec, chunks: Iterator[Chunk], entries: bool) -> Iterator[pa.Table]:
     """Tables of the chunks; of codes and tables only those of one chunk are held at a time."""
     while (chunk := next(chunks, None)) is not None:
-        table = codec.decode(chunk.codes, chunk.rng)
+        table = codec.decode(chunk.codes, chunk.rng, entries=entries)
         del chunk
         yield table
         del table
@@ -261,13 +264,28 @@ def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks:
         partial.unlink(missing_ok=True)
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether the suffix names Parquet, whose texts are written as entries of a dictionary."""
+    return FORMATS.get(path.suffix.lower()) == "parquet"
+
+
 def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
+    """Columns have the types of the schema when they are read, also those that come as entries of a dictionary."""
     # A dictionary of floats holds nearly every value once: it would be begun, hashed into and given up again.
     listed = [field.name for field in schema if not pa.types.is_floating(field.type)]
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=listed) as writer:
-        for piece in pieces:
-            writer.write_table(piece.replace_schema_metadata(schema.metadata))
-            del piece  # or it would lie in memory beside the next one
+    said = {**(schema.metadata or {}), b"ARROW:schema": base64.b64encode(schema.serialize().to_pybytes())}
+    # Rows come in no order, so the least and most of a part are those of the column: time and bytes for nothing.
+    options = {"compression": "zstd", "use_dictionary": listed, "write_statistics": False, "store_schema": False}
+    coming = iter(pieces)
+    first = next(coming, schema.empty_table())
+    stored = pa.schema([field.remove_metadata() for field in first.schema])
+    with pq.ParquetWriter(path, stored, **options) as writer:
+        writer.add_key_value_metadata(said)
+        writer.write_table(pa.table(first.columns, schema=stored))
+        del first  # or it would lie in memory beside the next one
+        for piece in coming:
+            writer.write_table(pa.table(piece.columns, schema=stored))
+            del piece
 
 
 def _write_text(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], delimiter: str) -> None:
@@ -424,7 +442,8 @@ class Release:
         """
         fitted = self.fitted(copy)
         wanted = self.config.rows[copy - 1] if rows is None else rows
-        pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
+        entries = is_parquet(Path(path))
+        pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where, entries=entries)
         self.check_file(Path(path), wanted)
         write_rows(Path(path), fitted.codec.arrow_schema, pieces, self.marks())
 

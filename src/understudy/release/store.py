@@ -102,7 +102,7 @@ def save_release(
 def _write_data(release: Release, copy: int, folder: Path) -> None:
     fitted = release.fitted(copy)
     rows = release.config.rows[copy - 1]
-    pieces = draw_tables(fitted, rows, seed=release.config.seed, copy=copy)
+    pieces = draw_tables(fitted, rows, seed=release.config.seed, copy=copy, entries=True)
     path = folder / data_name(copy, release.config.copies)
     write_rows(path, fitted.codec.arrow_schema, pieces, release.marks())
 
