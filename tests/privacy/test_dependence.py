@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.codec.table import TableCodec
+from understudy.counts.frames import FrameTable
 from understudy.domain import SCORE_UNIT, Clique, Domain
 from understudy.errors import UsageError
+from understudy.privacy import cost as costs
 from understudy.privacy import dependence as mutual_information
+from understudy.privacy.curator import Curator
 from understudy.privacy.dependence import (
     LARGEST_TOTAL,
     BinaryFit,
@@ -23,6 +27,9 @@ from understudy.privacy.dependence import (
     Information,
 )
 from understudy.privacy.scores import Quality
+from understudy.testing import cases as tables
+from understudy.testing.doubles import NoNoise
+from understudy.testing.replay import Recorder
 
 # R and InDif: equal to fractions, exact in sensitivity whatever the counts, and the published numbers.
 
@@ -432,3 +439,28 @@ def test_counts_of_another_size_and_odd_families_are_refused() -> None:
         Family("a", ("b", "b"))
     with pytest.raises(UsageError, match="one level per parent"):
         Family("a", ("b", "c"), (1,))
+
+
+def test_a_family_is_scored_once_and_scored_right() -> None:
+    """Choices among families that partly come back, under changing rules, against scores from counts made anew."""
+    schema = tables.small()
+    table = tables.some_rows(schema, 60, seed=2)
+    codec = TableCodec.of(schema)
+    recorder = Recorder(NoNoise())
+    curator = Curator(FrameTable(table, schema, memory_bytes=2**28), costs.Cost(epsilon=9 * costs.UNIT), recorder)
+    curator.fix_codec(codec)
+    first, second, third = codec.domain.columns[:3]
+    families = [Family(second, (first,)), Family(third, (first,)), Family(third, (first, second))]
+    coarse = {first: [np.zeros(codec.domain.sizes[first], np.int64)]}
+    chosen: list[Quality[Family]] = [
+        Dependence("parents", families[:2], codec.domain),
+        Dependence("parents", families, codec.domain, penalties=(1.0, 2.0, 3.0)),
+        Dependence("parents", [Family(third, (first,), (1,)), *families], codec.domain, coarse),
+        Information("parents", families, codec.domain, 100),
+        Information("parents", families[1:], codec.domain, 50),
+    ]
+    source = FrameTable(table, schema, memory_bytes=2**28).bind(codec)
+    for quality in chosen:
+        curator.select(quality, costs.Cost(epsilon=costs.UNIT))
+        expected = quality.scores(source.counts(quality.cliques))
+        assert recorder.log[-1].exact.tolist() == expected.tolist()

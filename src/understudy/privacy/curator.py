@@ -23,7 +23,8 @@ what is no `PrivateTable` is refused.
             independent given the counts: losses add up to ε at most, and Σ (ε·k_c/k)²/8 ≤ ε²/8 in zCDP.
             A quality whose options are scored each by its own table (`ScoredApart`) is counted part by part, so that
             not all tables lie in memory. The scores are the same numbers, and no draw is made before all are known;
-            what the parts are follows from public sizes.
+            what the parts are follows from public sizes. Exact scores of families that come back in later choices
+            (`ScoredByFamily`) are kept here, as exact counts are; no method sees either.
 `score`     all P scores with noise: they move by at most P·Δ·k in L1 and √P·Δ·k in L2, as a vector of integers.
 `grow`      a tree that decides by noisy, biased counts which nodes to split: one cost for the whole tree, proved in
             `trees.py`; √(2ρ) where the cost is ρ.
@@ -38,7 +39,8 @@ that many rounds of choosing among the same tables read the rows once. It change
 depends on the queries, not on the rows, and is dropped when the codes are fixed anew.
 """
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
@@ -75,7 +77,7 @@ from understudy.privacy.cost import (
     selection_rate,
 )
 from understudy.privacy.randomizer import Randomizer, Request
-from understudy.privacy.scores import Quality, ScoredApart, WithinQuality, parts_of
+from understudy.privacy.scores import Quality, ScoredApart, ScoredByFamily, WithinQuality, parts_of
 from understudy.privacy.training import Keeper, Trainer, train, training_distributions
 from understudy.privacy.trees import (
     MOST_LAYERS,
@@ -140,6 +142,7 @@ class Curator:
         self._kept: dict[Clique, Ints] = {}
         self._kept_bytes = 0
         self._scored: _Scored | None = None
+        self._families: tuple[tuple[object, ...], dict[Hashable, int]] = ((), {})
         self.transcript = Transcript()
         self.charges: list[tuple[str, Cost]] = []
 
@@ -185,6 +188,7 @@ class Curator:
         self._source = PrivateTable.bind(self._table, codec)
         self._public = None if self._public_table is None else PrivateTable.bind(self._public_table, codec)
         self._kept, self._kept_bytes, self._scored = {}, 0, None
+        self._families = ((), {})
 
     def merge(self, places: Mapping[str, Ints]) -> None:
         """From now on code c of each of these columns counts as code `places[column][c]`, in `domain` as in answers.
@@ -303,7 +307,9 @@ class Curator:
         return self._scored.scores
 
     def _scores(self, quality: Quality[Option], source: CountSource) -> Ints:
-        """The scores of all options, part by part where the quality allows it."""
+        """The scores of all options, part by part where the quality allows it, and once where options come back."""
+        if isinstance(quality, ScoredByFamily):
+            return self._family_scores(quality, source)
         if not isinstance(quality, ScoredApart):
             return quality.scores(self._counts(source, quality.cliques))
         cliques = quality.cliques
@@ -313,6 +319,18 @@ class Curator:
             part = [cliques[place] for place in places.tolist()]
             found[places] = quality.scores_of(places, self._counts(source, part, keep=keep))
         return found
+
+    def _family_scores(self, quality: ScoredByFamily, source: CountSource) -> Ints:
+        """Scores of families; those of an earlier choice by the same rule are kept on this side of the door."""
+        rule, known = self._families
+        if len(rule) != len(quality.rule) or any(map(operator.is_not, rule, quality.rule)):
+            known = {}
+            self._families = (quality.rule, known)
+        new = [family for family in dict.fromkeys(quality.options) if family not in known]
+        if new:
+            exact = self._counts(source, quality.cliques_of(new))
+            known.update(zip(new, quality.unpenalised(new, exact), strict=True))
+        return quality.penalised([known[family] for family in quality.options])
 
     def select_within(self, partition: Partition, quality: WithinQuality[Option], cost: Cost) -> list[Option]:
         """One of the quality's options for every cell of the partition, `cost` for all of them together."""

@@ -95,6 +95,7 @@ Not monotone: a row can raise or lower it. Replacing one of n rows, with n publi
 2/n log₂((n+1)/2) + (n−1)/n log₂((n+1)/(n−1)); we do not use it.
 """
 
+import abc
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -262,12 +263,63 @@ def _scatter(counts: Ints, codes: Ints, steps: Ints, most: int, found: Ints) -> 
             column -= 1
 
 
+class _ByFamily(abc.ABC):
+    """What the choices among families have in common."""
+
+    __slots__ = ()
+    name: str
+    options: Sequence[Family]
+    domain: Domain
+    coarser: Levels
+    penalties: Sequence[float]
+
+    @abc.abstractmethod
+    def _score(self, table: Ints) -> int:
+        """The score of a table of parents × child."""
+
+    @property
+    def rule(self) -> tuple[object, ...]:
+        """The kind of score, the codes, their coarser levels, and what the kind adds."""
+        return (type(self), self.domain, self.coarser if self.coarser else None, *self._settings())
+
+    def _settings(self) -> tuple[object, ...]:
+        """Numbers that the score depends on."""
+        return ()
+
+    @property
+    def cliques(self) -> Sequence[Clique]:
+        """The table of every family, once."""
+        return self.cliques_of(self.options)
+
+    @property
+    def monotone(self) -> bool:
+        """No: a row can raise or lower each of these scores."""
+        return False
+
+    def cliques_of(self, families: Sequence[Family]) -> Sequence[Clique]:
+        """The tables of these, each once."""
+        return list(dict.fromkeys(self.domain.clique(family.columns) for family in families))
+
+    def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
+        """The score of each family in score units, less its penalty (public)."""
+        return self.penalised(self.unpenalised(self.options, exact))
+
+    def unpenalised(self, families: Sequence[Family], exact: Mapping[Clique, Ints]) -> list[int]:
+        """The score of each of these families."""
+        tables = FamilyTables(self.domain, self.coarser)
+        return [self._score(tables.table(family, exact[tables.clique(family)])) for family in families]
+
+    def penalised(self, unpenalised: Sequence[int]) -> Ints:
+        """The same less the penalties of all options."""
+        return penalised(self.name, unpenalised, self.penalties, len(self.options))
+
+
 _NARROW_TOTAL = 2**30
 _HALF = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dependence:
+class Dependence(_ByFamily):
     """A choice among families by R: half of how many rows child and parents are away from independent."""
 
     name: str
@@ -277,25 +329,13 @@ class Dependence:
     penalties: Sequence[float] = ()
 
     @property
-    def cliques(self) -> Sequence[Clique]:
-        """The table of every family, once."""
-        return list(dict.fromkeys(self.domain.clique(family.columns) for family in self.options))
-
-    @property
     def sensitivity(self) -> Fraction:
         """Two rows; see the module's proof."""
         return Fraction(2 * SCORE_UNIT)
 
-    @property
-    def monotone(self) -> bool:
-        """No: a row can bring a table closer to independent or take it away."""
-        return False
-
-    def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
-        """⌊R⌋ of each family in score units, less its penalty (public, in rows)."""
-        tables = FamilyTables(self.domain, self.coarser)
-        found = (_gap(tables.table(family, exact[tables.clique(family)]), 2) for family in self.options)
-        return penalised(self.name, found, self.penalties, len(self.options))
+    def _score(self, table: Ints) -> int:
+        """⌊R⌋; penalties are in rows."""
+        return _gap(table, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -419,7 +459,7 @@ def _apart_wide(table: Words) -> tuple[np.uint64, np.uint64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BinaryFit:
+class BinaryFit(_ByFamily):
     """A choice among families with a child of two codes by F."""
 
     name: str
@@ -438,30 +478,14 @@ class BinaryFit:
                 )
 
     @property
-    def cliques(self) -> Sequence[Clique]:
-        """The table of every family, once."""
-        return list(dict.fromkeys(self.domain.clique(family.columns) for family in self.options))
-
-    @property
     def sensitivity(self) -> Fraction:
         """Three quarters of a row; see the module's proof."""
         return Fraction(3 * SCORE_UNIT, 4)
 
-    @property
-    def monotone(self) -> bool:
-        """No: a row can raise or lower it."""
-        return False
-
-    def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
-        """F_c + n/4 of each family in score units, less its penalty (public, in rows)."""
-        tables = FamilyTables(self.domain, self.coarser)
-        found = (_score(tables.table(family, exact[tables.clique(family)])) for family in self.options)
-        return penalised(self.name, found, self.penalties, len(self.options))
-
-
-def _score(table: Ints) -> int:
-    total = int(table.sum())
-    return (total - 2 * _smallest(table, total)) * (SCORE_UNIT // 4)
+    def _score(self, table: Ints) -> int:
+        """F_c + n/4; penalties are in rows."""
+        total = int(table.sum())
+        return (total - 2 * _smallest(table, total)) * (SCORE_UNIT // 4)
 
 
 def _smallest(table: Ints, total: int) -> int:
@@ -505,7 +529,7 @@ _SAFE = 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Information:
+class Information(_ByFamily):
     """A choice among families by n·I in bits; `rows` is the public number N up to which it is exact."""
 
     name: str
@@ -520,25 +544,17 @@ class Information:
             raise UsageError(f"select {self.name}", f"rows must be a whole number from 1 to {_MOST_ROWS:,}.")
 
     @property
-    def cliques(self) -> Sequence[Clique]:
-        """The table of every family, once."""
-        return list(dict.fromkeys(self.domain.clique(family.columns) for family in self.options))
-
-    @property
     def sensitivity(self) -> Fraction:
         """The last slope, g(N) in score units; see the module's proof."""
         return Fraction(int(_curve(self.rows)[1][-1]))
 
-    @property
-    def monotone(self) -> bool:
-        """No: a row can raise or lower it."""
-        return False
+    def _settings(self) -> tuple[object, ...]:
+        """The number N."""
+        return (self.rows,)
 
-    def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
-        """n·I of each family in score units, less its penalty (public, in bits times rows)."""
-        tables = FamilyTables(self.domain, self.coarser)
-        found = (_information(tables.table(family, exact[tables.clique(family)]), self.rows) for family in self.options)
-        return penalised(self.name, found, self.penalties, len(self.options))
+    def _score(self, table: Ints) -> int:
+        """n·I; penalties are in bits times rows."""
+        return _information(table, self.rows)
 
 
 @lru_cache(maxsize=4)

@@ -53,7 +53,7 @@ closer and take another away: not monotone.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
@@ -110,6 +110,36 @@ class ScoredApart(Protocol):
 
     def scores_of(self, places: Ints, exact: Mapping[Clique, Ints]) -> Ints:
         """The scores of the options at these places, the same numbers that `scores` has there."""
+        ...
+
+
+@runtime_checkable
+class ScoredByFamily(Protocol):
+    """A quality whose options, families of columns, come back in later choices: each is then scored once in a run.
+
+    The score of a family before its penalty depends on the counts, on the family and on `rule` alone.
+    """
+
+    @property
+    def options(self) -> Sequence[Hashable]:
+        """The families."""
+        ...
+
+    @property
+    def rule(self) -> tuple[object, ...]:
+        """What else decides a score; compared part by part, by identity."""
+        ...
+
+    def cliques_of(self, families: Sequence[Hashable]) -> Sequence[Clique]:
+        """What must be counted to score these."""
+        ...
+
+    def unpenalised(self, families: Sequence[Hashable], exact: Mapping[Clique, Ints]) -> list[int]:
+        """The score of each of these before its penalty."""
+        ...
+
+    def penalised(self, unpenalised: Sequence[int]) -> Ints:
+        """The scores of all options from those before their penalties, the same numbers that `scores` gives."""
         ...
 
 
