@@ -196,14 +196,14 @@ def scanned_by_arrow(path: Path) -> Used:
 
 
 def scanned_by_duckdb(path: Path, kind: str) -> Used:
-    """The most of every column, by DuckDB with one thread: it has to look at every value."""
+    """A hash over every column, by DuckDB with one thread: least and most it would take from the file's statistics."""
     import duckdb
 
     place = str(path).replace("'", "''")
-    most = ", ".join(f"max({name})" for name in schema_of(kind).names)
+    every = ", ".join(f"bit_xor(hash({name}))" for name in schema_of(kind).names)
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("SET enable_progress_bar = false")
-        return used(lambda: connection.execute(f"SELECT {most} FROM '{place}'").fetchall())
+        return used(lambda: connection.execute(f"SELECT {every} FROM '{place}'").fetchall())
 
 
 def best(times: int, work: Callable[..., Used], *given: object) -> Used:

@@ -320,3 +320,12 @@ def test_what_is_shuffled_and_stored_holds_no_id_and_no_value(tmp_path: Path, st
     done = subprocess.run(asked, capture_output=True, text=True, timeout=900, check=False, cwd=root)
     assert done.returncode == 0, done.stdout + done.stderr[-3_000:]
     assert done.stdout.split() == ["refused", "found", "absent"]
+
+
+def test_counts_stay_exact_when_executors_die(tmp_path: Path, stored: Path) -> None:
+    """In a cluster of two executors on this machine, which starts slow tasks twice."""
+    asked = [sys.executable, "-m", "tests.engines.spark_killed", str(tmp_path), str(stored)]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=900, check=False, cwd=root)
+    assert done.returncode == 0, done.stdout + done.stderr[-3_000:]
+    assert done.stdout.split() == ["killed", "exact", "exact", "killed", "exact", "killed", "ended"]
