@@ -19,42 +19,56 @@ from understudy.arrays import Ints
 from understudy.counts.partials import FAN_IN, PartialCounts, merge_in_groups, pieces_of
 
 TABLES, CELLS = 125, 8_000
-DISTINCT = 4  # partial vectors that are made anew; further ones repeat them
+DRAWN = 4  # vectors that are drawn; every partition has its own turn of one of them, so no two are the same
 
 
 def partial_counts(rows: int) -> list[list[Ints]]:
     """Counts of that many rows in each table, a few times over."""
     rng = np.random.default_rng(3)
     law = rng.dirichlet(np.full(CELLS, 0.3))
-    return [[rng.multinomial(rows, law).astype(np.int64) for _ in range(TABLES)] for _ in range(DISTINCT)]
+    return [[rng.multinomial(rows, law).astype(np.int64) for _ in range(TABLES)] for _ in range(DRAWN)]
+
+
+class Partitions:
+    """Partial counts as they arrive, and beside them their sum by plain addition."""
+
+    def __init__(self, partitions: int, rows: int) -> None:
+        self._drawn = partial_counts(rows)
+        self._partitions = partitions
+        self.sums = np.zeros((TABLES, CELLS), np.int64)
+        self.sent = 0
+        self.checking = 0.0  # CPU s of what is no merging: turning and adding up
+
+    def arriving(self) -> Iterator[Iterator[PartialCounts]]:
+        """The pieces of each partition."""
+        for number in range(self._partitions):
+            began = time.process_time()
+            vectors = [np.roll(vector, number) for vector in self._drawn[number % DRAWN]]
+            for sums, vector in zip(self.sums, vectors, strict=True):
+                sums += vector
+            self.checking += time.process_time() - began
+            yield self._counted(pieces_of(vectors))
+
+    def _counted(self, pieces: Iterator[PartialCounts]) -> Iterator[PartialCounts]:
+        for piece in pieces:
+            self.sent += len(piece.values)
+            yield piece
 
 
 def simulate(partitions: int, rows: int) -> None:
     """Prints what merging takes, and checks the sum."""
-    partials = partial_counts(rows)
-    sent = [sum(len(piece.values) for piece in pieces_of(vectors)) for vectors in partials]
+    made = Partitions(partitions, rows)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-
-    def arriving() -> Iterator[Iterator[PartialCounts]]:
-        for number in range(partitions):
-            yield pieces_of(partials[number % DISTINCT])
-
-    merged = merge_in_groups(arriving())
-    took = time.process_time() - start
+    merged = merge_in_groups(made.arriving())
+    took = time.process_time() - start - made.checking
     more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    times = [partitions // DISTINCT + (number < partitions % DISTINCT) for number in range(DISTINCT)]
-    exact = all(
-        np.array_equal(
-            merged.vector(table, CELLS),
-            sum((times[number] * partials[number][table] for number in range(DISTINCT)), np.zeros(CELLS, np.int64)),
-        )
-        for table in range(TABLES)
-    )
+    exact = all(np.array_equal(merged.vector(table, CELLS), made.sums[table]) for table in range(TABLES))
+    sent = made.sent / partitions
     cells = TABLES * CELLS
     print(f"{partitions:,} partitions of {rows:,} rows, {cells:,} cells, groups of {FAN_IN}: exact {exact}")
-    print(f"sent by a partition: {np.mean(sent) / 1e6:.2f} MB ({np.mean(sent) / cells:.2f} bytes a cell)")
-    whole = np.mean(sent) * partitions / 1e9
+    print(f"sent by a partition: {sent / 1e6:.2f} MB ({sent / cells:.2f} bytes a cell)")
+    whole = sent * partitions / 1e9
     print(f"sent in all: {whole:.1f} GB to groups, then {8 * cells / 1e6:.0f} MB a group at most")
     print(f"merged in {took:.1f} CPU s ({1e3 * took / partitions:.2f} ms a partition, made and added)")
     print(f"memory of the merge: {more / 1024:.0f} MiB more at its peak")
