@@ -50,12 +50,12 @@ GATHERED = 1 << 10
 SPARE = 8
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@numba.njit(nogil=True)  # pragma: no cover
 def _ends_field(byte, delimiter):  # type: ignore[no-untyped-def]
     return (byte == delimiter) | (byte == LINE_FEED) | (byte == CARRIAGE_RETURN)
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@numba.njit(nogil=True)  # pragma: no cover
 def _close_of(data, start, stop, whole, delimiter, crossing):  # type: ignore[no-untyped-def]
     """Where the quoted field that opens before `start` closes: (position, has doubled quotes).
 
@@ -86,13 +86,13 @@ def _close_of(data, start, stop, whole, delimiter, crossing):  # type: ignore[no
     return UNKNOWN, doubled
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@numba.njit(nogil=True)  # pragma: no cover
 def _zeros(word):  # type: ignore[no-untyped-def]
     """Marks the bytes of a word that are 0; above the lowest of them others may be marked too."""
     return (word - ONES) & ~word & (ONES << np.uint64(7))
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@numba.njit(nogil=True)  # pragma: no cover
 def _field_end(data, place, stop, delimiter):  # type: ignore[no-untyped-def]
     """The first delimiter or line end from a place on, or `stop`; eight bytes at a time where so many are left."""
     while place + 8 <= stop:
@@ -110,7 +110,7 @@ def _field_end(data, place, stop, delimiter):  # type: ignore[no-untyped-def]
     return place
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@numba.njit(nogil=True)  # pragma: no cover
 def _field(data, place, stop, whole, delimiter, crossing):  # type: ignore[no-untyped-def]
     """The field at `place`: (first, last + 1, sort, where it ends); the end is UNKNOWN if more data must be seen."""
     sort = PLAIN
@@ -126,7 +126,7 @@ def _field(data, place, stop, whole, delimiter, crossing):  # type: ignore[no-un
     return first, place, sort, place if place < stop or whole else UNKNOWN
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@numba.njit(nogil=True)  # pragma: no cover
 def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans, record):  # type: ignore[no-untyped-def]
     """The fields of one record into spans[slot, record] = (first, last + 1, sort).
 
@@ -245,7 +245,7 @@ def _gather(data, spans, records, starts, offsets, valid, out):  # type: ignore[
                 valid[slot, record] = end > before
 
 
-@numba.njit(nogil=True, inline="always")  # pragma: no cover
+@numba.njit(nogil=True)  # pragma: no cover
 def _copied(data, first, last, out, end):  # type: ignore[no-untyped-def]
     """Copies a field to a place of `out`, which has eight bytes to spare, and says where it ends there."""
     after = end + last - first

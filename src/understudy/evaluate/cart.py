@@ -126,8 +126,8 @@ LEAST_GAIN = 1e-9
 
 @compiled()  # pragma: no cover
 def _histogram(column, target, rows, low, high, number, ones):  # type: ignore[no-untyped-def]
-    number[:] = 0
-    ones[:] = 0
+    for code in range(number.size):
+        number[code] = ones[code] = 0
     for i in range(low, high):
         code = column[rows[i]]
         number[code] += 1
@@ -188,7 +188,8 @@ def _split_sides(number, order, used, where, ordered, sides):  # type: ignore[no
         for code in range(sides.size):
             sides[code] = 1 if code <= cut else 0
         return
-    sides[:] = 1 if 2 * left >= total else 0
+    for code in range(sides.size):
+        sides[code] = 1 if 2 * left >= total else 0
     for place in range(used):
         sides[order[place]] = 1 if place <= where else 0
 
@@ -222,15 +223,18 @@ def _choose(codes, sizes, ordered, target, rows, span, bucket, work):  # type: i
         gain, place = _best_cut(counts, hits, order, used, high - low, positive, bucket)
         if place >= 0 and gain > best * (1.0 + 1e-12):
             best, chosen, where, best_used = gain, f, place, used
-            best_order[:used] = order[:used]
-            best_counts[:size] = counts[:size]
+            for i in range(used):  # loops: assigning slices takes many times as long to compile
+                best_order[i] = order[i]
+            for i in range(size):
+                best_counts[i] = counts[i]
     return chosen, where, best_used
 
 
 @compiled()  # pragma: no cover
 def _enlarged(sides, needed):  # type: ignore[no-untyped-def]
     larger = np.zeros(max(2 * sides.size, needed), np.uint8)
-    larger[: sides.size] = sides
+    for place in range(sides.size):
+        larger[place] = sides[place]
     return larger
 
 
