@@ -281,7 +281,7 @@ def test_damage_to_any_file_is_told_as_such(plain_folder: Path, tmp_path: Path, 
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     for name in names:
         whole = (folder / name).read_bytes()
-        for _ in range(12):
+        for _ in range(40):
             (folder / name).write_bytes(_damaged(whole, probability))
             if relist and name != "manifest.json":
                 relisted(folder)

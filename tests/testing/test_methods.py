@@ -14,7 +14,7 @@ from understudy.testing.method_contract import CHECKS, MethodChecks
 
 PURE, CONCENTRATED = Budget(1.0), Budget(1.0, 1e-6)
 ONE_WAY = (["registered"], ["voted"], ["age"])
-PAIRS = 16  # of neighbours for each method in every run of the suite; nightly as many as the contract asks for
+PAIRS = 60  # of neighbours for each method in every run of the suite; nightly as many as the contract asks for
 ENGINE_TOO = {name: put for name, put in PLACES.items() if name != "arrow"}
 """Every place a table can lie, a DuckDB file among them, which the package itself must not write."""
 

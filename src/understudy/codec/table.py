@@ -249,10 +249,11 @@ def _chunks(values: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     """The pieces of a column; joined where there are many short ones, since each takes longer than its values do."""
     if not isinstance(values, pa.ChunkedArray):
         return [values]
-    if values.num_chunks > 1 and len(values) < LEAST_ROWS * values.num_chunks and values.nbytes < _MOST_JOINED:
-        with contextlib.suppress(pa.ArrowException):
-            joined = values.combine_chunks()
-            return joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]
+    if values.num_chunks > 1 and len(values) < LEAST_ROWS * values.num_chunks:
+        with contextlib.suppress(pa.ArrowException):  # types that Arrow can neither weigh nor join
+            if values.nbytes < _MOST_JOINED:
+                joined = values.combine_chunks()
+                return joined.chunks if isinstance(joined, pa.ChunkedArray) else [joined]
     chunks: list[pa.Array] = values.chunks
     return chunks
 

@@ -117,7 +117,8 @@ class ScoredApart(Protocol):
 class ScoredByFamily(Protocol):
     """A quality whose options, families of columns, come back in later choices: each is then scored once in a run.
 
-    The score of a family before its penalty depends on the counts, on the family and on `rule` alone.
+    The score of a family before its penalty depends on the counts, on the family and on `rule` alone, and the same rule
+    has the same sensitivity: a score that was kept is then drawn with at the rate that it was proved for.
     """
 
     @property

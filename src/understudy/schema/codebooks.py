@@ -775,8 +775,7 @@ def _statistics(file: Path) -> Iterator[ColumnFacts]:
         ".xpt": pyreadstat.read_xport,
     }
     read: Any = readers.get(file.suffix.lower(), pyreadstat.read_sav)
-    with file.open("rb"):
-        pass  # so that a file that is not there is told in our own words
+    file.open("rb").close()  # so that a file that is not there is told in our own words
     extra = {"user_missing": True} if file.suffix.lower() in (".sav", ".zsav", ".dta") else {}
     try:
         _, about = read(str(file), metadataonly=True, **extra)

@@ -158,12 +158,12 @@ class MethodChecks:
         """No leak on `pairs` designed and random neighbours; some of them with the release folder, copies and files.
 
         Both modes of copies come first, so that every method meets them however few pairs it gets. If there are fewer
-        than designed ones, the cases share these out among themselves: the method meets each of them once.
+        than designed ones, the budgets of a schema share these out among themselves: every schema meets all of them.
         """
         case_list = list(self.cases())
         per_case = max(2, self.pairs // len(case_list))
         for number, case in enumerate(case_list):
-            turn = number, len(case_list)
+            turn = number % len(self.budgets), len(self.budgets)
             for index, pair in enumerate(_some_pairs(case.schema, per_case, seed=number, turn=turn)):
                 variant = case
                 if index % 25 < 2:
