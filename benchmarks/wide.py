@@ -42,7 +42,7 @@ from understudy.schema import Category, Float, Integer, UniformBins, Unit
 SIZES = (2, 2, 3, 5, 10, 4, 25, 2, 8, 50, 3, 6, 15, 2, 12, 7, 30, 4, 20, 9)
 BLOCK, CLASSES, ROWS, BESIDE = 10, 5, 100_000, 11
 METHODS = ("independent", "mst", "auto", "privsyn")
-MOST_BYTES = 12 << 30
+MOST_BYTES = 16 << 30
 BYTES_TIMES, SECONDS_TIMES = 1.5, 2.0
 BARS: Mapping[int, tuple[float, float]] = {500: (60.0, 2.0 * 2**30), 1000: (300.0, np.inf)}
 

@@ -13,9 +13,10 @@ import pytest
 
 from tests.counts.places import every_clique, people
 from understudy.codec.table import TableCodec
-from understudy.counts import blocks, readers, streams
+from understudy.counts import blocks, frames, readers, streaming, streams
 from understudy.counts.blocks import KeptCodes, NamelessFile
 from understudy.counts.files import FileReader, file_batches, file_parts
+from understudy.counts.kernels import TableCounter
 from understudy.counts.opening import open_table
 from understudy.counts.readers import Header, RowReader, StreamedTable
 from understudy.counts.source import Batch, CountSource
@@ -79,6 +80,19 @@ def test_any_number_of_threads_gives_the_same_counts(tmp_path: Path, suffix: str
             assert all_counts(source) == expected
         kept.append(source.records().codes.tolist())
     assert all(codes == kept[0] for codes in kept)
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(ROWS, 1), (5 * ROWS, 3)])
+def test_threads_have_tables_of_their_own_where_rows_are_worth_it(
+    monkeypatch: pytest.MonkeyPatch, rows: int, expected: int
+) -> None:
+    monkeypatch.setattr(frames, "LEAST_ROWS_PER_THREAD", 1)
+    source = open_table(some_rows(rows), people(), threads=3).bind(TableCodec.of(people()))
+    all_counts(source)  # from now on the number of rows is known
+    made: list[TableCounter] = []
+    monkeypatch.setattr(streaming, "TableCounter", lambda *given: made.append(TableCounter(*given)) or made[-1])
+    all_counts(source)
+    assert len(made) == expected
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -7,6 +7,7 @@ from typing import Any
 
 import adbc_driver_postgresql.dbapi as adbc
 import adbc_driver_sqlite.dbapi as adbc_sqlite
+import arro3.core
 import duckdb
 import ibis
 import pyarrow as pa
@@ -21,6 +22,8 @@ from understudy.counts.opening import header_of, open_table
 from understudy.counts.readers import StreamedTable
 from understudy.counts.values import values_array
 from understudy.errors import InputError, UsageError
+from understudy.privacy.cost import Budget
+from understudy.privacy.ledger import Ledger
 from understudy.schema import Category, Datetime, Float, Integer, Schema, UniformBins, Unit
 
 SCHEMA = Schema((Category(name="s", labels=("a", "b")), Integer(name="n", lower=0, upper=9)), Unit())
@@ -47,7 +50,7 @@ def test_a_query_runs_once_and_all_passes_are_of_its_rows(server: Server, engine
     before = sum(rows for rows, _ in table.batches(["s"]))
     server.run(f"INSERT INTO {name} SELECT * FROM {name}")
     assert [sum(rows for rows, _ in table.batches(columns)) for columns in (["n"], [], ["s", "n"])] == [before] * 3
-    assert seen[asked:] == [f'SELECT "s", "n" FROM (SELECT * FROM {name}) AS rows_of_query']  # and no names of people
+    assert seen[asked:] == [f'SELECT "s", "n" FROM (SELECT * FROM {name}\n) AS rows_of_query']  # and no names of people
     engine.dispose()
 
 
@@ -223,6 +226,11 @@ def test_ids_at_the_ends_of_time_stay_apart_through_adbc(server: Server) -> None
         assert sum(counted(us.read_database(connection, table="ends"), schema)) == 5
 
 
+def test_a_query_may_end_in_a_comment() -> None:
+    for query in ("SELECT 'a' AS s, 1 AS n -- one row", "SELECT 'a' AS s, 1 AS n /* one row */;"):
+        assert sum(counted(us.read_database(duckdb.connect(), query=query))) == 1
+
+
 def test_a_closed_relation_is_no_empty_table() -> None:
     table = open_table(duckdb.connect().sql("SELECT 'a' AS s, 1 AS n"), SCHEMA)
     table.close()
@@ -236,3 +244,128 @@ def test_a_stream_that_two_tables_were_opened_on_is_read_once() -> None:
     assert sum(rows for rows, _ in tables[0].batches(["s"])) == 120
     with pytest.raises(InputError, match="was read already"):
         list(tables[1].batches(["s"]))
+
+
+class Generated:
+    """Exports a stream of what is left of a generator: nothing, the second time, and no error."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.batches = iter(TABLE.to_batches(20))
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return pa.RecordBatchReader.from_batches(TABLE.schema, self.batches).__arrow_c_stream__(requested_schema)
+
+
+class Exported(Generated):
+    """Exports its rows the first time and none the second, even if nobody looked at more than the header."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        left, self.batches = list(self.batches), iter(())
+        return pa.table(pa.Table.from_batches(left, TABLE.schema)).__arrow_c_stream__(requested_schema)
+
+
+class Told(Exported):
+    """Tells its schema, takes no weak reference."""
+
+    __slots__ = ("batches",)
+
+    def __arrow_c_schema__(self) -> object:
+        return TABLE.schema.__arrow_c_schema__()
+
+
+class Slotted:
+    """Takes no weak reference."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self) -> None:
+        self.inner = Exported()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.inner.__arrow_c_stream__(requested_schema)
+
+
+def of_adbc() -> Any:
+    cursor = adbc_sqlite.connect().cursor()
+    cursor.adbc_ingest("incoming", TABLE)
+    cursor.execute("SELECT * FROM incoming")
+    return cursor.fetch_arrow()
+
+
+ONCE = [Generated, Exported, Told, Slotted, of_adbc, lambda: arro3.core.RecordBatchReader.from_arrow(TABLE)]
+NAMES = ["generated", "exported", "told", "slotted", "adbc", "arro3"]
+
+
+@pytest.mark.parametrize("make", ONCE, ids=NAMES)
+def test_a_stream_of_any_kind_serves_one_call(make: Any, tmp_path: Path) -> None:
+    stream, other = make(), make()
+    assert us.Schema.draft(stream).text
+    assert SCHEMA.check(stream).left_out == ("name",)
+    ledger = Ledger.create(tmp_path / "ledger.db", "people", Budget(2.0))
+    release = us.synthesize(stream, SCHEMA, method="independent", epsilon=1.0, ledger=ledger)
+    for again in (
+        lambda: us.synthesize(stream, SCHEMA, method="independent", epsilon=1.0, ledger=ledger),
+        lambda: us.evaluate(stream, release, metrics=["marginals"], seed=1),
+        lambda: us.compare(other, SCHEMA, methods=["independent"], epsilons=[1.0], repeats=1, out=tmp_path / "study"),
+    ):
+        with pytest.raises(InputError, match="was read already"):
+            again()
+    assert [entry.kind for entry in ledger.entries()].count("charge") == 1
+
+
+@pytest.mark.parametrize("make", ONCE, ids=NAMES)
+def test_all_passes_are_of_the_rows_of_a_stream(make: Any) -> None:
+    table = open_table(make(), SCHEMA)
+    for _ in range(2):
+        source = table.bind(TableCodec.of(SCHEMA))
+        assert source.counts([source.domain.everything()])[source.domain.everything()].tolist() == counted(TABLE)
+
+
+def test_new_objects_are_not_taken_for_streams_that_are_gone() -> None:
+    for _ in range(50):
+        assert counted(Generated()) == counted(TABLE)
+
+
+def test_a_stream_that_broke_off_is_not_read_on() -> None:
+    def breaking() -> Any:
+        yield TABLE.to_batches()[0]
+        raise OSError("Zyxwvut")
+
+    class Breaking(Generated):
+        def __init__(self) -> None:
+            self.batches = breaking()
+
+    stream = Breaking()
+    table = open_table(stream, SCHEMA)
+    for words in ("broke off", "was read already"):
+        with pytest.raises(InputError, match=words):
+            list(table.batches(["s"]))
+    for opened in (stream, table):
+        with pytest.raises(InputError, match="was read already"):
+            us.synthesize(opened, SCHEMA, method="independent", epsilon=1.0)
+
+
+def test_tables_in_memory_are_read_again_and_again() -> None:
+    batch = TABLE.combine_chunks().to_batches()[0]
+    for data in (batch, arro3.core.Table.from_arrow(TABLE)):
+        assert counted(data) == counted(data) == counted(TABLE)
+
+
+@pytest.mark.parametrize("make", [lambda: TABLE, TABLE.to_reader, Generated], ids=["table", "reader", "generated"])
+def test_a_relation_over_objects_that_may_be_streams_is_refused(make: Any) -> None:
+    incoming = make()  # noqa: F841 - by its name
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT s, n FROM incoming WHERE n >= 0")
+    assert header_of(relation)
+    with pytest.raises(InputError, match="to_arrow_table"):
+        counted(relation)
+    assert counted(relation.to_arrow_table()) == counted(TABLE)
+    if make is not Generated:
+        connection.register("people", make())
+        with pytest.raises(InputError, match="to_arrow_table"):
+            counted(us.read_database(connection, table="people"))

@@ -4,7 +4,9 @@ import datetime as dt
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import understudy as us
 from tests.engines.servers import Server
 from understudy.codec.table import TableCodec
+from understudy.counts import postgres
 from understudy.counts.opening import header_of, open_table
 from understudy.counts.postgres import PostgresPlace, PostgresReader
 from understudy.errors import InputError, SchemaError, UsageError
@@ -203,6 +206,89 @@ def test_all_passes_are_of_one_snapshot(server: Server) -> None:
     assert reader.engine.startswith("PostgreSQL 1")
     assert reader.snapshot.startswith("REPEATABLE READ since 2")
     reader.close()
+
+
+REWRITINGS = {
+    "truncated": ("TRUNCATE {0}", "INSERT INTO {0} VALUES ('a', 1)"),
+    "made anew": ("DROP TABLE {0} CASCADE", "CREATE TABLE {0} (s text, n int)", "INSERT INTO {0} VALUES ('a', 1)"),
+    "rewritten": ("ALTER TABLE {0} ALTER n TYPE bigint",),
+    "below a view": ("TRUNCATE {0}",),
+    "a partition": ("TRUNCATE {0}_a",),
+}
+
+
+@pytest.mark.parametrize("how", REWRITINGS)
+def test_a_table_rewritten_between_snapshot_and_lock_is_no_empty_table(
+    how: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = f"rewritten_{list(REWRITINGS).index(how)}"
+    name = f"v_{base}" if how == "below a view" else base
+    server.run(f"CREATE TABLE {base} (s text, n int)" + " PARTITION BY LIST (s)" * (how == "a partition"))
+    if how == "a partition":
+        server.run(f"CREATE TABLE {base}_a PARTITION OF {base} FOR VALUES IN ('a')")
+    if how == "below a view":
+        server.run(f"CREATE VIEW {name} AS SELECT * FROM {base}")
+    server.run(f"INSERT INTO {base} SELECT 'a', 1 FROM generate_series(1, 10)")
+    looked_up = postgres._looked_up
+
+    def meanwhile(*given: Any) -> Any:
+        found = looked_up(*given)
+        server.run(*(command.format(base) for command in REWRITINGS[how]))
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(postgres, "_looked_up", meanwhile)
+        with pytest.raises(InputError, match="was rewritten while it was opened"):
+            open_table(server.location(name), PEOPLE)
+    assert open_table(server.location(name), PEOPLE).undeclared == ()
+
+
+def test_what_is_read_is_locked_before_the_first_pass(server: Server) -> None:
+    server.run(
+        "CREATE TABLE locked (s text, n int) PARTITION BY LIST (s)",
+        "CREATE TABLE locked_a PARTITION OF locked FOR VALUES IN ('a')",
+        "INSERT INTO locked VALUES ('a', 1)",
+    )
+    table = open_table(server.location("locked"), PEOPLE)
+    for what in ("TRUNCATE locked_a", "ALTER TABLE locked RENAME n TO m", "DROP TABLE locked_a"):
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            server.run("SET lock_timeout = '100ms'", what)
+    assert sum(rows for rows, _ in table.batches(["s"])) == 1
+    table.close()
+
+
+def test_a_partition_that_comes_between_two_passes_ends_the_run(server: Server) -> None:
+    server.run(
+        "CREATE TABLE grown (s text, n int) PARTITION BY LIST (s)",
+        "CREATE TABLE grown_a PARTITION OF grown FOR VALUES IN ('a')",
+        "CREATE TABLE grown_b (s text, n int)",
+        "INSERT INTO grown VALUES ('a', 1)",
+        "INSERT INTO grown_b VALUES ('b', 1)",
+    )
+    table = open_table(server.location("grown"), PEOPLE)
+    assert sum(rows for rows, _ in table.batches(["s"])) == 1
+    server.run("ALTER TABLE grown ATTACH PARTITION grown_b FOR VALUES IN ('b')")
+    for columns in (["s"], []):
+        with pytest.raises(InputError, match="got or lost a partition"):
+            list(table.batches(columns))
+    table.close()
+
+
+def test_foreign_tables_are_found_below_views_and_among_partitions(server: Server, tmp_path: Path) -> None:
+    try:
+        server.run("CREATE EXTENSION file_fdw", "CREATE SERVER files FOREIGN DATA WRAPPER file_fdw")
+    except psycopg.errors.FeatureNotSupported:  # not in every installation
+        pytest.skip("file_fdw is not installed")
+    server.run(
+        "CREATE FOREIGN TABLE far (s text, n int) SERVER files OPTIONS (filename '/dev/null')",
+        "CREATE VIEW far_view AS SELECT * FROM far WHERE n > 0",
+        "CREATE TABLE far_parts (s text, n int) PARTITION BY LIST (s)",
+        "CREATE FOREIGN TABLE far_part PARTITION OF far_parts FOR VALUES IN ('b') SERVER files "
+        "OPTIONS (filename '/dev/null')",
+    )
+    for name in ("far", "far_view", "far_parts"):
+        with pytest.raises(InputError, match="a foreign table, whose rows no snapshot holds still"):
+            open_table(server.location(name), PEOPLE)
 
 
 def test_a_pass_that_is_left_early_spoils_no_other(server: Server) -> None:

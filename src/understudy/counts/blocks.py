@@ -50,6 +50,11 @@ class ColumnBlocks:
         """Whether a block of so many bytes has room, in memory or on the disk beside what is left free there."""
         return size <= self._left or shutil.disk_usage(tempfile.gettempdir()).free >= size + SPARE_BYTES
 
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(rows for rows, _ in self._blocks)
+
     def __len__(self) -> int:
         return len(self._blocks)
 
@@ -134,6 +139,11 @@ class KeptCodes:
     def complete(self) -> bool:
         """Whether every row is kept."""
         return not any(self._open) and not self.given_up
+
+    @property
+    def rows(self) -> int:
+        """How many rows are kept."""
+        return sum(part.rows for part in self._parts or ())
 
     def split(self, columns: Sequence[str], most: int) -> list[Iterator[Block]]:
         """The rows in at most that many streams of blocks, one after the other in the order of the rows."""

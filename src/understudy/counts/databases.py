@@ -40,6 +40,8 @@ from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.schema import Schema
 
 Found = TypeVar("Found")
+ARROW_SCAN = "ARROW_SCAN"
+"""In the names that versions of DuckDB have for reading an Arrow object of Python."""
 NO_ROWS = "SELECT * FROM {} WHERE 1 = 0"
 BACKTICKS = ("mysql", "mariadb", "bigquery", "databricks", "spark", "hive")
 """Vendors whose SQL puts names in backticks, by what their ADBC drivers call them."""
@@ -64,7 +66,7 @@ class DatabaseTable:
 
     def source(self, quote: Callable[[str], str] = quoted) -> str:
         """What stands after FROM: the table in quotes, or the query in parentheses."""
-        return ".".join(map(quote, names_of(self.table))) if self.table else f"({self.query}) AS rows_of_query"
+        return ".".join(map(quote, names_of(self.table))) if self.table else f"({self.query}\n) AS rows_of_query"
 
     @property
     def where(self) -> str:
@@ -119,6 +121,9 @@ class Query(abc.ABC):
         """What holds the table, in words."""
         return self.engine
 
+    def check_again(self) -> None:  # noqa: B027 - most can be asked again
+        """Refuses to be asked where rows that were there are gone."""
+
 
 class ObjectReader(RowReader):
     """Rows behind a Python object, which is asked once; all passes are of the rows it gave then."""
@@ -154,6 +159,11 @@ class ObjectReader(RowReader):
                 kept.append(rows, batch if self._query.zones_are_its_own else _all_in_utc(batch))
             self._kept = kept
         yield from self._kept.read(columns)
+
+    def check_again(self) -> None:
+        """Refuses a stream that somebody else has read meanwhile, or that broke off."""
+        if self._kept is None:
+            self._query.check_again()
 
     def close(self) -> None:
         """Lets go of the rows that were kept; a connection stays the caller's."""
@@ -363,6 +373,9 @@ class RelationQuery(Query):
         self._relation = data
         if isinstance(data, DatabaseTable):
             self._relation = data.connection.sql(f"SELECT * FROM {data.source()}")
+        if to_be_read and ARROW_SCAN in str(self._relation.explain()):
+            rule = "reads Arrow objects of Python, and DuckDB does not tell tables from streams that are used up."
+            raise InputError("DuckDB relation", rule, "Give relation.to_arrow_table(), or make it a table in DuckDB.")
 
     def header(self) -> Header:
         """By the types of Arrow."""
@@ -409,40 +422,70 @@ class IbisQuery(Query):
             yield batch.num_rows, {name: batch.column(place) for place, name in enumerate(columns)}
 
 
-_READ: "weakref.WeakSet[Any]" = weakref.WeakSet()
-"""Streams that were read here: one that is at its end looks like an empty table."""
+@dataclass(slots=True, eq=False)
+class _ArrowStream:
+    """What is known of an object that exports a stream: its one import, and whether anybody began to read it."""
+
+    holder: object
+    """The object, by a weak reference where it takes one: while it lives, nothing else has its number."""
+    reader: pa.RecordBatchReader | None = None
+    begun: bool = False
 
 
-def _refuse_read(reader: pa.RecordBatchReader | None) -> None:
-    if reader is not None and reader in _READ:
-        fix = "Make the stream anew, or a table of it: stream.read_all()."
-        raise InputError("stream", "was read already, and a stream can be read once.", fix)
+_STREAMS: dict[int, _ArrowStream] = {}
+"""Streams that were looked at here, by the number of their object. One that is at its end looks like an empty table,
+and one that can be exported once may be at its end by a look. Objects say neither, and need not compare as themselves.
+"""
+_IN_MEMORY = (("pyarrow", "RecordBatch"), ("arro3", "Table"))
+"""Packages and types of objects that export the same rows each time."""
+
+
+def _stream_of(data: object) -> _ArrowStream:
+    number = id(data)
+    if number not in _STREAMS:
+        try:
+            _STREAMS[number] = _ArrowStream(weakref.ref(data, lambda _: _STREAMS.pop(number, None)))
+        except TypeError:
+            _STREAMS[number] = _ArrowStream(data)
+    return _STREAMS[number]
 
 
 class StreamQuery(Query):
-    """Any object that exports a stream of Arrow, which may be one that can be read only once."""
+    """Any object that exports a stream of Arrow, which is taken for one that can be read only once."""
 
     engine = "an Arrow stream"
     zones_are_its_own = True
 
     def __init__(self, data: Any, *, to_be_read: bool) -> None:
         self._data = data
-        self._reader = data if isinstance(data, pa.RecordBatchReader) else None
-        _refuse_read(self._reader)
-        if self._reader is None and (to_be_read or not hasattr(data, "__arrow_c_schema__")):
-            self._reader = pa.RecordBatchReader.from_stream(data)
+        again = (type(data).__module__.partition(".")[0], type(data).__name__) in _IN_MEMORY
+        self._stream = _ArrowStream(data) if again else _stream_of(data)
+        if to_be_read:
+            self.check_again()
+        if isinstance(data, pa.RecordBatchReader):
+            self._schema = data.schema
+        elif not to_be_read and hasattr(data, "__arrow_c_schema__"):
+            self._schema = pa.schema(data)
+        else:
+            reader = self._stream.reader or pa.RecordBatchReader.from_stream(data)
+            self._stream.reader, self._schema = reader, reader.schema
+
+    def check_again(self) -> None:
+        """Refuses a stream that was read, by whichever table."""
+        if self._stream.begun:
+            fix = "Make the stream anew, or a table of it: pyarrow.table(stream)."
+            raise InputError("stream", "was read already, and a stream can be read once.", fix)
 
     def header(self) -> Header:
         """By the types of Arrow, which a stream tells before its rows."""
-        return _fields(pa.schema(self._data) if self._reader is None else self._reader.schema)
+        return _fields(self._schema)
 
     def stream(self, columns: Sequence[str], decimals: Mapping[str, str]) -> Iterator[Batch]:
-        """As they come, and no second time."""
-        assert self._reader is not None
-        _refuse_read(self._reader)
-        if isinstance(self._data, pa.RecordBatchReader):
-            _READ.add(self._data)
-        for batch in self._reader:
+        """As they come, and no second time, even if the first one broke off."""
+        self.check_again()
+        self._stream.begun = True
+        reader, self._stream.reader = self._stream.reader or self._data, None
+        for batch in reader:
             places = {name: place for place, name in enumerate(batch.schema.names)}
             yield batch.num_rows, {name: batch.column(places[name]) for name in columns}
 

@@ -82,6 +82,10 @@ class FrameSource(ChunkedSource):
         self._kept: Ints | None = None
         self._unit_of_row: Ints | None = None
 
+    @property
+    def _known_rows(self) -> int | None:
+        return self._rows
+
     def _chunks(self, columns: Sequence[str]) -> Chunks:
         for part in self._parts(columns, 1):
             yield from part

@@ -1,10 +1,10 @@
 """Counting kernels: many tables in one pass over the rows, and which tables to count so that all can be summed out.
 
-Kernels work in blocks that stay in the processor's cache. A block of rows is copied once into a small column-major
-buffer; for each table the cell numbers of the block are computed in the narrowest integer that holds them (a loop the
-compiler vectorises) and then counted in a second loop. Tables of a few cells get four copies side by side, because
-successive rows that hit the same cell would otherwise wait for each other. Counts are kept in 32 bits and moved to 64
-before they could overflow.
+A block of rows is copied once into a column-major buffer, and counted into one table after the other, so that a table
+stays in the processor's cache for the block. The cell numbers are computed strip by strip, in the narrowest integer
+that holds them (a loop the compiler vectorises), and then counted in a second loop. Tables of a few cells get four
+copies side by side, because successive rows that hit the same cell would otherwise wait for each other. Counts are kept
+in 32 bits and moved to 64 before they could overflow.
 
 Kernels do not know what a code means: they see integers below the stated sizes and nothing else.
 
@@ -28,7 +28,8 @@ from understudy.compiled import compiled
 from understudy.domain import Clique, Domain
 from understudy.errors import ResourceError, UsageError
 
-BLOCK_ROWS = 32_768
+BLOCK_ROWS, LEAST_BLOCK_ROWS, BLOCK_VALUES = 131_072, 32_768, 1 << 22
+STRIP_ROWS = 8_192
 INTERLEAVED_CELLS = 512  # tables up to this size are kept four times
 COPIES = 4
 FLUSH_ROWS = (1 << 32) - 1
@@ -91,15 +92,18 @@ def _count_block(block, rows, picks, factors, widths, layout, cells, narrow, wid
         weights = factors[table, : widths[table]]
         start, size, copies = layout[table]
         target = cells[start : start + size * copies]
-        if size <= 65536:
-            _locate(block, rows, columns, weights, narrow)
-            if copies == 1:
-                _tally(narrow, rows, target)
+        for low in range(0, rows, narrow.size):
+            strip = block[:, low : min(low + narrow.size, rows)]
+            here = strip.shape[1]
+            if size <= 65536:
+                _locate(strip, here, columns, weights, narrow)
+                if copies == 1:
+                    _tally(narrow, here, target)
+                else:
+                    _tally_interleaved(narrow, here, target)
             else:
-                _tally_interleaved(narrow, rows, target)
-        else:
-            _locate(block, rows, columns, weights, wide)
-            _tally(wide, rows, target)
+                _locate(strip, here, columns, weights, wide)
+                _tally(wide, here, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +144,9 @@ class TableCounter:
         self._groups = [
             _grouped(width, members, tables, sizes, cells=self._cells) for width, members in by_width.items()
         ]
-        self._narrow = np.empty(BLOCK_ROWS, np.uint16)
-        self._wide = np.empty(BLOCK_ROWS, np.uint32)
+        self._block_rows = min((group.block.shape[1] for group in self._groups), default=BLOCK_ROWS)
+        self._narrow = np.empty(STRIP_ROWS, np.uint16)
+        self._wide = np.empty(STRIP_ROWS, np.uint32)
         self._flushed: list[Ints] | None = None
         self._pending = 0
 
@@ -149,8 +154,8 @@ class TableCounter:
         """Counts rows start..stop of a chunk; columns that no table uses may be None."""
         if stop is None:
             stop = max((len(column) for column in columns if column is not None), default=0)
-        for low in range(start, stop, BLOCK_ROWS):
-            rows = min(BLOCK_ROWS, stop - low)
+        for low in range(start, stop, self._block_rows):
+            rows = min(self._block_rows, stop - low)
             if self._pending + rows > FLUSH_ROWS:
                 self._flush()
             self._pending += rows
@@ -220,7 +225,8 @@ def _grouped(
         copies = _copies(cells[table])
         layout[row] = end, cells[table], copies
         end += cells[table] * copies
-    block = np.zeros((len(columns), BLOCK_ROWS), np.dtype(f"u{width}"))
+    rows = max(LEAST_BLOCK_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // len(columns)))
+    block = np.zeros((len(columns), rows), np.dtype(f"u{width}"))
     lengths = np.array([len(tables[table]) for table in members], np.int64)
     return _Group(tuple(members), tuple(columns), block, picks, factors, lengths, layout, np.zeros(end, np.uint32))
 

@@ -198,6 +198,8 @@ def open_table(
             raise UsageError("data", "was closed.", "Open it again.")
         if data.schema != schema:
             raise UsageError("data", "was opened under another schema.", "Open it again under this one.")
+        if isinstance(data, StreamedTable):
+            data.reader.check_again()
         return data
     if not isinstance(data, str | Path) and is_frame(data):
         return FrameTable(data, schema, memory_bytes=memory, threads=workers)

@@ -14,8 +14,10 @@ Before the charge: the driver, the connection, the table's names and types, the 
 
 One transaction, REPEATABLE READ READ ONLY, serves all passes, so what others commit meanwhile is not seen. It ends
 with the reader. What a volatile function in a view returns, or another server behind a foreign table, is beyond any
-snapshot; foreign tables themselves are refused. `snapshot` is the time at which the transaction began. It is not the
-number of the transaction: that counts what was written before, so it would tell rows inserted one by one.
+snapshot; foreign tables are refused, also as partitions or below a view. So is truncating or rewriting a table, after
+which it looks empty: what the query reads is locked before the charge, and refused if that has happened since the
+snapshot was taken. Partitions that come or go later end the run. `snapshot` is the time at which the transaction began.
+It is not the number of the transaction: that counts what was written before, so it would tell rows inserted one by one.
 
 What arrives is what the column holds, as Parquet would have it, except where ADBC would hand over something else. Days
 and instants before year 1 or after year 9999, and infinity, which would wrap around to the other end, arrive as the
@@ -89,6 +91,22 @@ COLUMNS = """
            has_column_privilege($1::oid, a.attnum, 'SELECT')
     FROM kinds k JOIN pg_type t ON t.oid = k.oid AND t.typtype <> 'd' JOIN pg_namespace n ON n.oid = t.typnamespace
     JOIN pg_attribute a ON a.attrelid = $1::oid AND a.attnum = k.place ORDER BY k.place
+"""
+# What the query reads, by the locks that it holds: the snapshot's catalogue beside what stands there now. Until a table
+# is locked it can be truncated, rewritten or made anew, and then looks empty to a snapshot from before.
+REPLACED = """
+    SELECT coalesce(bool_or(c.oid IS NULL OR
+                            c.relkind IN ('r', 'm') AND c.relfilenode <> pg_relation_filenode(l.relation)), false),
+           coalesce(bool_or(c.relkind = 'f'), false)
+    FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_class c ON c.oid = l.relation
+    WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.relation >= 16384
+"""
+# Partitions can be attached while the table is locked for reading, and would be in the next pass.
+PARTITIONS = """
+    SELECT coalesce(string_agg(t.relid::oid::text, ' ' ORDER BY t.relid), '')
+    FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation AND c.relkind = 'p',
+         pg_partition_tree(c.oid) t
+    WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
 """
 READABLE = ("r", "p", "v", "m")
 ARROW_NAMES = {
@@ -198,8 +216,10 @@ class PostgresReader(RowReader):
             self.engine, self.snapshot = _begun(self._connection, self.where)
             self._table, self._columns = _looked_up(self._connection, place)
             self._schema = schema
+            self._partitions: list[tuple[Any, ...]] = []
             if schema is not None:
                 self._check_readable(columns_read(schema))
+                self._check_held()
         except BaseException:
             self.close()
             raise
@@ -212,15 +232,18 @@ class PostgresReader(RowReader):
     def batches(self, columns: Sequence[str], *, memory_bytes: int, threads: int) -> Iterator[Batch]:
         """Rows of these columns, batch by batch, streamed by the server. Private."""
         with self._connection.cursor() as cursor:
-            if not columns:
+            if columns:
+                size = min(MOST_BATCH_BYTES, memory_bytes)
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(size)})
+                cursor.execute(self._query(columns))
+                for batch in cursor.fetch_record_batch():
+                    yield batch.num_rows, {name: batch.column(place) for place, name in enumerate(columns)}
+            else:
                 cursor.execute(f"SELECT count(*) FROM {self._table}")
                 yield int(cursor.fetchone()[0]), {}
-                return
-            size = min(MOST_BATCH_BYTES, memory_bytes)
-            cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(size)})
-            cursor.execute(self._query(columns))
-            for batch in cursor.fetch_record_batch():
-                yield batch.num_rows, {name: batch.column(place) for place, name in enumerate(columns)}
+        if self._schema is not None and _asked(self._connection, self.where, PARTITIONS) != self._partitions:
+            rule = "got or lost a partition while it was read."
+            raise InputError(self.where, rule, "Try again when nobody alters it.")
 
     def close(self) -> None:
         """Ends the transaction and the connection."""
@@ -243,8 +266,18 @@ class PostgresReader(RowReader):
             if not self._columns[name].readable:
                 rule = f"column {name!r} may not be read by this role."
                 raise InputError(self.where, rule, "Ask for the privilege SELECT on it.")
-        if there:
-            _asked(self._connection, self.where, f"{self._query(there)} WHERE false")
+        if there:  # not WHERE false, for which partitions are not locked
+            _asked(self._connection, self.where, f"{self._query(there)} LIMIT 0")
+
+    def _check_held(self) -> None:
+        """Raises unless what is locked by now is what the snapshot shows."""
+        ((replaced, foreign),) = _asked(self._connection, self.where, REPLACED)
+        if replaced:
+            raise InputError(self.where, "was rewritten while it was opened.", "Try again when that has finished.")
+        if foreign:
+            rule = "reads a foreign table, whose rows no snapshot holds still."
+            raise InputError(self.where, rule, "Make a materialised view of what you mean, and name that.")
+        self._partitions = _asked(self._connection, self.where, PARTITIONS)
 
 
 def expression(name: str, kind: str, *, decimal: str = "", exactly: bool = False) -> str:

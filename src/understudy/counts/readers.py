@@ -75,6 +75,9 @@ class RowReader(abc.ABC):
     def check(self, memory_bytes: int) -> None:  # noqa: B027 - most readers have found everything by opening
         """Whatever else can be found wrong before a charge, at the cost of a look; nothing by default."""
 
+    def check_again(self) -> None:  # noqa: B027 - most readers find their rows where they lie
+        """What can have gone wrong since opening, asked before each charge at no cost; nothing by default."""
+
     def close(self) -> None:  # noqa: B027 - most readers hold nothing
         """Gives back what opening took. Afterwards no rows can be read."""
 

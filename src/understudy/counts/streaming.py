@@ -97,6 +97,11 @@ class ChunkedSource(abc.ABC):
         return [self._chunks(columns)]
 
     @property
+    def _known_rows(self) -> int | None:
+        """How many rows will be counted, if that is known without reading them."""
+        return None
+
+    @property
     def domain(self) -> Domain:
         """The codes being counted."""
         return self._codec.domain
@@ -166,9 +171,11 @@ class ChunkedSource(abc.ABC):
         columns = [name for name in self.domain.columns if any(name in table for table in tables)]
         place = {name: position for position, name in enumerate(columns)}
         layout = [[place[name] for name in table] for table in tables]
-        # Each thread needs tables of its own, within the memory limit.
+        # Each thread needs tables of its own, within the memory limit, and rows enough to be worth adding these up.
         needed = sum(table_bytes(self.domain.cells(table)) for table in tables)
-        parts = self._parts(columns, max(1, min(self._threads, self._table_bytes // max(1, needed))))
+        each = max(1, needed // max(1, len(tables)))
+        worth = self._threads if self._known_rows is None else self._known_rows // each
+        parts = self._parts(columns, max(1, min(self._threads, self._table_bytes // max(1, needed), worth)))
         counters = [TableCounter(self.domain.shape(columns), layout) for _ in parts]
 
         def count(number: int, rows: int, chunk: Chunk) -> None:
@@ -295,6 +302,10 @@ class StreamedSource(ChunkedSource):
         self._cache: KeptCodes | None = None
         self._keeps = True
         self._kept: ColumnBlocks | None = None
+
+    @property
+    def _known_rows(self) -> int | None:
+        return None if self._cache is None else self._cache.rows
 
     def _chunks(self, columns: Sequence[str]) -> Chunks:
         for part in self._parts(columns, 1):
