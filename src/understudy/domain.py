@@ -136,17 +136,29 @@ SCORE_UNIT = 2**20
 GROWTH_UNIT = 2**10
 """Counts that decide how a tree grows are compared on a grid of 2⁻¹⁰ rows, so that its biases can be integers."""
 
+ROUNDED_GRID = 63
+"""Counts of a run accounted as Gaussian have noise on a grid of 1/63 rows and are then rounded; odd: without ties."""
+
+RESIDUAL_UNIT = 2**6
+"""Residual tables have noise on a grid of 2⁻⁶ rows, so that row and column means can be taken off in integers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
     """The integer noise that was added to every cell.
 
     `laplace`: P(k) ∝ exp(−|k|/scale). `gaussian`: P(k) ∝ exp(−k²/(2·scale²)), where `parameter` holds the exact
-    scale² (the scale itself may be irrational); for `laplace` it holds the exact scale.
+    scale² (the scale itself may be irrational); for `laplace` it holds the exact scale. With a `grid` above 1 the k of
+    Gaussian noise are multiples of 1/grid, and the sum of count and noise is rounded to the next whole number.
     """
 
     kind: Literal["laplace", "gaussian"]
     parameter: Fraction
+    grid: int = 1
+
+    def __post_init__(self) -> None:
+        if self.grid < 1 or self.grid % 2 == 0 or (self.grid > 1 and self.kind != "gaussian"):
+            raise UsageError("noise", "is rounded from an odd number of steps a whole, and only if it is Gaussian.")
 
     @property
     def scale(self) -> float:
@@ -156,11 +168,19 @@ class Distribution:
 
     @property
     def variance(self) -> float:
-        """Variance of one draw (for `gaussian` the upper bound σ², exact to 6 digits once σ ≥ 1)."""
+        """Variance of one draw with its rounding (for `gaussian` the upper bound, exact to 6 digits once σ ≥ 1)."""
         if self.kind == "gaussian":
-            return float(self.parameter)
+            return float(self.parameter) + (1.0 - 1.0 / self.grid**2) / 12.0
         rate = 1.0 / float(self.parameter)  # 2q/(1−q)² with q = e^−rate, written so that it cannot overflow
         return float(2.0 * np.exp(-rate) / np.expm1(-rate) ** 2)
+
+    @property
+    def excess_kurtosis(self) -> float:
+        """How much heavier the tails of one draw are than those of the normal distribution; 0 for `gaussian`."""
+        if self.kind == "gaussian":
+            return 0.0
+        decay = float(np.exp(-1.0 / float(self.parameter)))  # the difference of two geometric numbers
+        return 0.0 if decay == 0.0 else (1 + 4 * decay + decay**2) / (2 * decay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +278,49 @@ class NoisyScores:
 
 
 @dataclass(frozen=True, slots=True)
+class ResidualTable:
+    """What a table of one or two columns says beyond the means of its rows and columns.
+
+    `values` are the contrasts T_ij = Y_ij − Y_i0 − Y_0j + Y_00 of noisy counts Y for i, j ≥ 1, row-major, in units of
+    1/`RESIDUAL_UNIT` rows (T_i = Y_i − Y_0 for one column). They fix the residuals of Y and nothing else of it.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    shape: tuple[int, ...]
+    """Codes of the columns as they were counted, which may be merged ones."""
+    values: Ints
+    distribution: Distribution
+    """Of the noise in Y, not in the contrasts."""
+
+    @property
+    def residuals(self) -> Floats:
+        """The noisy counts in rows, less the means of rows and columns; they add up to 0 along every axis.
+
+        Their noise is that of `variance` on every cell, with the same means taken off.
+        """
+        found = np.zeros(self.shape)
+        found[(slice(1, None),) * len(self.shape)] = self.values.reshape([size - 1 for size in self.shape])
+        return centred(found) / RESIDUAL_UNIT
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise of a cell, in rows, before means are taken off."""
+        return self.distribution.variance / RESIDUAL_UNIT**2
+
+
+def centred(table: Floats) -> Floats:
+    """A table less its means along every axis.
+
+    >>> centred(np.array([[4.0, 2.0], [0.0, 2.0]])).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
+
+
+@dataclass(frozen=True, slots=True)
 class Grown:
     """Which nodes of a tree were split, layer by layer: 1 for a split, 0 for a leaf, in the order of the open nodes.
 
@@ -310,9 +373,22 @@ class Trained:
     distribution: Distribution
 
 
-Answer = Measurement | SparseMeasurement | Selection | Discovery | Selections | NoisyScores | Grown | Trained
+Answer = (
+    Measurement | SparseMeasurement | ResidualTable | Selection | Discovery | Selections | NoisyScores | Grown | Trained
+)
 
-Kind = TypeVar("Kind", Measurement, SparseMeasurement, Selection, Discovery, Selections, NoisyScores, Grown, Trained)
+Kind = TypeVar(
+    "Kind",
+    Measurement,
+    SparseMeasurement,
+    ResidualTable,
+    Selection,
+    Discovery,
+    Selections,
+    NoisyScores,
+    Grown,
+    Trained,
+)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 `replay`      the whole way from table to release, on neighbours, with frozen noise
 `tree replay` the same for trees, choices within cells and noisy scores
+`residual replay` and `residuals` the same for residual tables, and that these tell no sums
 `choice replay` the same for rounds that choose a table, with and without a public table to take it from
 `training replay` the same for a method that trains on sampled rows
 `noise`       the distribution, freshness and integrality of what the secure randomizer adds
@@ -107,6 +108,24 @@ def _replayed(cases: list[tuple[Schema, str, Budget]], *, pairs: int) -> None:
             rng = np.random.default_rng(number)
             for index, pair in enumerate([*fixed, *hostile, *random_pairs(schema, pairs, rng)]):
                 check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
+
+
+def residual_replay_net() -> None:
+    """Random neighbours through a method that measures residuals and is accounted as Gaussian."""
+    options = {"components": 3, "steps": 3, "threshold": 0.0}
+    for schema in (tables.small(), tables.several_rows()):
+        case = Case(schema, "ensemble", Budget(2.0, 1e-6), options, with_folder=True)
+        for index, pair in enumerate(random_pairs(schema, 6, np.random.default_rng(4))):
+            check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
+
+
+def residuals_net() -> None:
+    """A residual answer is noise around 0 for a table that is a sum of rows and columns."""
+    exact = (np.arange(8)[:, None] * 10**6 + np.arange(5)[None, :] * 10**4).astype(np.int64).ravel()
+    request = Request("residuals", "net", 40, Distribution("gaussian", Fraction(10**4)), Fraction(1), shape=(8, 5))
+    answer = SecureRandomizer().add_residual_noise(request, exact)
+    assert answer.size == 28, "one contrast for each pair of codes but the first"
+    assert np.abs(answer).max() < 2 * MOST_Z * 100, "residuals tell sums of rows or columns"
 
 
 def sources_net() -> None:
@@ -340,6 +359,8 @@ NETS: dict[str, Callable[[], None]] = {
     "tree replay": tree_replay_net,
     "choice replay": choice_replay_net,
     "training replay": training_replay_net,
+    "residual replay": residual_replay_net,
+    "residuals": residuals_net,
     "sources": sources_net,
     "noise": noise_net,
     "selection": selection_net,

@@ -5,6 +5,7 @@ survives is a hole in the net and fails the suite. Bugs are patches that last as
 """
 
 import logging
+import math
 import sqlite3
 import time
 import warnings
@@ -378,9 +379,9 @@ UNPAID: tuple[PlantedBug, ...] = (
 def _noise_distribution(factor: int) -> Iterator[None]:
     """Noise as if the query had `factor` times its share of the budget."""
 
-    def wrong(cost: Cost, sensitivity: int, step: str, *, laplace: bool = False) -> Distribution:
+    def wrong(cost: Cost, sensitivity: int, step: str, **settings: Any) -> Distribution:
         more = Cost(cost.epsilon * factor, cost.rho * factor, cost.delta)
-        return calibrate.distribution_for(more, sensitivity, step, laplace=laplace)
+        return calibrate.distribution_for(more, sensitivity, step, **settings)
 
     with mock.patch("understudy.privacy.curator.distribution_for", wrong):
         yield
@@ -438,8 +439,18 @@ def _tree_for_one_row(cost: Cost, _: int, decay: Fraction, step: str) -> Any:
     return calibrate.growth_rule(cost, 1, decay, step)
 
 
-def _distribution_of_one_score(cost: Cost, _: int, sensitivity: Fraction, step: str) -> Distribution:
-    return calibrate.score_distribution(cost, 1, sensitivity, step)
+def _distribution_of_one_score(cost: Cost, _: int, sensitivity: Fraction, step: str, **settings: Any) -> Distribution:
+    return calibrate.score_distribution(cost, 1, sensitivity, step, **settings)
+
+
+def _residuals_of_half_a_row(cost: Cost, shape: tuple[int, ...], unit_rows: int, step: str, **settings: Any) -> Any:
+    return calibrate.residual_distribution(Cost(rho=4 * cost.rho), shape, unit_rows, step, **settings)
+
+
+def _with_row_sums(table: Any, shape: tuple[int, ...]) -> Any:
+    """Differences from the first column alone: row sums can be told from them."""
+    found = table.reshape(shape)
+    return np.ascontiguousarray((found - found[..., :1])[..., 1:].reshape(-1)[: math.prod(size - 1 for size in shape)])
 
 
 @contextmanager
@@ -531,6 +542,12 @@ BLUNDERS: tuple[PlantedBug, ...] = (
     PlantedBug(
         "scores as if there were one", "tree replay", patched(curator, "score_distribution", _distribution_of_one_score)
     ),
+    PlantedBug(
+        "residuals as if a row were half a row",
+        "residual replay",
+        patched(curator, "residual_distribution", _residuals_of_half_a_row),
+    ),
+    PlantedBug("residuals that tell row sums", "residuals", patched(secure, "contrasts", _with_row_sums)),
     PlantedBug("fixed seed", "noise", _fixed_seed),
     PlantedBug("noise reused", "noise", _reused_noise),
     PlantedBug("float noise", "noise", patched(secure, "_noisy", _float_noise)),

@@ -1,8 +1,9 @@
 """What the curator is asked: whole queries, choices within cells, and what they cost."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,23 @@ from tests.methods.door import MEMORY, door, epsilon, letters, rho, rows_of
 from tests.nets.doubles import Chains, CommonCode
 from understudy.codec.table import TableCodec
 from understudy.counts.frames import FrameTable
-from understudy.domain import GROWTH_UNIT, SCORE_UNIT, Clique, Grown, NoisyScores, Selections
+from understudy.domain import (
+    GROWTH_UNIT,
+    ROUNDED_GRID,
+    SCORE_UNIT,
+    Clique,
+    Distribution,
+    Grown,
+    NoisyScores,
+    ResidualTable,
+    Selections,
+    centred,
+)
 from understudy.errors import BudgetError, UsageError
 from understudy.privacy import curator as curator_module
-from understudy.privacy.cost import Cost
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
 from understudy.privacy.curator import Curator
+from understudy.privacy.gaussian import SMOOTHING, residual_shift
 from understudy.privacy.trees import Halving, Ranges, counts_within
 from understudy.schema import Unit
 from understudy.testing.doubles import NoNoise
@@ -255,3 +268,63 @@ def test_nothing_counted_is_nothing_read() -> None:
     partition = Sum()
     assert _counts(WITHIN_TABLE, partition, []) == {}
     assert partition.calls == 0
+
+
+def test_residuals_cost_less_noise_than_a_table_and_come_in_their_own_unit() -> None:
+    curator = door(rows_of({"a": [0, 0, 1, 1, 2], "b": [0, 1, 0, 1, 1]}), letters({"a": 3, "b": 2}), rho(1), NoNoise())
+    pair, single = Clique(("a", "b")), Clique(("a",))
+    answers = curator.measure_residuals([pair, single], rho(1), weights=[3, 1])
+    assert [answer.shape for answer in answers] == [(3, 2), (3,)]
+    exact = np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    assert answers[0].residuals == pytest.approx(centred(exact))
+    assert answers[1].residuals == pytest.approx(np.array([2, 2, 1]) - 5 / 3)
+    assert answers[0].distribution.parameter == residual_shift((3, 2)) / (2 * Fraction(3, 4))
+    assert [step for step, _ in curator.charges] == ["measure residuals of a × b", "measure residuals of a"]
+    assert curator.left == Cost()
+    assert curator.transcript.of(ResidualTable) == answers
+    with pytest.raises(BudgetError):
+        curator.measure_residuals([pair], rho(0.1))
+
+
+def test_residuals_of_a_unit_with_several_rows_have_as_much_more_noise() -> None:
+    schema = letters({"a": 3, "b": 2}, unit=Unit(column="who", rows=3))
+    rows = rows_of({"a": [0, 1, 2], "b": [0, 1, 1]}).append_column("who", [["x", "x", "y"]])
+    (answer,) = door(rows, schema, rho(1), NoNoise()).measure_residuals([Clique(("a", "b"))], rho(1))
+    assert answer.distribution.parameter == Fraction(9 * residual_shift((3, 2)), 2)
+
+
+@pytest.mark.parametrize("cost", [Cost(epsilon=UNIT), Cost(epsilon=UNIT, rho=UNIT)])
+def test_residuals_are_not_sold_for_pure_epsilon(cost: Cost) -> None:
+    curator = door(rows_of({"a": [0], "b": [0]}), letters({"a": 3, "b": 2}), cost, NoNoise())
+    with pytest.raises(UsageError, match="in ρ"):
+        curator.measure_residuals([Clique(("a", "b"))], cost)
+    assert curator.left == cost
+
+
+def gaussian_door(granted: Cost) -> Curator:
+    table = FrameTable(rows_of({"a": [0, 1, 2], "b": [0, 1, 1]}), letters({"a": 3, "b": 2}), memory_bytes=2**28)
+    curator = Curator(table, granted, NoNoise(), currency="gaussian")
+    curator.fix_codec(TableCodec.of(letters({"a": 3, "b": 2})))
+    return curator
+
+
+def test_a_run_accounted_as_gaussian_has_gaussian_noise_alone() -> None:
+    a = Clique(("a",))
+    everything = Cost(epsilon=UNIT, rho=UNIT, delta=DELTA_UNIT // 2)
+    asked: dict[str, Callable[[Curator], object]] = {
+        "Laplace noise": lambda curator: curator.measure([a], Cost(epsilon=UNIT)),
+        "a sparse table": lambda curator: curator.measure_sparse(a, Cost(epsilon=UNIT), 5),
+        "a choice": lambda curator: curator.select(Counts(), Cost(rho=UNIT)),
+        "a choice in cells": lambda curator: curator.select_within(HALVES, CommonCode("b", range(2), 3), rho(1)),
+        "a tree": lambda curator: curator.grow(SimpleNamespace(name="x", decay=Fraction(2)), Cost(rho=UNIT)),
+        "a training": lambda curator: curator.train(SimpleNamespace(name="x"), Cost(epsilon=UNIT)),
+        "labels": lambda curator: curator.discover("a", Cost(rho=UNIT, delta=DELTA_UNIT // 4)),
+    }
+    for name, ask in asked.items():
+        curator = gaussian_door(everything)
+        with pytest.raises(UsageError, match="Gaussian"):
+            ask(curator)
+        assert (curator.left, len(curator.transcript)) == (everything, 0), name
+    curator = gaussian_door(Cost(rho=UNIT))
+    (answer,) = curator.measure([a], Cost(rho=UNIT // 2))
+    assert answer.distribution == Distribution("gaussian", 1 + Fraction(SMOOTHING, ROUNDED_GRID**2), ROUNDED_GRID)

@@ -17,6 +17,7 @@ from understudy.domain import (
     Distribution,
     Grown,
     NoisyScores,
+    ResidualTable,
     Selection,
     Selections,
     Transcript,
@@ -150,6 +151,51 @@ def test_scores_and_trees_that_were_not_paid_for_are_found(grown: Release) -> No
     assert _changed(grown, NoisyScores, sensitivity=Fraction(1)) == [NOT_BOUGHT]
     assert _changed(grown, Selections, sensitivity=Fraction(1)) == ["its rate does not follow from its cost."]
     assert _changed(grown, Grown, decay=Fraction(1)) == ["its cost allows no noise that protects."]
+
+
+@pytest.fixture(scope="module")
+def accounted_as_gaussian(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    folder = tmp_path_factory.mktemp("gaussian") / "release"
+    case = Case(tables.small(), "ensemble", Budget(1.0, 1e-6), {"components": "5", "steps": "10", "threshold": "0"})
+    case.release(tables.some_rows(tables.small(), 200, seed=1), SecureRandomizer(), out=folder)
+    assert verify_release(folder) == []
+    return Release.load(folder)
+
+
+def test_a_run_of_gaussian_answers_is_accounted_as_such(accounted_as_gaussian: Release) -> None:
+    statement = accounted_as_gaussian.statement
+    assert statement.currency == "gaussian"
+    assert "Gaussian differential privacy" in statement.variant
+    assert statement.claim == (1.0, 1e-6)
+    assert statement.granted.rho > 1.1 * Budget(1.0, 1e-6).cost("zcdp").rho
+    (residuals, *_) = accounted_as_gaussian.transcript.of(ResidualTable)
+    stated = next(charge for charge in statement.charges if charge.step == f"measure residuals of {residuals.name}")
+    assert stated.scale == f"σ = {residuals.variance**0.5:.6g}"
+
+
+def test_the_card_lists_pairs_known_by_residuals_as_measured(accounted_as_gaussian: Release) -> None:
+    from understudy.release.card import card_facts
+
+    release = accounted_as_gaussian
+    assert release.folder is not None
+    facts = card_facts(release, release.folder / "data.parquet")
+    asked = {answer.columns for answer in release.transcript.of(ResidualTable)}
+    assert {(pair.first, pair.second) for pair in facts.pairs} == asked
+    assert facts.together[0].startswith(f"{len(asked)} of ")
+
+
+def test_gaussian_answers_that_were_not_paid_for_are_found(accounted_as_gaussian: Release) -> None:
+    less = Distribution("gaussian", Fraction(1))
+    assert NOT_BOUGHT in _changed(accounted_as_gaussian, ResidualTable, distribution=less)
+    statement, transcript = accounted_as_gaussian.statement, accounted_as_gaussian.transcript
+    narrow = [problem.rule for problem in check_charges(replace(statement, currency="zcdp"), [transcript])]
+    assert narrow == [NOT_BOUGHT] * len(statement.charges), "no answer has the noise that zCDP alone would give it"
+
+
+def test_a_choice_in_a_run_accounted_as_gaussian_is_found(release: Release) -> None:
+    claimed = replace(release.statement, currency="gaussian")
+    rules = {problem.rule for problem in check_charges(claimed, [release.transcript])}
+    assert "has no Gaussian noise, in a run accounted as Gaussian." in rules
 
 
 def test_scores_passed_off_as_counts_are_found(grown: Release) -> None:

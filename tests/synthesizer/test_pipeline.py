@@ -35,8 +35,8 @@ from understudy.progress import STAGES
 from understudy.release.release import Release
 from understudy.release.verify import check_odd, verify_release
 from understudy.schema import Category, Column, Float, Integer, OpenCategory, Schema, UniformBins, Unit
-from understudy.synthesizer import Environment, synthesize
-from understudy.synthesizer.design import Copies, delta_remark
+from understudy.synthesizer import Environment, plan, synthesize
+from understudy.synthesizer.design import Copies, delta_remark, hazards
 from understudy.synthesizer.pipeline import _rows
 from understudy.testing.doubles import SeededRandomizer
 
@@ -242,7 +242,7 @@ def test_same_noise_and_seed_give_the_same_bytes(tmp_path: Path, monkeypatch: py
         settings = {"epsilon": 9.0, "delta": 1e-6, "seed": 4, "out": tmp_path / name, "method": "independent"}
         synthesize(people(), everything(), _environment=_environment(), **settings)
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
-    assert len(files) == 13
+    assert len(files) == 14
     for path in files:
         assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes(), path
 
@@ -501,3 +501,15 @@ def test_remarks_on_bins_are_written_read_and_verified(tmp_path: Path) -> None:
     for told in ((replace(odd, bin="2030"),), (replace(odd, share=0.5),), (odd, replace(odd, meaning="highest"))):
         assert check_odd(replace(release.statement, odd=told), loaded.fits[0])
     assert check_odd(replace(release.statement, odd=()), loaded.fits[0]) == []  # earlier versions told nothing of it
+
+
+def test_plans_say_which_budgets_protect_nobody_and_which_destroy_everything() -> None:
+    assert hazards(Budget(10.0, 1e-9), Unit()) == ()
+    (said,) = hazards(Budget(20.0, 1e-9), Unit())
+    assert "could become more than 99.9 % sure" in said
+    assert len(hazards(Budget(20.0, 0.01), Unit())) == 2
+    schema = Schema((Category(name="a", labels=("x", "y")), Category(name="b", labels=("x", "y"))), Unit())
+    for epsilon, drowned in ((0.001, True), (1.0, False)):
+        notes = plan(schema, method="independent", epsilon=epsilon, rows_hint=1000).notes
+        assert any("drowns the table" in note for note in notes) == drowned
+    assert any("protects hardly anybody" in note for note in plan(schema, epsilon=50.0, method="independent").notes)

@@ -3,8 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.nets.doubles import OPTIONS, Interrupted, interrupted_after, interrupted_writing
+from tests.processes import COMMAND, Forked
 from understudy.counts.streaming import ChunkedSource
 from understudy.errors import BudgetError, LedgerError, UsageError
 from understudy.methods.dpwgan import WganTrainer
@@ -30,7 +29,6 @@ from understudy.testing import NoNoise
 from understudy.testing import cases as tables
 
 SHARED = Path("/dev/shm")
-ROOT = Path(__file__).resolve().parents[2]
 LONG = {**OPTIONS, "steps": 1500}
 
 
@@ -327,7 +325,7 @@ def _command(run: Interrupted, *more: str) -> list[str]:
     if not schema.exists():
         tables.small().to_yaml(schema)
         pq.write_table(run.table, table)
-    words = [sys.executable, "-m", "understudy", "synthesize", str(table), "--schema", str(schema), "--epsilon", "1"]
+    words = ["synthesize", str(table), "--schema", str(schema), "--epsilon", "1"]
     words += ["--delta", "1e-6", "--method", "dpwgan", "--ledger", str(run.ledger.path), "--dataset", "people"]
     options = [word for key, value in LONG.items() for word in ("--set", f"{key}={value}")]
     return [*words, "--out", str(run.folder), *options, *more]
@@ -335,31 +333,25 @@ def _command(run: Interrupted, *more: str) -> list[str]:
 
 def _killed(run: Interrupted) -> None:
     """Starts the command and kills it in the middle of its training."""
-    process = subprocess.Popen(_command(run), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    process = Forked(COMMAND, *_command(run))
     until = time.monotonic() + 300
     while not any(entry.note.startswith("step 150,") for entry in run.ledger.entries()):
-        assert process.poll() is None, process.communicate()
+        assert process.runs(), process.ended()
         assert time.monotonic() < until
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
-    process.communicate()
+    process.send(signal.SIGKILL)
+    assert process.ended().status == -signal.SIGKILL, "it ended before it was killed"
 
 
 def test_kill_and_resume_from_the_command_line(run: Interrupted, ledger: Ledger) -> None:
     _killed(run)
     assert not run.folder.exists()
     charged = ledger.balance("people")
-    racing = [
-        subprocess.Popen(_command(run, "--resume"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-        for _ in range(2)
-    ]
-    told = [process.communicate(timeout=600) for process in racing]
-    statuses = sorted(process.returncode for process in racing)
-    assert statuses == [0, 2], told
-    words = [" ".join(err.replace("│", " ").split()) for _, err in told]
-    assert any("another process" in said or "exists already" in said for said in words), told
-    assert any("ε = 1 and δ = 1e-06" in out for out, _ in told), told
+    racing = [Forked(COMMAND, *_command(run, "--resume")) for _ in range(2)]
+    winner, loser = sorted((process.ended() for process in racing), key=lambda ended: ended.status)
+    assert (winner.status, loser.status) == (0, 2), (winner, loser)
+    assert "another process" in loser.words or "exists already" in loser.words
+    assert "ε = 1 and δ = 1e-06" in winner.words
     assert verify_release(run.folder) == []
     assert ledger.balance("people") == charged
     assert _kinds(ledger) == ["dataset", "charge", "continue", "finish"]

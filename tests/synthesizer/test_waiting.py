@@ -2,20 +2,18 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.processes import COMMAND, Forked
 from tests.release.people import people, simple
 from understudy.privacy.cost import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.release import verify_release
 
-ROOT = Path(__file__).resolve().parents[2]
 RACERS = 6
 KILLED = """
 import os, signal, sys
@@ -39,15 +37,13 @@ def _words(ledger: Ledger, *more: str) -> list[str]:
     return [*words, "--method", "laplace", "--out", str(here / "out"), *more]
 
 
-def _start(ledger: Ledger, *more: str, script: str | None = None) -> subprocess.Popen[str]:
-    how = ["-m", "understudy"] if script is None else ["-c", script]
-    command = [sys.executable, *how, *_words(ledger, *more)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+def _start(ledger: Ledger, *more: str, script: str = COMMAND) -> Forked:
+    return Forked(script, *_words(ledger, *more))
 
 
-def _told(process: subprocess.Popen[str]) -> tuple[int, str]:
-    out, err = process.communicate(timeout=300)
-    return process.returncode, " ".join((out + err).replace("│", " ").split())
+def _told(process: Forked) -> tuple[int, str]:
+    ended = process.ended()
+    return ended.status, ended.words
 
 
 def _kinds(ledger: Ledger) -> list[str]:

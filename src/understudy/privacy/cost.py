@@ -21,9 +21,11 @@ be too coarse: at ε = 0.001 and δ = 10⁻⁹ the whole budget is ρ ≈ 1.2·1
 queries.) A budget given as a float is rounded down when it becomes integers, a charge computed from real numbers is
 rounded up.
 
-Two currencies. *Pure*: ε of Laplace noise and of the exponential mechanism, adding up (Dwork et al. 2006).
+Three currencies. *Pure*: ε of Laplace noise and of the exponential mechanism, adding up (Dwork et al. 2006).
 *zCDP*: ρ of zero-concentrated DP (Bun and Steinke 2016), adding up over adaptively chosen queries; δ that a
 step fails outright adds on top ("approximate zCDP", ibid. §8), and the rest of δ pays for the conversion to (ε, δ).
+*Gaussian*: the same ρ, for runs all of whose answers have integer Gaussian noise; (ε, δ) follow from Gaussian
+differential privacy, μ² = 2ρ, for which noise is a little wider (`SMOOTHING`; `gaussian.py` proves it).
 
 Both in one run: steps of ε₁ in all, pure, and steps of ρ in all, asked in any order, each query depending on earlier
 answers. Two bounds hold, and the smaller one is claimed. *In ρ*: an ε-DP step is ε²/2-zCDP (ibid., proposition 1.4), so
@@ -57,6 +59,12 @@ unit holds, so neighbouring tables differ by at most k rows, all added or all re
 `score_distribution`  P scores, each moved by at most Δ by one unit: by at most P·Δ in L1 and √P·Δ in L2. So b = P·Δ/ε,
     and σ² = P·Δ²/(2ρ).
 
+`residual_distribution`  A residual table, on its lattice, moves by at most k·√S in L2, S = `residual_shift` of its
+    shape (`gaussian.py`): σ² = k²·S/(2ρ). There is no such table under pure ε.
+
+In the Gaussian currency σ² is wider by `SMOOTHING`, in squared steps of the lattice that the noise lies on. Counts are
+multiplied by ROUNDED_GRID first, so that these steps are small, and rounded after the noise, which is post-processing.
+
 `growth_rule`  PrivTree on a grid of 1/GROWTH_UNIT rows; `trees.py` proves it. For decay β, one row costs
     ε' if λ = (2β − 1)/((β − 1)·ε') and the bias per level is at least λ·ln β and at least one row. k rows are k single
     rows one after the other, so ε' = ε/k. Paid in ρ: ε-DP is ε²/2-zCDP, so ε is √(2ρ) rounded down.
@@ -71,8 +79,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from fractions import Fraction
 from typing import Literal
 
-from understudy.domain import GROWTH_UNIT, Distribution
+from understudy.domain import GROWTH_UNIT, ROUNDED_GRID, Distribution
 from understudy.errors import UsageError
+from understudy.privacy.gaussian import SMOOTHING, gaussian_epsilon, gaussian_rho, residual_shift
 from understudy.privacy.noise import LARGEST_SCALE, LARGEST_SCORE_VARIANCE, LARGEST_VARIANCE, Interval, exp_minus
 
 _DIGITS = 80
@@ -164,7 +173,7 @@ def _check(name: str, holds: bool) -> None:
         raise UsageError(name, rule)
 
 
-Currency = Literal["pure", "zcdp"]
+Currency = Literal["pure", "zcdp", "gaussian"]
 UNIT = 10**12
 DELTA_UNIT = 10**18
 
@@ -266,11 +275,27 @@ class Budget:
             raise UsageError("delta", "must be above 0 for Gaussian noise.", "Give delta=, for example 1e-9.")
         if not 0 <= pure < self.epsilon_units:
             raise UsageError("epsilon", "is smaller than the part kept for steps paid in pure ε.")
+        if currency == "gaussian":
+            if pure or failure_delta:
+                raise UsageError("budget", "a run accounted as Gaussian has no steps in pure ε and none that may fail.")
+            return Cost(rho=self._gaussian_rho())
         rho = rho_of_epsilon(Fraction(self.epsilon_units - pure, UNIT), Fraction(left, DELTA_UNIT))
         return Cost(pure, math.floor(rho * UNIT), failure_delta)
 
-    def claim(self, spent: Cost) -> tuple[float, float]:
-        """The (ε, δ) that holds for this spending, rounded up; never above the budget if the spending fits."""
+    def _gaussian_rho(self) -> int:
+        """Units of ρ that all-Gaussian answers may cost: never less than zCDP alone allows, for that holds as well."""
+        epsilon, delta = Fraction(self.epsilon_units, UNIT), Fraction(self.delta_units, DELTA_UNIT)
+        return math.floor(max(rho_of_epsilon(epsilon, delta), gaussian_rho(epsilon, delta) or Fraction(0)) * UNIT)
+
+    def claim(self, spent: Cost, currency: Currency = "zcdp") -> tuple[float, float]:
+        """The (ε, δ) that holds for this spending, rounded up; never above the budget if the spending fits.
+
+        Args:
+            spent: What was spent, in ε or ρ, and the δ of steps that may fail.
+            currency: "gaussian" if every answer has Gaussian noise, wide enough for Gaussian differential privacy.
+        """
+        if currency == "gaussian":
+            return self._gaussian_claim(spent)
         if not spent.rho:
             return _float_above(Fraction(spent.epsilon, UNIT)), _float_above(Fraction(spent.delta, DELTA_UNIT))
         left = self.delta_units - spent.delta
@@ -284,6 +309,16 @@ class Budget:
         if holds:  # then the granted ε holds too, and may be smaller by rounding
             epsilon = min(epsilon, granted)
         return _float_above(epsilon), _float_above(Fraction(self.delta_units, DELTA_UNIT))
+
+    def _gaussian_claim(self, spent: Cost) -> tuple[float, float]:
+        if spent.epsilon or spent.delta or not spent.rho:
+            raise UsageError("claim", "a run accounted as Gaussian spends ρ, and nothing else.")
+        rho, delta = Fraction(spent.rho, UNIT), Fraction(self.delta_units, DELTA_UNIT)
+        found = gaussian_epsilon(rho, delta)
+        epsilon = min(filter(None, (epsilon_of_rho(rho, delta), found)))
+        if spent.rho <= self._gaussian_rho():  # then the granted ε holds too, and may be smaller by rounding
+            epsilon = min(epsilon, Fraction(self.epsilon_units, UNIT))
+        return _float_above(epsilon), _float_above(delta)
 
 
 def _float_above(number: Fraction) -> float:
@@ -305,12 +340,15 @@ def _is_number(value: object) -> bool:
 
 LARGEST_DECAY = 2**20
 _LARGEST_GROWTH_SCALE = Fraction(2**40)
+_LARGEST_RESIDUAL_VARIANCE = Fraction(2**99)
 MOST_KEPT = 50_000_000
 _ROOT_UNIT = 10**18  # square roots are rounded down to this resolution
 _BITS = 192
 
 
-def distribution_for(cost: Cost, sensitivity: int, step: str, *, laplace: bool = False) -> Distribution:
+def distribution_for(
+    cost: Cost, sensitivity: int, step: str, *, laplace: bool = False, currency: Currency | None = None
+) -> Distribution:
     """The noise that makes a histogram of that sensitivity cost exactly `cost` (or less, by rounding).
 
     Args:
@@ -318,13 +356,35 @@ def distribution_for(cost: Cost, sensitivity: int, step: str, *, laplace: bool =
         sensitivity: most rows one unit holds.
         step: named in error messages.
         laplace: Laplace noise also where the cost is ρ.
+        currency: of the run; matters if it is "gaussian".
     """
     if sensitivity < 1:
         raise UsageError(step, f"the sensitivity must be at least 1, got {sensitivity}.")
     if laplace or _in_epsilon(cost, step):
         return Distribution("laplace", _within(Fraction(sensitivity) / _epsilon(cost, 2, step), LARGEST_SCALE, step))
-    variance = Fraction(sensitivity**2 * UNIT, 2 * cost.rho)
-    return Distribution("gaussian", _within(variance, LARGEST_VARIANCE, step))
+    variance = _within(Fraction(sensitivity**2 * UNIT, 2 * cost.rho), LARGEST_VARIANCE, step)
+    if currency == "gaussian":
+        return Distribution("gaussian", variance + Fraction(SMOOTHING, ROUNDED_GRID**2), ROUNDED_GRID)
+    return Distribution("gaussian", variance)
+
+
+def smoothing(currency: Currency | None) -> int:
+    """By how much Gaussian noise of a run in that currency is wider, in squared steps of its lattice."""
+    return SMOOTHING if currency == "gaussian" else 0
+
+
+def residual_distribution(
+    cost: Cost, shape: tuple[int, ...], unit_rows: int, step: str, *, currency: Currency | None = None
+) -> Distribution:
+    """The noise of a residual table of that shape, on its lattice, that costs `cost`."""
+    if len(shape) not in (1, 2) or min(shape) < 2:
+        raise UsageError(step, "residual tables have one or two columns, of two codes or more each.")
+    if unit_rows < 1:
+        raise UsageError(step, f"the rows of a unit must be at least 1, got {unit_rows}.")
+    if _in_epsilon(cost, step):
+        raise UsageError(step, "residual tables have Gaussian noise and are paid in ρ.", "Give delta=, such as 1e-9.")
+    variance = Fraction(unit_rows**2 * residual_shift(shape) * UNIT, 2 * cost.rho)
+    return Distribution("gaussian", _within(variance, _LARGEST_RESIDUAL_VARIANCE, step) + smoothing(currency))
 
 
 def selection_rate(cost: Cost, sensitivity: Fraction, step: str, *, monotone: bool) -> Fraction:
@@ -335,14 +395,16 @@ def selection_rate(cost: Cost, sensitivity: Fraction, step: str, *, monotone: bo
     return epsilon / sensitivity if monotone else epsilon / (2 * sensitivity)
 
 
-def score_distribution(cost: Cost, options: int, sensitivity: Fraction, step: str) -> Distribution:
+def score_distribution(
+    cost: Cost, options: int, sensitivity: Fraction, step: str, *, currency: Currency | None = None
+) -> Distribution:
     """The noise that makes that many scores, none moved by more than `sensitivity`, cost `cost` in all."""
     if sensitivity <= 0 or options < 1:
         raise UsageError(step, "needs at least one score, and a sensitivity above 0.")
     if _in_epsilon(cost, step):
         return Distribution("laplace", _within(options * sensitivity / _epsilon(cost, 2, step), LARGEST_SCALE, step))
     variance = options * sensitivity**2 * Fraction(UNIT, 2 * cost.rho)
-    return Distribution("gaussian", _within(variance, LARGEST_SCORE_VARIANCE, step))
+    return Distribution("gaussian", _within(variance, LARGEST_SCORE_VARIANCE, step) + smoothing(currency))
 
 
 def growth_rule(cost: Cost, unit_rows: int, decay: Fraction, step: str) -> tuple[Distribution, int]:

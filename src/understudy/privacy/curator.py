@@ -7,6 +7,8 @@ what is no `PrivateTable` is refused.
 `measure`   one clique or partition puts every row in one cell, so neighbours differ by at most k in L1 and in L2.
             Laplace noise of scale k/ε_i is ε_i-DP; Gaussian noise with σ_i² = k²/(2ρ_i) is ρ_i-zCDP (Canonne, Kamath,
             Steinke 2020, integer noise on integer counts). A batch splits its cost over its targets; the parts add up.
+`measure_residuals`  what the table of one or two columns says beyond the means of its rows and columns: a row moves it
+            by √S ≤ 1 row in L2, so Gaussian noise with σ² = k²·S/(2ρ) is ρ-zCDP (proof and S in `gaussian.py`).
 `select`    the exponential mechanism with rate ε/(2Δk), or ε/(Δk) where the quality is monotone: ε-DP, and ε²/8-zCDP
             because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ). Draws may be restricted
             to a part of the options (`among`), one draw after the other, as when a tree of tables is grown edge by
@@ -30,6 +32,12 @@ what is no `PrivateTable` is refused.
             `trees.py`; √(2ρ) where the cost is ρ.
 `train`     steps of an optimiser on noisy sums over sampled units: one cost (ε, δ) for the whole course, proved in
             `training.py`; paid in ε and δ, not in ρ.
+
+Accounted as Gaussian
+---------------------
+A run in the Gaussian currency asks `measure`, `measure_residuals` and `score` alone, paid in ρ. Their noise is wider by
+`SMOOTHING`, and all of them together are as private as one Gaussian answer (`gaussian.py` proves it, for queries and
+costs that depend on earlier answers). Any other verb is refused.
 
 Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
 integers. Nothing here logs, and no message depends on a count.
@@ -59,6 +67,7 @@ from understudy.domain import (
     Measurement,
     NoisyScores,
     Partition,
+    ResidualTable,
     Selection,
     Selections,
     SparseMeasurement,
@@ -69,10 +78,12 @@ from understudy.domain import (
 from understudy.errors import BudgetError, UsageError
 from understudy.privacy.cost import (
     Cost,
+    Currency,
     check_sparse,
     discovery_threshold,
     distribution_for,
     growth_rule,
+    residual_distribution,
     score_distribution,
     selection_rate,
 )
@@ -128,7 +139,9 @@ class Curator:
         public: PrivateTable | None = None,
         progress: Progress = silent,
         keeper: Keeper | None = None,
+        currency: Currency | None = None,
     ) -> None:
+        self._currency = currency
         self._table = _own(table)
         self._public_table = None if public is None else _own(public)
         self._public: CountSource | None = None
@@ -227,7 +240,8 @@ class Curator:
         parts = cost.split(weights if weights is not None else [1.0] * len(targets))
         names = [self._name(target) for target in targets]
         distributions = [
-            distribution_for(part, self._unit_rows, f"measure {name}") for part, name in zip(parts, names, strict=True)
+            distribution_for(part, self._unit_rows, f"measure {name}", currency=self._currency)
+            for part, name in zip(parts, names, strict=True)
         ]
         source = self._bound()
         self._spend([(f"measure {name}", part) for name, part in zip(names, parts, strict=True)])
@@ -245,10 +259,35 @@ class Curator:
             self.transcript.append(answers[-1])
         return answers
 
+    def measure_residuals(
+        self, cliques: Sequence[Clique], cost: Cost, weights: Sequence[float] | None = None
+    ) -> list[ResidualTable]:
+        """Noisy residuals of every clique of one or two columns, at `cost` in all, split by `weights`."""
+        if not cliques:
+            return []
+        parts = cost.split(weights if weights is not None else [1.0] * len(cliques))
+        names, unit = [self._name(clique) for clique in cliques], self._unit_rows
+        shapes = [self.domain.shape(clique) for clique in cliques]
+        distributions = [
+            residual_distribution(part, shape, unit, f"measure residuals of {name}", currency=self._currency)
+            for part, shape, name in zip(parts, shapes, names, strict=True)
+        ]
+        source = self._bound()
+        self._spend([(f"measure residuals of {name}", part) for name, part in zip(names, parts, strict=True)])
+        exact = self._counts(source, cliques)
+        answers = []
+        for clique, name, shape, distribution in zip(cliques, names, shapes, distributions, strict=True):
+            request = Request("residuals", name, exact[clique].size, distribution, Fraction(unit), shape=shape)
+            noisy = self._randomizer.add_residual_noise(request, exact[clique])
+            answers.append(ResidualTable(name, tuple(clique), shape, noisy, distribution))
+            self.transcript.append(answers[-1])
+        return answers
+
     def measure_sparse(self, clique: Clique, cost: Cost, threshold: int) -> SparseMeasurement:
         """Noisy counts ≥ `threshold` of a table too large to hold; in distribution as if all its cells had been
         noised."""
         name = self._name(clique)
+        self._refuse_if_gaussian(f"measure {name}")
         cells = self.domain.cells(clique)
         if cells >= 2**62:
             raise UsageError(f"measure {name}", f"a table of {cells:,} cells is too large even for sparse noise.")
@@ -277,6 +316,7 @@ class Curator:
                 with the same quality, its options are scored once.
         """
         step = f"select {quality.name}"
+        self._refuse_if_gaussian(step)
         places = None if among is None else _checked_places(among, len(quality.options), step)
         options = len(quality.options) if places is None else places.size
         if not options:
@@ -335,6 +375,7 @@ class Curator:
     def select_within(self, partition: Partition, quality: WithinQuality[Option], cost: Cost) -> list[Option]:
         """One of the quality's options for every cell of the partition, `cost` for all of them together."""
         step = f"select {quality.name}"
+        self._refuse_if_gaussian(step)
         allowed = np.asarray(quality.allowed)
         if allowed.dtype != np.bool_ or allowed.shape != (partition.cells, len(quality.options)):
             raise UsageError(step, "needs a mask of allowed options with one row per cell of the partition.")
@@ -357,7 +398,7 @@ class Curator:
         if not options:
             raise UsageError(step, "needs at least one option.")
         sensitivity = quality.sensitivity * self._unit_rows
-        distribution = score_distribution(cost, options, sensitivity, step)
+        distribution = score_distribution(cost, options, sensitivity, step, currency=self._currency)
         source = self._bound()
         self._spend([(step, cost)])
         exact = self._scores(quality, source)
@@ -371,6 +412,7 @@ class Curator:
     def grow(self, growth: Tree, cost: Cost) -> Tree:
         """The fully grown tree, `cost` for all of its layers together; it stops after `MOST_LAYERS` at the latest."""
         step = f"grow {growth.name}"
+        self._refuse_if_gaussian(step)
         name, decay, theta = growth.name, as_decay(growth.decay, step), checked_theta(growth, step)
         distribution, bias = growth_rule(cost, self._unit_rows, decay, step)
         source = self._bound()
@@ -406,6 +448,7 @@ class Curator:
         only query: any other would be asked anew after an interruption, beside a state made with its first answer.
         """
         step = f"train {trainer.name}"
+        self._refuse_if_gaussian(step)
         distributions = training_distributions(cost, trainer.course, step)
         source = self._bound()
         self._spend([(step, cost)])
@@ -421,6 +464,7 @@ class Curator:
     def discover(self, column: str, cost: Cost) -> Discovery:
         """Labels of an open column that enough units hold. `cost.delta` is the probability that a lone label shows."""
         step = f"discover {column}"
+        self._refuse_if_gaussian(step)
         distribution = distribution_for(cost, self._unit_rows, step, laplace=True)
         threshold = discovery_threshold(distribution, self._unit_rows, cost.delta, step)
         self._spend([(step, cost)])
@@ -443,9 +487,16 @@ class Curator:
                 self._kept_bytes += counts.nbytes
         return found
 
+    def _refuse_if_gaussian(self, step: str) -> None:
+        if self._currency == "gaussian":
+            rule = "has no Gaussian noise, and a run accounted as Gaussian has no other."
+            raise UsageError(step, rule, "Measure counts or scores.")
+
     def _spend(self, charges: Sequence[tuple[str, Cost]]) -> None:
         """Takes all of the charges off what is left, or none of them."""
         total = sum((cost for _, cost in charges), Cost())
+        if total.epsilon or total.delta:
+            self._refuse_if_gaussian(charges[0][0])
         if not total.fits(self._left):
             step = charges[0][0] if len(charges) == 1 else f"{charges[0][0]} and {len(charges) - 1} more"
             raise BudgetError(step, str(total), str(self._left), "Plan fewer queries or grant more.")

@@ -76,8 +76,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from understudy.errors import BudgetError, LedgerError, Problem, UnderstudyError, UsageError, nearest
+from understudy.notebook import shown_as_html
 from understudy.privacy.composition import tight_epsilon
-from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, epsilon_of_rho, rho_of_epsilon
+from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, epsilon_of_rho, rho_of_epsilon
 from understudy.privacy.ledger_file import NOTHING_BEFORE, Entry, Kind, Store, create_file, reading, writing
 from understudy.progress import standing
 
@@ -147,8 +148,8 @@ class Balance:
     def largest(self, cost: Cost, budget: Budget) -> Cost | None:
         """About the largest (ε, δ) that a run like this one could still claim, in units; None if no run fits any more.
 
-        Exactly, unless exact distributions let the run spend more ρ than its claim alone does. In the concentrated
-        composition δ stays as asked for, and so does the part of it set aside for failing steps.
+        Exactly, unless exact distributions or Gaussian accounting let the run spend more ρ than zCDP alone does. In the
+        zCDP composition δ stays as asked for, and so does the part of it set aside for failing steps.
         """
         left = self.left
         if self.composition == "basic":
@@ -174,11 +175,14 @@ class Balance:
         return ("about " if by_exact_distributions else "") + in_full(largest)
 
 
-def require_claim(cost: Cost, budget: Budget, variances: tuple[Fraction, ...] = ()) -> None:
+def require_claim(
+    cost: Cost, budget: Budget, variances: tuple[Fraction, ...] = (), *, currency: Currency | None = None
+) -> None:
     """Refuses a cost that does not imply the claimed (ε, δ).
 
     `variances` are those of all answers that are not paid in ε, if they all have Gaussian noise of scales fixed
     beforehand, on histograms of one row per unit; then the claim may also rest on the sum of their exact distributions.
+    In the Gaussian currency it may rest on Gaussian differential privacy.
     """
     if cost == Cost():
         raise UsageError("charge", "must cost something.", "A run that reads nothing needs no charge.")
@@ -191,6 +195,7 @@ def require_claim(cost: Cost, budget: Budget, variances: tuple[Fraction, ...] = 
             _rho_units(cost) <= budget.cost("zcdp", cost.delta).rho
             or _holds_beside(cost, budget)
             or _holds_exactly(cost, budget, variances)
+            or (currency == "gaussian" and cost.fits(budget.cost("gaussian")))
         )
     if not holds:
         claimed = in_full(Cost(epsilon=budget.epsilon_units, delta=budget.delta_units))
@@ -524,6 +529,20 @@ class Ledger:
     def __init__(self, path: Path, *, wait_seconds: float = WAIT_SECONDS) -> None:
         self.path, self._wait = path, wait_seconds
 
+    def __repr__(self) -> str:
+        return f"<Ledger: {self.path}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: cap, spending and rest of every dataset."""
+        balances = {name: self.balance(name) for name in self.datasets()}
+        rows = [
+            (name, one.composition, one.cap, one.claim(), one.left, f"{one.releases:,}")
+            for name, one in balances.items()
+        ]
+        return shown_as_html(
+            f"Ledger {self.path}", (), ("dataset", "composition", "cap", "spent", "left", "charges"), rows
+        )
+
     @classmethod
     def create(
         cls,
@@ -580,21 +599,23 @@ class Ledger:
         cost: Cost,
         budget: Budget,
         variances: tuple[Fraction, ...] = (),
+        currency: Currency | None = None,
         unit: str = "",
         note: str = "",
     ) -> Receipt:
         """A receipt, once the charge is on disk; private rows may be read after that and not before.
 
         `budget` is the (ε, δ) the run claims, `cost` what it spends to keep that claim (`variances`, where the claim
-        rests on the exact distributions of Gaussian answers, see `require_claim`). `unit` says who is protected,
-        in the same words for every run of a dataset. Raises BudgetError if the cap does not cover the run, LedgerError
-        if the file cannot be used or the run was charged before; neither leaves a trace.
+        rests on the exact distributions of Gaussian answers, `currency`, where it is the Gaussian one: see
+        `require_claim`). `unit` says who is protected, in the same words for every run of a dataset. Raises BudgetError
+        if the cap does not cover the run, LedgerError if the file cannot be used or the run was charged before; neither
+        leaves a trace.
         """
         _check_name("run", run)
         _check_name("method", method)
         _check_text("unit", unit, MOST_NAME)
         _check_text("note", note, MOST_NOTE)
-        require_claim(cost, budget, variances)
+        require_claim(cost, budget, variances, currency=currency)
         said = _Said(run, method, unit, note, budget.epsilon_units, budget.delta_units)
         record, granted = standing(), False
         record.charging(run, str(Cost(epsilon=said.epsilon, delta=said.delta)), self.path)

@@ -36,6 +36,7 @@ uniform in [0, 1), of which 64 bits u are drawn first and more only where they a
 No float is involved, and nothing is decided by a comparison that is not proved.
 """
 
+import math
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ import numpy as np
 from understudy.arrays import Bools, Ints, Words
 from understudy.compiled import compiled
 from understudy.counts.source import LabelCounts, OccupiedCells, Records
-from understudy.domain import Distribution
+from understudy.domain import RESIDUAL_UNIT, Distribution
 from understudy.errors import UsageError
 from understudy.privacy.cost import check_sparse
 from understudy.privacy.noise import (
@@ -74,7 +75,8 @@ class Request:
     `sensitivity` is the most the exact input may move between neighbours: L1 distance for Laplace noise, L2 for
     Gaussian noise, largest single change for scores (`select`, `score`), the largest change of each cell summed over
     the cells for choices within cells, L1 distance in grid units for every layer of a tree. Replay tests hold each
-    input against it.
+    input against it. A residual table (`shape` says of how many codes) moves by at most `sensitivity` rows in L2, and
+    what is left of that without row and column sums by the part that its noise is fitted to.
 
     `bias` and `layer` belong to growing trees: how much a node's count is lowered per level, and which layer is asked
     (the first one, 0, carries the cost of the whole tree).
@@ -94,6 +96,7 @@ class Request:
     bias: int = 0
     layer: int = 0
     delta: int = 0
+    shape: tuple[int, ...] = ()
 
 
 class Randomizer(Protocol):
@@ -106,6 +109,10 @@ class Randomizer(Protocol):
 
     def add_noise(self, request: Request, exact: Ints) -> Ints:
         """exact + one fresh draw of `request.distribution` per cell, as int64."""
+        ...
+
+    def add_residual_noise(self, request: Request, exact: Ints) -> Ints:
+        """Contrasts of RESIDUAL_UNIT · exact + one fresh draw of `request.distribution` per cell, as int64."""
         ...
 
     def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
@@ -152,6 +159,13 @@ class SecureRandomizer:
         if exact.size != request.cells:
             raise UsageError(_where(request), "the counts do not have the announced number of cells.")
         return _noisy(_distribution(request), exact)
+
+    def add_residual_noise(self, request: Request, exact: Ints) -> Ints:
+        """Contrasts of RESIDUAL_UNIT · exact + one fresh draw of `request.distribution` per cell, as int64."""
+        _check_counts(request, exact)
+        if exact.size != request.cells or math.prod(request.shape) != exact.size:
+            raise UsageError(_where(request), "the counts do not have the announced number of cells.")
+        return contrasts(_noisy(_distribution(request), exact * RESIDUAL_UNIT), request.shape)
 
     def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
         """Equal in distribution to noise on all `request.cells` cells, keeping those ≥ `request.threshold` (≥ 1)."""
@@ -204,7 +218,23 @@ class SecureRandomizer:
         return sampled_positions(records.units, Fraction(request.rate.denominator, request.rate.numerator))
 
 
+def contrasts(table: Ints, shape: tuple[int, ...]) -> Ints:
+    """What is left of a table when row and column sums are forgotten: differences from its first row and column.
+
+    >>> contrasts(np.array([5, 7, 1, 8]), (2, 2)).tolist()
+    [5]
+    """
+    found = table.reshape(shape)
+    for axis in range(len(shape)):
+        found = np.take(found, range(1, shape[axis]), axis) - np.take(found, [0], axis)
+    return np.ascontiguousarray(found).ravel()
+
+
 def _noisy(distribution: Distribution, exact: Ints) -> Ints:
+    if distribution.grid > 1:
+        grid = distribution.grid
+        fine = _noisy(Distribution("gaussian", distribution.parameter * grid**2), exact * grid)
+        return (fine + grid // 2) // grid  # the next whole number, downwards as upwards because the grid is odd
     draw = discrete_laplace if distribution.kind == "laplace" else discrete_gaussian
     noise = draw(exact.size, Fraction(distribution.parameter))
     noise += exact

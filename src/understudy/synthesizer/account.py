@@ -364,6 +364,7 @@ def _charge(ledger: Ledger, dataset: str, design: Design, run: str) -> Receipt:
         cost=design.granted,
         budget=design.budget,
         variances=design.variances,
+        currency=design.currency,
         unit=unit_words(design.schema.unit),
         note=charge_note(digest_of(design.schema)),
     )

@@ -81,6 +81,8 @@ def one_structure(method: Method, schema: Schema, facts: PublicFacts, granted: C
 
 
 MEMORY_SHARE = 0.8
+LARGE_EPSILON = 10.0
+"""Above this ε a budget is remarked upon."""
 LARGE_DELTA = 1e-4
 """From here on a δ is remarked upon where nobody says how many rows there are."""
 LEAST_DISK_BYTES = 2**24
@@ -163,7 +165,7 @@ class Design:
         facts = _facts(schema, chosen, rows_hint, public)
         chosen = chosen.informed(facts)
 
-        def granting(granted: Cost) -> "Design":
+        def granting(granted: Cost, currency: Currency) -> "Design":
             shared = one_structure(chosen, schema, facts, granted, runs)
             if shared is not None:
                 whole = with_rows(shared.plan, facts)
@@ -177,8 +179,9 @@ class Design:
             return cls(schema, facts, whole.by, currency, budget, granted, share, preparation, rest, whole, runs)
 
         kept = chosen.pure_share if currency == "zcdp" else Fraction(0)
-        design = granting(granted_cost(schema, budget, currency, spends_delta=chosen.spends_delta, pure_share=kept))
-        return _tightened(design, granting) if design.variances else design
+        whole = granted_cost(schema, budget, currency, spends_delta=chosen.spends_delta, pure_share=kept)
+        design = granting(whole, currency)
+        return _tightened(design, granting) if design.variances else _gaussian(design, granting)
 
     @property
     def planned(self) -> list[Cost]:
@@ -223,14 +226,26 @@ def _whole_plan(body: Plan, first: Sequence[Step]) -> Plan:
     )
 
 
-def _tightened(design: Design, granting: Callable[[Cost], Design]) -> Design:
+def _gaussian(design: Design, granting: Callable[[Cost, Currency], Design]) -> Design:
+    """The same design accounted as Gaussian, which buys more ρ, where all of its answers have Gaussian noise.
+
+    Not where codes are fixed first: labels are discovered, and edges of bins chosen, in other ways.
+    """
+    method = design.plan.by
+    if design.currency != "zcdp" or "gaussian" not in method.currencies or design.preparation or design.structure:
+        return design
+    wider = granting(design.budget.cost("gaussian"), "gaussian")
+    return wider if type(wider.plan.by) is type(method) else design
+
+
+def _tightened(design: Design, granting: Callable[[Cost, Currency], Design]) -> Design:
     """The same design with the ρ that the budget buys when the exact distributions are summed: no less than ρ alone
     buys."""
     epsilon = Fraction(design.budget.epsilon_units - design.granted.epsilon, UNIT)
     delta = Fraction(design.budget.delta_units, DELTA_UNIT)
     factor = tight_factor(design.variances, epsilon, delta)
     for _ in range(3):  # whole units and the grid of the sum move ε by a few millionths; the claim must hold in full
-        tight = granting(replace(design.granted, rho=math.floor(design.granted.rho * factor)))
+        tight = granting(replace(design.granted, rho=math.floor(design.granted.rho * factor)), design.currency)
         found = tight_epsilon(tight.variances, delta)
         if found is not None and found <= epsilon:
             return tight
@@ -273,9 +288,9 @@ def plan(
     if design.preparation:
         fixed = f"Codes of {', '.join(design.preparation)} are fixed by noisy answers first"
         notes.append(f"{fixed}; this plan counts as many as there can be.")
-    remark = delta_remark(budget, schema.unit, rows_hint)
+    remarks = [*hazards(budget, schema.unit, rows_hint), drowned_remark(design.plan, rows_hint)]
     told = [] if data is None else [_outside(data, schema, design.plan)]
-    return replace(design.plan, notes=(*notes, *([remark] if remark else []), *told))
+    return replace(design.plan, notes=(*notes, *(remark for remark in remarks if remark), *told))
 
 
 def _outside(data: object, schema: Schema, plan: Plan) -> str:
@@ -292,6 +307,34 @@ def _outside(data: object, schema: Schema, plan: Plan) -> str:
     often = "once" if plan.reads == 1 else f"at most {plan.reads:,} times"
     again = "" if reader is None else "; where the disk has no room for codes, once more for every round of questions"
     return f"The table ({engine}{state}{size}) is read {often}{again}."
+
+
+def hazards(budget: Budget, unit: Unit, rows_hint: int | None = None) -> tuple[str, ...]:
+    """What speaks against a budget that protects hardly anybody, in words; nothing for one of usual size."""
+    remarks = (epsilon_remark(budget), delta_remark(budget, unit, rows_hint))
+    return tuple(remark for remark in remarks if remark)
+
+
+def epsilon_remark(budget: Budget) -> str:
+    """What a large ε permits; empty for an ε of usual size."""
+    if budget.epsilon <= LARGE_EPSILON:
+        return ""
+    sure = min(99.9, math.floor(1000 / (1 + 99 * math.exp(-budget.epsilon))) / 10)
+    return (
+        f"ε = {budget.epsilon:.6g} protects hardly anybody: somebody 1 % sure that a unit is in the table could become "
+        f"more than {sure:.3g} % sure. Usual are values of {LARGE_EPSILON:g} and less."
+    )
+
+
+def drowned_remark(plan: Plan, rows_hint: int | None) -> str:
+    """That the noise of every table is as large as the whole table, by the public guess of its rows."""
+    scales = [step.noise_scale for step in plan.steps if step.noise_scale and step.cells > 1]
+    if not rows_hint or not scales or min(scales) < rows_hint / 4:
+        return ""
+    return (
+        f"The noise drowns the table: a typical error of {min(scales):,.0f} rows in every cell, for about "
+        f"{rows_hint:,} rows in all. Raise the budget, or declare fewer columns or wider bins."
+    )
 
 
 def delta_remark(budget: Budget, unit: Unit, rows_hint: int | None = None) -> str:

@@ -356,6 +356,7 @@ def _release(
             public=tables.public,
             progress=part,
             keeper=charged.keeper,
+            currency=design.currency,
         )
         progress.stage("prepare", (run - 1) / copies.runs)
         fixed = _fix_codec(curator, design, fixed)

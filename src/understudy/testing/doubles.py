@@ -10,7 +10,8 @@ import numpy as np
 
 from understudy.arrays import Bools, Ints
 from understudy.counts.source import LabelCounts, OccupiedCells, Records
-from understudy.privacy.randomizer import Request
+from understudy.domain import RESIDUAL_UNIT
+from understudy.privacy.randomizer import Request, contrasts
 from understudy.testing.replay import coins_of
 
 MOST_SPURIOUS = 1000
@@ -28,6 +29,10 @@ class SeededRandomizer:
     def add_noise(self, request: Request, exact: Ints) -> Ints:
         """The exact counts plus rounded noise of the requested scale."""
         return exact + self._noise(request, exact.size)
+
+    def add_residual_noise(self, request: Request, exact: Ints) -> Ints:
+        """Contrasts of the exact counts plus rounded noise of the requested scale."""
+        return contrasts(exact * RESIDUAL_UNIT + self._noise(request, exact.size), request.shape)
 
     def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
         """Noisy occupied cells and a few spurious ones, at or above the threshold."""
@@ -88,6 +93,10 @@ class NoNoise:
     def add_noise(self, request: Request, exact: Ints) -> Ints:
         """The exact counts."""
         return exact.copy()
+
+    def add_residual_noise(self, request: Request, exact: Ints) -> Ints:
+        """Contrasts of the exact counts."""
+        return contrasts(exact * RESIDUAL_UNIT, request.shape)
 
     def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
         """The occupied cells at or above the threshold."""

@@ -64,10 +64,11 @@ from scipy.special import ndtr
 from understudy.arrays import Bools, Floats, Ints
 from understudy.counts.kernels import hash_rows
 from understudy.counts.source import LabelCounts, OccupiedCells, Records
-from understudy.domain import GROWTH_UNIT, Distribution
+from understudy.domain import GROWTH_UNIT, RESIDUAL_UNIT, Distribution, centred
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Cost
+from understudy.privacy.gaussian import residual_shift
 from understudy.privacy.noise import exp_minus
-from understudy.privacy.randomizer import Randomizer, Request
+from understudy.privacy.randomizer import Randomizer, Request, contrasts
 from understudy.privacy.training import TrainingPart, parts_epsilon, rate_of
 from understudy.schema import Boolean, Category, Column, OpenCategory, Schema
 
@@ -233,7 +234,7 @@ def split_probability(above: Ints, scale: Fraction) -> Floats:
     """ln P(above + X > 0) for discrete Laplace X of that scale.
 
     >>> import numpy as np
-    >>> float(np.exp(split_chance(np.array([0]), Fraction(10**6)))[0]).__round__(3)
+    >>> float(np.exp(split_probability(np.array([0]), Fraction(10**6)))[0]).__round__(3)
     0.5
     """
     rate = 1.0 / float(scale)
@@ -289,6 +290,10 @@ class Recorder:
         """As the inner randomizer."""
         return self._keep(request, exact.copy(), self.inner.add_noise(request, exact))
 
+    def add_residual_noise(self, request: Request, exact: Ints) -> Ints:
+        """As the inner randomizer."""
+        return self._keep(request, exact.copy(), self.inner.add_residual_noise(request, exact))
+
     def add_sparse_noise(self, request: Request, occupied: OccupiedCells) -> OccupiedCells:
         """As the inner randomizer."""
         return self._keep(request, occupied, self.inner.add_sparse_noise(request, occupied))
@@ -328,6 +333,10 @@ class Replayer:
     private: bool = False
 
     def add_noise(self, request: Request, exact: Ints) -> Ints:
+        """The recorded answer."""
+        return np.array(self._replay(request, exact.copy()), dtype=np.int64)
+
+    def add_residual_noise(self, request: Request, exact: Ints) -> Ints:
         """The recorded answer."""
         return np.array(self._replay(request, exact.copy()), dtype=np.int64)
 
@@ -404,6 +413,10 @@ def cost_of(requests: list[Request], *, zcdp: bool) -> Cost:
     for request in requests:
         if request.kind == "train":
             continue
+        if request.kind == "residuals" and request.distribution is not None:
+            moved = request.sensitivity**2 * residual_shift(request.shape)
+            rho_units += _up(moved / (2 * request.distribution.parameter))
+            continue
         entries = request.cells if request.kind == "score" else 1  # each score may move by the whole sensitivity
         if request.distribution is not None and request.distribution.kind == "gaussian":
             rho_units += _up(entries * request.sensitivity**2 / (2 * request.distribution.parameter))
@@ -450,9 +463,22 @@ def _check_distance(one: Exchange, other: Exchange) -> None:
         squares = sum(change * change for change in changes)
         if squares > request.sensitivity**2:
             raise Leak(f"{request.name}: input moved by √{squares}, claimed {request.sensitivity}")
+        if request.kind == "residuals":
+            _check_residuals(one, other)
         return
     if moved > request.sensitivity:
         raise Leak(f"{request.name}: input moved by {moved}, claimed {request.sensitivity}")
+
+
+def _check_residuals(one: Exchange, other: Exchange) -> None:
+    """Residuals of real numbers move by no more than the integers that the noise is fitted to."""
+    request = one.request
+    assert isinstance(one.exact, np.ndarray)
+    assert isinstance(other.exact, np.ndarray)
+    moved = RESIDUAL_UNIT * centred((one.exact - other.exact).reshape(request.shape).astype(np.float64))
+    most = float(request.sensitivity**2 * residual_shift(request.shape))
+    if float((moved**2).sum()) > most * (1 + _ROUNDING):
+        raise Leak(f"{request.name}: residuals moved by √{(moved**2).sum():.6g} steps, noise is fitted to √{most:.6g}")
 
 
 def _check_cells(one: Exchange, other: Exchange) -> None:
@@ -595,11 +621,27 @@ def _intervals(exchange: Exchange) -> Iterator[tuple[Floats, Floats]]:
         stays = _cumulative(_distribution_of(exchange), request.threshold - exact)
         split = np.asarray(answer, dtype=np.bool_)
         yield np.where(split, stays, 0.0), np.where(split, 1 - stays, stays)
+    elif request.kind == "residuals":
+        assert isinstance(answer, np.ndarray)
+        yield _whitened(exchange, answer - contrasts(exact * RESIDUAL_UNIT, request.shape))
     else:
         assert isinstance(answer, np.ndarray)
         residual = answer - exact
         below = _cumulative(_distribution_of(exchange), residual - 1)
         yield below, _cumulative(_distribution_of(exchange), residual) - below
+
+
+def _whitened(exchange: Exchange, noise: Ints) -> tuple[Floats, Floats]:
+    """Contrasts of wide integer noise, made independent: differences from one cell have covariance σ²·(I + J)."""
+    scale = _distribution_of(exchange).scale
+    if scale < 64.0:  # the sum of four draws is not smooth enough to be taken for a normal one
+        return np.zeros(0), np.zeros(0)
+    found = noise.reshape([size - 1 for size in exchange.request.shape]).astype(np.float64)
+    for axis, size in enumerate(exchange.request.shape):
+        independent = np.linalg.inv(np.linalg.cholesky(np.eye(size - 1) + 1.0))
+        found = np.moveaxis(np.tensordot(independent, found, (1, axis)), 0, axis)
+    below = ndtr(found.ravel() / scale)
+    return np.asarray(below, np.float64), np.zeros(below.size)
 
 
 def _sparse(exchange: Exchange, exact: OccupiedCells, answer: OccupiedCells) -> Iterator[tuple[Floats, Floats]]:
@@ -643,6 +685,9 @@ def _distribution_of(exchange: Exchange) -> Distribution:
 
 def _cumulative(distribution: Distribution, places: Ints) -> Floats:
     """P(noise ≤ place): closed form for Laplace, summed for Gaussian noise, whose sum is its integral where wide."""
+    if distribution.grid > 1:
+        fine = Distribution("gaussian", distribution.parameter * distribution.grid**2)
+        return _cumulative(fine, places * distribution.grid + distribution.grid // 2)
     at = places.astype(np.float64)
     if distribution.kind == "laplace":
         ratio = math.exp(-1 / distribution.scale)
