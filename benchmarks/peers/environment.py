@@ -12,7 +12,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -35,6 +35,8 @@ class Peer:
     python: tuple[str, ...]
     methods: Mapping[str, str]
     variables: Mapping[str, str]
+    checkouts: Mapping[str, str] = field(default_factory=dict)
+    """What is on no package index: repository → the folder in it that goes on the path."""
 
 
 def peers(listed: Path = LISTED) -> dict[str, Peer]:
@@ -46,9 +48,23 @@ def peers(listed: Path = LISTED) -> dict[str, Peer]:
             python=tuple(entry["python"]),
             methods=entry["methods"],
             variables=entry.get("variables", {}),
+            checkouts=entry.get("checkouts", {}),
         )
         for name, entry in tomllib.loads(listed.read_text(encoding="utf-8")).items()
     }
+
+
+def checked_out(peer: Peer, given: Mapping[str, Path]) -> list[Path]:
+    """The folders of the peer's checkouts that go on the path, as given for each repository."""
+    found = []
+    for repository, folder in peer.checkouts.items():
+        if not (given.get(repository, ROOT) / folder).is_dir() or repository not in given:
+            raise EnvironmentUnavailable(
+                f"{peer.name} needs a checkout of {repository}, which no package index holds. "
+                f"Give one with --checkout {repository}=FOLDER."
+            )
+        found.append((given[repository] / folder).resolve())
+    return found
 
 
 def cache_folder(given: Path | None = None) -> Path:

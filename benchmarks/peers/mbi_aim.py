@@ -16,7 +16,8 @@ import numpy.typing as npt
 from mbi import Domain, MarkovRandomField, estimation, junction_tree
 
 from .contract import ContractError, Job, serve
-from .mbi_parts import NOTES, PACKAGES, chosen, dataset, measured, rho_of, rows
+from .mbi_parts import NOTES, PACKAGES, chosen, dataset, measured, rows
+from .zcdp import rho_of
 
 Clique = tuple[str, ...]
 ROUNDS_PER_COLUMN = 16

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from mbi import Dataset, Domain, MarkovRandomField, estimation
 
 from .contract import ContractError, Job, serve
-from .mbi_parts import NOTES, PACKAGES, chosen, dataset, measured, rho_of, rows
+from .mbi_parts import NOTES, PACKAGES, chosen, dataset, measured, rows
+from .zcdp import rho_of
 
 Pair = tuple[str, str]
 Counts = npt.NDArray[np.float64]

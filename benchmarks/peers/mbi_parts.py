@@ -1,17 +1,15 @@
-"""What the two mbi adapters share: zCDP arithmetic, selection, noisy tables and drawing rows.
+"""What the two mbi adapters share: selection, noisy tables and drawing rows.
 
 The installed package infers; it holds no mechanism. MST and AIM are therefore written here from the published
 algorithms, on the package's public interface. The noise is NumPy's float noise, which is how the package's own
 examples use it: good enough to compare time and accuracy, and no promise of privacy.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from mbi import Dataset, Domain, LinearMeasurement, MarkovRandomField
-from scipy.optimize import brentq, minimize_scalar
 
 from .contract import Job
 
@@ -20,22 +18,6 @@ NOTES = (
     "noise: NumPy floats from the operating system's entropy; JAX on the processor in its default 32-bit mode",
 )
 PACKAGES = ("mbi", "jax", "numpy")
-
-
-def log_delta(rho: float, epsilon: float) -> float:
-    """Logarithm of the smallest δ that ρ-zCDP gives at ε."""
-
-    def bound(log_excess: float) -> float:
-        excess = math.exp(log_excess)  # the order is 1 + excess
-        order = 1 + excess
-        return excess * (order * rho - epsilon) + order * math.log1p(-1 / order) - log_excess
-
-    return float(minimize_scalar(bound, bounds=(-15, 15), method="bounded", options={"xatol": 1e-10}).fun)
-
-
-def rho_of(epsilon: float, delta: float) -> float:
-    """The ρ whose zCDP gives (ε, δ)."""
-    return float(brentq(lambda rho: log_delta(rho, epsilon) - math.log(delta), 1e-12, epsilon, xtol=1e-15))
 
 
 def dataset(job: Job) -> Dataset:

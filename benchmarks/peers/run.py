@@ -17,11 +17,12 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from .contract import RESULT, TABLE, read_settings
-from .environment import ROOT, EnvironmentUnavailable, Peer, cache_folder, environment, peers
+from .environment import ROOT, EnvironmentUnavailable, Peer, cache_folder, checked_out, environment, peers
 
 POLL_SECONDS = 0.1
 OURS = "understudy"
@@ -145,6 +146,7 @@ def run_peer(
     cache: Path | None = None,
     python: str | None = None,
     limits: Limits = Limits(),
+    checkouts: Mapping[str, Path] | None = None,
 ) -> dict[str, object]:
     """Run a listed peer on a job folder; a peer that cannot be installed gives a result with that error."""
     listed = peers()
@@ -155,6 +157,7 @@ def run_peer(
         raise SystemExit(f"{name} has no method {method} here; it has {', '.join(peer.methods)}")
     folder, output = folder.resolve(), output.resolve()
     try:
+        paths = [ROOT, *checked_out(peer, checkouts or {})]
         interpreter = environment(peer, cache_folder(cache), python)
     except EnvironmentUnavailable as unavailable:
         output.mkdir(parents=True, exist_ok=True)
@@ -166,7 +169,7 @@ def run_peer(
         adapter_command(interpreter, peer, method, folder, output),
         folder,
         output,
-        variables=dict(peer.variables) | {"PYTHONPATH": str(ROOT)},
+        variables=dict(peer.variables) | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
         limits=limits,
     )
 
@@ -199,6 +202,9 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--cache", type=Path, help="folder of the environments (default: the user's cache)")
     parser.add_argument("--python", help="Python to make the environment with")
+    parser.add_argument(
+        "--checkout", action="append", default=[], metavar="OWNER/NAME=FOLDER", help="of a peer that is not packaged"
+    )
     parser.add_argument("--minutes", type=float, default=30.0, help="most time for one repeat")
     parser.add_argument("--gibibytes", type=float, default=16.0, help="most memory for one repeat")
     given = parser.parse_args()
@@ -206,7 +212,16 @@ def main() -> None:
     if given.peer == OURS:
         result = run_ours(given.input, given.output, limits=limits)
     else:
-        result = run_peer(given.peer, given.input, given.output, cache=given.cache, python=given.python, limits=limits)
+        folders = {name: Path(folder) for name, _, folder in (one.partition("=") for one in given.checkout)}
+        result = run_peer(
+            given.peer,
+            given.input,
+            given.output,
+            cache=given.cache,
+            python=given.python,
+            limits=limits,
+            checkouts=folders,
+        )
     print(json.dumps(result, indent=1, ensure_ascii=False))
     sys.exit(0 if result["error"] is None else 1)
 

@@ -86,7 +86,7 @@ def test_comparison_prints_ratios_and_refuses_another_budget(tmp_path: Path) -> 
 
 def test_every_listed_peer_is_pinned_and_has_its_adapters() -> None:
     listed = environment.peers()
-    assert set(listed) == {"mbi", "dpmm", "smartnoise-synth", "DataSynthesizer"}
+    assert set(listed) == {"mbi", "dpmm", "smartnoise-synth", "DataSynthesizer", "dpsynth", "margnet"}
     for peer in listed.values():
         assert all("==" in package for package in peer.packages)
         assert all((environment.HERE / f"{module}.py").exists() for module in peer.methods.values())
@@ -101,6 +101,15 @@ def test_environment_that_cannot_be_installed_says_so(tmp_path: Path, monkeypatc
     ):
         environment.environment(peer, tmp_path)
     assert not list(tmp_path.glob("*/ready.json"))
+
+
+def test_a_peer_that_is_not_packaged_needs_a_checkout(tmp_path: Path) -> None:
+    peer = environment.peers()["dpsynth"]
+    with pytest.raises(environment.EnvironmentUnavailable, match=r"--checkout google/dpsynth=FOLDER"):
+        environment.checked_out(peer, {})
+    (tmp_path / "src").mkdir()
+    given = {"google/dpsynth": tmp_path, "ryan112358/mbi": tmp_path}
+    assert environment.checked_out(peer, given) == [tmp_path.resolve(), (tmp_path / "src").resolve()]
 
 
 def test_python_and_cache_folder_are_checked(tmp_path: Path) -> None:

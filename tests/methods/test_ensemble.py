@@ -1,15 +1,30 @@
 """Ensemble: costs and noise by formula, what it keeps, rules, units, pooling, refusals."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from tests.methods.door import VOTERS, door, letters, rho, rows_of
 from tests.methods.test_privsyn import CHAIN, chain
-from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, NoisyScores, StructuralZeros
+from understudy.domain import (
+    RESIDUAL_UNIT,
+    SCORE_UNIT,
+    Clique,
+    Distribution,
+    Domain,
+    Measurement,
+    NoisyScores,
+    ResidualTable,
+    StructuralZeros,
+)
 from understudy.errors import ResourceError, UsageError
-from understudy.methods.ensemble import MixtureEnsemble
+from understudy.methods.ensemble import MixtureEnsemble, _Excess, _KnownColumns, _Synthesis
 from understudy.methods.method import PublicFacts, facts_of
+from understudy.methods.record_synthesis import Coarsening
 from understudy.privacy.cost import Cost
+from understudy.privacy.gaussian import residual_shift
 from understudy.privacy.scores import WEIGHT_UNIT
 from understudy.schema import Unit
 from understudy.testing.doubles import NoNoise, SeededRandomizer
@@ -22,6 +37,19 @@ def answers_about(curator, columns):
     return [answer for answer in curator.transcript.of(Measurement) if len(answer.columns) == columns]
 
 
+def rho_of(residuals):
+    """What residuals of a pair cost by their noise."""
+    return residual_shift(residuals.shape) / RESIDUAL_UNIT**2 / (2 * residuals.variance)
+
+
+def spent_on_columns(rows, cost):
+    curator = door(rows_of(chain(rows)), CHAIN, cost, NoNoise())
+    ALL_CODES.fit(curator, cost)
+    assert curator.left.rho < 100
+    pairs = curator.transcript.of(ResidualTable)
+    return sum(1 / (2 * one.distribution.variance) for one in answers_about(curator, 1)) * 1e12 / cost.rho, pairs
+
+
 def test_costs_add_up_and_noise_follows_from_them():
     cost = rho(1.0)
     curator = door(rows_of(chain(20_000)), CHAIN, cost)
@@ -29,22 +57,32 @@ def test_costs_add_up_and_noise_follows_from_them():
     (total,) = answers_about(curator, 0)
     assert total.distribution.variance == pytest.approx(1 / (2 * 0.005), rel=1e-6)
     ones = sum(1 / (2 * answer.distribution.variance) for answer in answers_about(curator, 1))
-    assert 0.25 <= ones <= 0.26, "little noise beside so many rows: the least share and hardly more"
     (scores,) = curator.transcript.of(NoisyScores)
     assert scores.sensitivity == SCORE_UNIT * WEIGHT_UNIT, "one row moves a score by one"
     assert scores.distribution.variance / (SCORE_UNIT * WEIGHT_UNIT) ** 2 == pytest.approx(6 / (2 * 0.03), rel=1e-6)
-    pairs = sum(1 / (2 * answer.distribution.variance) for answer in answers_about(curator, 2))
+    pairs = sum(map(rho_of, curator.transcript.of(ResidualTable)))
+    assert not answers_about(curator, 2), "of pairs, what columns do not tell already"
     assert ones + pairs + 0.035 == pytest.approx(1.0, rel=1e-6)
     assert curator.left.rho < 100
 
 
 def test_columns_get_more_where_noise_is_large_beside_the_rows():
-    cost = rho(0.001)
-    curator = door(rows_of(chain(300)), CHAIN, cost, NoNoise())
-    ALL_CODES.fit(curator, cost)
-    ones = sum(1 / (2 * answer.distribution.variance) for answer in answers_about(curator, 1))
-    assert ones / 0.001 == pytest.approx(0.5, rel=1e-3)
-    assert curator.left.rho < 100
+    """Of 4 equal columns at all of ρ, σ = √(4/2ρ); x = 0.4 · 4 · σ / n, and the share is 0.35 · √(x/0.007)."""
+    share, pairs = spent_on_columns(20_000, rho(1.0))
+    assert share == pytest.approx(0.05, rel=1e-3), "the least share"
+    assert pairs
+    share, pairs = spent_on_columns(3_000, rho(0.005))
+    assert share == pytest.approx(0.35 * math.sqrt(1.6 * 20 / 3_000 / 0.007), rel=1e-3)
+    assert pairs
+    share, pairs = spent_on_columns(300, rho(0.005))
+    assert share == pytest.approx(0.7 + 1.6 * 20 / 300, rel=1e-3)
+    assert pairs
+
+
+def test_where_noise_drowns_pairs_columns_get_all_and_rows_are_independent():
+    share, pairs = spent_on_columns(60, rho(0.005))
+    assert share == pytest.approx(0.995, rel=1e-3)
+    assert not pairs
 
 
 def test_pairs_are_kept():
@@ -71,14 +109,53 @@ def test_rules_hold_whatever_the_noise():
         assert model.marginal(Clique(("registered", "voted")))[1] == 0.0
 
 
+def told(ones=((60, 40), (60, 40)), rules=()):
+    """A synthesis of two columns of two codes, as they were counted, and of residuals that are all 0."""
+    domain, noise = Domain.of({"a": 2, "b": 2}), Distribution("gaussian", Fraction(4))
+    total = Measurement("total", (), (), np.array([100]), noise)
+    answers = [Measurement(name, (name,), (2,), np.array(one), noise) for name, one in zip("ab", ones, strict=True)]
+    known = _KnownColumns.of(Coarsening(domain, {}), total, answers, rules, 0.0)
+    pair = ResidualTable("a × b", ("a", "b"), (2, 2), np.array([0]), noise)
+    return _Synthesis(QUICK, known, tuple(rules), _Excess(known.independent(), np.zeros(1)), {Clique("ab"): pair})
+
+
+def test_columns_get_the_noisy_number_of_rows_and_no_negative_count():
+    synthesis = told(((70, 50), (130, -10)))
+    columns, rows = synthesis._columns(), synthesis.known.total
+    assert columns[:2] == pytest.approx([70 + (rows - 120) / 2, 50 + (rows - 120) / 2])
+    assert columns[2:] == pytest.approx([rows, 0.0])
+
+
+def test_residuals_stand_on_top_of_what_columns_told():
+    synthesis = told()
+    assert synthesis._noisy(Clique("ab")) == pytest.approx(np.array([[35.0, 25.0], [25.0, 15.0]]))
+    assert synthesis._variance(Clique("ab")) == pytest.approx(4 / RESIDUAL_UNIT**2)
+
+
+def test_nothing_is_wanted_where_a_rule_excludes_rows():
+    rule = StructuralZeros(Clique("ab"), np.array([False, True, False, False]))
+    assert told(rules=[rule])._noisy(Clique("ab"))[0, 1] == 0.0
+
+
+def test_columns_are_kept_beside_pairs():
+    cost, exact = rho(0.01), chain(20_000)
+    model = QUICK.fit(door(rows_of(exact), CHAIN, cost, SeededRandomizer(4)), cost)
+    own = [np.bincount(exact[name], minlength=4) / 20_000 for name in "abcd"]
+    assert (
+        np.mean([np.abs(model.marginal(Clique(name)) - real).sum() / 2 for name, real in zip("abcd", own, strict=True)])
+        < 0.01
+    )
+
+
 def test_rare_codes_are_pooled_and_come_back():
     schema = letters({"a": 40, "b": 3})
     rng = np.random.default_rng(0)
     a = np.where(rng.random(5000) < 0.9, rng.integers(0, 3, 5000), rng.integers(3, 40, 5000))
     curator = door(rows_of({"a": a, "b": rng.integers(0, 3, 5000)}), schema, rho(0.01), SeededRandomizer(2))
     model = QUICK.fit(curator, rho(0.01))
-    (pair,) = answers_about(curator, 2)
-    assert pair.values.size < 40 * 3
+    (pair,) = curator.transcript.of(ResidualTable)
+    assert pair.shape[0] < 40
+    assert pair.shape[1] == 3
     assert model.domain.sizes["a"] == 40
     assert (model.marginal(Clique("a"))[3:] > 0).sum() > 5
 
@@ -95,12 +172,12 @@ def test_codes_are_pooled_until_all_fit():
 def test_a_unit_of_several_rows_gets_more_noise():
     schema = letters({"a": 3, "b": 3}, unit=Unit(column="who", rows=3))
     rows = rows_of({"a": [0, 1, 2], "b": [0, 1, 1]}).append_column("who", [["x", "x", "y"]])
-    curator = door(rows, schema, rho(1.0), NoNoise())
-    ALL_CODES.fit(curator, rho(1.0))
+    curator = door(rows, schema, rho(1000.0), NoNoise())
+    ALL_CODES.fit(curator, rho(1000.0))
     (scores,) = curator.transcript.of(NoisyScores)
     assert scores.sensitivity == 3 * SCORE_UNIT * WEIGHT_UNIT
     (total,) = answers_about(curator, 0)
-    assert total.distribution.variance == pytest.approx(9 / (2 * 0.005), rel=1e-6)
+    assert total.distribution.variance == pytest.approx(9 / (2 * 5.0), rel=1e-6)
 
 
 def test_one_column_gets_everything():
@@ -156,4 +233,4 @@ def test_rules_over_too_many_codes_are_refused_before_anything_is_asked():
 
 def test_shares_must_leave_something_for_pairs():
     with pytest.raises(UsageError):
-        MixtureEnsemble(one_way_share=0.49)
+        MixtureEnsemble(one_way_share=0.97)

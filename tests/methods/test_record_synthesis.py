@@ -1,5 +1,6 @@
 """Tests of `understudy.methods.record_synthesis`."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -10,9 +11,10 @@ from understudy.domain import Clique, Distribution, Domain, Measurement
 from understudy.errors import UsageError
 from understudy.methods.dpsyn import DpSyn
 from understudy.methods.privsyn import PrivSyn
-from understudy.methods.record_synthesis import LEAST_RECORDS, Coarsening, Rare, RecordSynthesis
+from understudy.methods.record_synthesis import LEAST_RECORDS, Coarsening, Rare, RecordSynthesis, laid_out_together
 from understudy.methods.rounds import CoarseTable
 from understudy.models.consistency import OverlapTable
+from understudy.models.records import Target
 
 # Making records: noise-free tables come back, totals are estimated, records are bounded, edge cases end.
 
@@ -150,3 +152,57 @@ def test_values_without_any_mass_come_back_evenly() -> None:
     nothing = Measurement("a", ("a",), (6,), np.array([500, -90, -40, 900, -30, 31]), COARSENING_DISTRIBUTION)
     made = Coarsening.of(COARSENING_DOMAIN, {"a": nothing}, {"a": Rare(3.0)})
     np.testing.assert_allclose(made.expansion("a", nothing, 100.0).shares[[1, 2, 4]], 1.0 / 3.0)
+
+
+def start(pairs, domain=DOMAIN, real=None, rules=(RULE,)):
+    real = truth(20_000) if real is None else real
+    parts = {name: counts(real, Clique((name,))) for name in domain.columns}
+    targets = [Target(pair, counts(real, pair)) for pair in pairs]
+    return laid_out_together(domain, targets, parts, rules, rows=20_000, rng=np.random.default_rng(0)), real
+
+
+def test_records_laid_out_together_have_the_pairs_and_obey_rules() -> None:
+    made, real = start(PAIRS)
+    for pair in PAIRS:
+        assert np.abs(counts(made, pair) - counts(real, pair)).sum() / 2 / 20_000 < 0.01
+    assert not counts(made, Clique("ac"))[NO_SUCH_CELL.ravel()].any()
+
+
+def test_columns_that_no_pair_speaks_of_are_as_asked_and_apart() -> None:
+    made, real = start([Clique("bc")], rules=())
+    for name in DOMAIN.columns:
+        assert np.abs(counts(made, Clique(name)) - counts(real, Clique(name))).max() <= 2
+    sizes = DOMAIN.shape(Clique("ad"))
+    apart = np.outer(counts(made, Clique("a")), counts(made, Clique("d"))).ravel() / 20_000
+    assert apart.size == sizes[0] * sizes[1]
+    assert np.abs(counts(made, Clique("ad")) - apart).sum() / 2 / 20_000 < 0.03
+
+
+def test_what_pairs_leave_open_is_as_random_as_they_allow() -> None:
+    """a – b – c by its pairs a × b and b × c: given b, the start has a and c apart."""
+    made, _ = start([Clique("ab"), Clique("bc")], rules=())
+    triple = counts(made, Clique("abc")).reshape(DOMAIN.shape(Clique("abc")))
+    middle = triple.sum(axis=(0, 2))
+    apart = triple.sum(axis=2)[:, :, None] * triple.sum(axis=0)[None] / np.maximum(middle, 1.0)[None, :, None]
+    assert np.abs(triple - apart).sum() / 2 / 20_000 < 0.03
+
+
+def test_the_strongest_pairs_are_taken_while_the_model_is_small() -> None:
+    """Twelve columns of 16 codes: all 66 pairs at once would be a table of 16¹² cells; those of neighbours stay."""
+    names = "abcdefghijkl"
+    domain = Domain.of(dict.fromkeys(names, 16))
+    rng = np.random.default_rng(1)
+    real = {"a": rng.integers(0, 16, 20_000)}
+    for before, name in itertools.pairwise(names):
+        real[name] = np.where(rng.random(20_000) < 0.8, real[before], rng.integers(0, 16, 20_000))
+    tables = {
+        Clique((x, y)): np.bincount(real[x] * 16 + real[y], minlength=256).astype(float)
+        for at, x in enumerate(names)
+        for y in names[at + 1 :]
+    }
+    parts = {name: np.bincount(real[name], minlength=16).astype(float) for name in names}
+    targets = [Target(pair, table) for pair, table in tables.items()]
+    made = laid_out_together(domain, targets, parts, (), rows=20_000, rng=rng)
+    for x, y in itertools.pairwise(names):
+        table = np.bincount(made[x].astype(int) * 16 + made[y], minlength=256)
+        assert np.abs(table - tables[Clique((x, y))]).sum() / 2 / 20_000 < 0.05

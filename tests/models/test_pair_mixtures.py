@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 
-from understudy.domain import Clique, Domain, StructuralZeros
+from understudy.domain import Clique, Domain, StructuralZeros, centred
 from understudy.models.pair_mixtures import (
     Fitting,
     PairEvidence,
     PairGrid,
     PairMixture,
     drawn_towards,
-    mixture_of,
+    interaction_share,
+    raked,
+    with_margins,
 )
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
@@ -30,25 +32,24 @@ def started(seed, components=4):
     return PairMixture.started(GRID, np.full(GRID.codes, 0.4), components, np.random.default_rng(seed))
 
 
-def test_pairs_are_those_of_the_model():
+def test_pairs_are_those_of_products_weighed_together():
     mixture = started(1)
-    model = mixture_of([mixture], (), 10.0)
+    chances, weights = mixture.chances, mixture.weights
     for pair in GRID.pairs:
-        assert model.marginal(pair) == pytest.approx(GRID.table(mixture.pairs(), pair).ravel(), abs=1e-6)
-
-
-def test_a_mixture_of_members_has_their_mean():
-    members = [started(1), started(2)]
-    mean = (members[0].pairs() + members[1].pairs()) / 2
-    assert mixture_of(members, (), 1.0).marginal(A_C) == pytest.approx(GRID.table(mean, A_C).ravel(), abs=1e-6)
+        first, second = chances[:, GRID.places(pair[0])], chances[:, GRID.places(pair[1])]
+        together = sum(w * np.outer(a, b) for w, a, b in zip(weights, first, second, strict=True))
+        assert GRID.table(mixture.pairs(), pair) == pytest.approx(together, abs=1e-6)
 
 
 def loss(mixture, evidence, ridge):
     gap = mixture.pairs().astype(float) - evidence.values
+    for pair in GRID.pairs:
+        if GRID.table(evidence.by_residuals, pair).all():
+            GRID.put(gap, pair, centred(GRID.table(gap, pair)))
     ones = (mixture.weights @ mixture.chances).astype(float) - evidence.column_values
     weights = mixture.weights.astype(float)
-    centred = mixture.logits - weights @ mixture.logits
-    held = 0.5 * ridge * float(weights @ (centred**2).sum(axis=1))
+    apart = mixture.logits - weights @ mixture.logits
+    held = 0.5 * ridge * float(weights @ (apart**2).sum(axis=1))
     # Every pair stands in the matrix twice.
     return (
         0.25 * float((evidence.precisions * gap**2).sum())
@@ -57,8 +58,11 @@ def loss(mixture, evidence, ridge):
     )
 
 
-def test_the_gradient_is_that_of_the_loss():
+@pytest.mark.parametrize("by_residuals", [(), (A_B,), (A_B, B_C)])
+def test_the_gradient_is_that_of_the_loss(by_residuals):
     mixture, evidence = started(3), evidence_of(started(4), precision=1.0)
+    for pair in by_residuals:
+        evidence.add_residuals(pair, GRID.table(started(5).pairs(), pair) + 0.25, 2.0)
     slopes, by_weight = mixture._slopes(evidence, 0.0)
     for place in [(0, 0), (1, 3), (3, 6)]:
         beside = []
@@ -127,3 +131,37 @@ def test_the_mean_error_falls_when_tables_are_drawn():
 
 def test_empty_cells_stay_empty_of_what_noise_says():
     assert drawn_towards(np.zeros(3), np.array([5.0, -3.0, 1.0]), 4.0).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_shifting_to_margins_is_the_nearest_table_that_has_them():
+    rng = np.random.default_rng(0)
+    table, whole = rng.normal(size=(3, 4)), np.ones((3, 4), dtype=bool)
+    rows, columns = np.array([1.0, 5.0, 2.0]), np.array([2.0, 2.0, 3.0, 1.0])
+    found = with_margins(table, rows, columns, whole)
+    assert found.sum(axis=1) == pytest.approx(rows)
+    assert found.sum(axis=0) == pytest.approx(columns)
+    moved = found - table
+    centred = moved - moved.mean(axis=0) - moved.mean(axis=1)[:, None] + moved.mean()
+    assert centred == pytest.approx(np.zeros((3, 4)), abs=1e-12), "how columns go together is left as it was"
+
+
+def test_shifting_leaves_impossible_cells_alone():
+    possible = np.array([[True, False], [True, True]])
+    found = with_margins(np.zeros((2, 2)), np.array([3.0, 5.0]), np.array([6.0, 2.0]), possible)
+    assert found[0, 1] == 0.0
+
+
+def test_noise_of_known_margins_is_gone_from_a_tables_variance():
+    rng = np.random.default_rng(2)
+    noise = rng.normal(size=(4000, 3, 5))
+    whole = np.ones((3, 5), dtype=bool)
+    left = [with_margins(one, np.zeros(3), np.zeros(5), whole).var() for one in noise]
+    assert np.mean(left) == pytest.approx(interaction_share(whole), rel=0.03)
+
+
+def test_raking_keeps_zeros_and_takes_the_margins():
+    table = np.array([[4.0, 0.0, 1.0], [2.0, 3.0, 1.0]])
+    found = raked(table, np.array([6.0, 6.0]), np.array([5.0, 4.0, 3.0]))
+    assert found[0, 1] == 0.0
+    assert found.sum(axis=0) == pytest.approx([5.0, 4.0, 3.0])
+    assert found.sum(axis=1) == pytest.approx([6.0, 6.0], rel=0.05)

@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.models.moving import DOMAIN, NO_SUCH_CELL, RULE, counts, distance, pairs, shuffled, truth
+from understudy.arrays import Ints
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ReleaseError, UsageError
+from understudy.models import records
 from understudy.models.model import load_model, save_model
 from understudy.models.records import (
     RecordModel,
@@ -401,3 +403,54 @@ def test_sweeps_end_once_few_values_change():
     early = column_sweeps(domain, codes, wanted, seed=1, sweeps=10, settled=2.0)
     assert len(full.errors) > len(early.errors) == 1
     assert early.errors[0] == full.errors[0]
+
+
+def swept_by_hand(domain: Domain, codes: dict[str, Ints], wanted: list[Target], seed: int) -> dict[str, list[int]]:
+    """One sweep as its description says, row by row, every value tried."""
+    rng = np.random.default_rng(seed)
+    rows = len(next(iter(codes.values())))
+    codes = {name: column.copy() for name, column in codes.items()}
+    gaps = [
+        np.bincount(np.ravel_multi_index([codes[n] for n in t.clique], domain.shape(t.clique)), minlength=t.counts.size)
+        - t.wanted(rows)
+        for t in wanted
+    ]
+    for pick in rng.permutation(len(domain.columns)):
+        name = domain.columns[pick]
+        start = int(rng.integers(rows))
+        held = [table for table, target in enumerate(wanted) if name in target.clique]
+
+        def cells(row: int, value: int, name: str = name, held: list[int] = held) -> list[tuple[int, int]]:
+            values = {other: int(codes[other][row]) for other in domain.columns} | {name: value}
+            places = [[values[other] for other in wanted[table].clique] for table in held]
+            shapes = [domain.shape(wanted[table].clique) for table in held]
+            return [(t, int(np.ravel_multi_index(p, s))) for t, p, s in zip(held, places, shapes, strict=True)]
+
+        def score(row: int, value: int) -> float:
+            return float(sum(gaps[table][cell] for table, cell in cells(row, value)))
+
+        for low, high in ((start, rows), (0, start)):
+            for begin in range(low, high, records._CHUNK):
+                chunk = range(begin, min(begin + records._CHUNK, high))
+                for row in [row for row in chunk if score(row, codes[name][row]) > 0.0]:
+                    code, here = int(codes[name][row]), score(row, codes[name][row])
+                    scores = [score(row, value) for value in range(domain.sizes[name])]
+                    best = int(np.argmin(scores))
+                    if here > 0.0 and scores[best] < here - len(held):
+                        for table, cell in cells(row, code):
+                            gaps[table][cell] -= 1.0
+                        for table, cell in cells(row, best):
+                            gaps[table][cell] += 1.0
+                        codes[name][row] = best
+    return {name: column.tolist() for name, column in codes.items()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sweep_moves_the_rows_that_its_description_moves(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    domain = Domain.of({"a": 3, "b": 4, "c": 5})
+    codes = {name: rng.integers(0, size, 700).astype(np.uint8) for name, size in domain.sizes.items()}
+    cliques = [Clique("ab"), Clique("bc"), Clique("abc"), Clique("c")]
+    wanted = [Target(clique, rng.integers(0, 50, domain.cells(clique)).astype(np.float64)) for clique in cliques]
+    found = column_sweeps(domain, codes, wanted, seed=seed, sweeps=1).codes
+    assert {name: column.tolist() for name, column in found.items()} == swept_by_hand(domain, codes, wanted, seed)

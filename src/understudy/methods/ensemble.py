@@ -1,26 +1,29 @@
 """Ensemble: noisy tables of many pairs, explained together by a few mixtures of products; rows moved to fit all pairs.
 
-Steps. (1) The number of rows, at `total_share`. (2) Every column's table, at `one_way_share` and up to twice that where
-noise is large beside the rows; codes with a noisy count below `threshold` times σ are pooled. (3) Every pair scored, at
-`selection_share`: how many rows its table is away from the product of its columns as they were measured. (4) The rest
-buys tables of pairs, shared by expected gain (`methods/expected_gain.py`). (5) Three mixtures of products are fitted
-to all tables; a pair that was not measured enters as its independent table, trusted as far as its score allows. (6) The
-wanted table of a pair is the mean of the mixtures', and where it was measured, drawn towards its noisy table
-(`models/pair_mixtures.py`). (7) Rows are moved by column sweeps until they have the wanted tables of all pairs, once
-from independent rows and once from rows of the mixtures; the nearer ones are kept, and pooled codes fall apart.
+Steps. (1) The number of rows, at `total_share`. (2) Every column's table, at `one_way_share`, less where noise is
+small beside the rows and more where it is large; where it is so large that columns take all, independent rows follow.
+Codes with a noisy count below `threshold` times σ are pooled. (3) Every pair scored, at `selection_share`: how many
+rows its table is away from the product of its columns as they were measured. (4) The rest buys residuals of pairs,
+what columns do not tell, shared by expected gain (`methods/expected_gain.py`). (5) Three mixtures of products are
+fitted to all tables; a pair that was not measured enters as its independent table, trusted as far as its score
+allows. (6) The wanted table of a pair has the columns that were measured: it is the mean of the mixtures', and where
+the pair was measured, drawn towards its noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical
+model of the strongest of the wanted tables are moved by column sweeps until they have those of all pairs, and pooled
+codes fall apart.
 
-Privacy. Neighbours differ by the rows of one unit, at most k. The total and every table of a column or pair, pooled or
-not, count each row in one cell: they move by at most k in L1 and L2, and integer Gaussian noise of σ² = k²/(2ρ_i) costs
-ρ_i. A score is a distance from a table that is public by then (made of noisy columns), so one row moves it by at most
-one (proof in `privacy/scores.py`, `MarginalError`): P scores move by at most k√P in L2, to which the door's `score`
-fits its noise. The costs add up, also when later ones depend on earlier answers: step 2 takes what it takes by the
-noisy total, step 4 has the rest, and the sum of all is what was granted. Which codes are pooled, which pairs are
-measured and at which cost, and all of (5) to (7), look at noisy answers and public facts alone.
+Privacy. Neighbours differ by the rows of one unit, at most k. The total and every table of a column, pooled or not,
+count each row in one cell: they move by at most k in L1 and L2, and Gaussian noise of σ² = k²/(2ρ_i) costs ρ_i.
+Residuals of a pair of a × b codes move by about k·√((1 − 1/a)(1 − 1/b)), to which the door fits their noise. A score
+is a distance from a table that is public by then (made of noisy columns), so one row moves it by at most one (proof
+in `privacy/scores.py`, `MarginalError`): P scores move by at most k√P in L2, to which the door's `score` fits its
+noise. The costs add up, also when later ones depend on earlier answers: step 2 takes what it takes by the noisy
+total, step 4 has the rest, and the sum of all is what was granted. Which codes are pooled, which pairs are measured
+and at which cost, and all of (5) to (7), look at noisy answers and public facts alone. All noise is Gaussian, so
+where the schema leaves nothing open (ε, δ) are those of Gaussian differential privacy (`privacy/gaussian.py`), which
+holds for costs that depend on answers.
 
-Where it is weak. It keeps pairs; of three columns at once it knows what its mixtures infer. On tables with skip
-patterns `aim` and `privsyn` keep more of them (CPS voting supplement, ε = 1: three-way total variation 0.044 against
-0.035 and 0.037). Its costs depend on answers, so exact distributions are not summed and (ε, δ) come
-from ρ. Work and memory grow with the square of all codes, which are pooled to `most_codes`.
+Where it is weak. It keeps pairs; of three columns at once it knows what its graphical model infers. Work and memory
+grow with the square of all codes, which are pooled to `most_codes`.
 """
 
 import math
@@ -31,10 +34,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from understudy.arrays import Bools, Floats
-from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, StructuralZeros
+from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, ResidualTable, StructuralZeros
 from understudy.errors import ResourceError
 from understudy.methods.expected_gain import CellGain, expected_scatter, tickets
-from understudy.methods.marginals import alone, at_costs
+from understudy.methods.marginals import alone, at_costs, residuals_at_costs
 from understudy.methods.method import (
     Method,
     Plan,
@@ -53,7 +56,7 @@ from understudy.methods.record_synthesis import (
     Rare,
     RecordSynthesis,
     expanded_codes,
-    laid_out,
+    laid_out_together,
 )
 from understudy.methods.rounds import RemainingBudget, live_columns, shares_of
 from understudy.models.estimation import NoisyTable, estimate_total
@@ -64,9 +67,10 @@ from understudy.models.pair_mixtures import (
     PairGrid,
     PairMixture,
     drawn_towards,
-    mixture_of,
+    interaction_share,
+    raked,
+    with_margins,
 )
-from understudy.models.product import BlockModel
 from understudy.models.records import RecordModel, Target, column_sweeps
 from understudy.models.tables import check_linked, norm_sub
 from understudy.options import check_share, option
@@ -86,11 +90,14 @@ _PENALTY = 0.3
 _LEAST_TICKETS, _TICKETS_PER_PAIR, _MOST_TICKETS = 400, 8, 8_000
 _LEAST_DOUBT = 0.02
 """How far, as a share, a pair is off that was not measured and shows no excess."""
-_LITTLE_NOISE = 0.004
-"""Mean noise of a column, as a share of the rows, below which it pays to fit for longer and more closely."""
+_LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
+"""Mean noise of a column at all of the cost, as a share of the rows: below the first it pays to fit for longer and more
+closely; at the second columns get `one_way_share`."""
+_LEAST_COLUMNS, _MOST_COLUMNS, _COLUMNS_ALONE = 0.05, 0.7, 0.95
+"""The least share of the cost for columns, the most without noise, and the share from which no pair is measured."""
+_CUTS = 3
+"""Times a wanted table is shifted to its columns and cut to 0 or more."""
 _SETTLED = 0.002
-_CLEARLY = 0.0005
-"""Rows from mixtures must be nearer than rows from columns by this mean distance to be taken."""
 _LEAST_SHARE = 0.2
 """Of a row, for a code whose noisy count is not above 0."""
 _MATRIX_BYTES = 60
@@ -108,10 +115,10 @@ class MixtureEnsemble(Method):
     source: ClassVar[str] = "Our own (2026); scores and moved rows after PrivSyn (Zhang et al. 2021)."
     needs: ClassVar[str] = "A schema, δ above 0. Up to about a hundred columns."
     limits: ClassVar[str] = "Keeps pairs. Rare codes are pooled. The model is a set of records."
-    currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
+    currencies: ClassVar[tuple[Currency, ...]] = ("zcdp", "gaussian")
 
     total_share: float = option(0.005, help="share of the cost for the number of rows", share=True)
-    one_way_share: float = option(0.25, help="least share of the cost for the one-way tables", share=True)
+    one_way_share: float = option(0.35, help="share of the cost for columns where noise is middling", share=True)
     selection_share: float = option(0.03, help="share of the cost for the scores of the pairs", share=True)
     threshold: float = option(2.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
     components: int = option(200, help="components of one mixture", least=1, most=2**12)
@@ -123,8 +130,8 @@ class MixtureEnsemble(Method):
 
     def _check_together(self) -> None:
         check_share(
-            "total_share + 2 · one_way_share + selection_share",
-            self.total_share + 2.0 * self.one_way_share + self.selection_share,
+            "total_share + one_way_share + selection_share",
+            self.total_share + self.one_way_share + self.selection_share,
         )
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
@@ -147,7 +154,7 @@ class MixtureEnsemble(Method):
         name = "measure chosen pairs" if pairs else "measure columns again"
         steps.append(Step(name, whole - spent, cells, rest.noise_scale, rest.expected_error))
         fitting, members = self._fitting(codes, self.steps)
-        moved = 2.0 * min(rows_of(facts), self.most_records) * pairs * self.sweeps * _SWEEP_SECONDS
+        moved = min(rows_of(facts), self.most_records) * pairs * self.sweeps * _SWEEP_SECONDS
         synthesis = self._synthesis().bytes(domain, cells, rows_of(facts)) + _MATRIX_BYTES * codes * codes
         return Plan(
             self,
@@ -159,7 +166,8 @@ class MixtureEnsemble(Method):
             seconds_for(facts, cells, pairs) + members * fitting.work(codes) / _WORK_PER_SECOND + moved,
             (
                 f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run. "
-                "Where noise is large beside the rows, columns take up to as much again of what is left.",
+                "Columns take less than said here where noise is small beside the rows, and more where it is large, "
+                "up to all of it.",
                 "Experimental: what it does with answers may change from version to version.",
             ),
             schedule=costs,
@@ -169,21 +177,29 @@ class MixtureEnsemble(Method):
     def run(self, curator: Curator, plan: Plan) -> RecordModel:
         """Measures columns, scores pairs, measures those worth it and returns the records made from all of them."""
         remaining = RemainingBudget(curator, plan.granted)
-        known = self._columns(curator, plan.schedule)
+        columns = live_columns(curator.domain)
+        (total,) = curator.measure([Clique()], plan.schedule.total)
+        noise = _column_noise(curator.domain, columns, plan.granted, curator.unit_rows)
+        noise /= max(float(total.values[0]), 1.0)
+        share = self._column_share(noise)
+        if share >= _COLUMNS_ALONE:
+            return self._of_columns(curator, remaining)
+        known = self._columns(curator, total, Cost(rho=plan.granted.rho).share(share), noise)
         if not known.pairs:
             return self._without_pairs(curator, known, remaining)
         excess = _excess(curator, known, plan.schedule.scores)
         tables = _measured(curator, known, excess, remaining.left)
         return _Synthesis(self, known, curator.structural_zeros, excess, tables).records()
 
-    def _columns(self, curator: Curator, costs: "_EnsembleCosts") -> "_KnownColumns":
-        """The number of rows, all columns, and the codes that stay apart; from here on the door counts pooled codes."""
-        domain, columns, unit = curator.domain, live_columns(curator.domain), curator.unit_rows
-        (total,) = curator.measure([Clique()], costs.total)
-        noise = _column_noise(domain, columns, costs.columns, unit) / max(float(total.values[0]), 1.0)
-        share = min(1.0 + 2.5 * noise / self.one_way_share, 2.0)
-        first = Cost(rho=math.floor(costs.columns.rho * share))
-        answers = at_costs(curator, alone(columns), first.split(_column_weights(domain, columns)))
+    def _column_share(self, noise: float) -> float:
+        """The share of the cost for columns, by what their noise would be, as a share of the rows, if they had all."""
+        grown = self.one_way_share * math.sqrt(noise / _MIDDLING_NOISE)
+        return min(max(grown, _LEAST_COLUMNS), _MOST_COLUMNS + noise, 1.0)
+
+    def _columns(self, curator: Curator, total: Measurement, cost: Cost, noise: float) -> "_KnownColumns":
+        """All columns, and the codes that stay apart; from here on the door counts pooled codes."""
+        domain, columns = curator.domain, live_columns(curator.domain)
+        answers = at_costs(curator, alone(columns), cost.split(_column_weights(domain, columns)))
         pooled = self._pooled(domain, dict(zip(columns, answers, strict=True)), curator.structural_zeros)
         curator.merge(pooled.places)
         return _KnownColumns.of(pooled, total, answers, curator.structural_zeros, noise)
@@ -201,13 +217,16 @@ class MixtureEnsemble(Method):
 
     def _without_pairs(self, curator: Curator, known: "_KnownColumns", remaining: RemainingBudget) -> RecordModel:
         """One column, or none that noise leaves two codes of: the rest improves the columns."""
-        names = live_columns(curator.domain)
-        again = at_costs(curator, alone(names), remaining.left.split([1.0] * len(names)))
-        coarse = Coarsening(curator.domain, {})
-        ones = {name: [answer] for name, answer in zip(names, again, strict=True)}
-        rules = curator.structural_zeros
-        model = self._synthesis().made(coarse, ones, (), rules)
+        model = self._of_columns(curator, remaining)
         return known.expanded(model.codes, model.total, np.random.default_rng(self.structure_seed))
+
+    def _of_columns(self, curator: Curator, remaining: RemainingBudget) -> RecordModel:
+        """Columns at all that is left, and independent records."""
+        names = live_columns(curator.domain)
+        costs = remaining.left.split(_column_weights(curator.domain, names))
+        answers = at_costs(curator, alone(names), costs)
+        ones = {name: [answer] for name, answer in zip(names, answers, strict=True)}
+        return self._synthesis().made(Coarsening(curator.domain, {}), ones, (), curator.structural_zeros)
 
     def _codes(self, domain: Domain, rules: Sequence[StructuralZeros]) -> int:
         """The most codes that the matrix of all pairs can have; columns of rules are not pooled."""
@@ -241,7 +260,7 @@ class MixtureEnsemble(Method):
 
 @dataclass(frozen=True, slots=True)
 class _EnsembleCosts:
-    """Of the total, of columns at least, and of scores; the rest is for tables."""
+    """Of the total, of columns where noise is middling, and of scores; the rest is for residuals."""
 
     total: Cost
     columns: Cost
@@ -265,7 +284,7 @@ class _KnownColumns:
     variances: Floats
     impossible: Bools
     noise: float
-    """Mean noise of a column as a share of the rows."""
+    """Mean noise of a column at all of the cost, as a share of the rows."""
 
     @classmethod
     def of(
@@ -332,19 +351,24 @@ def _excess(curator: Curator, known: _KnownColumns, cost: Cost) -> _Excess:
     return _Excess(expected, steadied(rows, variance))
 
 
-def _measured(curator: Curator, known: _KnownColumns, excess: _Excess, left: Cost) -> dict[Clique, Measurement]:
-    """Tables of pairs, at all that is left, each at its number of tickets."""
+def _measured(curator: Curator, known: _KnownColumns, excess: _Excess, left: Cost) -> dict[Clique, ResidualTable]:
+    """Residuals of pairs, at all that is left, each at its number of tickets."""
     pairs = known.pairs
     gains = [
-        CellGain.of(known.grid.table(excess.expected, pair), float(rows), known.total, _PENALTY)
+        CellGain.of(known.grid.table(excess.expected, pair), float(rows), known.total, _PENALTY * _moved(known, pair))
         for pair, rows in zip(pairs, excess.rows, strict=True)
     ]
     count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(pairs), _MOST_TICKETS))
     scale = curator.unit_rows * math.sqrt(count * UNIT / (2.0 * left.rho))
     given = tickets(gains, count, scale, excess.rows)
     chosen = [pair for pair, number in zip(pairs, given, strict=True) if number]
-    answers = at_costs(curator, chosen, left.split([float(number) for number in given if number]))
+    answers = residuals_at_costs(curator, chosen, left.split([float(number) for number in given if number]))
     return dict(zip(chosen, answers, strict=True))
+
+
+def _moved(known: _KnownColumns, pair: Clique) -> float:
+    """How far a row moves the residuals of a pair."""
+    return math.sqrt(math.prod(1.0 - 1.0 / size for size in known.grid.domain.shape(pair)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -355,38 +379,28 @@ class _Synthesis:
     known: _KnownColumns
     rules: tuple[StructuralZeros, ...]
     excess: _Excess
-    tables: dict[Clique, Measurement]
+    tables: dict[Clique, ResidualTable]
 
     def records(self) -> RecordModel:
         """Fits the members, makes the wanted tables of all pairs, and moves rows towards them."""
         known, rng = self.known, np.random.default_rng(self.method.structure_seed)
         members = self._members(rng)
-        targets = self._targets(members)
+        columns = self._columns()
+        targets = self._targets(members, columns)
         rows = min(self.method.most_records, max(round(known.total), LEAST_RECORDS))
         domain = known.grid.domain
-        parts = {Clique((name,)): known.shares[known.grid.places(name)] for name in domain.columns}
-        plain = laid_out(BlockModel.of_marginals(domain, parts, self.rules, known.total), rows, rng)
-        mixed = mixture_of(members, self.rules, known.total).draw(rows, rng)
-        codes = self._nearest([plain, mixed], targets, rows, int(rng.integers(2**62)))
-        return known.expanded(codes, known.total, rng)
-
-    def _nearest(self, starts: Sequence[Codes], targets: Sequence[Target], rows: int, seed: int) -> Codes:
-        """Rows moved from each start; those of the first unless others are clearly nearer."""
-        found = [
-            column_sweeps(
-                self.known.grid.domain,
-                start,
-                targets,
-                seed=seed,
-                sweeps=self.method.sweeps,
-                settled=_SETTLED,
-                structural_zeros=self.rules,
-            )
-            for start in starts
-        ]
-        handicap = 2.0 * _CLEARLY * rows * len(targets)
-        last = [moved.errors[-1] + (handicap if place else 0.0) for place, moved in enumerate(found) if moved.errors]
-        return found[int(np.argmin(last)) if last else 0].codes
+        parts = {name: columns[known.grid.places(name)] for name in domain.columns}
+        start = laid_out_together(domain, targets, parts, self.rules, rows=rows, rng=rng)
+        moved = column_sweeps(
+            domain,
+            start,
+            targets,
+            seed=int(rng.integers(2**62)),
+            sweeps=self.method.sweeps,
+            settled=_SETTLED,
+            structural_zeros=self.rules,
+        )
+        return known.expanded(moved.codes, known.total, rng)
 
     def _members(self, rng: np.random.Generator) -> list[PairMixture]:
         known = self.known
@@ -407,33 +421,49 @@ class _Synthesis:
         for pair, rows in zip(known.pairs, self.excess.rows, strict=True):
             expected = known.grid.table(self.excess.expected, pair)
             if pair in self.tables:
-                evidence.add(pair, self._noisy(pair) / total, total**2 / self._variance(pair))
+                evidence.add_residuals(pair, self._noisy(pair) / total, total**2 / self._variance(pair))
             else:
                 doubt = 2.0 * max(float(rows), 0.0) / total + _LEAST_DOUBT
                 evidence.add(pair, expected / total, total**2 / ((doubt * expected) ** 2 + expected + 1.0))
         return evidence
 
     def _noisy(self, pair: Clique) -> Floats:
-        """The measured table; 0 where a rule forbids rows."""
-        values = self.tables[pair].values.reshape(self.known.grid.domain.shape(pair)).astype(np.float64)
+        """The measured residuals on top of what the columns told; 0 where a rule forbids rows."""
+        known, (first, second) = self.known, pair
+        rows, columns = known.counts[known.grid.places(first)], known.counts[known.grid.places(second)]
+        means = rows[:, np.newaxis] / columns.size + columns[np.newaxis, :] / rows.size
+        values = self.tables[pair].residuals + means - known.total / (rows.size * columns.size)
         return np.where(self.known.grid.table(self.known.impossible, pair), 0.0, values)
 
     def _variance(self, pair: Clique) -> float:
-        return max(self.tables[pair].distribution.variance, 1e-9)
+        return max(self.tables[pair].variance, 1e-9)
 
-    def _targets(self, members: Sequence[PairMixture]) -> list[Target]:
-        """The wanted table of every pair: the nearest one without negative counts that has all rows."""
+    def _columns(self) -> Floats:
+        """Counts of all columns with the noisy number of rows; residuals of pairs tell nothing of them."""
+        known, found = self.known, np.empty(self.known.grid.codes)
+        for part in known.grid.blocks():
+            # What a column has too many is taken where it is least certain; then it is cut to 0 or more.
+            weights = known.variances[part] / known.variances[part].sum()
+            missing = known.total - known.counts[part].sum()
+            found[part] = norm_sub(known.counts[part] + missing * weights, known.total)
+        return found
+
+    def _targets(self, members: Sequence[PairMixture], columns: Floats) -> list[Target]:
+        """The wanted table of every pair: one without negative counts that has these columns as nearly as it can."""
         known, grid, total = self.known, self.known.grid, self.known.total
-        pairs = np.mean([member.pairs() for member in members], axis=0, dtype=np.float64)
-        mean = np.where(known.impossible, 0.0, pairs * total)
+        pairs = np.asarray(np.mean([member.pairs() for member in members], axis=0, dtype=np.float64))
         found = []
         for pair in known.pairs:
-            table = grid.table(mean, pair)
+            possible = ~grid.table(known.impossible, pair)
+            margins = columns[grid.places(pair[0])], columns[grid.places(pair[1])]
+            table = raked(np.where(possible, grid.table(pairs, pair), 0.0), *margins)
             if pair in self.tables:
-                table = drawn_towards(table, self._noisy(pair), self._variance(pair))
-            possible = ~grid.table(known.impossible, pair).ravel()
-            counts = np.where(possible, norm_sub(table, total), 0.0)
-            found.append(Target(pair, counts if counts.sum() > 0.0 else possible.astype(np.float64)))
+                noisy = with_margins(self._noisy(pair), *margins, possible)
+                table = drawn_towards(table, noisy, self._variance(pair) * interaction_share(possible))
+            for _ in range(_CUTS):
+                table = with_margins(table, *margins, possible)
+                table[possible] = norm_sub(table[possible], total)
+            found.append(Target(pair, table.ravel()))
         return found
 
 

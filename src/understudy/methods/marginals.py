@@ -35,19 +35,22 @@ are not listed.
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Ints
-from understudy.domain import Clique, Domain, Measurement, Partition
+from understudy.domain import Clique, Domain, Measurement, Partition, ResidualTable
 from understudy.errors import UsageError
 from understudy.methods.method import PublicCounts
 from understudy.privacy.cost import Cost
 from understudy.privacy.curator import Curator
+
+Query = TypeVar("Query", bound=Clique | Partition)
+Reply = TypeVar("Reply")
 
 _DEGREES = {"pairs": 2, "triples": 3}
 _TOKEN = re.compile(r'\s*("(?:[^"]|"")*"|[×*,:]|[^×*,:"]+)')
@@ -195,12 +198,26 @@ def alone(columns: Sequence[str]) -> list[Clique]:
 
 def at_costs(curator: Curator, queries: Sequence[Clique | Partition], costs: Sequence[Cost]) -> list[Measurement]:
     """Noisy answers to all queries, each at exactly its cost, in ε or in ρ."""
-    answers: list[Measurement] = []
-    for low, high in _batches([_cells(query, curator.domain) for query in queries], costs):
+    return _at_costs(curator.measure, curator.domain, queries, costs)
+
+
+def residuals_at_costs(curator: Curator, cliques: Sequence[Clique], costs: Sequence[Cost]) -> list[ResidualTable]:
+    """Noisy residuals of all cliques, each at exactly its cost, in ρ."""
+    return _at_costs(curator.measure_residuals, curator.domain, cliques, costs)
+
+
+def _at_costs(
+    ask: Callable[[Sequence[Query], Cost, Sequence[float]], list[Reply]],
+    domain: Domain,
+    queries: Sequence[Query],
+    costs: Sequence[Cost],
+) -> list[Reply]:
+    answers: list[Reply] = []
+    for low, high in _batches([_cells(query, domain) for query in queries], costs):
         part = costs[low:high]
         # Whole numbers as weights: their shares of the sum are whole again, so each query costs its cost exactly.
         weights = [cost.rho or cost.epsilon for cost in part]
-        answers += curator.measure(queries[low:high], sum(part, Cost()), weights)
+        answers += ask(queries[low:high], sum(part, Cost()), weights)
     return answers
 
 

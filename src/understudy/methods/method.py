@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.domain import Clique, Distribution, Domain, StructuralZeros
-from understudy.errors import UsageError
+from understudy.errors import UsageError, size_text
 from understudy.models.model import CHUNK_ROWS, Model
+from understudy.notebook import counted, shown_as_html
 from understudy.options import Catalogue, Option, Registry, WithOptions, described
 from understudy.privacy.cost import Budget, Cost, Currency, distribution_for
 from understudy.privacy.curator import KEPT_BYTES, Curator
@@ -58,6 +59,10 @@ class Step:
     noise_scale: float | None
     expected_error: float | None
     """Expected absolute error of one cell, in rows."""
+
+
+def _rounded(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,28 @@ class Plan:
     """Disk that codes take which memory is not for, in a temporary file without a name."""
     labels: tuple[str, ...] = ()
     """Private columns of a method that labels public records: the statement also says what a change of them costs."""
+
+    def __repr__(self) -> str:
+        work = f"{counted(len(self.steps), 'query', 'queries')}, {counted(self.cells, 'cell')}"
+        needs = f"about {size_text(self.bytes)} and {self.seconds:,.1f} CPU s"
+        return f"<Plan: {self.method}, {self.cost}, {work}, {needs}{', NO CLAIM' if self.refused else ''}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what a run would ask, spend and need."""
+        facts = [
+            ("spent", str(self.cost)),
+            ("cells to measure", f"{self.cells:,}"),
+            ("memory", f"about {size_text(self.bytes)}, at most {size_text(self.limit_bytes)}"),
+            ("time", f"about {self.seconds:,.1f} CPU s"),
+            *(("note", note) for note in self.notes),
+            *([("no privacy claim", self.refused)] if self.refused else []),
+        ]
+        rows = [
+            (one.name, one.cost, f"{one.cells:,}", _rounded(one.noise_scale), _rounded(one.expected_error))
+            for one in self.steps
+        ]
+        header = ("step", "cost", "cells", "noise scale", "expected error, rows")
+        return shown_as_html(f"Plan of {self.method}", facts, header, rows, "Made without private data.")
 
     @property
     def limit_bytes(self) -> int:
@@ -442,7 +469,11 @@ METHODS: Registry[Method] = Registry(
     },
     (Method,),
 )
-_GUARANTEES: dict[Currency, str] = {"pure": "ε (pure, δ = 0)", "zcdp": "(ε, δ) through ρ-zCDP"}
+_GUARANTEES: dict[Currency, str] = {
+    "pure": "ε (pure, δ = 0)",
+    "zcdp": "(ε, δ) through ρ-zCDP",
+    "gaussian": "(ε, δ) through Gaussian DP",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

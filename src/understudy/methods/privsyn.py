@@ -221,7 +221,7 @@ class PrivSyn(Method):
     source: ClassVar[str] = "Zhang, Wang, Li, Honorio, Backes, He, Chen and Zhang (2021), PrivSyn."
     needs: ClassVar[str] = "A schema. Columns of up to a few hundred codes, or rare values that may be pooled."
     limits: ClassVar[str] = "Keeps the pairs it chose. The model is a set of records, at most most_records of them."
-    currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
+    currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp", "gaussian")
 
     one_way_share: float = option(0.3, help="share of the cost for the one-way tables", share=True)
     selection_share: float = option(0.1, help="share of the cost for the scores of the pairs", share=True)

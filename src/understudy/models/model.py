@@ -550,7 +550,7 @@ def register(model: type[Model]) -> None:
 
 def save_model(model: Model, folder: Path) -> None:
     """Writes the model into `folder`, which is created if missing and must otherwise be empty."""
-    if model.kind not in MODELS.names() or MODELS.find(model.kind) is not type(model):
+    if model.kind not in MODELS or MODELS.find(model.kind) is not type(model):
         raise UsageError(f"model kind {model.kind!r}", "is not registered, so it could not be loaded again.")
     folder.mkdir(exist_ok=True)
     model.save(folder)
@@ -563,7 +563,7 @@ def load_model(folder: Path) -> Model:
         ReleaseError: if the folder is incomplete, altered or of an unknown kind.
     """
     kind = read_document(folder).get("kind")
-    if not isinstance(kind, str) or kind not in MODELS.names():
+    if not isinstance(kind, str) or kind not in MODELS:
         hint = nearest(kind if isinstance(kind, str) else "", MODELS.names())
         raise ReleaseError([Problem(f"{DOCUMENT}: kind", "is not a kind of model known here.", hint)])
     return MODELS.find(kind).load(folder)

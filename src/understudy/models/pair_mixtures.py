@@ -14,7 +14,9 @@ error than any of them.
 
 Measured tables then keep part of what the mixtures did not explain (`drawn_towards`, empirical Bayes): with λ what is
 expected and σ² the variance of the noise, residuals r are taken to have variance t² + σ², t² = λ + aλ², where a is
-estimated from all residuals of the table; a cell becomes λ + r · t²/(t² + σ²).
+estimated from all residuals of the table; a cell becomes λ + r · t²/(t² + σ²). Both tables first get the columns that
+are known by then: the expected one is raked, the noisy one shifted, so that only how columns go together is left to
+judge, at less variance (`with_margins`).
 
 Everything here is post-processing of noisy answers. It draws from a seed. Matrix products are those of the linear
 algebra library, so that the last digits, and with them a few rows, may differ from machine to machine.
@@ -28,9 +30,8 @@ from typing import Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Ints
+from understudy.arrays import Bools, Floats, Ints
 from understudy.domain import Clique, Domain, StructuralZeros
-from understudy.models.mixture import MixtureModel
 
 Singles = npt.NDArray[np.float32]
 Cell = TypeVar("Cell", bound=np.generic)
@@ -39,6 +40,7 @@ _SPREAD = 0.3
 """Standard deviation of the logarithms of chances at the start."""
 _MEAN_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.99, 1e-12
 _LAST_RATE = 1e-4
+_RAKINGS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,24 +99,38 @@ class PairGrid:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairEvidence:
-    """What is known about pairs and columns, in shares of all rows: a value and a precision (0: nothing) per cell."""
+    """What is known about pairs and columns, in shares of all rows: a value and a precision (0: nothing) per cell.
+
+    Of a pair that is known by its residuals alone, only these are compared: means of rows and columns do not count.
+    """
 
     grid: PairGrid
     values: Singles
     precisions: Singles
     column_values: Singles
     column_precisions: Singles
+    by_residuals: Singles
+    """1 for cells of pairs known by residuals, 0 for others."""
+    evenly: Singles
+    """For every code one divided by the number of codes of its column."""
 
     @classmethod
     def of_columns(cls, grid: PairGrid, shares: Floats, precisions: Floats) -> Self:
         """Evidence about columns alone; pairs are written into it."""
         empty = np.zeros((grid.codes, grid.codes), dtype=np.float32)
-        return cls(grid, empty, empty.copy(), shares.astype(np.float32), precisions.astype(np.float32))
+        evenly = np.concatenate([np.full(size, 1.0 / size, dtype=np.float32) for size in grid.domain.sizes.values()])
+        columns = shares.astype(np.float32), precisions.astype(np.float32)
+        return cls(grid, empty, empty.copy(), *columns, empty.copy(), evenly)
 
     def add(self, pair: Clique, shares: Floats, precisions: Floats | float) -> None:
         """Writes what is known of one pair."""
         self.grid.put(self.values, pair, shares)
         self.grid.put(self.precisions, pair, precisions)
+
+    def add_residuals(self, pair: Clique, shares: Floats, precision: float) -> None:
+        """Writes a table of which only the residuals are known, all at one precision; its means may be any."""
+        self.add(pair, shares, precision)
+        self.grid.put(self.by_residuals, pair, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +196,22 @@ class PairMixture:
         return self
 
     def _slopes(self, evidence: PairEvidence, ridge: float) -> tuple[Singles, Singles]:
-        """The gradient: of the logarithms of chances, and of those of weights."""
+        """The gradient: of the logarithms of chances, and of those of weights.
+
+        Where a pair is known by residuals, rows and columns of its pulls G are centred: pᵀGq becomes (p − u)ᵀG(q − u),
+        u spreading evenly. Taking u off q changes nothing, because what is even over a column moves no chance.
+        """
         chances, weights = self.chances, self.weights
         pulls = self.pairs()
         pulls -= evidence.values
         pulls *= evidence.precisions
         column_pulls = (weights @ chances - evidence.column_values) * evidence.column_precisions
         slopes: Singles = np.asarray(chances @ pulls, dtype=np.float32)
-        by_weight = 0.5 * np.einsum("kc,kc->k", chances, slopes) + chances @ column_pulls
-        slopes += column_pulls
+        pulls *= evidence.by_residuals
+        even_pulls = pulls @ evidence.evenly
+        by_weight = 0.5 * np.einsum("kc,kc->k", chances, slopes) + chances @ (column_pulls - even_pulls)
+        by_weight += 0.5 * float(even_pulls @ evidence.evenly)
+        slopes += column_pulls - even_pulls
         slopes *= weights[:, np.newaxis]
         for block in self.grid.blocks():
             part = slopes[:, block]
@@ -196,18 +219,6 @@ class PairMixture:
             part *= chances[:, block]
         slopes += (ridge * weights)[:, np.newaxis] * (self.logits - weights @ self.logits)
         return slopes, weights * (by_weight - float(weights @ by_weight))
-
-
-def mixture_of(members: Sequence[PairMixture], rules: tuple[StructuralZeros, ...], total: float) -> MixtureModel:
-    """The mean of all members: a mixture of as many components as they have together."""
-    grid = members[0].grid
-    weights = np.concatenate([member.weights.astype(np.float64) for member in members])
-    chances = np.concatenate([member.chances.astype(np.float64) for member in members])
-    probabilities = {}
-    for name in grid.domain.columns:
-        part = np.maximum(chances[:, grid.places(name)], 0.0)
-        probabilities[name] = np.ascontiguousarray(part / part.sum(axis=1, keepdims=True))
-    return MixtureModel(grid.domain, weights / weights.sum(), probabilities, rules, total)
 
 
 def drawn_towards(expected: Floats, noisy: Floats, variance: float) -> Floats:
@@ -222,3 +233,35 @@ def drawn_towards(expected: Floats, noisy: Floats, variance: float) -> Floats:
     beyond = float((trust * expected**2 * (residuals**2 - variance - expected)).sum())
     between = expected + max(beyond / weight if weight > 0.0 else 0.0, 0.0) * expected**2
     return np.asarray(expected + residuals * between / np.maximum(between + variance, 1e-12))
+
+
+def raked(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """The table scaled to have these sums, row by row and column by column in turn; cells of 0 stay 0.
+
+    >>> raked(np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([3.0, 1.0]), np.array([2.0, 2.0])).tolist()
+    [[1.5, 1.5], [0.5, 0.5]]
+    """
+    found = np.maximum(table, 0.0)
+    for _ in range(_RAKINGS):
+        found = found * (rows / np.maximum(found.sum(axis=1), 1e-30))[:, np.newaxis]
+        found = found * (columns / np.maximum(found.sum(axis=0), 1e-30))
+    return found
+
+
+def with_margins(table: Floats, rows: Floats, columns: Floats, possible: Bools) -> Floats:
+    """The table shifted to have these sums, which must agree: the nearest one, where every cell is possible.
+
+    >>> whole = np.ones((2, 2), dtype=bool)
+    >>> with_margins(np.array([[5.0, 1.0], [1.0, 1.0]]), np.array([4.0, 4.0]), np.array([4.0, 4.0]), whole).tolist()
+    [[3.0, 1.0], [1.0, 3.0]]
+    """
+    down = (rows - table.sum(axis=1)) / np.maximum(possible.sum(axis=1), 1)
+    found = table + down[:, np.newaxis] * possible
+    across = (columns - found.sum(axis=0)) / np.maximum(possible.sum(axis=0), 1)
+    return np.asarray(found + across * possible)
+
+
+def interaction_share(possible: Bools) -> float:
+    """Of the variance of a table's cells, what is left when its margins are known: (1 − 1/a)(1 − 1/b) if all may be."""
+    cells = int(possible.sum())
+    return float(max(cells - sum(possible.shape) + 1, 1) / max(cells, 1))

@@ -714,42 +714,73 @@ class _View(NamedTuple):
             gaps[place] = np.moveaxis(table, -1, clique.index(name)).ravel()
 
 
+_CHUNK = 256
+"""Rows whose places in all tables are worked out side by side."""
+
+
 @compiled()  # pragma: no cover
 def _sweep(columns, view, rules, watched, start):  # type: ignore[no-untyped-def]
-    """One column in all rows; returns how many were changed."""
-    column, gaps, tables, rows = columns[view.pick], view.gaps, view.starts.size, columns.shape[1]
-    scores, bases, moved = np.zeros(view.size), np.empty(tables, np.int64), 0
-    for step in range(rows):
-        row = start + step
-        if row >= rows:
-            row -= rows
-        code, here = column[row], 0.0
-        for table in range(tables):
-            place = view.starts[table]
-            for axis in range(view.others.shape[1]):
-                if view.others[table, axis] >= 0:
-                    place += np.int64(columns[view.others[table, axis], row]) * view.strides[table, axis]
-            bases[table] = place
-            here += gaps[place + code]
-        if here <= 0.0:  # the row is missed where it is
-            continue
-        scores[:] = 0.0
-        for table in range(tables):
-            place = bases[table]
-            for other in range(view.size):
-                scores[other] += gaps[place + other]
-        best, low = code, here - tables
-        for other in range(view.size):
-            if scores[other] < low:
-                best, low = other, scores[other]
-        if best == code:
-            continue
-        column[row] = best
-        if watched.size and breaks(columns, row, watched, rules):
-            column[row] = code
-            continue
-        for table in range(tables):
-            gaps[bases[table] + code] -= 1.0
-            gaps[bases[table] + best] += 1.0
-        moved += 1
+    """One column in all rows; returns how many were changed.
+
+    Nearly all rows stay, so which might move is worked out for many rows at a time, and again for each of those alone.
+    """
+    size, gaps, tables, rows = view.size, view.gaps, view.starts.size, columns.shape[1]
+    least = np.empty(gaps.size // size)  # at most the gaps of a block: of cells that differ in this column alone
+    for block in range(least.size):
+        least[block] = gaps[block * size : (block + 1) * size].min()
+    scores, blocks, missed = np.zeros(size), np.empty((tables, _CHUNK), np.int64), np.empty(_CHUNK)
+    moved = 0
+    for begin, end in ((start, rows), (0, start)):
+        for low in range(begin, end, _CHUNK):
+            column = columns[view.pick, low : min(low + _CHUNK, end)]
+            _find_blocks(columns, view, low, column, blocks, missed)
+            for place in range(column.size):
+                if missed[place] <= 0.0:  # the row is missed where it is
+                    continue
+                code, here, lowest = column[place], 0.0, 0.0
+                for table in range(tables):
+                    block = blocks[table, place]
+                    here += gaps[block * size + code]
+                    lowest += least[block]
+                if here <= 0.0 or lowest >= here - tables:
+                    continue
+                scores[:] = 0.0
+                for table in range(tables):
+                    first = blocks[table, place] * size
+                    for other in range(size):
+                        scores[other] += gaps[first + other]
+                best, best_score = code, here - tables
+                for other in range(size):
+                    if scores[other] < best_score:
+                        best, best_score = other, scores[other]
+                if best == code:
+                    continue
+                column[place] = best
+                if watched.size and breaks(columns, low + place, watched, rules):
+                    column[place] = code
+                    continue
+                for table in range(tables):
+                    block = blocks[table, place]
+                    gaps[block * size + code] -= 1.0
+                    gaps[block * size + best] += 1.0
+                    least[block] = min(least[block], gaps[block * size + code])
+                moved += 1
     return moved
+
+
+@compiled()  # pragma: no cover
+def _find_blocks(columns, view, low, column, blocks, missed):  # type: ignore[no-untyped-def]
+    """Fills in each row's block in each table, and the sum of the gaps where it is."""
+    gaps, rows = view.gaps, column.size
+    missed[:rows] = 0.0
+    for table in range(view.starts.size):
+        block = blocks[table]
+        block[:] = view.starts[table] // view.size
+        for axis in range(view.others.shape[1]):
+            if view.others[table, axis] >= 0:
+                other = columns[view.others[table, axis], low : low + rows]
+                stride = view.strides[table, axis] // view.size
+                for place in range(rows):
+                    block[place] += other[place] * stride
+        for place in range(rows):
+            missed[place] += gaps[np.uint64(block[place] * view.size + column[place])]  # never below 0
