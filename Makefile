@@ -12,7 +12,7 @@ SMOKE := .studies-smoke
 LOWEST := .venv-lowest
 LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema tests/test_public_names.py
 
-.PHONY: help setup demo test test-engines test-slow test-explore test-lowest studies studies-smoke lint types layers clean
+.PHONY: help setup demo test test-engines test-slow test-explore test-lowest pictures studies studies-smoke lint types layers clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
+	@echo "make pictures   screenshots of report and card of three tables at three widths, in pictures/ (chromium must be there)"
 	@echo "make setup      only create .venv with everything the other targets need"
 
 $(STAMP): pyproject.toml
@@ -87,5 +88,9 @@ studies-smoke: $(STAMP)
 	  $(BIN)/python -m studies.$$study --smoke --out $(SMOKE) || exit 1; \
 	done
 
+# Reports in there are confidential; git ignores the folder.
+pictures: $(STAMP)
+	$(BIN)/python -m tests.report.pictures
+
 clean:
-	rm -rf $(VENV) $(LOWEST) $(SMOKE) demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) $(SMOKE) pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

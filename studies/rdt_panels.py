@@ -22,7 +22,7 @@ from studies.duke.reading import reading
 from studies.runs import Record, carry_out, kept_file, spent_on
 from studies.verdicts import RULE, count_of, verdict
 from studies.writing import Form, StudyPage, estimate, run_as_script, table
-from understudy.report import Points
+from understudy.charts import Points
 
 __all__ = ["Job", "jobs", "study", "work", "write_page"]
 

@@ -22,7 +22,7 @@ from studies.steps.reading import remarks
 from studies.steps.unchanged import ORIGINAL, unchanged
 from studies.verdicts import RULE, kind_of
 from studies.writing import Form, StudyPage, run_as_script, table
-from understudy.report import Lines, Series
+from understudy.charts import Lines, Series
 
 __all__ = ["runs", "study"]
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from scipy import stats
 
 from studies.runs import Spent
-from understudy.report import Lines, Points, render_picture
+from understudy.charts import Lines, Points
+from understudy.report import render_picture
 
 __all__ = ["Estimate", "Finding", "Form", "StudyPage", "estimate", "run_as_script", "table"]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.processes import forked_run
 from tests.release.people import release_of_everything, release_of_simple
 from understudy.release.release import Release
 
@@ -41,3 +42,9 @@ def plain_folder(plain_release: Release, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("releases") / "plain"
     plain_release.save(folder)
     return folder
+
+
+@pytest.fixture
+def quick_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs of a study in processes that are forked ready."""
+    monkeypatch.setattr("understudy.compare.study.watched", forked_run)

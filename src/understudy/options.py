@@ -353,6 +353,10 @@ class Registry(Generic[Kind]):
         """All names: the built-in ones in their order, then those of other packages in alphabetical order."""
         return (*self.built_in, *sorted(self.offered()))
 
+    def __contains__(self, name: object) -> bool:
+        """Whether a class of that name is known; what other packages add is looked up for other names only."""
+        return name in self.built_in or name in self.offered()
+
     def offered(self) -> dict[str, EntryPoint]:
         """What other packages add, not loaded."""
         return {entry.name: entry for entry in entry_points(group=self.group) if entry.name not in self.built_in}
@@ -396,7 +400,7 @@ class Registry(Generic[Kind]):
 
     def register(self, name: str, kind: type[Kind]) -> None:
         """Makes a class known under a name in this process; a name that is taken raises."""
-        if name in self.names() and self.find(name) is not kind:
+        if name in self and self.find(name) is not kind:
             raise UsageError(f"{self.what} {name!r}", "is taken by another class.", "Choose another name.")
         self.built_in[name] = kind
 

@@ -8,8 +8,8 @@ from studies.field.results import MARGINS, MEASURES, Results
 from studies.field.tables import Bench
 from studies.verdicts import RULE, Comparison, count_of, range_of, verdict
 from studies.writing import Estimate, StudyPage, table
+from understudy.charts import Lines, Series
 from understudy.evaluate.nist import MOST
-from understudy.report import Lines, Series
 
 __all__ = ["REVIEW", "describe", "judging", "row", "show"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from studies.voters.judge import Judge, powers
 from studies.voters.measures import EPSILONS, Truth
 from studies.writing import StudyPage, table
+from understudy.charts import Lines, Points, Series
 from understudy.evaluate.regression import Compared
-from understudy.report import Lines, Points, Series
 
 __all__ = ["show"]
 

@@ -10,32 +10,33 @@ import pytest
 from tests.cli.terminal import run
 
 COMMANDS = [
-    *("demo", "methods", "schema", "plan", "leafsize", "synthesize", "sample", "label"),
+    *("demo", "methods", "schema", "plan", "leafsize", "synthesize", "sample", "stats", "label"),
     *("verify", "metrics", "evaluate", "compare", "pool", "ledger"),
 ]
 DIALECT = ("--delimiter", "--encoding", "--decimal", "--no-header", "--names", "--most-bytes")
 OPTIONS = {
     ("demo",): ["--out", "--private"],
-    ("methods",): ["--json"],
+    ("methods",): [],
     ("schema", "draft"): ["--out", "--like", "--codebook", "--names-are-right", *DIALECT],
     ("schema", "edit"): [],
-    ("schema", "check"): ["--rows", "--epsilon", "--delta", "--ledger", "--dataset", "--json", *DIALECT],
+    ("schema", "check"): ["--rows", "--epsilon", "--delta", "--ledger", "--dataset", *DIALECT],
     ("plan",): [
-        *("--schema", "--method", "--epsilon", "--delta", "--set", "--rows-hint", "--public", "--memory", "--json"),
+        *("--schema", "--method", "--epsilon", "--delta", "--set", "--rows-hint", "--public", "--memory"),
     ],
     ("synthesize",): [
         *("--schema", "--method", "--epsilon", "--delta", "--out", "--rows", "--copies", "--copies-mode"),
-        *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory", "--resume"),
+        *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory", "--resume", "--rows-file", "--yes"),
         *DIALECT,
     ],
     ("sample",): ["--rows", "--seed", "--where", "--out", "--excel-safe", "--copy"],
+    ("stats",): ["--table", "--out", "--copy"],
     ("label",): ["--seed", "--out", "--excel-safe", "--copy", "--keep", *DIALECT],
     ("leafsize",): [
         *("--width", "--share", "--rate", "--epsilon", "--trees", "--columns", "--relation", "--confidence"),
-        *("--svg", "--simulate", "--seed", "--json"),
+        *("--svg", "--simulate", "--seed"),
     ],
     ("verify",): ["--everything"],
-    ("metrics",): ["--json"],
+    ("metrics",): [],
     ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose", *DIALECT],
     ("compare",): [
         *(
@@ -64,9 +65,11 @@ OPTIONS = {
         ),
         *DIALECT,
     ],
-    ("pool",): ["--formula", "--family", "--share", "--level", "--json"],
+    ("pool",): [
+        *("--formula", "--family", "--share", "--rate", "--mean", "--quantile", "--where", "--by", "--level"),
+    ],
     ("ledger", "init"): ["--dataset", "--epsilon", "--delta", "--composition"],
-    ("ledger", "show"): ["--dataset", "--json"],
+    ("ledger", "show"): ["--dataset"],
     ("ledger", "verify"): ["--known"],
 }
 MOST_HELP_SECONDS = 1.0
@@ -90,7 +93,9 @@ def test_help_of_a_command_names_its_options(command: tuple[str, ...]) -> None:
     shown = run(*command, "--help")
     assert shown.status == 0
     found = set(re.findall(r"--[a-z][a-z-]*", shown.out))
-    assert found == {*OPTIONS[command], "--quiet", "--debug", "--help"}
+    programs = set() if command == ("schema", "edit") else {"--json"}  # it talks with a person
+    assert found == {*OPTIONS[command], *programs, "--quiet", "--debug", "--help"}
+    assert run(*command, "-h").out == shown.out
 
 
 @pytest.mark.parametrize("words", [(), ("schema",), ("ledger",)], ids=" ".join)

@@ -202,7 +202,7 @@ def test_there_are_at_least_forty_cases_beside_the_options() -> None:
 
 def test_budget_is_refused_with_status_3_and_the_largest_request_that_would_pass(place: Workspace) -> None:
     files, before = listing(place.folder), place.balance()
-    shown = place.synthesize(epsilon=101)
+    shown = place.synthesize("--yes", epsilon=101)
     assert (shown.status, shown.panels, shown.out) == (3, 1, "")
     assert "100" in shown.words
     assert (listing(place.folder), place.balance()) == (files, before)

@@ -130,15 +130,17 @@ def test_a_damaged_study_and_a_file_in_its_place_are_explained(folder: Path) -> 
     assert "Restore that file, or give a new folder" in shown.words
 
 
+@pytest.mark.usefixtures("quick_runs")
 def test_a_study_in_which_nothing_finished_says_why_and_can_go_on(folder: Path) -> None:
     words = _words(folder, "--method", "independent", "--epsilon", 1, "--repeats", 1, "--metric", "marginals")
-    shown = run(*words, "--minutes", 0.001)
+    shown = run(*words, "--minutes", 0.0001)
     assert (shown.status, shown.panels) == (4, 1)
     assert "independent at ε = 1 (1 run, time): was still being made" in shown.words
     assert "kept in" in shown.words
     assert run(*words).status == 0
 
 
+@pytest.mark.usefixtures("quick_runs")
 def test_options_of_metrics_are_those_of_evaluate_and_part_of_the_study(folder: Path) -> None:
     request = ("--method", "independent", "--epsilon", 1, "--repeats", 1, "--metric", "marginals")
     shown = run(*_words(folder, *request, "--set", "marginals.ways=1"))
@@ -154,6 +156,7 @@ def test_options_of_metrics_are_those_of_evaluate_and_part_of_the_study(folder: 
     assert "other settings (options of metrics)" in refused.words
 
 
+@pytest.mark.usefixtures("quick_runs")
 def test_a_public_table_goes_only_to_methods_that_use_one(folder: Path) -> None:
     pacsv.write_csv(table(200), folder / "public.csv")
     request = ("--method", "independent", "--method", "aim", "--epsilon", 1, "--delta", 1e-6, "--repeats", 1)

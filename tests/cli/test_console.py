@@ -38,7 +38,7 @@ class Watched(io.StringIO):
 
 
 def _end(error: BaseException, *, debug: bool = False) -> int:
-    with pytest.raises(typer.Exit) as ending, shell(quiet=False, debug=debug):
+    with pytest.raises(typer.Exit) as ending, shell("plan", quiet=False, debug=debug):
         raise error
     return int(ending.value.exit_code)
 
@@ -108,7 +108,7 @@ def test_debug_keeps_the_traceback_in_a_private_file(
 def test_warnings_and_log_records_stay_silent(capsys: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        with shell(quiet=False, debug=False):
+        with shell("plan", quiet=False, debug=False):
             warnings.warn(SECRET, stacklevel=1)
             logging.getLogger("anything").error(SECRET)
         assert seen == []
@@ -132,9 +132,9 @@ def test_text_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_json_cannot_steer_the_terminal_either(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"a\x1b[31m": "\x7f\x85\x9b2J\u202e\u2066\u200b\u2028\ufeff\udc80\U000e0001 ε é 好 \n\t"}
-    Shell().json(value)
+    Shell("plan", as_json=True).json(value)
     shown = capsys.readouterr().out
-    assert json.loads(shown) == value
+    assert json.loads(shown) == {"command": "plan", "format": 1, **value}
     assert all(char.isprintable() or char == "\n" for char in shown)
     assert "ε é 好" in shown
 
@@ -175,11 +175,11 @@ def test_progress_on_a_terminal_shows_stage_share_and_time_left(monkeypatch: pyt
 
 
 def test_warnings_of_our_own_are_notes(capsys: pytest.CaptureFixture[str]) -> None:
-    with shell(quiet=False, debug=False):
+    with shell("plan", quiet=False, debug=False):
         for _ in range(2):
             warnings.warn("odd \x1b[31m", UnderstudyWarning, stacklevel=1)
         warnings.warn(SECRET, stacklevel=1)
-    with shell(quiet=True, debug=False):
+    with shell("plan", quiet=True, debug=False):
         warnings.warn("quiet", UnderstudyWarning, stacklevel=1)
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "Warning: odd \\x1b[31m\n")

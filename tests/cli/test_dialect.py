@@ -34,7 +34,7 @@ def test_what_the_schema_says_need_not_be_said_again(tmp_path: Path) -> None:
     path, schema = table(tmp_path), tmp_path / "schema.yaml"
     schema.write_text(SCHEMA, encoding="utf-8")
     assert run("schema", "check", schema, path).status == 0
-    words = ("--schema", schema, "--method", "independent", "--epsilon", 20, "--delta", 1e-9)
+    words = ("--schema", schema, "--method", "independent", "--epsilon", 20, "--delta", 1e-9, "--yes")
     made = run("synthesize", path, *words, "-o", tmp_path / "release")
     assert made.status == 0, made.err
     assert "cannot be read" not in made.words

@@ -19,6 +19,7 @@ import pytest
 import understudy
 from tests.cli.terminal import Outcome, run
 from tests.cli.workspace import SCHEMA, Workspace, people
+from tests.processes import Forked
 from understudy.errors import DamagedLedgerError, InputError, LedgerError, UsageError
 from understudy.privacy.ledger import Ledger
 from understudy.schema.document import schema_from_text
@@ -280,13 +281,13 @@ def test_closed_standard_input_and_error_do_no_harm(place: Workspace) -> None:
 
 def test_a_reader_that_has_seen_enough_is_no_error(place: Workspace) -> None:
     shown = _shell(place, '"$@" | true; exit ${PIPESTATUS[0]}')
-    assert shown.status == 0
+    assert (shown.status, shown.panels) == (141, 0)
     assert "Exception ignored" not in shown.err
     assert run("verify", place.release).status == 0
 
 
 @pytest.mark.parametrize("line", ["--help", "--version", "methods --json"])
-@pytest.mark.parametrize(("redirect", "status"), [(">/dev/full", 4), (">&-", 2), ("| true", 0)])
+@pytest.mark.parametrize(("redirect", "status"), [(">/dev/full", 4), (">&-", 2), ("| true", 141)])
 def test_pages_that_cannot_be_printed(line: str, redirect: str, status: int) -> None:
     command = f"{sys.executable} -m understudy {line} {redirect}; exit ${{PIPESTATUS[0]}}"
     shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
@@ -331,25 +332,22 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_leaves_nothing_half_made(place: Workspace, number: int, status: int) -> None:
     ready = place.folder / "ready"
-    running = subprocess.Popen(
-        [sys.executable, "-c", WAITING, str(ready), *_words(place)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    while not ready.exists() and running.poll() is None:
+    running = Forked(WAITING, ready, *_words(place))
+    while not ready.exists() and running.runs():
         time.sleep(0.05)
     assert list(place.folder.glob(".release.*.partial"))
-    running.send_signal(number)
-    running.send_signal(number)  # an impatient second one does not cut the orderly end short
-    out, err = running.communicate(timeout=300)
-    assert running.returncode == status, err
-    shown = Outcome(status, out.decode(), err.decode())
-    assert shown.panels == 1
+    running.send(number)
+    running.send(number)  # an impatient second one does not cut the orderly end short
+    ended = running.ended()
+    shown = Outcome(ended.status, "", ended.said)
+    assert (shown.status, shown.panels) == (status, 1), ended
     _told(place, shown.words, 1)
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:
     code = "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); from understudy.cli.console import *\n"
     code += "import os\nwith orderly_signals(): os.kill(os.getpid(), signal.SIGHUP)\nsys.exit(stopped_by() or 7)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 7
+    assert Forked(code).ended().status == 7
 
 
 def test_ctrl_c_while_the_command_is_loading_is_one_line(tmp_path: Path) -> None:

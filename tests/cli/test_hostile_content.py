@@ -253,7 +253,18 @@ def test_no_label_and_no_id_decides_how_a_run_ends(kind: str, suffix: str, tmp_p
         unchecked = pc.CastOptions.unsafe(pa.string())
         values = {name: pa.array([row[name] for row in rows]) for name in ("job", "person")}
         pq.write_table(pa.table({name: pc.cast(array, options=unchecked) for name, array in values.items()}), data)
-    arguments = ["--method", "independent", "--epsilon", "20", "--delta", "1e-6", "--memory", "64MiB", "--quiet"]
+    arguments = [
+        "--method",
+        "independent",
+        "--epsilon",
+        "20",
+        "--delta",
+        "1e-6",
+        "--memory",
+        "64MiB",
+        "--quiet",
+        "--yes",
+    ]
     outcome = run("synthesize", str(data), "--schema", str(schema), "--out", str(tmp_path / "out"), *arguments)
     assert outcome.status == 0, outcome.err
     labels = json.loads((tmp_path / "out" / "model" / "codec-1.json").read_text())["labels"]["job"]

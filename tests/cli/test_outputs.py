@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import typer
 
@@ -32,6 +33,11 @@ def _words(place: Workspace, out: Path) -> dict[tuple[str, str], tuple[object, .
     budget = ("--schema", place.schema, "--epsilon", 1)
     return {
         ("synthesize", "out"): ("synthesize", place.table, *budget, "--ledger", place.ledger, "--out", out),
+        ("synthesize", "rows_file"): (
+            *("synthesize", place.table, *budget, "--ledger", place.ledger, "--out", place.folder / "another"),
+            *("--rows-file", out.with_suffix(".csv")),
+        ),
+        ("stats", "out"): ("stats", place.release, "--table", "sex", "-o", out.with_suffix(".csv")),
         ("sample", "out"): ("sample", place.release, "--rows", 5, "-o", out.with_suffix(".csv")),
         ("label", "out"): ("label", place.release, place.table, "-o", out.with_suffix(".csv")),
         ("evaluate", "out"): ("evaluate", place.table, place.release, "-o", out, "--metric", "marginals"),
@@ -69,3 +75,30 @@ def test_every_place_that_a_command_writes_to_is_tried(place: Workspace) -> None
         if "Path" in str(kind) and name not in READ and command not in ("ledger show", "ledger verify")
     }
     assert written == set(_words(place, place.release))
+
+
+def test_second_file_of_rows_holds_those_of_the_release(place: Workspace, tmp_path: Path) -> None:
+    shown = place.synthesize("--method", "laplace", "--rows-file", tmp_path / "rows.parquet", "--out", tmp_path / "out")
+    assert shown.status == 0, shown.err
+    assert pq.read_table(tmp_path / "rows.parquet").equals(pq.read_table(tmp_path / "out" / "data.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("rows.xlsx", (), "Give --rows too"),
+        ("rows.xlsx", ("--rows", 2**20), "at most 1,048,575 rows"),
+        ("rows.ods", (), "suffix"),
+        ("people.csv", (), "exists already"),
+        ("made/rows.csv", (), "lies in the release folder"),
+    ],
+)
+def test_second_file_that_could_not_be_written_is_refused_before_the_charge(
+    place: Workspace, name: str, more: tuple[object, ...], message: str
+) -> None:
+    before = place.balance()
+    words = ("--method", "laplace", "--rows-file", place.folder / name, "--out", place.folder / "made")
+    shown = place.synthesize(*words, *more)
+    assert (shown.status, shown.panels) == (2, 1)
+    assert message in shown.words
+    assert place.balance() == before

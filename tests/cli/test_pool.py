@@ -12,7 +12,7 @@ from tests.cli.workspace import Workspace
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     made = Workspace.make(tmp_path_factory.mktemp("pool"), rows=400)
     made_release = made.synthesize(
-        "--method", "independent", "--copies", 3, "--copies-mode", "remeasure", "--seed", 3, epsilon=30
+        "--method", "independent", "--copies", 3, "--copies-mode", "remeasure", "--seed", 3, "--yes", epsilon=30
     )
     assert made_release.status == 0, made_release.err
     return made
@@ -39,7 +39,7 @@ def test_model(place: Workspace) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ((), "needs --formula or --share"),
+        ((), "needs --formula, --share"),
         (("--share", "sex=F,age=20"), "no released table holds these columns"),
         (("--share", "sex"), "must be COLUMN=VALUE"),
         (("--share", "age=30..20"), 'The range runs backwards: ask for "20..30".'),
@@ -52,3 +52,38 @@ def test_refusals(place: Workspace, more: tuple[str, ...], words: str) -> None:
     assert found.status == 2
     assert words in found.words
     assert found.panels == 1
+
+
+def test_rates_means_and_quantiles(place: Workspace) -> None:
+    asked = ("--mean", "income", "--quantile", "age=0.5", "--rate", "sex=F")
+    found = run("pool", place.release, *asked, "--json")
+    assert found.status == 0, found.err
+    document = json.loads(found.out)
+    assert {key: len(document[key]) for key in ("means", "quantiles", "rates")} == dict.fromkeys(
+        ("means", "quantiles", "rates"), 1
+    )
+    mean = document["means"][0]
+    assert mean["within_bins"] > 0
+    ends = [mean[key] for key in ("population_low", "table_low", "estimate", "table_high", "population_high")]
+    assert ends == sorted(ends)
+    shown = run("pool", place.release, *asked)
+    assert "of it, bins" in shown.words
+    assert "quantile 0.5 of" in shown.words
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--where", "sex=F"), "needs --rate, --mean or --quantile"),
+        (("--by", "sex"), "needs --rate, --mean or --quantile"),
+        (("--quantile", "age"), "must be COLUMN=SHARE"),
+        (("--quantile", "age=half"), "must be COLUMN=SHARE"),
+        (("--quantile", "age=2"), "must lie between 0 and 1"),
+        (("--mean", "sex"), "holds no numbers"),
+        (("--mean", "age", "--by", "sex"), "no released table holds these columns"),
+    ],
+)
+def test_refusals_of_numbers(place: Workspace, more: tuple[str, ...], words: str) -> None:
+    found = run("pool", place.release, *more)
+    assert (found.status, found.panels) == (2, 1)
+    assert words in found.words

@@ -15,7 +15,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     made = Workspace.make(tmp_path_factory.mktemp("sample"))
     made.schema.write_text(SCHEMA.replace("[north, south,", "['=north', south,"), encoding="utf-8")
     made.table.write_text(made.table.read_text(encoding="utf-8").replace("north", "=north"), encoding="utf-8")
-    assert made.synthesize(epsilon=20).status == 0
+    assert made.synthesize("--yes", epsilon=20).status == 0
     return made
 
 
@@ -77,7 +77,7 @@ def test_refusals_write_nothing(words: tuple[str, ...], message: str, place: Wor
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["x.xlsx", "x", "no/x.csv"])
+@pytest.mark.parametrize("name", ["x.ods", "x", "no/x.csv"])
 def test_bad_outputs(name: str, place: Workspace, tmp_path: Path) -> None:
     shown = run("sample", place.release, "--rows", 5, "-o", tmp_path / name)
     assert (shown.status, shown.panels) == (2, 1)

@@ -32,6 +32,27 @@ def test_prints_the_promise_and_what_to_do_next(place: Workspace) -> None:
     assert run("verify", out).status == 0
 
 
+@pytest.mark.parametrize(
+    ("budget", "said"), [(("--delta", "1e-9"), "more than 99.9 % sure"), (("--delta", "0.01"), "δ = 0.01 is large")]
+)
+def test_a_budget_that_protects_hardly_anybody_must_be_meant(
+    place: Workspace, budget: tuple[str, str], said: str
+) -> None:
+    out, before = place.folder / f"meant-{budget[1]}", place.balance()
+    epsilon = 25 if "sure" in said else 1
+    shown = place.synthesize("--out", out, "--method", "independent", *budget, epsilon=epsilon)
+    assert shown.status == 2
+    assert said in shown.words
+    assert "give --yes" in shown.words
+    assert not out.exists()
+    assert place.balance() == before, "nothing was charged"
+
+
+def test_a_large_budget_that_is_meant_is_spent(tmp_path: Path) -> None:
+    place = Workspace.make(tmp_path)
+    assert place.synthesize("--yes", "--method", "independent", epsilon=25).status == 0
+
+
 def test_quiet_prints_no_notes(place: Workspace) -> None:
     shown = place.synthesize("--out", place.folder / "quiet", "--quiet")
     assert (shown.status, shown.err) == (0, "")
@@ -126,19 +147,21 @@ def test_folder_with_a_strange_name(place: Workspace) -> None:
 def test_a_large_delta_is_warned_of_before_the_charge(place: Workspace, tmp_path: Path) -> None:
     queries = ("--method", "independent", "--delta")
     before = place.balance()
-    refused = place.synthesize("--out", tmp_path / "refused", *queries, 0.01)  # more δ than the ledger has left
+    refused = place.synthesize(
+        "--yes", "--out", tmp_path / "refused", *queries, 0.01
+    )  # more δ than the ledger has left
     assert refused.status == 3
     assert place.balance() == before
     assert "Warning: δ = 0.01 is large" in refused.err
     assert "picks about 1 % of the rows at random and publishes them as they are" in refused.words
     words = ("synthesize", place.table, "--schema", place.schema, "--epsilon", 1, "--out")
-    shown = run(*words, tmp_path / "large", *queries, 0.01)
+    shown = run(*words, tmp_path / "large", *queries, 0.01, "--yes")
     assert shown.status == 0
     assert shown.err.index("Warning: δ") < shown.err.index("No ledger given")
     assert "is large" not in (tmp_path / "large" / "statement.md").read_text(encoding="utf-8")
     assert run("verify", tmp_path / "large").status == 0
     assert "is large" not in run(*words, tmp_path / "small", *queries, 1e-6).words
-    assert "is large" not in run(*words, tmp_path / "still", *queries, 0.01, "--quiet").words
+    assert "is large" not in run(*words, tmp_path / "still", *queries, 0.01, "--quiet", "--yes").words
 
 
 @pytest.mark.parametrize("column", ["patient_id", "Person", "email"])

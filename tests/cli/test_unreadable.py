@@ -29,7 +29,7 @@ def make(
     out = folder / "release"
     shown = run(
         *("synthesize", folder / "table.csv", "--schema", folder / "schema.yaml", "--out", out),
-        *("--method", "mst", "--epsilon", 50, "--delta", "1e-9", "--seed", 1),
+        *("--method", "mst", "--epsilon", 50, "--delta", "1e-9", "--seed", 1, "--yes"),
     )
     assert shown.status == 0, shown.err
     return shown, out

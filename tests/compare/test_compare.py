@@ -6,6 +6,8 @@ from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
 from understudy.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("quick_runs")
+
 
 def test_runs_that_cannot_finish_end_as_such_and_the_study_goes_on(tmp_path: Path) -> None:
     found = compare(
@@ -28,7 +30,7 @@ def test_runs_that_cannot_finish_end_as_such_and_the_study_goes_on(tmp_path: Pat
 
 def test_a_run_past_its_limit_of_time_is_an_outcome() -> None:
     found = compare(
-        table(50), SCHEMA, methods=["independent"], epsilons=[1.0], repeats=1, metrics=["marginals"], seconds=0.05
+        table(50), SCHEMA, methods=["independent"], epsilons=[1.0], repeats=1, metrics=["marginals"], seconds=0.001
     )
     (run,) = found.study.runs
     assert run.outcome.status == "time"

@@ -5,8 +5,6 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 from tests.cli.terminal import listing, run
 from tests.compare.tables import SCHEMA, table
 from tests.nets.doubles import OPTIONS, interrupted_after
+from tests.processes import Forked
 from understudy.compare import Choice, choose
 from understudy.compare.choice import ChoiceFolder
 from understudy.compare.study import fingerprint
@@ -65,8 +64,7 @@ def _prepared(place: Path, epsilon: float) -> Ledger:
 
 
 def _killed(place: Path, moment: str, number: int = 0) -> None:
-    ended = subprocess.run([sys.executable, "-c", KILLED, moment, str(number), *_words(place)], check=False)
-    assert ended.returncode == -signal.SIGKILL
+    assert Forked(KILLED, moment, number, *_words(place)).ended().status == -signal.SIGKILL
 
 
 def _charged(ledger: Ledger) -> list[str]:

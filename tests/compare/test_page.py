@@ -3,9 +3,10 @@ from dataclasses import replace
 from importlib.metadata import version
 
 from tests.compare.studies import made_up, put_first
+from understudy.charts import Lines, draw_lines
 from understudy.compare.study import Candidate, Finished, Found, Outcome, Study, StudySettings
 from understudy.compare.summary import CONFIDENTIAL, build_page
-from understudy.report import BulletList, Lines, Page, Paragraph, TextTable, draw_lines, render_page
+from understudy.report import BulletList, Page, Paragraph, TextTable, render_page
 
 
 def test_the_page_shows_every_section_with_a_question() -> None:

@@ -1,6 +1,5 @@
 """CONTRIBUTING.md to the letter: its toys are written to files, installed and held against their contracts."""
 
-import os
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_tutorial import BLOCK
+from tests.processes import Forked
 from understudy import testing
 
 ROOT = Path(__file__).parents[2]
@@ -37,22 +37,26 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _python(package: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    searched = os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    found = {**os.environ, "PYTHONPATH": searched}
-    return subprocess.run([sys.executable, *words], cwd=package, env=found, capture_output=True, text=True, check=False)
+PYTEST = """
+import os, sys
+os.chdir(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
+import pytest
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[2:]]))
+"""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_toy_keeps_its_contract(kind: str, package: Path) -> None:
-    name = f"test_toy_{kind}.py"
-    assert f"check_{kind}(" in FILES[name]
-    done = _python(package, "-m", "pytest", "-q", "-p", "no:cacheprovider", name)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+def test_every_toy_keeps_its_contract(package: Path) -> None:
+    names = [f"test_toy_{kind}.py" for kind in KINDS]
+    assert all(f"check_{kind}(" in FILES[name] for kind, name in zip(KINDS, names, strict=True))
+    done = Forked(PYTEST, package, *names).ended()
+    assert done.status == 0, done.said
+    assert f"{len(KINDS)} passed" in done.said
 
 
 REGISTRIES = """
+import sys
+sys.path.insert(0, sys.argv[1])
 from understudy.counts.opening import SOURCES
 from understudy.evaluate.metric import METRICS
 from understudy.methods.method import METHODS
@@ -68,18 +72,17 @@ def test_every_registry_finds_the_toys_by_their_entry_points(package: Path) -> N
     groups = PROJECT["entry-points"]
     assert set(groups) == {f"understudy.{kind}s" for kind in KINDS}
     wanted = [f"{group} {name} {place}" for group, entries in groups.items() for name, place in entries.items()]
-    done = _python(package, "-c", REGISTRIES)
-    assert done.stdout.splitlines() == wanted, done.stderr
+    assert Forked(REGISTRIES, package).ended().said.splitlines() == wanted
 
 
 def test_a_broken_toy_is_told_what_to_do(package: Path) -> None:
     """The page's promise about messages, on a source that loses a row."""
     path = package / "toy_source.py"
     path.write_text(FILES["toy_source.py"].replace('FROM rows")', 'FROM rows LIMIT 5")'), encoding="utf-8")
-    done = _python(package, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_toy_source.py")
-    assert done.returncode == 1
-    assert "AssertionError: source StreamedTable: three columns: counts of" in done.stdout
-    assert "Let `batches` hand over every row exactly once" in done.stdout
+    done = Forked(PYTEST, package, "test_toy_source.py").ended()
+    assert done.status == 1
+    assert "AssertionError: source StreamedTable: three columns: counts of" in done.said
+    assert "Let `batches` hand over every row exactly once" in done.said
 
 
 def test_every_block_is_used() -> None:

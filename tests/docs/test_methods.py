@@ -1,12 +1,11 @@
 """Every page about a method runs from top to bottom, by the rules of the tutorial's test; so do some other pages."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.test_tutorial import BLOCK, _require, _run, _steps
+from tests.processes import Forked
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [*sorted((DOCS / "methods").glob("*.md")), *(DOCS / f"{name}.md" for name in ("evaluate", "ledger", "pool"))]
@@ -21,7 +20,7 @@ def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         if key == "file":
             Path(value).write_text(text, encoding="utf-8")
         elif kind == "python":
-            subprocess.run([sys.executable, "-c", text], check=True)
+            assert Forked(text).ended().status == 0
         elif kind == "console":
             for step in _steps(text, int(value) if key == "status" else 0):
                 status, output = _run(step.command)

@@ -3,13 +3,13 @@
 import io
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal import run
+from tests.processes import Forked
 
 PAGE = Path(__file__).parents[2] / "README.md"
 SCHEMA = """\
@@ -32,13 +32,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_python_snippet_runs(folder: Path) -> None:
     (folder / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
     (snippet,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, check=True)
-    assert "differential privacy with ε = 1" in done.stdout
-    assert re.search(r"^aim +\(ε, δ\) through ρ-zCDP +Measures", done.stdout, re.MULTILINE)
-    assert re.search(r"^rules +Do synthetic rows obey the rules", done.stdout, re.MULTILINE)
+    done = Forked(snippet).ended()
+    assert done.status == 0, done.said
+    assert "differential privacy with ε = 1" in done.said
+    assert re.search(r"^aim +\(ε, δ\) through ρ-zCDP +Measures", done.said, re.MULTILINE)
+    assert re.search(r"^rules +Do synthetic rows obey the rules", done.said, re.MULTILINE)
     assert (folder / "release" / "statement.json").exists()
 
 
+@pytest.mark.usefixtures("quick_runs")
 def test_the_commands_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("q\n"))  # whoever is asked something has had enough
     text = PAGE.read_text(encoding="utf-8").replace("\\\n", " ")

@@ -2,8 +2,6 @@
 
 import dataclasses
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.docs.test_tutorial import BLOCK, _require, _run, _steps
+from tests.processes import Forked
 from understudy.codec.axes import axis_of
 from understudy.codec.table import TableCodec
 from understudy.schema.columns import BIN_RULES
@@ -144,7 +143,7 @@ def test_the_drafts_of_the_page_are_made_as_it_says(tmp_path: Path, monkeypatch:
                 shape = ".*".join(re.escape(part) for part in line.split("…"))
                 assert re.search(f"^{shape}", written, re.MULTILINE), line
         elif kind == "python":
-            subprocess.run([sys.executable, "-c", text], check=True, capture_output=True)
+            assert Forked(text).ended().status == 0
         elif kind == "console":
             for step in _steps(text, 0):
                 status, output = _run(step.command)

@@ -9,13 +9,13 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal import run
+from tests.processes import Forked
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"(?:<!-- (\w+): (\S+) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -64,7 +64,7 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         if key == "file":
             Path(value).write_text(text, encoding="utf-8")
         elif kind == "python":
-            subprocess.run([sys.executable, "-c", text], check=True)
+            assert Forked(text).ended().status == 0
         elif kind == "console":
             for step in _steps(text, int(value) if key == "status" else 0):
                 status, output = _run(step.command)

@@ -30,7 +30,7 @@ from understudy.evaluate.metric import (
     total_variation,
     unread_columns,
 )
-from understudy.evaluate.suite import build_report
+from understudy.evaluate.page import build_report
 from understudy.report import render_page
 from understudy.schema import Boolean, Category, Date, Float, Integer, OpenCategory, PrivateBins, Schema, Unit
 

@@ -1,4 +1,7 @@
-"""The confidential report: every score beside its yardstick, the worst first, and no label that becomes markup."""
+"""The confidential report: questions first, every score beside its anchors, the worst first, no label as markup."""
+
+from dataclasses import replace
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -6,13 +9,16 @@ import pytest
 
 from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from tests.report.test_html import PAYLOADS, Tree
+from understudy.charts import Matrix, PointMap, Points, SharesChart, in_digits
 from understudy.evaluate import Evaluation, evaluate
+from understudy.evaluate.metric import METRICS as KNOWN
+from understudy.evaluate.metric import Scale, describe_metric
+from understudy.evaluate.page import MOST_ROWS, SPOKEN, build_report, light_of, verdicts
 from understudy.evaluate.regression import Regression
-from understudy.evaluate.suite import MOST_ROWS, build_report
-from understudy.report import BulletList, Page, Points, TextTable, render_page
+from understudy.report import Block, Figure, FoldedBlocks, Gallery, Page, Paragraph, TextTable, Verdicts, render_page
 from understudy.schema import Category, Integer, Schema, Unit
 
-METRICS = ["marginals", "correlations", "rules", "disclosure", Regression()]
+METRICS = ["marginals", "specks", "correlations", "prediction", "rules", "disclosure", Regression()]
 
 
 @pytest.fixture(scope="module")
@@ -26,40 +32,151 @@ def page(found: Evaluation) -> Page:
     return build_report(found)
 
 
-def test_every_section_opens_with_a_question(page: Page, found: Evaluation) -> None:
+def _blocks(page: Page) -> list[Block]:
+    """All blocks, those folded away or in galleries too."""
+    found: list[Block] = [block for section in page.sections for block in section.blocks]
+    for block in found:
+        if isinstance(block, FoldedBlocks):
+            found += block.blocks
+        if isinstance(block, Gallery):
+            found += block.figures
+    return found
+
+
+def _charts(page: Page) -> list[object]:
+    return [block.chart for block in _blocks(page) if isinstance(block, Figure)]
+
+
+def test_every_section_opens_with_a_question(page: Page) -> None:
     assert page.confidential
     assert page.banner.startswith("NOT FOR RELEASE")
-    assert [section.title for section in page.sections] == ["In short", *found.metrics, "How it was done"]
-    assert all(section.question.endswith("?") for section in page.sections)
+    titles = [section.title for section in page.sections]
+    pictures = ["Columns", "Pairs", "Associations", "Classifier", "Subgroups", "Map", "Nearest rows"]
+    assert titles == ["In short", *pictures, "All scores", "How it was done"]
+    assert all("?" in section.question for section in page.sections)
 
 
-def test_every_score_stands_beside_its_yardstick(page: Page, found: Evaluation) -> None:
+def test_the_first_section_answers_in_words_with_a_light(page: Page, found: Evaluation) -> None:
+    (cards,) = [block for block in page.sections[0].blocks if isinstance(block, Verdicts)]
+    lights = {card.question: card.light for card in cards.cards}
+    assert lights["How close are pairs of columns?"] == "poor", "shuffled columns are at the far end"
+    assert lights["How close are single columns?"] in ("good", "fair")
+    assert lights["Are the rules of the schema kept?"] == "poor", "no men in the east"
+    assert {"Can a classifier tell them apart?", "Does any subgroup suffer?", "Are rows copied?"} <= set(lights)
+    text = Tree(render_page(page)).text
+    assert "Look first at: How close are pairs of columns?" in text
+    anchors = {section.anchor for section in page.sections}
+    assert all(card.more in anchors for card in cards.cards if card.more)
+
+
+def test_equal_tables_are_good_in_everything_that_judges() -> None:
+    frame = mixed_frame(300)
+    same = evaluate(frame, frame, mixed(), metrics=["marginals", "correlations", "rules", "prediction"], seed=4)
+    lights = {card.question: card.light for card in verdicts(same) if card.question != "Are rows copied?"}
+    assert set(lights.values()) == {"good"}
+    assert {card.light for card in verdicts(same) if card.question == "Are rows copied?"} == {"poor"}
+
+
+def test_a_light_is_read_from_yardstick_and_baseline() -> None:
+    scale = Scale("x", "x")
+    assert light_of(scale.score(0.10, 0.10, 0.5)) == "good"
+    assert light_of(scale.score(0.13, 0.10, 0.5)) == "good"
+    assert light_of(scale.score(0.25, 0.10, 0.5)) == "fair"
+    assert light_of(scale.score(0.45, 0.10, 0.5)) == "poor"
+    assert light_of(scale.score(0.25, 0.10)) == "fair"
+    assert light_of(scale.score(0.65, 0.10)) == "poor"
+    assert light_of(scale.score(0.94, 0.36, 0.3)) == "poor", "a baseline nearer than the halves is no anchor"
+    ratio = Scale("ratio", "a ratio", highest=None)
+    assert [light_of(ratio.score(value, 1.0)) for value in (1.05, 2.0, 4.0)] == ["good", "fair", "poor"]
+    assert light_of(scale.score(1.0, 0.95, 1.0)) == "unknown", "halves have nothing in common either"
+    assert light_of(scale.missing("why")) == "unknown"
+    assert light_of(Scale("a", "a", "higher", -1.0, 1.0, 1.0).score(0.5, 0.9, 0.1)) == "fair"
+
+
+def test_every_score_stands_beside_its_yardstick_under_a_plain_name(page: Page, found: Evaluation) -> None:
     text = Tree(render_page(page)).text
     for result in found.results:
         for score in result.scores:
-            assert score.name in text
-            for number in (score.value, score.yardstick):
-                assert number is None or f"{number:,.5g}" in text
+            assert SPOKEN[f"{result.metric}.{score.name}"] in text
+            for number in (score.value, score.yardstick, score.baseline):
+                assert number is None or in_digits(number) in text
+
+
+def test_every_built_in_score_has_a_plain_name() -> None:
+    every = {f"{name}.{scale.name}" for name in KNOWN.built_in for scale in describe_metric(name).scales}
+    assert set(SPOKEN) == every
+    assert not any("_" in words for words in SPOKEN.values())
+    assert len(set(SPOKEN.values())) == len(SPOKEN)
 
 
 def test_a_score_without_a_value_says_why(page: Page) -> None:
     text = Tree(render_page(page)).text
-    assert "not computed: no formula was given" in text
+    assert "not computed: no formula was given" in text.lower()
     assert "nan" not in text.lower().split()
 
 
 def test_the_worst_comes_first(page: Page, found: Evaluation) -> None:
-    (section,) = [one for one in page.sections if one.title == "marginals"]
-    details = [block for block in section.blocks if isinstance(block, TextTable)][1:]
-    for shown, detail in zip(details, found["marginals"].details, strict=True):
-        assert len(shown.rows) == min(MOST_ROWS, detail.table.num_rows)
-        assert str(detail.caption) in shown.caption
+    (fold,) = [block for block in _blocks(page) if isinstance(block, FoldedBlocks) and "(marginals)" in block.title]
+    shown = [block for block in fold.blocks if isinstance(block, TextTable)][1:]
+    for table, detail in zip(shown, found["marginals"].details, strict=True):
+        assert len(table.rows) == min(MOST_ROWS, detail.table.num_rows)
+        assert str(detail.caption) in table.caption
+    (gallery,) = [block for block in page.sections[1].blocks if isinstance(block, Gallery)]
+    columns = [figure.chart.caption for figure in gallery.figures]
+    assert columns == [row["column_1"] for row in found["marginals"].detail("columns").records()]
 
 
-def test_real_against_synthetic_is_drawn(page: Page) -> None:
-    (section,) = [one for one in page.sections if one.title == "correlations"]
-    (cloud,) = [block for block in section.blocks if isinstance(block, Points)]
-    assert len(cloud.points) > 10
+def test_every_column_is_drawn_with_what_is_missing(page: Page, found: Evaluation) -> None:
+    charts = {chart.caption: chart for chart in _charts(page) if isinstance(chart, SharesChart)}
+    assert set(found.columns) <= set(charts)
+    age = charts["age"]
+    assert (age.bins, age.labels[-2:]) == (5, ("999", "missing")) or age.labels[-1] == "missing"
+    real, made = age.amounts
+    assert sum(real.values) == pytest.approx(1)
+    assert sum(made.values) == pytest.approx(1)
+
+
+def test_pairs_associations_and_maps_are_drawn(page: Page) -> None:
+    matrices = {chart.caption: chart for chart in _charts(page) if isinstance(chart, Matrix)}
+    whole = matrices["Distance of every pair of columns"]
+    assert len(whole.cells) == 15
+    anchors = {figure.anchor for figure in _blocks(page) if isinstance(figure, Figure) and figure.anchor}
+    linked = {cell.link for cell in whole.cells if cell.link}
+    assert linked
+    assert linked <= anchors
+    assert {"real", "synthetic", "difference"} <= set(matrices)
+    first, second = (chart for chart in _charts(page) if isinstance(chart, PointMap))
+    assert first.ends == second.ends
+    clouds = [block for block in _blocks(page) if isinstance(block, Points)]
+    assert len(clouds[0].points) > 10
+
+
+def test_means_over_many_pairs_stand_beside_their_quantiles(page: Page) -> None:
+    said = [block.text for block in _blocks(page) if isinstance(block, Paragraph)]
+    assert sum("99 in 100 below" in text and "the largest is" in text for text in said) >= 3
+
+
+def test_nearest_rows_are_no_proof_of_privacy(page: Page) -> None:
+    (section,) = [one for one in page.sections if one.title == "Nearest rows"]
+    assert section.blocks[0] == Paragraph(section.blocks[0].text, strong=True)  # type: ignore[union-attr]
+    assert "no proof of privacy" in section.blocks[0].text  # type: ignore[union-attr]
+
+
+def test_every_linked_file_is_written(found: Evaluation, tmp_path: "pytest.TempPathFactory") -> None:
+    for name in ("report", "a b.html"):
+        place = tmp_path / name  # type: ignore[operator]
+        found.save(place)
+        text = (place if place.suffix else place / "report.html").read_text("utf-8")
+        targets = [part.split('"')[0] for part in text.split('href="')[1:]]
+        files = [target for target in targets if not target.startswith("#")]
+        assert len(files) > 10
+        assert all(((place.parent if place.suffix else place) / unquote(target)).is_file() for target in files)
+
+
+def test_without_pictures_the_report_is_still_a_page(found: Evaluation) -> None:
+    bare = replace(found, pictures=())
+    titles = [section.title for section in build_report(bare).sections]
+    assert titles == ["In short", "Pairs", "Classifier", "All scores", "How it was done"]
 
 
 def test_names_labels_and_notes_stay_text() -> None:
@@ -95,13 +212,6 @@ def _elements(payload: str) -> list[tuple[str, tuple[str, ...]]]:
     made = pa.table({f"a {text}": [f"first {text}"] * 12, "b": ["x", "y"] * 6})
     found = evaluate(real, made, schema, metrics=["marginals", "rules"], seed=1)
     return Tree(render_page(build_report(found))).elements
-
-
-def test_what_is_furthest_off_is_told_of_metrics_that_judge(page: Page) -> None:
-    summary = page.sections[0]
-    (worst,) = [block for block in summary.blocks if isinstance(block, BulletList)]
-    named = [text.split(":")[0] for text in worst.items]
-    assert named == ["marginals", "correlations", "rules"]  # disclosure does not judge, and no model was given
 
 
 def test_titles_and_units_of_measurement_are_told_where_the_schema_has_them(found: Evaluation) -> None:

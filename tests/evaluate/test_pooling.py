@@ -11,7 +11,8 @@ from tests.release.people import people, release_of_simple, simple
 from understudy.codec.table import TableCodec
 from understudy.domain import Distribution, Measurement, Transcript
 from understudy.errors import UsageError
-from understudy.evaluate.pooling import MeasuredShare, PooledModel, measured_share
+from understudy.evaluate.measured import MeasuredNumber, measured_share
+from understudy.evaluate.pooling import PooledModel
 from understudy.evaluate.pooling_rules import Pooled, PooledTest, pool_liu
 from understudy.release.release import Release
 from understudy.release.wording import Odd
@@ -58,7 +59,7 @@ def test_models_are_pooled_over_copies(renewed: Release) -> None:
     frame = people()
     gap = frame[frame["sex"] == "M"]["age"].mean() - frame[frame["sex"] == "F"]["age"].mean()
     assert pooled.low - 2 < gap < pooled.high + 2
-    assert isinstance(us.pool(renewed, where={"sex": "F"}), MeasuredShare)
+    assert isinstance(us.pool(renewed, where={"sex": "F"}), MeasuredNumber)
 
 
 def test_logistic_models_too(renewed: Release) -> None:
@@ -151,13 +152,21 @@ def test_runs_are_averaged(plain_release: Release) -> None:
     assert found.sampling_variance == pytest.approx(0.31 * 0.69 / 1000)
 
 
-def test_least_noise_wins(plain_release: Release) -> None:
-    pair = Measurement("both", ("sex", "voted"), (2, 2), np.full(4, 250), Distribution("gaussian", Fraction(1)))
-    single = Measurement("one", ("sex",), (2,), np.array([490, 510]), Distribution("gaussian", Fraction(9)))
-    assert CODEC.domain.shape(("sex", "voted")) == (2, 2)
+def test_tables_are_averaged_by_precision(plain_release: Release) -> None:
+    noise = Distribution("gaussian", Fraction(1))
+    pair = Measurement("sex × voted", ("sex", "voted"), (2, 2), np.full(4, 250), noise)
+    single = Measurement("sex", ("sex",), (2,), np.array([490, 510]), Distribution("gaussian", Fraction(9)))
     release = _answers(plain_release, single, pair)
-    assert measured_share(release, {"sex": "F"}).question == "both"
+    found = measured_share(release, {"sex": "F"})
+    assert found.question == "sex; sex × voted"
+    assert found.estimate == pytest.approx((490 / 9 + 500 / 2) / (1000 * (1 / 9 + 1 / 2)))
     assert measured_share(release, {"sex": "F", "voted": "true"}).estimate == pytest.approx(0.25)
+
+
+def test_a_partition_is_never_taken_for_a_table(plain_release: Release) -> None:
+    leaves = Measurement("leaves", ("sex",), (2,), np.array([490, 510]), Distribution("gaussian", Fraction(9)))
+    with pytest.raises(UsageError, match="no released table"):
+        measured_share(_answers(plain_release, leaves), {"sex": "F"})
 
 
 def test_shares_refusals(plain_release: Release) -> None:
@@ -173,7 +182,7 @@ def test_shares_refusals(plain_release: Release) -> None:
     with pytest.raises(UsageError, match="level"):
         measured_share(only, {"sex": "F"}, level=2.0)
     drowned = _answers(
-        plain_release, Measurement("s", ("sex",), (2,), np.array([5, -7]), Distribution("gaussian", Fraction(1)))
+        plain_release, Measurement("sex", ("sex",), (2,), np.array([5, -7]), Distribution("gaussian", Fraction(1)))
     )
     with pytest.raises(UsageError, match="noise is larger"):
         measured_share(drowned, {"sex": "F"})

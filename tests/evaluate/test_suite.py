@@ -14,9 +14,10 @@ from tests.evaluate.examples import codes_schema, mixed, mixed_frame, shuffled
 from tests.release.people import everything, people, simple
 from understudy.errors import SchemaError, UsageError
 from understudy.evaluate import Evaluation, evaluate
+from understudy.evaluate.page import build_report
 from understudy.evaluate.propensity import Specks
 from understudy.evaluate.regression import IntervalOverlap, Regression
-from understudy.evaluate.suite import FITTED, NOTICE, build_report, chosen_metrics
+from understudy.evaluate.suite import FITTED, NOTICE, chosen_metrics
 from understudy.release.release import Release
 from understudy.report import render_page
 from understudy.schema import OpenCategory, PrivateBins, Schema, Unit

@@ -1,4 +1,4 @@
-"""What version 0.1 wrote still loads, verifies, samples and can be charged: folders and a ledger made by its code."""
+"""What earlier versions wrote still loads, verifies, samples and can be charged: folders and a ledger made by them."""
 
 import json
 import shutil
@@ -14,8 +14,8 @@ from understudy.release import Release
 from understudy.release.statement import read_statement, statement_document
 from understudy.release.verify import verify_release
 
-DATA = Path(__file__).parents[1] / "data" / "format-1"
-FOLDERS = ("clinic-mst", "register-laplace")
+DATA = Path(__file__).parents[1] / "data"
+FOLDERS = ("format-1/clinic-mst", "format-1/register-laplace", "format-2/clinic-mst")
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -33,7 +33,7 @@ def test_earlier_folder_loads_and_samples(name: str) -> None:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_earlier_folder_is_still_checked(name: str, tmp_path: Path) -> None:
-    copy = tmp_path / name
+    copy = tmp_path / "copy"
     shutil.copytree(DATA / name, copy)
     statement = copy / "statement.json"
     statement.write_text(statement.read_text(encoding="utf-8").replace('"epsilon"', '"epsilom"', 1), encoding="utf-8")
@@ -42,7 +42,7 @@ def test_earlier_folder_is_still_checked(name: str, tmp_path: Path) -> None:
 
 def test_earlier_ledger_is_read_and_charged_on(tmp_path: Path) -> None:
     place = tmp_path / "ledger.db"
-    shutil.copy(DATA / "ledger.db", place)
+    shutil.copy(DATA / "format-1" / "ledger.db", place)
     ledger = Ledger.open(place)
     assert ledger.verify() == []
     assert str(ledger.balance("visits").left) == "ε = 18, δ = 9e-06"
@@ -56,10 +56,12 @@ def test_earlier_ledger_is_read_and_charged_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FOLDERS)
 def test_earlier_statement_keeps_the_words_of_its_format(name: str) -> None:
     statement = Release.load(DATA / name).statement
-    assert statement.format == 1
+    assert f"format-{statement.format}" == name.split("/")[0]
     assert statement.markdown() == (DATA / name / "statement.md").read_text(encoding="utf-8")
-    assert "A suspicion of 1 in 100" in statement.odds
-    assert "could become at most" in replace(statement, format=2).odds
+    words = {1: "A suspicion of 1 in 100", 2: "that a unit is in the table", 3: "protected unit is in the data"}
+    for number, said in words.items():
+        assert (said in statement.odds) == (number == statement.format)
+        assert said in replace(statement, format=number).odds or statement.unit.column is None
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -1,12 +1,13 @@
 """A folder that is there completely or not at all, also when its writer is killed at any moment."""
 
 import json
-import subprocess
-import sys
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.processes import Forked
 from understudy.errors import InputError, UsageError
 from understudy.release.files import (
     FILE_TIME,
@@ -48,7 +49,7 @@ for attempt in range(int(sys.argv[3])):
 
 
 def test_a_killed_writer_leaves_no_half_folder(plain_folder: Path, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", KILLED, plain_folder, tmp_path, str(KILLS)], check=True)
+    assert Forked(KILLED, plain_folder, tmp_path, KILLS).ended().status == 0
     visible = [entry for entry in tmp_path.iterdir() if not entry.name.startswith(".")]
     unfinished = [entry for entry in tmp_path.iterdir() if entry.name.endswith(".partial")]
     assert unfinished, "no kill hit a writer at work"
@@ -141,20 +142,21 @@ import sys, time
 from pathlib import Path
 from understudy.release.files import reserved
 with reserved(Path(sys.argv[1])):
-    print("held", flush=True)
+    Path(sys.argv[2]).touch()
     time.sleep(600)
 """
 
 
 def test_a_killed_holder_blocks_nobody(tmp_path: Path) -> None:
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "out"], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
+    holder = Forked(HOLDER, tmp_path / "out", tmp_path / "held")
+    while not (tmp_path / "held").exists():
+        assert holder.runs(), holder.ended()
+        time.sleep(0.01)
+    (tmp_path / "held").unlink()
     with pytest.raises(UsageError, match="another process"):
         _reserve(tmp_path / "out")
-    holder.kill()
-    holder.wait()
-    holder.stdout.close()
+    holder.send(signal.SIGKILL)
+    holder.ended()
     assert [entry.name for entry in tmp_path.iterdir()] == [".out.reserved"], "a stale reservation"
     _reserve(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

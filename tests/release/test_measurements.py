@@ -18,13 +18,15 @@ from understudy.domain import (
     Grown,
     Measurement,
     NoisyScores,
+    ResidualTable,
     Selection,
     Selections,
     SparseMeasurement,
     Transcript,
 )
 from understudy.errors import ReleaseError
-from understudy.release.store import METADATA_KEY, _unravel, read_measurements, write_measurements
+from understudy.release.statistics import unravelled
+from understudy.release.store import METADATA_KEY, read_measurements, write_measurements
 
 LAPLACE, GAUSSIAN = Distribution("laplace", Fraction(7, 3)), Distribution("gaussian", Fraction(22, 7))
 
@@ -48,6 +50,8 @@ def _answers() -> list[Answer]:
         NoisyScores("pairs", _ints(-(2**40), 12, 2**50), GAUSSIAN, Fraction(2**21)),
         Grown("halves of age", (1, 2, 0), _ints(1, 0, 1), LAPLACE, 2130, -3, Fraction(5, 2)),
         Grown("nothing", (), _ints(), LAPLACE, 2130, 0, Fraction(2)),
+        ResidualTable("sex × age", ("sex", "age"), (2, 5), _ints(-64, 0, 3, 2**40), GAUSSIAN),
+        ResidualTable("age, coarse", ("age",), (3,), _ints(7, -9), GAUSSIAN),
     ]
 
 
@@ -122,7 +126,7 @@ def test_headers_of_choices_and_trees_that_do_not_fit_are_refused(
 def test_cells_beyond_a_pointer_are_taken_apart() -> None:
     shape = (10**6, 10**6, 10**6)
     cell = (123_456 * 10**6 + 7) * 10**6 + 999_999
-    assert [int(code[0]) for code in _unravel(_ints(cell), shape)] == [123_456, 7, 999_999]
+    assert [int(code[0]) for code in unravelled(_ints(cell), shape)] == [123_456, 7, 999_999]
 
 
 def _rewritten(path: Path, table: pa.Table, headers: list[dict]) -> None:

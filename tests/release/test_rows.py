@@ -108,7 +108,7 @@ def test_files_are_whole_or_absent(full_release: Release, tmp_path: Path) -> Non
     with pytest.raises(RuntimeError):
         write_rows(tmp_path / "a.csv", schema, broken(), {})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="suffix"):
-        write_rows(tmp_path / "a.xlsx", schema, [], {})
+        write_rows(tmp_path / "a.doc", schema, [], {})
     with pytest.raises(InputError):
         write_rows(tmp_path / "no" / "a.csv", schema, [], {})
     assert list(tmp_path.iterdir()) == []

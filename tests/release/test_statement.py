@@ -137,3 +137,28 @@ def test_that_a_date_has_no_format_survives_the_document_and_is_not_said_of_othe
     assert ["formless" in one for one in document["odd_values"]] == [False, True]
     assert read_statement(document).odd == odd
     assert odd[1].text.endswith("could not be read; text in another form than ISO needs a `format`.")
+
+
+def test_a_statement_of_many_columns_is_one_page_and_its_file_holds_all() -> None:
+    budget = Budget(1.0, 1e-6)
+    tables = tuple(
+        Charge(1, f"measure c{place}", Cost(rho=UNIT // 1000), Distribution("gaussian", Fraction(9 + place % 2)))
+        for place in range(250)
+    )
+    choices = tuple(
+        Charge(1, "select pair", Cost(rho=UNIT // 1000), rate=Fraction(1), sensitivity=Fraction(1), options=100 + place)
+        for place in range(200)
+    )
+    titles = {f"c{place}": f"Title {place}" for place in range(250)}
+    whole = replace(_statement(budget=budget), charges=(*tables, *choices), titles=titles, left_out=tuple(titles))
+    whole = replace(whole, currency="zcdp", granted=whole.spent)
+    text = whole.markdown()
+    assert len(text.splitlines()) < 90
+    assert len(replace(whole, format=2).markdown().splitlines()) > 900
+    assert "| measure | 250 | ρ = 0.25 | discrete Gaussian | σ = 3 to 3.16228 |" in text
+    assert "| select | 200 | ρ = 0.2 | exponential mechanism | chose 1 of 100 to 299 each time |" in text
+    assert "Each of the 450 charges stands in statement.json." in text
+    assert text.count("- and 238 more, in statement.json") == 2
+    document = statement_document(whole)
+    assert len(document["charges"]) == 450  # type: ignore[arg-type]
+    assert read_statement(json.loads(json.dumps(document))) == whole

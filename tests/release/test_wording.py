@@ -52,7 +52,17 @@ def test_promise_states_the_claim_or_refuses_it() -> None:
             "or removing one protected unit.",
         ),
         (
-            wording.odds_text(1.0, 1e-6),
+            wording.odds_text(1.0, 1e-6, unit=Unit()),
+            "For any conclusion drawn from this release, the odds would change by a factor of at most 2.718 (e^ε) if "
+            "one unit's rows had been left out. Someone 1 % sure that a certain row is in the data could become at "
+            "most 2.7 % sure. With a probability of at most 1e-06 (δ) this bound may not hold.",
+        ),
+        (
+            wording.odds_text(1.0, 0.0, unit=Unit("person", 3)).split(". ")[1],
+            "Someone 1 % sure that a certain protected unit is in the data could become at most 2.7 % sure.",
+        ),
+        (
+            wording.odds_text(1.0, 1e-6, wording.SENTENCES[2]),
             "For any conclusion drawn from this release, the odds would change by a factor of at most 2.718 (e^ε) if "
             "one unit's rows had been left out. Someone 1 % sure that a unit is in the table could become at most "
             "2.7 % sure. With a probability of at most 1e-06 (δ) this bound may not hold.",
@@ -79,6 +89,7 @@ def test_the_sentences_of_the_guarantee_say_this_word_for_word(said: str, expect
 def test_variants() -> None:
     assert wording.variant_text("pure", 0.0).startswith("pure")
     assert "zero-concentrated" in wording.variant_text("zcdp", 1e-6)
+    assert "Gaussian differential privacy" in wording.variant_text("gaussian", 1e-6)
     assert wording.variant_text("pure", 1e-6) == "(ε, δ)-differential privacy"
 
 

@@ -86,6 +86,10 @@ class Browser:
         assert "exceptionDetails" not in found, found
         return found["result"]["value"]
 
+    def prefer(self, scheme: str) -> None:
+        """Sets what the reader prefers: light or dark pages."""
+        self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
     def picture(self, target: Path) -> None:
         """Writes a screenshot of the whole page."""
         found = self._ask("Page.captureScreenshot", captureBeyondViewport=True)

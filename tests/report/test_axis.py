@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from understudy.report import ChartAxis
+from understudy.charts import ChartAxis
 
 numbers = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=6)
 

@@ -1,29 +1,197 @@
-"""Charts: lengths in proportion, inside the drawing, whatever the numbers."""
+"""Charts: lengths in proportion, inside the drawing, whatever the numbers; and every chart in words."""
+
+import math
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from understudy.report import BAR_CHART_WIDTH as WIDTH
-from understudy.report import LABEL_WIDTH, VALUE_WIDTH, Bars, draw_bars
+from understudy.charts import (
+    MOST_BINS,
+    MOST_ROWS,
+    SHADES,
+    SMALL,
+    Amounts,
+    Between,
+    Drawing,
+    Forest,
+    IntervalRow,
+    Matrix,
+    MatrixCell,
+    PointMap,
+    SharesChart,
+    SvgMark,
+    draw,
+)
+
+
+def _bars(drawing: Drawing, side: str = "made") -> list[SvgMark]:
+    return [shape for shape in drawing.shapes if shape.style == f"bar {side}"]
+
+
+def _at(shape: SvgMark, name: str) -> float:
+    return float(dict(shape.at)[name])
+
+
+def _counts(values: tuple[float, ...], half: float = 0.0) -> SharesChart:
+    return SharesChart(
+        "x",
+        tuple("abcdef"[: len(values)]),
+        (Amounts("made", "counts", values, (half,) * len(values) if half else ()),),
+        unit="count",
+    )
 
 
 def test_lengths_are_in_proportion() -> None:
-    bars = draw_bars(Bars("x", ("a", "b", "c"), (100.0, 50.0, 0.0))).bars
-    assert bars[0].length == 2 * bars[1].length == WIDTH - LABEL_WIDTH - VALUE_WIDTH
-    assert bars[2].length == 0
-    assert bars[0].text == "100"
+    widths = [_at(bar, "width") for bar in _bars(draw(_counts((100.0, 50.0, 0.0))))]
+    assert widths[0] == pytest.approx(2 * widths[1], abs=0.2)
+    assert widths[2] == 0
 
 
 def test_whiskers_surround_the_end_of_the_bar() -> None:
-    bar = draw_bars(Bars("x", ("a",), (80.0,), (20.0,))).bars[0]
-    assert bar.whisker is not None
-    assert bar.whisker[0] < bar.length < bar.whisker[1]
-    assert bar.text == "80 ± 20"
+    drawing = draw(_counts((80.0,), 20.0))
+    (bar,), (whisker,) = _bars(drawing), [shape for shape in drawing.shapes if shape.style == "whisker"]
+    assert _at(whisker, "x1") < _at(bar, "x") + _at(bar, "width") < _at(whisker, "x2")
+    assert [shape.text for shape in drawing.shapes if shape.style == "value"] == ["80 ± 20"]
 
 
-@pytest.mark.parametrize("values", [(), (-5.0, -1.0), (0.0,), (1e300, 1e-300), (-1e9, 3.0)])
-def test_everything_stays_inside(values: tuple[float, ...]) -> None:
-    drawing = draw_bars(Bars("x", tuple("abcdef"[: len(values)]), values, tuple(1.0 for _ in values)))
-    for bar in drawing.bars:
-        ends = (bar.length, *(bar.whisker or ()))
-        assert all(0 <= end <= WIDTH - LABEL_WIDTH - VALUE_WIDTH for end in ends)
-        assert 0 <= bar.y < drawing.height
+def test_errors_of_what_is_put_together_add_up_in_squares() -> None:
+    values, halves = tuple(float(20 - place) for place in range(15)), (3.0,) * 15
+    drawing = draw(SharesChart("x", tuple(map(str, range(15))), (Amounts("made", "n", values, halves),), unit="count"))
+    assert [shape.text for shape in drawing.shapes if shape.style == "value"][-1] == "30 ± 6"
+
+
+def test_two_tables_stand_side_by_side_with_their_shares() -> None:
+    amounts = (Amounts("real", "real", (0.75, 0.25)), Amounts("made", "synthetic", (0.5, 0.5)))
+    drawing = draw(SharesChart("sex", ("F", "M"), amounts))
+    real, made = (_at(_bars(drawing, side)[0], "width") for side in ("real", "made"))
+    assert real == pytest.approx(1.5 * made, abs=0.2)
+    assert [shape.text for shape in drawing.shapes if shape.style == "value"] == ["75.0 · 50.0 %", "25.0 · 50.0 %"]
+    assert drawing.names == (("key-real", "real"), ("key-made", "synthetic"))
+    assert "F: real 75.0 %, synthetic 50.0 %" in drawing.summary
+
+
+def test_of_many_labels_the_rare_ones_are_put_together_and_none_is_lost() -> None:
+    values = tuple(float(place) for place in range(40))
+    drawing = draw(SharesChart("x", tuple(map(str, range(40))), (Amounts("made", "n", values),), unit="count"))
+    assert len(_bars(drawing)) == MOST_ROWS
+    numbers = [float(shape.text.replace(",", "")) for shape in drawing.shapes if shape.style == "value"]
+    assert sum(numbers) == sum(values)
+
+
+def test_bins_are_a_histogram_and_what_is_no_number_a_bar() -> None:
+    labels = (*(f"[{5 * place}, {5 * place + 5})" for place in range(100)), "missing")
+    amounts = (Amounts("real", "real", (0.009,) * 100 + (0.1,)), Amounts("made", "synthetic", (0.01,) * 100 + (0.0,)))
+    drawing = draw(SharesChart("age", labels, amounts, bins=100))
+    over = [shape for shape in drawing.shapes if shape.style == "over"]
+    assert len(over) == 34 <= MOST_BINS
+    assert over[0].hint == "[0, 5) to [10, 15): 2.7 % · 3.0 %"
+    assert [shape.hint for shape in _bars(drawing, "real")] == ["missing: 10.0 · 0 %"]
+
+
+finite = st.floats(-1e12, 1e12)
+
+
+@given(st.lists(st.tuples(finite, finite), min_size=1, max_size=60), st.integers(0, 60), finite)
+def test_everything_stays_inside(values: list[tuple[float, float]], bins: int, half: float) -> None:
+    labels = tuple(f"label {place}" for place in range(len(values)))
+    amounts = (Amounts("real", "a", tuple(one for one, _ in values)), Amounts("made", "b", tuple(o for _, o in values)))
+    drawing = draw(
+        SharesChart(
+            "x",
+            labels,
+            tuple(replace(one, half_widths=(abs(half),) * len(values)) for one in amounts),
+            min(bins, len(values)),
+        )
+    )
+    for shape in drawing.shapes:
+        numbers = dict(shape.at)
+        for name in ("x", "x1", "x2"):
+            assert 0 <= float(numbers.get(name, 0)) <= SMALL
+        for name in ("y", "y1", "y2"):
+            assert 0 <= float(numbers.get(name, 0)) <= drawing.height
+        assert float(numbers.get("x", 0)) + float(numbers.get("width", 0)) <= SMALL + 0.2
+
+
+def test_shades_rise_with_the_value_and_differ_by_sign() -> None:
+    names = tuple(map(str, range(10)))
+    cells = tuple(MatrixCell(0, place, place / 9, f"cell {place}") for place in range(10))
+    found = [
+        shape.style for shape in draw(Matrix("m", names, names, cells, 1.0)).shapes if shape.hint.startswith("cell")
+    ]
+    assert found == [f"shade-{min(place, SHADES - 1)}" for place in range(10)]
+    signed = tuple(MatrixCell(0, place, value, f"cell {place}") for place, value in enumerate((-1.0, 0.5, math.nan)))
+    shown = draw(
+        Matrix(
+            "m",
+            names,
+            names,
+            (
+                *signed,
+                MatrixCell(1, 1, None, "cell"),
+            ),
+            1.0,
+            signed=True,
+        )
+    ).shapes
+    assert [shape.style for shape in shown if shape.hint.startswith("cell")] == [
+        "less-8",
+        "more-4",
+        "unknown",
+        "unknown",
+    ]
+
+
+def test_small_shares_beside_a_large_one_can_be_seen() -> None:
+    cells = (MatrixCell(0, 0, 0.25, "small"), MatrixCell(0, 1, 1.0, "large"))
+    matrix = Matrix("m", ("a",), ("b", "c"), cells, 1.0)
+    for root, shade in ((False, 2), (True, 4)):
+        shapes = draw(replace(matrix, root=root)).shapes
+        assert [shape.style for shape in shapes if shape.hint == "small"] == [f"shade-{shade}"]
+
+
+def test_cells_that_tell_nothing_share_one_path_for_each_shade() -> None:
+    names = tuple(map(str, range(50)))
+    cells = tuple(MatrixCell(row, column, (row + column) / 98) for row in range(50) for column in range(50))
+    drawing = draw(Matrix("m", names, names, cells, 1.0))
+    paths = [shape for shape in drawing.shapes if shape.element == "path"]
+    assert len(paths) == SHADES
+    assert sum(dict(shape.at)["d"].count("z") for shape in paths) == 2500
+    assert "49 and 49: 1" in drawing.summary
+
+
+def test_the_marker_lies_where_the_score_does() -> None:
+    def marker(place: float | None) -> str:
+        shapes = draw(Between("x", place, "near", "far", "s")).shapes
+        return next((dict(shape.at)["d"] for shape in shapes if shape.style == "marker"), "")
+
+    assert marker(0.0).startswith("M10 ")
+    assert marker(-5.0) == marker(0.0)
+    assert marker(7.0) == marker(1.0)
+    assert marker(0.5).startswith("M138 ")
+    assert marker(None) == ""
+
+
+def test_intervals_of_both_tables_and_those_that_cannot_be_estimated() -> None:
+    rows = (IntervalRow("age", (1.0, 0.5, 1.5), (1.2, 0.7, 1.7)), IntervalRow("sex", (-1.0, -1.5, -0.5), None))
+    drawing = draw(Forest("f", rows))
+    real, made = ([shape for shape in drawing.shapes if shape.style == f"interval {side}"] for side in ("real", "made"))
+    assert (len(real), len(made)) == (2, 1)
+    assert _at(real[0], "x1") < _at(made[0], "x1") < _at(real[0], "x2") < _at(made[0], "x2")
+    assert "cannot be estimated" in drawing.summary
+    assert any(shape.text == "cannot be estimated" for shape in drawing.shapes)
+
+
+def test_a_runaway_interval_does_not_press_the_others_together() -> None:
+    rows = tuple(IntervalRow(str(place), (1.0, 0.5, 1.5), (1.0, 0.5, 1.5)) for place in range(20))
+    drawing = draw(Forest("f", (*rows, IntervalRow("far", (1e9, -1e9, 1e9), None))))
+    first = next(shape for shape in drawing.shapes if shape.style == "interval real")
+    assert _at(first, "x2") - _at(first, "x1") > 50
+
+
+def test_maps_with_one_frame_put_equal_points_in_equal_places() -> None:
+    ends = (-1.0, 1.0, -1.0, 1.0)
+    maps = [draw(PointMap("m", "made", "a", "b", points, ends)) for points in (((0.0, 0.0), (1.0, 1.0)), ((0.0, 0.0),))]
+    paths = [next(dict(shape.at)["d"] for shape in one.shapes if shape.style == "dots made") for one in maps]
+    assert paths[0].startswith(paths[1])

@@ -2,7 +2,7 @@ import itertools
 import math
 from dataclasses import replace
 
-from understudy.report import HEIGHT, STYLES, WIDTH, Lines, Points, Series, draw_lines, draw_points
+from understudy.charts import HEIGHT, STYLES, WIDTH, Lines, Points, Series, draw_lines, draw_points
 
 PLACES = (0.1, 1.0, 10.0)
 

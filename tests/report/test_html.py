@@ -4,17 +4,33 @@ from html.parser import HTMLParser
 
 import pytest
 
+from understudy.charts import (
+    Amounts,
+    Between,
+    Forest,
+    IntervalRow,
+    Lines,
+    Matrix,
+    MatrixCell,
+    PointMap,
+    Points,
+    Series,
+    SharesChart,
+)
 from understudy.report import (
     POLICY,
-    Bars,
     BulletList,
-    Lines,
+    Code,
+    Figure,
+    FoldedBlocks,
+    Gallery,
+    Link,
     Page,
     Paragraph,
-    Points,
     Section,
-    Series,
     TextTable,
+    Verdict,
+    Verdicts,
     render_page,
     render_picture,
 )
@@ -76,7 +92,14 @@ def _page(text: str) -> Page:
         Paragraph(text, strong=True),
         BulletList((text, text)),
         TextTable((text, "plain"), ((text, text),), caption=text, numeric=frozenset({text})),
-        Bars(text, (text,), (3.0,), (1.0,)),
+        Link(text, "tables/x.csv"),
+        Code(text, text),
+        Verdicts((Verdict(text, "good", text, text, Between(text, 0.5, text, text, text), "there"),)),
+        Figure(SharesChart(text, (text,), (Amounts("made", text, (3.0,), (1.0,)),)), "there", text, "tables/y.csv"),
+        Gallery((Figure(Matrix(text, (text,), (text,), (MatrixCell(0, 0, 1.0, text, "there"),), 1.0)),)),
+        FoldedBlocks(text, (Paragraph(text), FoldedBlocks(text, (BulletList((text,)),)))),
+        Figure(Forest(text, (IntervalRow(text, (0.0, -1.0, 1.0), None),))),
+        Figure(PointMap(text, "real", text, text, ((0.0, 0.0),), (-1.0, 1.0, -1.0, 1.0), text)),
         Lines(text, text, text, (Series(text, (0.1, 1.0), (3.0, 2.0), (2.0, 1.0), (4.0, 3.0)),), yardstick=1.0),
         Points(text, text, text, ((0.0, 1.0), (1.0, 0.5))),
     )

@@ -4,12 +4,12 @@ import datetime as dt
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.schema.strategies import labels
 from understudy.errors import Problem, SchemaError
-from understudy.schema import Category, Float, Impossible, Schema, Time, Unit
+from understudy.schema import Category, Float, Impossible, Schema, Time, Unit, yaml_text
 from understudy.schema.document import Reader
 from understudy.schema.yaml_text import Entries, Leaf, YamlList, parse_yaml, schema_to_text, text_token
 
@@ -185,3 +185,78 @@ def test_the_file_is_pleasant_to_read() -> None:
         "  - impossible: {sex: [F], state: [~]}\n"
         "    note: law\n"
     )
+
+
+def read(text: str) -> object:
+    try:
+        return parse_yaml(text, "f")
+    except SchemaError as error:
+        return [str(problem) for problem in error.problems]
+
+
+def read_by_yaml_alone(text: str) -> object:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(yaml_text, "_LONG", 1 << 30)
+        return read(text)
+
+
+@pytest.fixture
+def every_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, "_LONG", 1)
+
+
+BRITTLE = [*"\"\\,[]{}:#-&*!%|>'\n \t0aé\x85\u2028\ufeff\x07.~", ", ", "\n  ", '"\\', "\\u00e9", "list0", ": ", " #"]
+EDITS = st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(BRITTLE), st.booleans()), max_size=3)
+
+
+@pytest.mark.usefixtures("every_list")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.one_of(labels(), st.text("ab1.", min_size=1)), min_size=2, max_size=40, unique=True), EDITS)
+def test_long_lists_are_read_as_yaml_reads_them(said: list[str], edits: list[tuple[int, str, bool]]) -> None:
+    more = f"    other: [{', '.join(map(text_token, said))}]"
+    lines = f"    labels: [{', '.join(map(text_token, said))}]".replace(", ", ",\n      ").split("\n")
+    text = "\n".join(["columns:", "  a:", *lines, "  b:", more, "    note: |", "      labels: [a, b]", "end: x"])
+    for place, piece, replaces in edits:
+        place %= len(text)
+        text = text[:place] + piece + text[place + replaces :]
+    assert read(text) == read_by_yaml_alone(text)
+
+
+@pytest.mark.usefixtures("every_list")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a:\n  b: [x, y]\n",
+        'a:\n  b: ["\\u00e9\\x41", "]", "a, b", "#", x y,\n  -5, 2020-01-01, ~]\n  c: [a, b]',
+        'a: "\n  b: [x, y]\n"\n',
+        "a: |\n  b: [x, y]\nc:\n  d: [x, y]\n",
+        "# a\n  b: [x, y]\n",
+        "a:\n  b: [x, y]\n  c: [x, y\n",
+        "a:\n  b: [x, y]\n  b: [x, y]\n",
+        "list0: list0\na:\n  b: [x, y]\n  c: [list0]\n",
+        'a:\n  b: ["\\ud800", x]\n',
+        'a:\n  b: [x, "\\U00110000"]\n',
+    ],
+)
+def test_lists_in_odd_places_are_read_as_yaml_reads_them(text: str) -> None:
+    assert read(text) == read_by_yaml_alone(text)
+
+
+@pytest.mark.usefixtures("every_list")
+def test_entries_of_long_lists_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, "MOST_ENTRIES", 20)
+    text = f"a:\n  b: [{', '.join(map(str, range(30)))}]\n"
+    assert "more than 20 entries" in str(read(text))
+    assert read(text) == read_by_yaml_alone(text)
+
+
+def test_a_long_list_is_not_left_to_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = schema_to_text(Schema((Category(name="a", labels=tuple(f"label {i} é" for i in range(3000))),), Unit()))
+    expected = read_by_yaml_alone(text)
+    monkeypatch.setattr(yaml_text, "MOST_ENTRIES", 3100)
+    seen: list[int] = []
+    parsed = yaml_text._parsed
+    monkeypatch.setattr(yaml_text, "_parsed", lambda short, where: seen.append(len(short)) or parsed(short, where))
+    assert read(text) == expected
+    assert len(seen) == 1
+    assert seen[0] < 1000

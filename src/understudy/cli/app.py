@@ -1,7 +1,7 @@
 """The `understudy` command: its subcommands, and the exit status of each ending.
 
 0 done · 1 a fault of ours · 2 usage, schema or input · 3 budget or ledger refused · 4 not enough memory or disk ·
-130, 143, 129 stopped by Ctrl-C, by a request to terminate, by a closed terminal (128 plus the signal).
+130, 143, 129, 141 ended by Ctrl-C, a request to terminate, a closed terminal, a reader gone (128 plus the signal).
 Packages that do the work are imported inside the commands, so that `--help` answers at once.
 """
 
@@ -24,6 +24,7 @@ ORDER = (
     "leafsize",
     "synthesize",
     "sample",
+    "stats",
     "label",
     "verify",
     "metrics",
@@ -47,7 +48,8 @@ app = typer.Typer(
     help="Differentially private stand-ins for private tables.",
     epilog="Exit status: 0 done, 1 our fault, 2 usage or schema, 3 budget or ledger, 4 memory or disk.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=True,
     pretty_exceptions_enable=False,  # typer's tracebacks print local variables, so private values
     rich_markup_mode=None,
 )
@@ -58,6 +60,7 @@ app.command("plan", short_help="Plan a run: its cost, memory and time; reads no 
 app.command("leafsize", short_help="Find leaf_size for method rdt; reads no data.")(sample.leafsize)
 app.command("synthesize", short_help="Make a release folder from a private table.")(synthesize.synthesize)
 app.command("sample", short_help="Draw more rows from a release, free of charge.")(sample.sample)
+app.command("stats", short_help="Measured tables with their errors, free of charge.")(sample.stats)
 app.command("label", short_help="Fill in private columns of your own records, free of charge.")(sample.label)
 app.command("verify", short_help="Check a release folder without private data.")(sample.verify)
 app.command("metrics", short_help="List the metrics: question, scores, options.")(methods.metrics)
@@ -96,7 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             status = _run(list(sys.argv[1:] if arguments is None else arguments))
             sys.stdout.flush()  # help pages and versions: what commands print has left by now
-        except SystemExit:  # this is how click answers a reader that has gone
+        except SystemExit as leaving:
+            if not leaving.code:  # shell completion ends in this way
+                return 0
+            # and so does click where a reader has gone
             return _ended(OutputError(errno.EPIPE))
         except OSError as error:  # commands end their own errors: what fails out here is printing a page
             return _ended(OutputError(error.errno or errno.EIO))

@@ -1,5 +1,6 @@
 """`understudy compare`: which method, at which ε? Every run in its own process, in a folder that can be resumed."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from understudy.cli.options import (
     CopiesMode,
     Dataset,
     Delta,
+    Json,
     LedgerFile,
     PublicTable,
     RowCount,
@@ -80,6 +82,7 @@ def compare(
     minutes: Minutes = MINUTES,
     memory: RunMemory = MEMORY,
     seed: StudySeed = 0,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -87,7 +90,7 @@ def compare(
 
     With --choose every method is released once and the best is drawn privately; all of it is charged to the ledger.
     """
-    with shell(quiet=quiet, debug=debug, charges=choose is not None) as place:
+    with shell("compare", quiet=quiet, debug=debug, as_json=as_json, charges=choose is not None) as place:
         _require_agreement(choose, epsilons, ledger, dataset)
         if choose is not None and ledger is not None:
             alone = {"--copies": copies != 1, "--copies-mode": copies_mode != "resample", "--seed": seed != 0}
@@ -176,6 +179,7 @@ def _study(
             out=out,
             progress=progress,
         )
+    place.json(_document(found, out))
     _show(place, found, out)
 
 
@@ -198,6 +202,16 @@ def _choose(place: Shell, table: str, schema: Path, methods: list[str], paid: _P
             progress=progress,
         )
     _show_choice(place, choice, out)
+
+
+def _document(found: "Comparison", out: Path) -> dict[str, object]:
+    return {
+        "study": str(out),
+        "confidential": found.study.confidential,
+        "recommendations": [dataclasses.asdict(one) for one in found.recommendations],
+        "failures": [in_flags(failure) for failure in found.failures],
+        "scores": found.frame().to_pylist(),
+    }
 
 
 def _show(place: Shell, found: "Comparison", out: Path) -> None:
@@ -224,6 +238,8 @@ def _require_scores(found: "Comparison", out: Path) -> None:
 
 
 def _show_choice(place: Shell, choice: "Choice", out: Path) -> None:
+    cost = {"epsilon": choice.cost.epsilon, "delta": choice.cost.delta}
+    place.json({"study": str(out), "chosen": choice.chosen, "release": str(choice.release.folder), **cost})
     place.line(f"Chosen: {choice.chosen} ({choice.release.folder})")
     place.line(f"Paid in all: ε = {choice.cost.epsilon!r}, δ = {choice.cost.delta!r}, charged to the ledger.")
     place.note(f"Publish {out / 'choice.json'} with it: the statement of one release does not cover the choice.")

@@ -61,6 +61,8 @@ Debug = Annotated[
     bool, typer.Option("--debug", help="Write the traceback of an internal error to a private file (it may hold data).")
 ]
 
+JSON_FORMAT = 1
+"""Keys may be added under the same number; one that goes or changes its meaning makes the next."""
 OFF_TERMINAL_WIDTH = 100
 SHARES = dict(zip(STAGES, (0.02, 0.02, 0.11, 0.45, 0.25, 0.15), strict=True))
 """How much of a usual run each stage takes; a public guess that only moves the bar."""
@@ -80,12 +82,14 @@ FLAGS = {
     "epsilons": "--epsilon",
     "excel_safe": "--excel-safe",
     "formula": "--formula",
+    "by": "--by",
     "header": "--no-header",
     "keep": "--keep",
     "known": "--known",
     "ledger": "--ledger",
     "level": "--level",
     "like": "--like",
+    "mean": "--mean",
     "memory_bytes": "--memory",
     "method": "--method",
     "methods": "--method",
@@ -96,6 +100,8 @@ FLAGS = {
     "out": "--out",
     "public": "--public",
     "public_proxy": "--public-proxy",
+    "quantile": "--quantile",
+    "rate": "--rate",
     "repeats": "--repeats",
     "resume": "--resume",
     "rows": "--rows",
@@ -147,8 +153,9 @@ def _flag(found: re.Match[str]) -> str:
 class Shell:
     """Where one command prints."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self, command: str = "", *, quiet: bool = False, as_json: bool = False) -> None:
+        self.command, self.quiet, self.as_json = command, quiet, as_json
+        self._told = False
         self._out = _console(_Result(sys.stdout))
         self._err = _console(_Remarks(sys.stderr))
 
@@ -158,8 +165,9 @@ class Shell:
         return not self.quiet and sys.stderr.isatty()
 
     def line(self, text: str) -> None:
-        """One line of the result; long lines are left whole, so that paths can be copied."""
-        self._out.print(plain(text), markup=False, highlight=False, soft_wrap=True)
+        """One line of the result for people; long lines are left whole, so that paths can be copied."""
+        if not self.as_json:
+            self._out.print(plain(text), markup=False, highlight=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """A remark beside the result, dropped by `--quiet`."""
@@ -187,8 +195,15 @@ class Shell:
             raise UsageError("standard input", "cannot be read.", fix) from None
 
     def json(self, value: Mapping[str, object]) -> None:
-        """The result for programs: one JSON object, in which no character could steer a terminal."""
-        text = json.dumps(value, indent=2, ensure_ascii=False)
+        """The result for programs, if they asked: one JSON object, in which no character could steer a terminal.
+
+        It names the command and the format of what follows; docs/json.md describes every one.
+        """
+        if not self.as_json or self._told:  # an error may come after the result: one object is what was promised
+            return
+        self._told = True
+        named = {"command": self.command, "format": JSON_FORMAT, **value}
+        text = json.dumps(named, indent=2, ensure_ascii=False)
         self._out.file.write(UNSEEN.sub(lambda found: _escaped(found[0]), text) + "\n")
 
     def flush(self) -> None:
@@ -197,6 +212,8 @@ class Shell:
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
         """A result as a table; a header that starts with ">" is a column of numbers; no headers, no heading."""
+        if self.as_json:
+            return
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -325,24 +342,26 @@ def _time_left(elapsed: float, share: float, expected_seconds: float | None) -> 
 
 
 @contextlib.contextmanager
-def shell(*, quiet: bool, debug: bool, charges: bool = False) -> Iterator[Shell]:
+def shell(command: str, *, quiet: bool, debug: bool, as_json: bool = False, charges: bool = False) -> Iterator[Shell]:
     """The place a command prints to; any exception inside becomes one panel and the exit status it calls for.
 
+    With `as_json` the result is the one object that the command hands to `Shell.json`, or one that tells the error.
     The panel of a command that may charge a ledger (`charges`) ends with what was charged and what exists.
     """
     with warnings.catch_warnings(), recorded() as standing:
         warnings.simplefilter("ignore")  # a library's warning may quote data
         logging.disable(logging.CRITICAL)
+        place: Shell | None = None
         try:
             require_handles()
-            place = Shell(quiet=quiet)
+            place = Shell(command, quiet=quiet, as_json=as_json)
             _show_own_warnings(place)
             yield place
             place.flush()
         except (typer.Exit, typer.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, its text must not be printed
-            end(error, standing if charges else None, debug=debug)
+            end(error, standing if charges else None, debug=debug, place=place)
         finally:
             logging.disable(logging.NOTSET)
 
@@ -358,7 +377,9 @@ def _show_own_warnings(place: Shell) -> None:
     warnings.showwarning = show
 
 
-def end(error: BaseException, standing: Standing | None = None, *, debug: bool = False) -> NoReturn:
+def end(
+    error: BaseException, standing: Standing | None = None, *, debug: bool = False, place: Shell | None = None
+) -> NoReturn:
     """Ends the command with the panel and exit status that the exception calls for."""
     ending = ending_of(error)
     ignore_signals()
@@ -373,6 +394,11 @@ def end(error: BaseException, standing: Standing | None = None, *, debug: bool =
         lines.append(standing.sentence())
     if ending.title:
         show_error(ending.title, lines)
+        if place is not None and not isinstance(error, OutputError):
+            with contextlib.suppress(OutputError):
+                told = [in_flags(line.removeprefix("• ")) for line in lines]
+                place.json({"error": {"status": ending.status, "title": ending.title, "lines": told}})
+                place.flush()
     raise typer.Exit(ending.status) from None
 
 
@@ -480,7 +506,7 @@ def _stopped(number: int) -> CommandEnding:
 
 def _unshown(number: int) -> CommandEnding:
     if number == errno.EPIPE:  # whoever reads the output has seen enough
-        return CommandEnding(0, "", ())
+        return CommandEnding(128 + signal.SIGPIPE, "", ())
     reason = os.strerror(number).lower()
     lines = (f"Standard output cannot be written: {reason}.", "Only what was to be shown there is lost.")
     return CommandEnding(4 if number in FULL else 2, "Standard output", lines)

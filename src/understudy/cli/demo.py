@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Debug, Quiet, shell
+from understudy.cli.options import Json
 from understudy.errors import ReleaseError, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def demo(
         "demo-confidential"
     ),
     *,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -40,8 +42,8 @@ def demo(
 
     Folders that an earlier demo made are replaced; anything else in the way is left alone and refused.
     """
-    with shell(quiet=quiet, debug=debug, charges=True) as place:
-        from understudy.cli.synthesize import show_release
+    with shell("demo", quiet=quiet, debug=debug, as_json=as_json, charges=True) as place:
+        from understudy.cli.synthesize import release_document, show_release
         from understudy.demo import schema_text
         from understudy.release import verify_release
         from understudy.schema.document import schema_from_text
@@ -57,11 +59,13 @@ def demo(
             source = f"{private / TABLE}::voters"
             release = synthesize(source, schema, method=METHOD, epsilon=EPSILON, out=out, progress=progress)
         show_release(place, release, out)
+        made = release_document(release, out)
         problems = verify_release(out)
         if problems:
             raise ReleaseError(problems)
         place.line("Verified: nothing wrong was found in the folder.")
         _compare(source, out, private)
+        place.json({**made, "private": str(private), "report": str(private / REPORT)})
         place.line(f"Compared with the table, NOT FOR RELEASE: {private / REPORT}")
         place.note(f"More rows:   understudy sample {out} --rows 1000 --where voted=yes -o more.csv")
         place.note(f"Your table:  understudy schema draft people.csv -o schema.yaml; see {private / SCHEMA} for one.")

@@ -15,6 +15,8 @@ from understudy.errors import UsageError
 
 if TYPE_CHECKING:
     from understudy.evaluate import Evaluation
+    from understudy.evaluate.measured import MeasuredNumber
+    from understudy.evaluate.pooling import MeasuredQuestion, PooledModel
     from understudy.schema import Schema
 
 First = Annotated[str, typer.Argument(metavar="REAL", help="The private table. Real table and release may be swapped.")]
@@ -61,6 +63,7 @@ def evaluate(
     formula: FormulaText = None,
     seed: EvaluationSeed = 0,
     verbose: Verbose = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -68,7 +71,7 @@ def evaluate(
 
     NOT FOR RELEASE: the numbers are computed from private rows and no privacy guarantee covers them.
     """
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("evaluate", quiet=quiet, debug=debug, as_json=as_json) as place:
         with place.running(("prepare", "measure", "write")) as progress:
             from understudy.evaluate.suite import check_place
             from understudy.evaluate.suite import evaluate as run_all
@@ -87,6 +90,7 @@ def evaluate(
             progress.stage("write", 0.0)
             found.save(out)
             progress.stage("write", 1.0)
+        place.json(_document(found, out))
         show_evaluation(place, found, out, verbose=verbose)
 
 
@@ -105,6 +109,34 @@ def metric_options(settings: list[str] | None) -> dict[str, dict[str, object]]:
             raise UsageError("--set", f"must be METRIC.OPTION=VALUE, got {key!r}.")
         found.setdefault(metric, {})[option] = value
     return found
+
+
+def _document(evaluation: "Evaluation", out: Path) -> dict[str, object]:
+    """Every score for programs."""
+    from understudy.evaluate.suite import NOTICE, numbers_beside
+
+    scores = [
+        {
+            "metric": result.metric,
+            "score": score.name,
+            "value": score.value,
+            "yardstick": score.yardstick,
+            "better": score.direction,
+            "why_not": score.why_not,
+        }
+        for result in evaluation.results
+        for score in result.scores
+    ]
+    page = out.suffix.lower() == ".html"
+    return {
+        "notice": NOTICE,
+        "scores": scores,
+        "seconds": dict(evaluation.seconds),
+        "left_out": dict(evaluation.left_out),
+        "unread": [sentence for one in evaluation.unread for sentence in one.sentences()],
+        "report": str(out),
+        "numbers": str(numbers_beside(out) if page else out),
+    }
 
 
 def _remarks(evaluation: "Evaluation") -> list[str]:
@@ -156,6 +188,20 @@ Shares = Annotated[
         "--share", metavar="COLUMN=VALUE[,…]", help="Share to estimate from noisy answers; repeat for further shares."
     ),
 ]
+Rates = Annotated[
+    list[str] | None,
+    typer.Option("--rate", metavar="COLUMN=VALUE[,…]", help="Share among the rows of --where, for each group of --by."),
+]
+Means = Annotated[list[str] | None, typer.Option("--mean", metavar="COLUMN", help="Mean to estimate; may be repeated.")]
+Quantiles = Annotated[
+    list[str] | None,
+    typer.Option("--quantile", metavar="COLUMN=SHARE", help="Quantile, as income=0.5 for the median; may be repeated."),
+]
+Given = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="COLUMN=VALUE[,…]", help="The rows that --rate, --mean and --quantile are about."),
+]
+Groups = Annotated[str | None, typer.Option("--by", metavar="COLUMN", help="One number for each label of this column.")]
 Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals, e.g. 0.95.")]
 FAMILIES = ("auto", "linear", "logistic", "firth")
 
@@ -166,58 +212,100 @@ def pool(
     formula: Formula = None,
     family: FamilyOption = "auto",
     share: Shares = None,
+    rate: Rates = None,
+    mean: Means = None,
+    quantile: Quantiles = None,
+    where: Given = None,
+    by: Groups = None,
     level: Level = 0.95,
-    json: Json = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Pools a model over the copies of a release, or gives measured shares with intervals that include the noise."""
-    with shell(quiet=quiet, debug=debug) as place:
-        from understudy.evaluate.pooling import measured_share, pool_model
+    """Shares, rates, means, quantiles and pooled models of a release, with intervals that include the noise.
+
+    Numbers come from noisy tables that were measured, models from copies that were each measured anew. Free of charge.
+    """
+    with shell("pool", quiet=quiet, debug=debug, as_json=as_json) as place:
+        from understudy.evaluate.pooling import pool_model
         from understudy.release import Release
 
-        if formula is None and not share:
-            raise UsageError("pool", "needs --formula or --share.")
+        questions = _questions(share, rate, mean, quantile, (conditions("--where", where), by, level))
+        if formula is None and not questions:
+            raise UsageError("pool", "needs --formula, --share, --rate, --mean or --quantile.")
         if family not in FAMILIES:
             raise UsageError("--family", f"must be one of {', '.join(FAMILIES)}, got {family!r}.")
         loaded = Release.load(release)
+        answers = [(kind, one) for kind, question in questions for one in question.answers(loaded)]
         found: dict[str, object] = {}
-        if share:
-            shares = [measured_share(loaded, conditions("--share", [text]), level=level) for text in share]
-            found["shares"] = [dataclasses.asdict(one) for one in shares]
-        if formula is not None:
-            model = pool_model(loaded, formula, family, level=level)  # type: ignore[arg-type]
-            found["model"] = dataclasses.asdict(model)
-        if json:
-            place.json(found)
-            return
-        if share:
-            _show_shares(place, [(text, one) for text, one in zip(share, shares, strict=True)])
-        if formula is not None:
-            rows = [
-                [name, f"{one.estimate:.6g}", f"{one.low:.6g}", f"{one.high:.6g}", _degrees(one.degrees)]
-                for name, one in model.coefficients.items()
-            ]
-            place.table(["coefficient", ">estimate", ">low", ">high", ">degrees"], rows, title=model.formula)
-            for note in model.notes:
-                place.note(note)
-            if model.left_out:
-                place.note(f"Not estimable in every copy, left out: {', '.join(model.left_out)}.")
+        for kind, one in answers:
+            found.setdefault(kind, []).append(dataclasses.asdict(one))  # type: ignore[attr-defined]
+        model = None if formula is None else pool_model(loaded, formula, family, level=level)  # type: ignore[arg-type]
+        place.json(found | ({} if model is None else {"model": dataclasses.asdict(model)}))
+        if answers:
+            _show_numbers(place, [one for _, one in answers])
+        if model is not None:
+            _show_model(place, model)
+
+
+def _questions(
+    share: list[str] | None,
+    rate: list[str] | None,
+    mean: list[str] | None,
+    quantile: list[str] | None,
+    about: tuple[dict[str, str], str | None, float],
+) -> "list[tuple[str, MeasuredQuestion]]":
+    """What is asked of the noisy answers, each under its key in JSON."""
+    from understudy.evaluate.pooling import MeasuredQuestion
+
+    given, by, level = about
+    if (given or by) and not (rate or mean or quantile):
+        raise UsageError("--where" if given else "--by", "needs --rate, --mean or --quantile.")
+    where = given or None
+    found = [("shares", MeasuredQuestion(conditions("--share", [one]), level=level)) for one in share or ()]
+    for one in rate or ():
+        found.append(("rates", MeasuredQuestion(where, conditions("--rate", [one]), by=by, level=level)))
+    found += [("means", MeasuredQuestion(where, mean=one, by=by, level=level)) for one in mean or ()]
+    for name, text in pairs("--quantile", quantile, "COLUMN=SHARE").items():
+        found.append(("quantiles", MeasuredQuestion(where, quantile={name: _share(text)}, by=by, level=level)))
+    return found
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as cause:
+        raise UsageError("--quantile", f"must be COLUMN=SHARE, as income=0.5, got {text!r}.") from cause
+
+
+def _show_model(place: Shell, model: "PooledModel") -> None:
+    rows = [
+        [name, f"{one.estimate:.6g}", f"{one.low:.6g}", f"{one.high:.6g}", _degrees(one.degrees)]
+        for name, one in model.coefficients.items()
+    ]
+    place.table(["coefficient", ">estimate", ">low", ">high", ">degrees"], rows, title=model.formula)
+    for note in model.notes:
+        place.note(note)
+    if model.left_out:
+        place.note(f"Not estimable in every copy, left out: {', '.join(model.left_out)}.")
 
 
 def _degrees(degrees: float | None) -> str:
     return "normal" if degrees is None else f"{degrees:.1f}"
 
 
-def _show_shares(place: Shell, shares: list[tuple[str, object]]) -> None:
-    from understudy.evaluate.pooling import MeasuredShare
+def _show_numbers(place: Shell, numbers: "list[MeasuredNumber]") -> None:
+    from understudy.evaluate.measured import words
 
+    binned = any(one.within_bins for one in numbers)
     rows = []
-    for text, one in shares:
-        assert isinstance(one, MeasuredShare)
-        table = f"{one.table_low:.4f} … {one.table_high:.4f}"
-        population = f"{one.population_low:.4f} … {one.population_high:.4f}"
-        rows.append([text, f"{one.estimate:.4f}", table, population, one.question])
-    place.table(["share of", ">estimate", "in the private table", "in the population", "measured as"], rows)
-    for note in dict.fromkeys(note for _, one in shares if isinstance(one, MeasuredShare) for note in one.notes):
+    for one in numbers:
+        named = f"{one.what} among {words(one.where)}" if one.where else one.what
+        table = f"{one.table_low:.4g} … {one.table_high:.4g}"
+        population = f"{one.population_low:.4g} … {one.population_high:.4g}"
+        bins = [f"± {one.within_bins:.3g}"] if binned else []
+        rows.append([named, f"{one.estimate:.4g}", table, population, *bins, one.question])
+    header = ["number", ">estimate", "in the private table", "in the population"]
+    place.table([*header, *(["of it, bins"] if binned else []), "measured as"], rows)
+    for note in dict.fromkeys(note for one in numbers for note in one.notes):
         place.note(note)

@@ -1,5 +1,6 @@
 """`understudy ledger`: open a ledger with a cap per dataset, look at it, check that it is consistent."""
 
+import dataclasses
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,11 +36,12 @@ def init(
         str, typer.Option("--composition", help='How runs compose: "basic" (ε and δ) or "zcdp" (ρ).')
     ] = "basic",
     *,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Opens a dataset with a cap; the file is created if it is not there. A cap stands from then on."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("ledger init", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.privacy.cost import Budget
         from understudy.privacy.ledger import Ledger
         from understudy.release.files import refuse_release_folder
@@ -54,7 +56,7 @@ def init(
             Ledger.create(path, dataset, cap, rule)
             place.note(f"Ledger {path} was created with dataset {dataset!r}.")
         place.note("Keep one copy only: a copied ledger is a second one that knows nothing of the first.")
-        _show(place, Ledger.open(path), [dataset], as_json=False)
+        _show(place, Ledger.open(path), [dataset], as_json=as_json)
 
 
 @app.command("show")
@@ -70,7 +72,7 @@ def show(
 
     A charge counts whether or not a release came of it. A run without an end is at work or was interrupted.
     """
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("ledger show", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.privacy.ledger import Ledger
 
         ledger = Ledger.open(path)
@@ -92,19 +94,23 @@ def verify(
         ),
     ] = None,
     *,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Checks the chain of entries; a ledger that was edited or rolled back does not pass."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("ledger verify", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.privacy.ledger import Ledger
 
         ledger = Ledger(path)
         problems = ledger.verify(known or [])
         if problems:
+            found = [dataclasses.asdict(problem) for problem in problems]
+            place.json({"problems": found, "entries": None, "head": None})
             first, *others = problems
             rest = "".join(f"\n{problem}" for problem in others)
             raise LedgerError(first.where, f"{first.rule} {first.fix}{rest}")
+        place.json({"problems": [], "entries": len(ledger.entries()), "head": ledger.head()})
         place.line(f"The ledger is consistent: {len(ledger.entries())} entries, head {ledger.head()}.")
 
 

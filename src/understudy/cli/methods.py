@@ -22,7 +22,7 @@ def methods(
     debug: Debug = False,
 ) -> None:
     """Lists the methods, or shows one: guarantee, needs, limits, source, options."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("methods", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.methods.method import METHODS, describe_method
 
         found = list(METHODS.described(describe_method).values()) if name is None else [describe_method(name)]
@@ -76,7 +76,7 @@ def metrics(
     debug: Debug = False,
 ) -> None:
     """Lists the metrics of evaluate and compare, or shows one: question, scores, options."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("metrics", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.evaluate.metric import METRICS, describe_metric
 
         found = list(METRICS.described(describe_metric).values()) if name is None else [describe_metric(name)]

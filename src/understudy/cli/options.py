@@ -56,7 +56,14 @@ PublicTable = Annotated[
     str | None, typer.Option("--public", help="Public table with the same columns, for methods that use one.")
 ]
 RowsFile = Annotated[
-    Path, typer.Option("--out", "-o", help="File to write; .parquet, .csv, .tsv, .dta or .sav by suffix.")
+    Path,
+    typer.Option("--out", "-o", help="File to write; .parquet, .csv, .tsv, .arrow, .feather, .dta, .sav or .xlsx."),
+]
+SecondFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--rows-file", metavar="FILE", help="Also write the rows of the first copy to a file; format by suffix."
+    ),
 ]
 ExcelSafe = Annotated[
     bool, typer.Option("--excel-safe", help="CSV only: put an apostrophe before text a spreadsheet would run.")

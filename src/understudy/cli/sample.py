@@ -1,8 +1,9 @@
-"""What a finished release is good for: `understudy sample`, `verify`, `label`; and `leafsize`, which needs no release.
+"""What a release is good for: `understudy sample`, `stats`, `label`, `verify`; and `leafsize`, which needs none.
 
 None of them charges anything. Records to be labelled may be private; all else is public.
 """
 
+import dataclasses
 import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -46,11 +47,12 @@ def sample(
     ] = None,
     copy: Annotated[int, typer.Option("--copy", help="Which copy's model to draw from.")] = 1,
     excel_safe: ExcelSafe = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Draws rows from the model of a release. Post-processing: costs no budget, reads no private data."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("sample", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.release import Release
         from understudy.release.release import check_safe, draw_tables, safe_rows, write_rows
 
@@ -65,6 +67,7 @@ def sample(
         with place.running(("draw",)) as progress:
             watched = _watched(pieces, wanted, progress)
             write_rows(out, *safe_rows(schema, watched, excel_safe=excel_safe), loaded.marks())
+        place.json({"file": str(out), "rows": wanted, "seed": chosen, "copy": copy})
         place.note(f"Wrote {wanted:,} synthetic rows to {out}.")
         if rows is None and loaded.config.remark:
             place.note(in_flags(loaded.config.remark))
@@ -79,28 +82,96 @@ def _watched(pieces: "Iterator[pa.Table]", rows: int, progress: "Progress") -> "
         progress.stage("draw", done / max(rows, 1))
 
 
+MOST_CELLS_SHOWN = 200
+StatsTable = Annotated[
+    str | None, typer.Option("--table", metavar="COLUMN[,…]", help="Columns of the table, for example sex,age.")
+]
+StatsFile = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Also write every cell to a file; .csv, .tsv or .parquet by suffix.")
+]
+
+
+def stats(
+    release: ReleaseFolder,
+    table: StatsTable = None,
+    out: StatsFile = None,
+    *,
+    copy: Annotated[
+        int | None, typer.Option("--copy", help="Only the answers of that copy, if copies were measured anew.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Shows a table cell by cell with the errors of its counts, or lists what was measured. Free of charge.
+
+    Noisy counts come from measured tables that hold the columns, and have a standard error. The estimate is the
+    model's: it agrees between tables, and is all there is for columns that were never measured together.
+    """
+    with shell("stats", quiet=quiet, debug=debug, as_json=as_json) as place:
+        from understudy.release import Release
+        from understudy.release.files import check_free
+        from understudy.release.release import write_rows
+
+        if out is not None:
+            check_free(out)
+        loaded = Release.load(release)
+        found = cast("pa.Table", loaded.stats(table, copy=copy))
+        if out is not None:
+            write_rows(out, found.schema, [found], loaded.marks())
+        if as_json:
+            place.json({"table": table, "cells" if table else "measured": found.to_pylist()})
+        else:
+            _show_stats(place, found)
+        if table is None:
+            place.note(f"Cell by cell: understudy stats {release} --table COLUMN,COLUMN")
+
+
+def _show_stats(place: Shell, found: "pa.Table") -> None:
+    import pyarrow as pa
+
+    numeric = [pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in found.schema.types]
+    headers = [f">{name}" if number else name for name, number in zip(found.column_names, numeric, strict=True)]
+    rows = [[_cell(value) for value in row.values()] for row in found.slice(0, MOST_CELLS_SHOWN).to_pylist()]
+    place.table([header.replace("_", " ") for header in headers], rows)
+    if found.num_rows > MOST_CELLS_SHOWN:
+        place.line(f"… and {found.num_rows - MOST_CELLS_SHOWN:,} more rows; -o writes them all.")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "none"
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def verify(
     release: ReleaseFolder,
     *,
     everything: Annotated[
         bool, typer.Option("--everything", help="Check every value of a very large folder, however long it takes.")
     ] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Checks every file of a release: complete, unaltered, and consistent with what its statement claims."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("verify", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.models.model import read_json
         from understudy.release.statement import read_statement
         from understudy.release.verify import inspect_release
 
         found = inspect_release(release, everything=everything)
+        problems = [dataclasses.asdict(problem) for problem in found.problems]
+        document = {"release": str(release), "problems": problems, "unchecked": list(found.unchecked), "promise": None}
         if found.problems:
+            place.json(document)
             raise ReleaseError(found.problems)
+        promise = read_statement(read_json(release / "statement.json")).promise
+        place.json({**document, "promise": promise})
         place.line(f"{release}: nothing wrong was found.")
         for part in found.unchecked:
             place.line(f"Not checked, because there is too much of it: {part}. Check it with --everything.")
-        place.line(read_statement(read_json(release / "statement.json")).promise)
+        place.line(promise)
         place.note("Not checkable from here: that the noise was drawn honestly, and from which table.")
 
 
@@ -118,11 +189,12 @@ def label(
         list[str] | None, typer.Option("--keep", help="Column outside the schema to pass on; may be repeated.")
     ] = None,
     excel_safe: ExcelSafe = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Fills in the private columns of public records. Post-processing: costs no budget, reads no private data."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("label", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.release import Release
         from understudy.release.labelling import label_marks, labelled_file, private_columns
         from understudy.release.release import check_safe, safe_rows, write_rows
@@ -137,6 +209,7 @@ def label(
             progress.stage("draw", 0.0)
             write_rows(out, *safe_rows(schema, pieces, excel_safe=excel_safe), marks)
             progress.stage("draw", 1.0)
+        place.json({"file": str(out), "columns": list(private_columns(fitted)), "seed": chosen, "copy": copy})
         place.note(f"Wrote {out}; synthetic columns: {', '.join(private_columns(fitted))}.")
 
 
@@ -180,7 +253,7 @@ def leafsize(
     debug: Debug = False,
 ) -> None:
     """Finds leaf_size for method rdt. Public arithmetic: no table is opened, nothing is charged."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("leafsize", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.methods.leaf_size import leaf_size
 
         if simulate and not 100 <= simulate <= 10_000_000:

@@ -45,11 +45,12 @@ def draft(
     names_are_right: Annotated[
         bool, typer.Option("--names-are-right", help="Take names that look like values (2019, a date) as they are.")
     ] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Writes a schema to fill in: DECIDE wherever a person has to decide, guesses to confirm."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("schema draft", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.counts.public import draft as draft_of
         from understudy.schema.schema import parted
 
@@ -60,6 +61,7 @@ def draft(
         places = made.open
         guesses = sum(bool(found.guess) for found in places)
         place.line(f"To decide: {len(places) - guesses}. Guesses to confirm, by deleting their comment: {guesses}.")
+        place.json({"schema": str(out), "decide": len(places) - guesses, "guesses": guesses})
         note_lines(place, table)
         place.note(f"Then: understudy schema edit {out}")
         place.note(f"and:  understudy schema check {out} {parted(table)[0]}")
@@ -94,7 +96,7 @@ def edit(
     time and go on later.
     Comments and layout of the file stay. Reads no table.
     """
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("schema edit", quiet=quiet, debug=debug) as place:
         from understudy.schema.document import schema_from_text, text_of
         from understudy.schema.edit import SchemaEditor
 
@@ -191,7 +193,7 @@ def check(
     eyes alone: it is written nowhere, and no guarantee covers decisions taken from it. With --epsilon the shares have
     noise, are charged to --ledger before a row is read, and may be shown to anybody.
     """
-    with shell(quiet=quiet, debug=debug, charges=epsilon is not None) as place:
+    with shell("schema check", quiet=quiet, debug=debug, as_json=as_json, charges=epsilon is not None) as place:
         from understudy.counts.opening import header_of
 
         if rows and table is None:

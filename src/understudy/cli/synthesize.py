@@ -22,6 +22,7 @@ from understudy.cli.options import (
     Resume,
     RowCount,
     SchemaFile,
+    SecondFile,
     Seed,
     Settings,
     Table,
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from understudy.release import Release
     from understudy.schema import Schema
 
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Go on with a budget that protects hardly anybody (ε above 10, δ above 1e-4).")
+]
 READING = "docs/schema.md says how values are read. Text must be in the declared encoding."
 
 
@@ -60,6 +64,9 @@ def synthesize(
     seed: Seed = None,
     memory: Memory = None,
     resume: Resume = False,
+    rows_file: SecondFile = None,
+    as_json: Json = False,
+    yes: Yes = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -67,19 +74,39 @@ def synthesize(
 
     Up to the charge only column names are read, and a mistake costs nothing. After it no row can stop the run.
     """
-    with shell(quiet=quiet, debug=debug, charges=True) as place:
+    with shell("synthesize", quiet=quiet, debug=debug, as_json=as_json, charges=True) as place:
         with place.running() as progress:  # from the first second, so before the heavy imports
             from understudy.synthesizer import synthesize as make_release
 
             known, options = _read(schema, ledger, dataset), pairs("--set", settings)
+            if rows_file is not None:
+                _check_rows_file(rows_file, known, rows, out)
+            _require_meant((epsilon, delta), known, yes=yes)
             progress.expect(_expected(place, known, method, (epsilon, delta), options=options, public=public))
             release = make_release(
                 table, known, method=method, epsilon=epsilon, delta=delta, rows=rows, copies=copies,
                 copies_mode=copies_mode, ledger=ledger, dataset=dataset, seed=seed, out=out, options=options,
                 memory_bytes=memory_bytes(memory), public=public, resume=resume, progress=progress,
             )  # fmt: skip
+        if rows_file is not None:
+            release.sample_to(rows_file, seed=release.config.seed)
+        place.json(release_document(release, out) | {"rows_file": None if rows_file is None else str(rows_file)})
         show_release(place, release, out, ledger, resumed=resume)
         note_lines(place, table, known)
+
+
+def _check_rows_file(path: Path, schema: "Schema", rows: int | None, out: Path) -> None:
+    """Refuses a second file that could not be written, before anything is charged."""
+    from understudy.release.files import WORKBOOK
+    from understudy.release.release import check_rows_file
+
+    if rows is None and path.suffix.lower() == WORKBOOK:
+        rule = "a sheet holds 1,048,575 rows, and how many there will be is known after the run only."
+        raise UsageError("--rows-file", rule, "Give --rows too, or another suffix.")
+    if out.absolute() in (path.absolute(), *path.absolute().parents):
+        rule = "lies in the release folder, which holds what was released and nothing else."
+        raise UsageError("--rows-file", rule, "Write it elsewhere.")
+    check_rows_file(path, schema, rows or 0)
 
 
 def _show_account(place: Shell, release: "Release", ledger: Path, *, resumed: bool) -> None:
@@ -93,6 +120,16 @@ def _show_account(place: Shell, release: "Release", ledger: Path, *, resumed: bo
     dataset = statement.ledger.dataset or ""
     left = Ledger.open(ledger).balance(dataset).left
     place.line(f"{said} to {dataset!r} in {ledger}: {budget}; left: {left}.")
+
+
+def _require_meant(budget: tuple[float, float], schema: "Schema", *, yes: bool) -> None:
+    """Refuses a budget that protects hardly anybody, unless it is said to be meant."""
+    from understudy.privacy.cost import Budget
+    from understudy.synthesizer.design import hazards
+
+    found = () if yes else hazards(Budget(*budget), schema.unit)
+    if found:
+        raise UsageError("budget", " ".join(found), "Lower it, or give --yes if it is meant.")
 
 
 def _expected(
@@ -120,6 +157,24 @@ def _read(schema: Path, ledger: Path | None, dataset: str | None) -> "Schema":
     from understudy.schema import Schema
 
     return Schema.from_yaml(schema)
+
+
+def release_document(release: "Release", folder: Path) -> dict[str, object]:
+    """What was made, for programs; the whole statement is in the folder."""
+    statement = release.statement
+    return {
+        "release": str(folder),
+        "run": statement.run,
+        "method": statement.method,
+        "rows": list(release.config.rows),
+        "columns": [column.name for column in release.schema.columns],
+        "epsilon": statement.epsilon,
+        "delta": statement.delta,
+        "promise": statement.promise,
+        "dataset": statement.ledger.dataset,
+        "remarks": [*(odd.text for odd in statement.odd), *filter(None, [release.config.remark])],
+        "left_out": list(statement.left_out),
+    }
 
 
 def show_release(
@@ -166,7 +221,7 @@ def plan(
     debug: Debug = False,
 ) -> None:
     """Shows cells, memory, time, split of the budget and expected error. Reads no private row, spends nothing."""
-    with shell(quiet=quiet, debug=debug) as place:
+    with shell("plan", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.schema import Schema
         from understudy.synthesizer import plan as make_plan
 

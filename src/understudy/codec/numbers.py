@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.arrays import Ints
+from understudy.arrays import Floats, Ints
 from understudy.codec.axes import Axis, CalendarAxis, Grid, Number, Values
 from understudy.codec.column import CodeArray, Layout, through_dictionary
 from understudy.codec.kernels import (
@@ -82,6 +82,15 @@ class NumberCodec:
         if kind is np.int64 and axis.upper - axis.lower < _WIDEST_TABLE:
             every = np.arange(axis.lower, axis.upper + 1, dtype=np.int64)
             self._table = np.searchsorted(self._inner, every, side="right").astype(self.layout.dtype)
+
+    def spans(self) -> tuple[Floats, Floats]:
+        """Smallest and largest value of each code; NaN for codes that are no number."""
+        lows, highs = (np.full(self.layout.size, np.nan) for _ in range(2))
+        bins, past = self.layout.regular, 0 if isinstance(self.axis.lower, float) else 1
+        lows[:bins], highs[:bins] = self.edges[:-1], np.asarray(self.edges[1:], np.float64) - past
+        specials = slice(bins, bins + self.layout.special)
+        lows[specials] = highs[specials] = self.special
+        return lows, highs
 
     def by_bounds(self) -> Self:
         """The same reading with three bins: below the bounds, between them, above; for counting alone."""

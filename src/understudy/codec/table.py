@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from understudy.arrays import Floats
 from understudy.codec.axes import Number, axis_of, fixed_edges, special_of, written
 from understudy.codec.column import (
     CodeArray,
@@ -448,6 +449,13 @@ class TableCodec:
         if not 0 <= code < codec.layout.size:
             raise UsageError(f"column {name!r}", f"has codes below {codec.layout.size}, got {code}.")
         return codec.describe(code)
+
+    def spans(self, name: str) -> tuple[Floats, Floats]:
+        """Smallest and largest value of each code of a column of numbers; NaN for codes that are no number."""
+        codec = self._codec(name)
+        if not isinstance(codec, NumberCodec):
+            raise UsageError(f"column {name!r}", "holds no numbers.")
+        return codec.spans()
 
     def codes_matching(self, name: str, text: str) -> npt.NDArray[np.int64]:
         """The codes that `name=text` stands for exactly: a label, a value, "lo..hi" of whole bins, "missing" …

@@ -27,6 +27,7 @@ from understudy.compare.study import (
 from understudy.compare.summary import Recommendation, build_page, failures, recommend, tidy
 from understudy.errors import UsageError
 from understudy.folders import write_durably
+from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
 from understudy.report import render_page
 from understudy.schema import Schema
@@ -46,6 +47,15 @@ class Comparison:
 
     study: Study
     folder: Path | None
+
+    def __repr__(self) -> str:
+        return repr(self.study).replace("Study", "Comparison", 1)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what to use at each ε, and why."""
+        rows = [(f"{one.epsilon:g}", one.candidate or "none", one.grounds) for one in self.recommendations]
+        note = "NOT FOR RELEASE: this compares with the private table." if self.study.confidential else ""
+        return shown_as_html(self.study.title or "Comparison", (), ("ε", "method", "grounds"), rows, note)
 
     def frame(self) -> pa.Table:
         """Every score of every run, tidy."""

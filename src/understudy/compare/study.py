@@ -55,6 +55,7 @@ from understudy.errors import InputError, ResourceError, UsageError
 from understudy.evaluate.suite import MARKER, check_metrics, chosen_metrics
 from understudy.folders import CLOSED_FILE, CLOSED_FOLDER, KeptFolder, write_durably, write_json
 from understudy.methods.method import method_named
+from understudy.notebook import counted, shown_as_html
 from understudy.privacy.cost import Budget
 from understudy.progress import Progress, silent
 from understudy.release.files import file_digest, refuse_release_folder
@@ -464,6 +465,19 @@ class Study:
     title: str = ""
     has_public: bool = False
     """Whether methods that use a public table were given one."""
+
+    def __repr__(self) -> str:
+        tried = f"{counted(len(self.settings.candidates), 'method')} at {len(self.settings.epsilons):,} ε"
+        kept = "; CONFIDENTIAL" if self.confidential else ""
+        return f"<Study: {tried}, {counted(len(self.runs), 'run')}{kept}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: how every run ended."""
+        rows = [
+            (run.cell.candidate.name, f"{run.cell.epsilon:g}", run.cell.repeat, run.outcome.status) for run in self.runs
+        ]
+        note = "NOT FOR RELEASE: this compares with the private table." if self.confidential else ""
+        return shown_as_html(self.title or "Study", (), ("method", "ε", "repeat", "ended"), rows, note)
 
 
 @dataclass(frozen=True, slots=True)

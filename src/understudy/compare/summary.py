@@ -16,8 +16,9 @@ from importlib.metadata import version
 import pyarrow as pa
 from scipy import stats
 
+from understudy.charts import Lines, Series
 from understudy.compare.study import Cell, Study, StudySettings
-from understudy.report import Block, BulletList, Lines, Page, Paragraph, Section, Series, TextTable
+from understudy.report import Block, BulletList, Page, Paragraph, Section, TextTable
 
 CONFIDENCE = 0.95
 

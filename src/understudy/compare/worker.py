@@ -28,7 +28,7 @@ def run_job(job: Job) -> Outcome:
         peak = _peak_bytes()
         sys.stdout.write(f"{SCORING}\n")
         sys.stdout.flush()
-        evaluation = evaluate(job.table, tables, schema, **job.scoring)
+        evaluation = evaluate(job.table, tables, schema, pictures=False, **job.scoring)
     except ResourceError as error:
         return Outcome("refused", str(error), time.perf_counter() - begun, time.process_time() - spent, _peak_bytes())
     except UnderstudyError as error:

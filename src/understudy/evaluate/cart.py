@@ -499,9 +499,12 @@ class Prediction(Metric):
             return refused(self, "no column has two classes in all parts")
         losses = [max(0.0, real - synthetic) for _, real, synthetic, _ in found]
         lines = [max(0.0, real - other) for _, real, _, other in found]
+        blind = [max(0.0, real - 0.5) for _, real, _, _ in found]  # columns unrelated to a target predict it by chance
         scores = (
-            self.scales[0].score(math.fsum(losses) / len(losses), math.fsum(lines) / len(lines)),
-            self.scales[1].score(max(losses), max(lines)),
+            self.scales[0].score(
+                math.fsum(losses) / len(losses), math.fsum(lines) / len(lines), math.fsum(blind) / len(blind)
+            ),
+            self.scales[1].score(max(losses), max(lines), max(blind)),
         )
         return Result(self.name, self.question, scores, (_detail(found),), tuple(notes))
 

@@ -124,20 +124,31 @@ class Marginals(Metric):
             cliques = [cliques[place] for place in chosen.tolist()]
             note = f"{self.most_triples:,} of {number:,} triples, drawn at random, were compared."
         halves = pair.halves
-        parts = [pair.real, *pair.copies]
+        parts = [pair.real, *pair.copies, pair.independent]
         if not isinstance(halves, Unavailable):
             parts.append(halves[0])
-        values = np.zeros(len(cliques))
-        lines = np.zeros(len(cliques))
+        values, lines, bottoms = np.zeros((3, len(cliques)))
         for place, table in enumerate(counted(parts, cliques)):
             copies = table.counts[1 : 1 + len(pair.copies)]
             values[place] = math.fsum(total_variation(table.counts[0], copy) for copy in copies) / len(copies)
+            bottoms[place] = _from_baseline(pair, table, table.counts[1 + len(copies)])
             if not isinstance(halves, Unavailable):
                 lines[place] = total_variation(table.counts[-1], table.counts[0] - table.counts[-1])
             if place % 64 == 0:
                 context.done((ways - 1 + place / len(cliques)) / self.ways)
         context.done(ways / self.ways)
-        return _Distances(cliques, values, halves if isinstance(halves, Unavailable) else lines, note)
+        return _Distances(cliques, values, halves if isinstance(halves, Unavailable) else lines, note, bottoms)
+
+
+def _from_baseline(pair: TablePair, table: Counted, independent: Ints) -> float:
+    """How far the real table is from columns drawn by themselves, a single column from all values equally often."""
+    real = table.counts[0]
+    if len(table.clique) > 1:
+        return total_variation(real, independent)
+    declared = declared_size(pair.codec, table.clique[0])
+    places = np.arange(len(real)) if table.cells is None else table.cells
+    even = np.where(places < declared, 1.0 / declared, 0.0)
+    return min(1.0, float(np.abs(real / real.sum() - even).sum() + max(0.0, 1.0 - even.sum())) / 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +157,7 @@ class _Distances:
     values: Floats
     lines: Floats | Unavailable
     note: str
+    bottoms: Floats
 
 
 def _scored(scales: Sequence[Scale], found: dict[int, _Distances], ways: int) -> Iterator[tuple[str, Score]]:
@@ -158,8 +170,9 @@ def _scored(scales: Sequence[Scale], found: dict[int, _Distances], ways: int) ->
             reason = f"the table has fewer than {number} columns"
         else:
             distances = found[number]
-            yield mean.name, mean.score(float(distances.values.mean()), _line(distances.lines, np.mean))
-            yield worst.name, worst.score(float(distances.values.max()), _line(distances.lines, np.max))
+            low, high = float(distances.bottoms.mean()), float(distances.bottoms.max())
+            yield mean.name, mean.score(float(distances.values.mean()), _line(distances.lines, np.mean), low)
+            yield worst.name, worst.score(float(distances.values.max()), _line(distances.lines, np.max), high)
             continue
         yield mean.name, mean.missing(reason)
         yield worst.name, worst.missing(reason)
@@ -230,8 +243,9 @@ class CrosstabDistance(Metric):
         """Distances of shares and of counts."""
         found = [_distances(pair.real, copy) for copy in pair.copies]
         lines = pair.between_halves(lambda one, other: _scaled_up(pair.real, one, other), len(self.scales))
+        bottoms = _distances(pair.real, pair.independent)
         scores = [
-            scale.score(mean_outcome([one[place] for one in found]), lines[place])
+            scale.score(mean_outcome([one[place] for one in found]), lines[place], bottoms[place])
             for place, scale in enumerate(self.scales)
         ]
         context.done(1.0)
@@ -544,9 +558,9 @@ class Correlations(Metric):
         panel = panel_between(pair.real, *pair.copies)
         context.done(0.5)
         lines = pair.between_halves(lambda one, other: panel_between(one, other).outcomes(), len(self.scales))
-        scores = tuple(
-            scale.score(value, line) for scale, value, line in zip(self.scales, panel.outcomes(), lines, strict=True)
-        )
+        bottoms = panel_between(pair.real, pair.independent).outcomes()
+        rows = zip(self.scales, panel.outcomes(), lines, bottoms, strict=True)
+        scores = tuple(scale.score(value, line, bottom) for scale, value, line, bottom in rows)
         caption = "Correlation of two levels, largest difference first."
         detail = panel_detail(pair, panel, "levels", caption)
         return Result(self.name, self.question, scores, (detail,), panel_notes(pair, panel))
@@ -577,6 +591,18 @@ def pearson(
         cells: flat numbers of the cells counted.
         common: the common degrees of freedom, when they are not those of the whole table.
     """
+    found = chi_square(counts, shape, cells)
+    if found is None:
+        return None
+    statistic, used = found
+    degrees = (used[0] - 1) * (used[1] - 1)
+    p_value = float(chi2.sf(statistic, degrees))
+    shared = (shape[0] - 1) * (shape[1] - 1) if common is None else common
+    return Tested(statistic, degrees, p_value, converted(statistic, degrees, shared))
+
+
+def chi_square(counts: Ints, shape: tuple[int, int], cells: Ints | None = None) -> tuple[float, tuple[int, int]] | None:
+    """Pearson's statistic and how many rows and columns occur; None if fewer than two of either do."""
     places = np.arange(len(counts)) if cells is None else cells
     kept = counts > 0
     observed, places = counts[kept].astype(np.float64), places[kept]
@@ -586,14 +612,9 @@ def pearson(
     used = int((by_row > 0).sum()), int((by_column > 0).sum())
     if min(used) < 2:
         return None
-    degrees = (used[0] - 1) * (used[1] - 1)
-    total = float(observed.sum())
-    expected = by_row[rows] * by_column[columns] / total
+    expected = by_row[rows] * by_column[columns] / float(observed.sum())
     # Σ(O − E)²/E = Σ O²/E − n; summed as (O/E − 1)·O, which loses less.
-    statistic = max(0.0, float(((observed / expected - 1.0) * observed).sum()))
-    p_value = float(chi2.sf(statistic, degrees))
-    shared = (shape[0] - 1) * (shape[1] - 1) if common is None else common
-    return Tested(statistic, degrees, p_value, converted(statistic, degrees, shared))
+    return max(0.0, float(((observed / expected - 1.0) * observed).sum())), used
 
 
 def converted(statistic: float, degrees: int, common: int) -> float:

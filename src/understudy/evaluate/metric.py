@@ -373,7 +373,7 @@ def joint_counts(first: Rows, second: Rows) -> tuple[Ints, Ints]:
 def total_variation(first: Ints, second: Ints) -> float:
     """Half the L1 distance of the two tables of shares: the share of rows that would have to move.
 
-    >>> total_variation(np.array([5, 3, 2, 0]), np.array([6, 1, 0, 3]))
+    >>> round(total_variation(np.array([5, 3, 2, 0]), np.array([6, 1, 0, 3])), 6)
     0.4
     """
     return min(1.0, float(np.abs(first / first.sum() - second / second.sum()).sum() / 2))
@@ -470,6 +470,8 @@ NEAR = 1.1
 """A distance of up to this many yardsticks is about as good as the yardstick."""
 BLIND = 0.9
 """A yardstick this far from the best value towards the worst leaves no room to tell good from bad."""
+NOTHING_IN_COMMON = 0.999
+"""A distance this far from the best value towards the worst: the tables share next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,6 +489,8 @@ class Score:
     """One number: what it means, which way is better, its range, and the same number for two halves of the real table.
 
     Either `value` is there or `why_not` says why it is not; the same holds for `yardstick` and `why_no_yardstick`.
+    `baseline` is the same score of a stand-in that knows nothing of what is asked, where a metric computes it: the
+    real columns, each drawn by itself, or for single columns all declared values equally often.
     """
 
     name: str
@@ -499,6 +503,7 @@ class Score:
     why_not: str
     yardstick: float | None
     why_no_yardstick: str
+    baseline: float | None = None
 
     def __post_init__(self) -> None:
         pairs = ((self.value, self.why_not), (self.yardstick, self.why_no_yardstick))
@@ -515,6 +520,19 @@ class Score:
         if self.direction == "none" or self.yardstick is None or self.best is None or worst is None:
             return False
         return (self.yardstick - self.best) / (worst - self.best) >= BLIND
+
+    @property
+    def place(self) -> float | None:
+        """Where the score lies between its yardstick (0) and its baseline (1); None where one of them is not known.
+
+        >>> Scale("x", "x").score(0.2, 0.1, 0.5).place
+        0.25
+        """
+        if self.value is None or self.yardstick is None or self.baseline is None or self.blind:
+            return None
+        room = self.baseline - self.yardstick
+        away = room if self.direction == "lower" else -room
+        return (self.value - self.yardstick) / room if away > SLACK else None
 
     @property
     def _worst(self) -> float | None:
@@ -539,6 +557,8 @@ class Score:
         if self.blind:
             halves = f"two halves of the real table score {self.yardstick:,.3g} themselves"
             return f"cannot tell: {halves}, and {self._worst:,g} is the worst"
+        if self.best == 0 and self.highest is not None and self.value >= NOTHING_IN_COMMON * self.highest:
+            return f"as far away as can be: {self.highest:,g} is the worst"
         better = self.value <= self.yardstick if self.direction == "lower" else self.value >= self.yardstick
         if better or math.isclose(self.value, self.yardstick):
             return "as close as two real halves"
@@ -564,12 +584,13 @@ class Scale:
     highest: float | None = 1.0
     best: float | None = 0.0
 
-    def score(self, value: Outcome, yardstick: Outcome) -> Score:
-        """The score with this value and this yardstick; a number that is not finite becomes a reason."""
+    def score(self, value: Outcome, yardstick: Outcome, baseline: Outcome | None = None) -> Score:
+        """The score with this value, yardstick and baseline; a number that is not finite becomes a reason."""
         number, why_not = _number_or_reason(value)
         line, why_no_line = _number_or_reason(yardstick)
+        bottom = None if baseline is None else _number_or_reason(baseline)[0]
         facts = (self.name, self.meaning, self.direction, self.lowest, self.highest, self.best)
-        return Score(*facts, number, why_not, line, why_no_line)
+        return Score(*facts, number, why_not, line, why_no_line, bottom)
 
     def missing(self, reason: str) -> Score:
         """The score that cannot be computed, for this reason."""
@@ -680,6 +701,22 @@ class TablePair:
         order = np.random.default_rng([self.seed, zlib.crc32(b"halves")]).permutation(self.real.count)
         middle = self.real.count // 2
         return self.real.take(np.sort(order[:middle])), self.real.take(np.sort(order[middle:]))
+
+    @cached_property
+    def independent(self) -> Rows:
+        """As many rows, every column of which is drawn from the real one by itself: no relation is left.
+
+        With replacement, because a greedy tree finds no first split between tables whose columns agree exactly.
+        """
+        rng = np.random.default_rng([self.seed, zlib.crc32(b"independent")])
+        origins = sorted({self.codec.origin(name) for name in self.codec.domain.columns})
+        orders = {origin: rng.integers(0, self.real.count, self.real.count) for origin in origins}
+        return replace(
+            self.real,
+            codes={name: codes[orders[self.codec.origin(name)]] for name, codes in self.real.codes.items()},
+            numbers={name: numbers[orders[name]] for name, numbers in self.real.numbers.items()},
+            unclamped={name: numbers[orders[name]] for name, numbers in self.real.unclamped.items()},
+        )
 
     def between_halves(self, measured: Callable[[Rows, Rows], Sequence[Outcome]], scores: int) -> Sequence[Outcome]:
         """What is measured between the halves, one outcome for each score: the yardsticks, or why there are none."""

@@ -34,7 +34,6 @@ small. A tree sees every combination of columns, so for it the correct model is 
 
 import math
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, Protocol
@@ -239,7 +238,7 @@ GRID = 10_000
 def kolmogorov_smirnov(first: Floats, second: Floats) -> float:
     """The largest distance of the two empirical distribution functions.
 
-    >>> kolmogorov_smirnov(np.array([0.2, 0.3, 0.3, 0.4, 0.5]), np.array([0.3, 0.5, 0.6, 0.6, 0.7]))
+    >>> round(kolmogorov_smirnov(np.array([0.2, 0.3, 0.3, 0.4, 0.5]), np.array([0.3, 0.5, 0.6, 0.6, 0.7])), 6)
     0.6
     """
     places = np.unique(np.concatenate([first, second]))
@@ -288,36 +287,39 @@ class Specks(Metric):
     def compare(self, pair: TablePair, context: Context) -> Result:
         """One distance for each classifier."""
         complexity = common_complexity(pair, self.complexity)
-        context.done(1 / (len(pair.copies) + 3))
+        context.done(1 / (len(pair.copies) + 4))
         found = []
         for place, copy in enumerate(pair.copies):
             found.append(self._distances(pair.real, copy, complexity, context))
-            context.done((place + 2) / (len(pair.copies) + 3))
+            context.done((place + 2) / (len(pair.copies) + 4))
         lines = pair.between_halves(
-            lambda one, other: self._distances(one, other, complexity, context), len(self.scales)
+            lambda one, other: self._distances(one, other, complexity, context).outcomes, len(self.scales)
         )
+        bottoms = self._distances(pair.real, pair.independent, complexity, context).outcomes
         scores = tuple(
-            scale.score(mean_outcome([one[place] for one in found]), lines[place])
+            scale.score(mean_outcome([one.outcomes[place] for one in found]), lines[place], bottoms[place])
             for place, scale in enumerate(self.scales)
         )
         notes = [*(MAIN_EFFECTS if self.terms == "main" else ())]
         if scores[1].value is not None:
             notes.append(f"All trees were pruned at complexity {complexity:.3g}.")
-        return Result(self.name, self.question, scores, _columns(pair), tuple(notes))
+        details = (*_columns(pair), *found[0].details)
+        return Result(self.name, self.question, scores, details, tuple(notes))
 
-    def _distances(self, first: Rows, second: Rows, complexity: float, context: Context) -> Sequence[Outcome]:
+    def _distances(self, first: Rows, second: Rows, complexity: float, context: Context) -> "_ScoresApart":
         """By regression, by tree, and by regression as the published script has it."""
         reason = too_small(first, second, self.scheme)
         if reason is not None:
-            return [reason] * 3
+            return _ScoresApart((reason,) * 3)
         target = labels(first, second)
-        trees = Trees.of(first, second, complexity)
-        by_tree = kolmogorov_smirnov(*self._scores(trees, target, context))
+        trees = self._scores(Trees.of(first, second, complexity), target, context)
+        by_tree = kolmogorov_smirnov(*trees)
         logistic = Logistic.of(first, second, self.terms)
         if isinstance(logistic, Unavailable):
-            return [logistic, by_tree, logistic]
+            return _ScoresApart((logistic, by_tree, logistic), (_histogram("tree", trees),))
         scores = self._scores(logistic, target, context)
-        return [kolmogorov_smirnov(*scores), by_tree, legacy_distance(*scores)]
+        pictures = (_histogram("tree", trees), _histogram("regression", scores))
+        return _ScoresApart((kolmogorov_smirnov(*scores), by_tree, legacy_distance(*scores)), pictures)
 
     def _scores(self, classifier: Classifier, target: Floats, context: Context) -> tuple[Floats, Floats]:
         """Scores of the rows of the first and of the second table."""
@@ -327,6 +329,27 @@ class Specks(Metric):
             scored, places = out_of_sample(classifier, target, context.rng("folds"))
             scores, truth = scored.scores, target[places]
         return scores[truth == 0], scores[truth == 1]
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoresApart:
+    """Distances in the order of the scales, and the distribution of the scores of each classifier."""
+
+    outcomes: tuple[Outcome, ...]
+    details: tuple[Detail, ...] = ()
+
+
+SCORE_BINS = 20
+
+
+def _histogram(name: str, scores: tuple[Floats, Floats]) -> Detail:
+    """Shares of the rows of both tables by score."""
+    edges = np.linspace(0, 1, SCORE_BINS + 1)
+    ours, theirs = (np.histogram(np.clip(one, 0, 1), edges)[0] / len(one) for one in scores)
+    kinds = dict.fromkeys(("from", "to", "real_share", "synthetic_share"), pa.float64())
+    columns = {"from": edges[:-1].tolist(), "to": edges[1:].tolist(), "real_share": ours.tolist()}
+    caption = f"Rows of both tables by how likely the {name} thinks them to be synthetic, from unlikely to likely."
+    return Detail(f"{name}_scores", caption, table_of(columns | {"synthetic_share": theirs.tolist()}, kinds))
 
 
 def _columns(pair: TablePair) -> tuple[Detail, ...]:

@@ -518,8 +518,12 @@ def scored_models(
         first, second = halves
         other = compare_models(pair, first, (second,), metric.formula, found.family, level=level, profile=profile)
     lines: list[Outcome] = [other] * len(metric.scales) if isinstance(other, Unavailable) else outcomes(other)
-    rows = zip(metric.scales, outcomes(found), lines, strict=True)
-    return found, tuple(scale.score(value, line) for scale, value, line in rows)
+    independent = compare_models(
+        pair, pair.real, (pair.independent,), metric.formula, found.family, level=level, profile=profile
+    )
+    bottoms = [None] * len(lines) if isinstance(independent, Unavailable) else outcomes(independent)
+    rows = zip(metric.scales, outcomes(found), lines, bottoms, strict=True)
+    return found, tuple(scale.score(value, line, bottom) for scale, value, line, bottom in rows)
 
 
 def compare_models(

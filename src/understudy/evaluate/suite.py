@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -35,11 +36,13 @@ from understudy.evaluate.metric import (
     refused,
     unread_columns,
 )
+from understudy.evaluate.pictures import pictures_of
 from understudy.folders import CLOSED_FILE, CLOSED_FOLDER
+from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
 from understudy.release.files import RELEASE_FILE, check_free, published, refuse_release_folder
 from understudy.release.release import Release
-from understudy.report import Block, BulletList, Page, Paragraph, Points, Section, TextTable, render_page
+from understudy.report import render_page
 from understudy.schema import Schema
 
 NOTICE = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."
@@ -51,6 +54,10 @@ YARDSTICK = (
 )
 FORMAT = "understudy evaluation, format 1"
 JSON_ROWS = 1000
+
+
+def _short(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,24 @@ class Evaluation:
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     titles: Mapping[str, str] = field(default_factory=dict)
     """What people call the columns and in what they are measured, where the schema says so."""
+    pictures: tuple[Detail, ...] = ()
+    """The numbers behind the report's pictures; none if they were not asked for."""
+
+    def __repr__(self) -> str:
+        heads = ", ".join(f"{one.metric} {_short(one.headline.value)}" for one in self.results[:6])
+        more = f" and {len(self.results) - 6:,} more" if len(self.results) > 6 else ""
+        return f"<Evaluation of {self.method or 'a table'}: {heads}{more}; {NOTICE}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: every score beside its yardstick."""
+        facts = [("real rows", f"{self.real_rows:,}"), ("method", self.method or "none named")]
+        rows = [
+            (result.metric, score.name, _short(score.value), _short(score.yardstick), score.direction)
+            for result in self.results
+            for score in result.scores
+        ]
+        header = ("metric", "score", "value", "yardstick", "better")
+        return shown_as_html(f"Evaluation: {self.title or 'untitled table'}", facts, header, rows, NOTICE)
 
     def __getitem__(self, metric: str) -> Result:
         for result in self.results:
@@ -95,7 +120,12 @@ class Evaluation:
     def tables(self) -> dict[str, pa.Table]:
         """Every detail as "metric.detail", and all scores as "scores"."""
         found = {f"{result.metric}.{detail.name}": detail.table for result in self.results for detail in result.details}
-        return {"scores": self.frame()} | found
+        drawn = {f"pictures.{detail.name}": detail.table for detail in self.pictures}
+        return {"scores": self.frame()} | found | drawn
+
+    def picture(self, name: str) -> pa.Table | None:
+        """The table behind a picture; None if there is none."""
+        return next((detail.table for detail in self.pictures if detail.name == name), None)
 
     def to_json(self, rows: int | None = JSON_ROWS) -> dict[str, object]:
         """Everything as plain values; details longer than `rows` are cut there, and say how many rows they have."""
@@ -114,6 +144,7 @@ class Evaluation:
             "left_out": dict(self.left_out),
             "unread": [asdict(one) for one in self.unread],
             "metrics": [_result_document(result, rows) for result in self.results],
+            "pictures": [_detail_document(detail, rows) for detail in self.pictures],
         }
 
     def save(self, folder: str | Path) -> None:
@@ -141,6 +172,7 @@ _SCORES = pa.schema(
         ("meaning", pa.string()),
         ("why_not", pa.string()),
         ("why_no_yardstick", pa.string()),
+        ("baseline", pa.float64()),
     ]
 )
 
@@ -161,169 +193,28 @@ def _score_document(score: Score) -> dict[str, object]:
         "best": score.best,
         "why_not": score.why_not,
         "why_no_yardstick": score.why_no_yardstick,
+        "baseline": score.baseline,
     }
 
 
 def _result_document(result: Result, rows: int | None) -> dict[str, object]:
-    details = [
-        {
-            "name": detail.name,
-            "caption": detail.caption,
-            "rows": detail.table.num_rows,
-            "columns": detail.table.column_names,
-            "first": detail.records(rows),
-        }
-        for detail in result.details
-    ]
     return {
         "metric": result.metric,
         "question": result.question,
         "scores": [_score_document(score) for score in result.scores],
         "notes": list(result.notes),
-        "details": details,
+        "details": [_detail_document(detail, rows) for detail in result.details],
     }
 
 
-MOST_ROWS = 25
-MOST_POINTS = 1500
-MOST_FACTS = 12
-_BETTER = {"lower": "lower", "higher": "higher", "none": "–"}
-
-
-def build_report(evaluation: Evaluation) -> Page:
-    """The evaluation as a page, ready to be rendered."""
-    return Page(
-        title=f"Comparison with the real table{': ' + evaluation.title if evaluation.title else ''}",
-        banner=NOTICE,
-        sections=(_summary(evaluation), *(_metric(result) for result in evaluation.results), _how(evaluation)),
-        footer="Every number, uncut, is beside this page as JSON and CSV. Same seed, same numbers.",
-        confidential=True,
-    )
-
-
-def _summary(evaluation: Evaluation) -> Section:
-    rows = tuple(
-        (
-            result.question,
-            score.reading,
-            f"{result.metric}: {score.name}",
-            _number(score.value),
-            _number(score.yardstick),
-        )
-        for result in evaluation.results
-        for score in result.scores[:1]
-    )
-    header = ("Question", "Reading", "Score", "Value", "Yardstick")
-    blocks: list[Block] = [
-        *_unread(evaluation),
-        TextTable(header, rows, "The first score of every metric.", frozenset({"Value", "Yardstick"})),
-        Paragraph(YARDSTICK),
-    ]
-    worst = _worst(evaluation.results)
-    if worst:
-        blocks += [Paragraph("Where the stand-in is furthest off:", strong=True), BulletList(worst)]
-    return Section("In short", "Is the stand-in good enough, and for what?", tuple(blocks))
-
-
-def _unread(evaluation: Evaluation) -> list[Block]:
-    """What the schema cannot read, before any score."""
-    said = tuple(sentence for one in evaluation.unread for sentence in one.sentences())
-    if not said:
-        return []
-    return [Paragraph("The schema does not fit all of the values:", strong=True), BulletList(said)]
-
-
-def _worst(results: Sequence[Result]) -> tuple[str, ...]:
-    """The first row of what is sorted worst first, in words, of every metric that judges and finds a difference."""
-    found = []
-    for result in results:
-        score = result.headline
-        if score.value is None or score.value == score.best or score.direction == "none":
-            continue
-        for detail in result.details[:1]:
-            for record in detail.records(1):
-                if len(record) > MOST_FACTS:  # a table of variants, not of places
-                    continue
-                words = ", ".join(f"{name} {_cell(value)}" for name, value in record.items() if value is not None)
-                found.append(f"{result.metric}: {words}")
-    return tuple(found)
-
-
-def _metric(result: Result) -> Section:
-    header = ("Score", "Value", "Yardstick", "Better", "Range", "Meaning")
-    rows = tuple(
-        (
-            score.name,
-            _number(score.value),
-            _number(score.yardstick),
-            _BETTER[score.direction],
-            f"{_bound(score.lowest)} to {_bound(score.highest)}",
-            score.meaning if score.value is not None else f"{score.meaning} Not computed: {score.why_not}",
-        )
-        for score in result.scores
-    )
-    blocks: list[Block] = [TextTable(header, rows, numeric=frozenset({"Value", "Yardstick"}))]
-    for detail in result.details:
-        blocks += _detail(detail)
-    if result.notes:
-        blocks.append(BulletList(result.notes))
-    return Section(result.metric, result.question, tuple(blocks))
-
-
-def _detail(detail: Detail) -> list[Block]:
-    blocks: list[Block] = []
-    if {"real", "synthetic"} <= set(detail.table.column_names):
-        pairs = [(row["real"], row["synthetic"]) for row in detail.records(MOST_POINTS)]
-        points = tuple(
-            (float(real), float(synthetic))
-            for real, synthetic in pairs
-            if isinstance(real, int | float) and isinstance(synthetic, int | float)
-        )
-        if len(points) > 2:
-            cut = detail.table.num_rows > MOST_POINTS
-            drawn = f" Drawn: the first {MOST_POINTS:,} of {detail.table.num_rows:,}." if cut else ""
-            blocks.append(Points(detail.caption + drawn, "real", "synthetic", points))
-    shown, rows = detail.records(MOST_ROWS), detail.table.num_rows
-    if not shown:
-        return blocks
-    header = tuple(detail.table.column_names)
-    numeric = frozenset(name for name in header if isinstance(shown[0][name], int | float))
-    caption = detail.caption if rows <= MOST_ROWS else f"{detail.caption} The first {MOST_ROWS} of {rows:,}."
-    body = tuple(tuple(_cell(row[name]) for name in header) for row in shown)
-    return [*blocks, TextTable(header, body, caption, numeric)]
-
-
-def _how(evaluation: Evaluation) -> Section:
-    copies = ", ".join(f"{rows:,}" for rows in evaluation.synthetic_rows)
-    left_out = tuple(
-        f"Left out, as it was not asked for by name: {name} ({reason})." for name, reason in evaluation.left_out.items()
-    )
-    items = (
-        f"Rows: {evaluation.real_rows:,} real; {copies} synthetic.",
-        f"Columns compared: {len(evaluation.columns)}.",
-        *(f"{name}: {title}." for name, title in evaluation.titles.items()),
-        f"Method: {evaluation.method or 'not known'}. {evaluation.promise}".strip(),
-        f"Seed: {evaluation.seed}.",
-    )
-    return Section("How it was done", "What was compared with what?", (BulletList((*items, *left_out)),))
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.5g}"
-
-
-def _bound(value: float | None) -> str:
-    return "any" if value is None else f"{value:,g}"
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:,.5g}"
-    if isinstance(value, list | tuple):
-        return " × ".join(str(part) for part in value)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+def _detail_document(detail: Detail, rows: int | None) -> dict[str, object]:
+    return {
+        "name": detail.name,
+        "caption": detail.caption,
+        "rows": detail.table.num_rows,
+        "columns": detail.table.column_names,
+        "first": detail.records(rows),
+    }
 
 
 MARKER = "NOT-FOR-RELEASE.txt"
@@ -357,8 +248,11 @@ def save_evaluation(evaluation: Evaluation, place: Path) -> None:
     A name that ends in .html is the report, with the numbers in a folder beside it; any other name is a folder with
     both. The folder appears in one piece.
     """
+    from understudy.evaluate.page import build_report
+
     check_place(place)
-    page = render_page(build_report(evaluation))
+    numbers = "tables" if place.suffix.lower() != ".html" else f"{quote(numbers_beside(place).name)}/tables"
+    page = render_page(build_report(evaluation, numbers))
     if place.suffix.lower() != ".html":
         _save_folder(evaluation, place, page)
         return
@@ -417,6 +311,7 @@ def evaluate(
     options: Mapping[str, Mapping[str, object]] | None = None,
     formula: str | None = None,
     seed: int = 0,
+    pictures: bool = True,
     progress: Progress = silent,
 ) -> Evaluation:
     """Compares a stand-in with the real table. CONFIDENTIAL: no privacy guarantee covers the result.
@@ -430,6 +325,7 @@ def evaluate(
         options: options by metric name, for example {"pmse": {"null": "bootstrap"}}.
         formula: the model that `regression` and `ci_overlap` fit, for example "income ~ age + sex".
         seed: same seed, same numbers.
+        pictures: whether to compute what the report draws beside the scores.
         progress: is told how far the comparison is.
 
     Raises:
@@ -447,10 +343,23 @@ def evaluate(
     progress.stage("prepare", 0.0)
     pair, method = _read(real, given, known, seed, progress)
     results, seconds = _all_compared(chosen, pair, progress)
+    began = time.monotonic()
+    drawn = pictures_of(pair, _worst_pairs(results)) if pictures and all(copy.count for copy in pair.copies) else ()
+    seconds["pictures"] = time.monotonic() - began
     columns = tuple(column.name for column in known.modelled)
     sizes = tuple(copy.count for copy in pair.copies)
     facts = (known.title, method, pair.promise, pair.real.count, sizes, columns, seed, results)
-    return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds, known.titles)
+    return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds, known.titles, drawn)
+
+
+MOST_PAIRS_DRAWN = 6
+
+
+def _worst_pairs(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """The pairs of columns with the largest distance, if they were compared."""
+    details = [detail for result in results for detail in result.details if result.metric == "marginals"]
+    rows = [row for detail in details if detail.name == "pairs" for row in detail.records(MOST_PAIRS_DRAWN)]
+    return [(str(row["column_1"]), str(row["column_2"])) for row in rows if row["distance"]]
 
 
 def _placed(first: object, second: object) -> tuple[object, object]:
@@ -537,7 +446,7 @@ def _known_schema(synthetic: object, schema: Schema | None) -> Schema:
         return synthetic.schema
     if schema is None:
         fix = "Give schema=, or a release, which brings its own."
-        raise UsageError("schema", "is needed to read both tables.", fix)
+        raise UsageError("schema", "is needed to read both tables: the synthetic one is no release folder.", fix)
     return schema
 
 

@@ -1,9 +1,12 @@
-"""The public card of a release: what was promised, what was measured, how noisy it is, how to use it.
+"""The public card of a release: what it is, who may use it for what, what it promises, what it holds and how exactly.
 
 Built from what is already in the release folder; nothing on it was computed from private rows. Its error bars follow
-from the noise that was added, which is public.
+from the noise that was added, which is public. Pictures come first; facts for auditors are folded at the end.
 """
 
+import base64
+import csv
+import io
 import math
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -12,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from understudy.charts import Amounts, Matrix, MatrixCell, SharesChart, percent
 from understudy.domain import (
     GROWTH_UNIT,
     SCORE_UNIT,
@@ -21,6 +25,7 @@ from understudy.domain import (
     Grown,
     Measurement,
     NoisyScores,
+    ResidualTable,
     Selection,
     Selections,
     SparseMeasurement,
@@ -33,9 +38,22 @@ from understudy.release.release import (
     Fitted,
     Release,
 )
-from understudy.release.statement import Statement, charge_rows
-from understudy.report import Bars, Block, BulletList, Page, Paragraph, Section, TextTable
+from understudy.release.statement import Statement, charge_rows, charges_of_a_kind
+from understudy.report import (
+    Block,
+    BulletList,
+    Code,
+    Figure,
+    FoldedBlocks,
+    Gallery,
+    Link,
+    Page,
+    Paragraph,
+    Section,
+    TextTable,
+)
 from understudy.schema import Category, Column
+from understudy.schema.columns import NumberColumn
 
 SAMPLE_ROWS = 10
 MOST_PAIRS_NAMED = 12
@@ -46,8 +64,10 @@ DRAWN_ROWS = 20_000
 MOST_CELLS = 2_000_000
 
 
-MOST_BARS = 24
 MOST_SECTION_TABLES = 200
+MOST_FIGURES = 30
+MOST_NUMBERS = 60
+"""Labels of a column whose numbers the page itself holds; measurements.parquet has all."""
 
 
 MISPLACED = "Misplaced at most"
@@ -66,6 +86,15 @@ class MeasuredTable:
     noise: str
     half_width: float | None
     misplaced: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPair:
+    """Two columns that some question looked at together, and how far off the model can be on them, if that is known."""
+
+    first: str
+    second: str
+    misplaced: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +122,8 @@ class OneWay:
     values: tuple[float, ...]
     half_width: float | None
     origin: str
+    bins: int = 0
+    """How many of the codes, the first ones, are bins of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +152,9 @@ class CardFacts:
     footer: str
     columns: tuple[ColumnNote, ...] = ()
     """What the columns hold, for people."""
+    pairs: tuple[MeasuredPair, ...] = ()
+    several: bool = False
+    """Whether there are several copies, and so several files of rows."""
 
 
 def build_card(facts: CardFacts) -> Page:
@@ -129,47 +163,156 @@ def build_card(facts: CardFacts) -> Page:
         title=facts.title,
         banner=facts.banner,
         sections=(
+            _what(facts),
             _promise(facts.statement),
-            *_codebook(facts.columns),
-            _measured(facts),
-            _columns(facts.one_ways, tuple(one.text for one in facts.statement.odd)),
-            _relative(facts.measured),
+            _columns(facts),
+            *_pairs(facts),
+            _use(facts),
             _rows(facts.sample),
-            _use(facts.copies),
-            _conclusions(),
-            _spending(facts.statement),
+            _technical(facts),
         ),
         footer=facts.footer,
     )
 
 
+GOOD_FOR = (
+    "To learn what the table is like: its columns, their values, the relations that were measured.",
+    "To write and test programs, to teach, and to plan an analysis before applying for the real table.",
+    "To answer questions about the columns and pairs listed as measured below, within their error bars.",
+)
+NOT_FOR = (
+    "A row is not a person, and a row that looks like somebody says nothing about them.",
+    "A relationship that was not measured is the method's assumption, not a finding.",
+    "Counts smaller than the noise, and the absence of a rare combination, carry no information.",
+    "Standard errors computed as if the rows were real are too small: noise comes on top.",
+    "A value at the edge of a declared range may stand for values beyond it.",
+)
+
+
+def _what(facts: CardFacts) -> Section:
+    statement, columns = facts.statement, len(facts.one_ways)
+    bounded = "What anybody may learn about one unit is bounded, see below." if statement.claim else statement.odds
+    rows = f"{facts.sample.total:,} synthetic rows of {columns:,} columns"
+    blocks: list[Block] = [
+        Paragraph(
+            f"{rows}, drawn from a model (method {statement.method}) that was fitted to noisy answers.", strong=True
+        ),
+        Paragraph(f"No row was copied from the private table. {bounded}"),
+        Paragraph("Good for:"),
+        BulletList(GOOD_FOR),
+        Paragraph("Not to conclude:"),
+        BulletList(NOT_FOR),
+    ]
+    return Section("What this is", "Who may use it, for what, and for what not?", tuple(blocks), "what")
+
+
 def _promise(statement: Statement) -> Section:
     blocks: list[Block] = [
-        Paragraph(statement.promise, strong=True),
-        Paragraph(statement.odds),
-        TextTable(("Fact", "Value"), statement.facts()),
-        Paragraph("Not protected, or outside the promise:"),
-        BulletList(statement.not_protected),
+        Paragraph(statement.odds, strong=True),
+        Paragraph(statement.promise),
+        Paragraph(f"Who is protected: {wording.unit_text(statement.unit)}"),
+        FoldedBlocks("Not protected, or outside the promise", (BulletList(statement.not_protected),)),
     ]
     if statement.left_out:
-        blocks.append(Paragraph("Columns of the table that the schema does not declare, and that were left out:"))
-        blocks.append(BulletList(statement.left_out))
-    return Section("Privacy", "What is promised, to whom, and what is not?", tuple(blocks))
+        shown = statement.left_out[:MOST_SECTION_TABLES]
+        more = len(statement.left_out) - len(shown)
+        names = (*shown, *((f"and {more:,} more, in statement.json",) if more else ()))
+        title = (
+            f"Columns of the table that were left out: {len(statement.left_out):,}, which the schema does not declare"
+        )
+        blocks.append(FoldedBlocks(title, (BulletList(names),)))
+    return Section("Privacy", "What is promised, to whom, and what is not?", tuple(blocks), "privacy")
 
 
-def _codebook(columns: tuple[ColumnNote, ...]) -> tuple[Section, ...]:
-    """A section that says what the columns hold; none where the schema tells names only."""
-    if not any(one.says_something for one in columns):
-        return ()
-    header = ("Column", "Title", "Description", "Measured in", "Labels")
-    rows = tuple((one.column, one.title, one.description, one.measured_in, one.labels) for one in columns)
-    blocks: list[Block] = [TextTable(header, rows[:MOST_SECTION_TABLES])]
+def _columns(facts: CardFacts) -> Section:
+    """Every column with what it holds and its counts."""
+    notes = {note.column: note for note in facts.columns}
+    blocks: list[Block] = []
+    odd = tuple(one.text for one in facts.statement.odd)
+    if odd:
+        blocks.append(Paragraph("Look at this, estimated from the noisy answers:", strong=True))
+        blocks.append(BulletList(odd[:MOST_SECTION_TABLES]))
+    figures = tuple(_column(one, notes.get(one.column)) for one in facts.one_ways)
+    if figures:
+        numbers = _as_data(facts.one_ways)
+        told = "Bars are counts of rows; the thin lines hold 95 % of what the noise does to each by itself."
+        blocks += [Paragraph(told), Gallery(figures[:MOST_FIGURES]), Link("Numbers of these pictures (CSV)", numbers)]
+    if len(figures) > MOST_FIGURES:
+        blocks.append(FoldedBlocks(f"{len(figures) - MOST_FIGURES:,} more columns", (Gallery(figures[MOST_FIGURES:]),)))
+    if not blocks:
+        blocks.append(Paragraph("There is no column."))
+    return Section(
+        "Columns", "What does each column hold, and how far off may the counts be?", tuple(blocks), "columns"
+    )
+
+
+def _column(one: OneWay, note: ColumnNote | None) -> Figure:
+    half = () if one.half_width is None else (one.half_width,) * len(one.values)
+    chart = SharesChart(one.column, one.labels, (Amounts("made", "rows", one.values, half),), one.bins, "count")
+    words = [] if note is None else [note.title, note.description, note.measured_in and f"In {note.measured_in}"]
+    words += [] if note is None or not note.labels else [f"Labels {note.labels}"]
+    remark = ". ".join(word.rstrip(".") for word in (*words, one.origin[:1].upper() + one.origin[1:]) if word)
+    return Figure(chart, remark=f"{remark}.")
+
+
+def _as_data(one_ways: tuple[OneWay, ...]) -> str:
+    """The numbers of the pictures as a file within the page."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(("column", "label", "count", "half_width_95"))
+    for one in one_ways:
+        half = "" if one.half_width is None else f"{one.half_width:.10g}"
+        for label, value in zip(one.labels[:MOST_NUMBERS], one.values[:MOST_NUMBERS], strict=True):
+            writer.writerow((one.column, label, f"{value:.10g}", half))
+    return "data:text/csv;base64," + base64.b64encode(file.getvalue().encode("utf-8", "backslashreplace")).decode(
+        "ascii"
+    )
+
+
+def _pairs(facts: CardFacts) -> tuple[Section, ...]:
+    """Which pairs were measured, and how well the model follows them."""
+    names = tuple(one.column for one in facts.one_ways)
+    place = {name: number for number, name in enumerate(names)}
+    cells = []
+    for pair in facts.pairs:
+        first, second = sorted((pair.first, pair.second), key=place.__getitem__)
+        known = "no bound is known" if pair.misplaced is None else f"at most {percent(pair.misplaced)} misplaced"
+        cells.append(MatrixCell(place[second], place[first], pair.misplaced, f"{pair.first} × {pair.second}: {known}"))
+    blocks: list[Block] = [BulletList(facts.together)]
+    if cells:
+        top = max([pair.misplaced or 0.0 for pair in facts.pairs], default=0.0) or 1.0
+        summary = f"{len(cells):,} of {math.comb(len(names), 2):,} pairs of columns were measured together."
+        chart = Matrix("Pairs measured together", names, names, tuple(cells), top, summary=summary)
+        remark = (
+            "Blank: never measured together. Framed: measured, but no bound is known. Shades: the share of records "
+            "that the model may put into a wrong cell of the pair, at most, with 95 % confidence."
+        )
+        blocks.insert(0, Figure(chart, remark=remark))
+    return (
+        Section("Relations", "Which relations can this data show at all, and how well?", tuple(blocks), "relations"),
+    )
+
+
+def _technical(facts: CardFacts) -> Section:
+    """Everything an auditor asks for, folded."""
+    statement = facts.statement
+    kinds = charges_of_a_kind(statement)
+    header = ("Queries", "Number", "Cost together", "Noise", "Scale")
+    rows = tuple(charge_rows(statement))
+    spent: list[Block] = [TextTable(header, tuple(kinds), numeric=frozenset({"Number"}))]
+    spent.append(TextTable(("Run", "Step", "Cost", "Noise", "Scale"), rows[:MOST_SECTION_TABLES]))
     if len(rows) > MOST_SECTION_TABLES:
-        blocks.append(Paragraph(f"{len(rows) - MOST_SECTION_TABLES:,} more are described in schema.yaml."))
-    return (Section("The columns", "What does each column hold?", tuple(blocks)),)
+        spent.append(Paragraph(f"{len(rows) - MOST_SECTION_TABLES:,} more are listed in statement.json."))
+    blocks = (
+        FoldedBlocks("Facts of the statement", (TextTable(("Fact", "Value"), statement.facts()),)),
+        FoldedBlocks(f"All {len(facts.measured):,} questions put to the private table", _measured(facts)),
+        FoldedBlocks("From which size on is a count worth reading?", _relative(facts.measured)),
+        FoldedBlocks(f"What the {len(rows):,} questions cost", tuple(spent)),
+    )
+    return Section("For auditors", "What exactly was asked, with which noise, at what cost?", blocks, "technical")
 
 
-def _measured(facts: CardFacts) -> Section:
+def _measured(facts: CardFacts) -> tuple[Block, ...]:
     shown = facts.measured[:MOST_SECTION_TABLES]
     rows = tuple(
         (
@@ -199,30 +342,10 @@ def _measured(facts: CardFacts) -> Section:
             "answer alone."
         )
     )
-    blocks.append(BulletList(facts.together))
-    return Section("What was measured", "Which relationships can this data show at all?", tuple(blocks))
+    return tuple(blocks)
 
 
-def _columns(one_ways: tuple[OneWay, ...], odd: tuple[str, ...]) -> Section:
-    blocks: list[Block] = []
-    if odd:
-        blocks += [
-            Paragraph("Look at this, estimated from the noisy answers:", strong=True),
-            BulletList(odd),
-        ]
-    for one in one_ways:
-        caption = f"{one.column} ({one.origin})"
-        shown = slice(0, MOST_BARS)
-        half = () if one.half_width is None else (one.half_width,) * len(one.values[shown])
-        blocks.append(Bars(caption, one.labels[shown], one.values[shown], half))
-        if len(one.values) > MOST_BARS:
-            blocks.append(Paragraph(f"{len(one.values) - MOST_BARS:,} further codes of {one.column} are not drawn."))
-    if not blocks:
-        blocks.append(Paragraph("No column was measured on its own."))
-    return Section("Columns one by one", "How many rows of each kind, and how far off may that be?", tuple(blocks))
-
-
-def _relative(measured: tuple[MeasuredTable, ...]) -> Section:
+def _relative(measured: tuple[MeasuredTable, ...]) -> tuple[Block, ...]:
     sizes = (10, 100, 1_000, 10_000, 100_000)
     rows = tuple(
         (one.name, *(f"{100 * one.half_width / size:,.1f} %" for size in sizes))
@@ -230,13 +353,9 @@ def _relative(measured: tuple[MeasuredTable, ...]) -> Section:
         if one.half_width is not None
     )
     header = ("Table", *(f"count {size:,}" for size in sizes))
-    return Section(
-        "Noise against the size of a count",
-        "From which size on is a count worth reading?",
-        (
-            Paragraph("Half-width of the 95 % band as a share of a true count of that size, from the noise alone."),
-            TextTable(header, rows, numeric=frozenset(header[1:])),
-        ),
+    return (
+        Paragraph("Half-width of the 95 % band as a share of a true count of that size, from the noise alone."),
+        TextTable(header, rows, numeric=frozenset(header[1:])),
     )
 
 
@@ -252,48 +371,29 @@ def _rows(sample: SampleRows) -> Section:
     )
 
 
-def _use(copies: str) -> Section:
-    return Section(
-        "How to use it",
-        "How do I read this data?",
-        (
-            BulletList(
-                (
-                    "data.parquet holds the synthetic rows (data-1.parquet and so on where there are several copies).",
-                    "measurements.parquet holds every noisy answer with its noise scale; prefer it for plain counts.",
-                    "schema.yaml says what each column may hold; model/ draws more rows or rows of one group.",
-                    "statement.md is the privacy label; manifest.json lists a checksum for every file.",
-                )
-            ),
-            Paragraph(copies),
-        ),
+PANDAS, R, STATA = (
+    'import pandas as pd\n\nrows = pd.read_parquet("{file}")\nrows.describe(include="all")',
+    'library(arrow)\n\nrows <- read_parquet("{file}")\nsummary(rows)',
+    "* first, in a terminal, with the name of this folder:\n*   understudy sample FOLDER -o rows.dta\n"
+    "use rows.dta, clear\ndescribe",
+)
+
+
+def _use(facts: CardFacts) -> Section:
+    file = "data-1.parquet" if facts.several else "data.parquet"
+    snippets = (("Python (pandas)", PANDAS), ("R", R), ("Stata", STATA))
+    files = (
+        f"{file} holds the synthetic rows{', data-2.parquet and so on further copies' if facts.several else ''}.",
+        "measurements.parquet holds every noisy answer with its noise scale; prefer it for plain counts.",
+        "schema.yaml says what each column may hold; model/ draws more rows or rows of one group.",
+        "statement.md is the privacy label; manifest.json lists a checksum for every file.",
     )
-
-
-def _conclusions() -> Section:
-    return Section(
-        "What not to conclude",
-        "Where would this data mislead me?",
-        (
-            BulletList(
-                (
-                    "A row is not a person, and a row that looks like somebody says nothing about them.",
-                    "A relationship that was not measured is the method's assumption, not a finding.",
-                    "Counts smaller than the noise, and the absence of a rare combination, carry no information.",
-                    "Standard errors computed as if the rows were real are too small: noise comes on top.",
-                    "A value at the edge of a declared range may stand for values beyond it.",
-                )
-            ),
-        ),
+    blocks: tuple[Block, ...] = (
+        *(Code(language, text.format(file=file)) for language, text in snippets),
+        BulletList(files),
+        Paragraph(facts.copies),
     )
-
-
-def _spending(statement: Statement) -> Section:
-    return Section(
-        "Spending",
-        "What did each question cost?",
-        (TextTable(("Run", "Step", "Cost", "Noise", "Scale"), tuple(charge_rows(statement))[:MOST_SECTION_TABLES]),),
-    )
+    return Section("How to use it", "How do I read this data?", blocks, "use")
 
 
 def card_facts(release: Release, data: Path) -> CardFacts:
@@ -311,7 +411,21 @@ def card_facts(release: Release, data: Path) -> CardFacts:
         copies=wording.copies_text(statement.copies, statement.copies_mode),
         footer=f"understudy {statement.versions.get('understudy', '')}, {statement.date}, run {statement.run}.",
         columns=tuple(map(_column_note, release.schema.columns)),
+        pairs=_measured_pairs(first),
+        several=statement.copies > 1,
     )
+
+
+def _measured_pairs(fitted: Fitted) -> tuple[MeasuredPair, ...]:
+    """Every pair of columns in some measured table, with the best bound that such a table gives."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for answer in fitted.transcript:
+        if isinstance(answer, Measurement | SparseMeasurement | ResidualTable):
+            bound = _misplaced(answer, fitted) if isinstance(answer, Measurement) else None
+            known = [name for name in fitted.codec.domain.columns if name in answer.columns]
+            for pair in combinations(known, 2):
+                found.setdefault(pair, []).extend([] if bound is None else [bound])
+    return tuple(MeasuredPair(*pair, min(bounds, default=None)) for pair, bounds in found.items())
 
 
 def _column_note(column: Column) -> ColumnNote:
@@ -354,8 +468,7 @@ def _banner(release: Release) -> str:
 
 def _measured_table(answer: Answer, fitted: Fitted) -> MeasuredTable:
     if isinstance(answer, Selection | Selections):
-        text = wording.choice_text(answer.rate, answer.sensitivity, monotone=answer.monotone, options=answer.options)
-        rate = f"exponential mechanism: {text}"
+        rate = f"chose 1 of {answer.options:,}, better ones more likely; rate and sensitivity are in statement.json"
         if isinstance(answer, Selection):
             return MeasuredTable(answer.name, "choice", answer.options, rate, None)
         kind = f"choice among {answer.options:,} in every cell"
@@ -366,6 +479,9 @@ def _measured_table(answer: Answer, fitted: Fitted) -> MeasuredTable:
         return MeasuredTable(answer.name, f"training of {answer.course.steps:,} steps", answer.values.size, noise, None)
     if isinstance(answer, NoisyScores | Grown):
         return _scores_or_tree(answer)
+    if isinstance(answer, ResidualTable):
+        noise = f"discrete Gaussian, σ = {math.sqrt(answer.variance):.4g}, without row and column sums"
+        return MeasuredTable(answer.name, "residuals of a table", math.prod(answer.shape), noise, None)
     letter = "b" if answer.distribution.kind == "laplace" else "σ"
     noise = f"discrete {answer.distribution.kind.capitalize()}, {letter} = {answer.distribution.scale:.4g}"
     if isinstance(answer, Discovery):
@@ -416,7 +532,9 @@ def _together(fitted: Fitted) -> tuple[str, ...]:
             "All columns were looked at together, in training; what was learned of a relationship has no error bar.",
         )
     tables = [
-        set(answer.columns) for answer in fitted.transcript if isinstance(answer, Measurement | SparseMeasurement)
+        set(answer.columns)
+        for answer in fitted.transcript
+        if isinstance(answer, Measurement | SparseMeasurement | ResidualTable)
     ]
     seen = {pair for table in tables for pair in combinations(sorted(table), 2)}
     pairs = math.comb(len(names), 2)
@@ -440,11 +558,12 @@ def _one_way(name: str, fitted: Fitted) -> OneWay:
     shown = min(size, MOST_CODES)
     column = fitted.codec.schema.column(fitted.codec.origin(name))
     labels = tuple(_with_meaning(column, fitted.codec.describe(name, code)) for code in range(shown))
+    bins = min(fitted.codec.layout(name).regular, shown) if isinstance(column, NumberColumn) else 0
     for answer in fitted.transcript.of(Measurement):
         if answer.columns == (name,) and answer.shape == (size,):
             values = tuple(float(value) for value in answer.values[:shown])
             return OneWay(
-                name, labels, values, half_width(answer.distribution), "noisy counts as measured, 95 % error bars"
+                name, labels, values, half_width(answer.distribution), "noisy counts as measured, 95 % error bars", bins
             )
     sums = [
         half_width(answer.distribution, math.prod(answer.shape) // size)
@@ -456,10 +575,13 @@ def _one_way(name: str, fitted: Fitted) -> OneWay:
     except ResourceError:  # a network too tangled for exact sums can still be drawn from
         drawn = fitted.model.draw(DRAWN_ROWS, np.random.default_rng(0))[name]
         counts = np.bincount(drawn, minlength=size)[:shown] * (fitted.model.total / DRAWN_ROWS)
-        return OneWay(name, labels, tuple(map(float, counts)), None, f"counts of {DRAWN_ROWS:,} rows drawn, scaled")
+        origin = f"counts of {DRAWN_ROWS:,} rows drawn, scaled"
+        return OneWay(name, labels, tuple(map(float, counts)), None, origin, bins)
     if not sums:
-        return OneWay(name, labels, values, None, "counts of the fitted model; no error bar is known in closed form")
-    return OneWay(name, labels, values, min(sums), "counts of the fitted model; error bars of sums of noisy cells")
+        origin = "counts of the fitted model; no error bar is known in closed form"
+        return OneWay(name, labels, values, None, origin, bins)
+    origin = "counts of the fitted model; error bars of sums of noisy cells"
+    return OneWay(name, labels, values, min(sums), origin, bins)
 
 
 def _sample(data: Path, total: int) -> SampleRows:

@@ -68,6 +68,9 @@ SPARE_BYTES = 2**24
 TEXT = (".csv", ".tsv")
 STATISTICS = (".dta", ".sav")
 """Files of Stata and SPSS."""
+WORKBOOK = ".xlsx"
+_WIDE = (*STATISTICS, ".arrow", ".feather")
+"""Files that hold every value in full width."""
 _WIDE_BITS = 64
 _FLOAT_TEXT = 18
 _OPEN_LABEL = 16
@@ -77,12 +80,14 @@ _OPEN_LABEL = 16
 def row_bytes(schema: Schema, suffix: str = ".parquet") -> float:
     """Bytes of one synthetic row in a file of that kind.
 
-    >>> row_bytes(Schema(columns=(Category(name="sex", labels=("F", "M"), missing=False),)))
+    >>> from understudy.schema import Unit
+    >>> sex = Category(name="sex", labels=("F", "M"), missing=False)
+    >>> row_bytes(Schema(columns=(sex,), unit=Unit(), unreadable="drop"))
     0.125
     """
-    if suffix.lower() in TEXT:
+    if suffix.lower() in (*TEXT, WORKBOOK):  # a workbook is text, compressed about as much as its marks add
         return sum(_characters(column) + 1 for column in schema.columns)
-    if suffix.lower() in STATISTICS:
+    if suffix.lower() in _WIDE:
         return sum(max(8.0, _characters(column)) for column in schema.columns)
     return sum(_bits(column) for column in schema.columns) / 8
 
@@ -676,13 +681,13 @@ def _content(path: Path, name: str, listed: tuple[int, str], effort: Effort) -> 
     return found
 
 
-def check_expected(folder: Path, expected: Sequence[str]) -> list[Problem]:
+def check_expected(folder: Path, expected: Sequence[str], optional: Sequence[str] = ()) -> list[Problem]:
     """Findings about files that every release of this shape has, and files that none has."""
     present, _ = walk(folder)
     missing = [
         Problem(name, "is missing from the release folder.", RESTORE) for name in expected if name not in present
     ]
-    allowed = {*expected, MANIFEST}
+    allowed = {*expected, *optional, MANIFEST}
     strange = [name for name in present if name not in allowed and not _ARRAY.fullmatch(name)]
     return missing + [Problem(_shown(name), "does not belong in a release folder.", "Remove it.") for name in strange]
 

@@ -4,13 +4,15 @@ Types come back by public facts alone: how the frame stored a column (its type, 
 type that the schema's values do not fit in is left out, and a `storage` that the schema states comes first. Labels that
 a frame keeps by number come back with the labels of the schema, in its order. Whole numbers with gaps stay whole.
 
-Files of Stata and SPSS are written from such a frame. What the schema tells people comes along: titles as the labels of
-variables, meanings as value labels of whole numbers.
+Workbooks are written row by row. Files of Stata and SPSS are written from such a frame. What the schema tells people
+comes along: titles as the labels of variables, meanings as value labels of whole numbers.
 """
 
+import contextlib
+import datetime as dt
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -194,6 +196,117 @@ def _nullable_types(table: pa.Table) -> dict[pa.DataType, object]:
     return {kind: dtype for kind, dtype in known.items() if kind in with_gaps}
 
 
+WORKBOOK_ROWS, WORKBOOK_COLUMNS = 2**20, 2**14
+_LONGEST_CELL = 32_767
+_FIRST_DAY = dt.date(1900, 3, 1)
+"""Workbooks count days from 1900 and take that for a leap year; earlier dates are written as text."""
+_EXACT = 2**53
+
+
+def require_writer(suffix: str, names: Sequence[str], rows: int | None) -> None:
+    """Raises unless a file of that suffix can hold these columns and so many rows (None: nobody knows yet).
+
+    Everything that can be known before rows are drawn is refused here, so that nothing is paid for a file that
+    cannot be written.
+    """
+    form = suffix.lower()
+    if form in (".dta", ".sav"):
+        _statistics_writer()
+        longest = _LONGEST_NAME["stata" if form == ".dta" else "spss"]
+        odd = [name for name in names if not _is_variable(name, longest)]
+        if odd:
+            rule = (
+                f"cannot hold columns called {', '.join(map(repr, odd[:10]))}: names are letters, digits and _ there."
+            )
+            raise UsageError("output", rule, "Write Parquet or CSV, or rename the columns in the schema.")
+    if form == ".xlsx":
+        _workbook_writer()
+        if len(names) > WORKBOOK_COLUMNS or (rows is not None and rows >= WORKBOOK_ROWS):
+            most = f"{WORKBOOK_ROWS - 1:,} rows below the names and {WORKBOOK_COLUMNS:,} columns"
+            raise UsageError("output", f"a sheet of a workbook holds at most {most}.", "Write Parquet or CSV.")
+
+
+def _statistics_writer() -> Any:
+    try:
+        import pandas  # noqa: F401 - the writer takes its frames
+        import pyreadstat
+    except ImportError as cause:
+        rule, fix = "needs pandas and pyreadstat.", 'Install them: pip install "understudy[stats]".'
+        raise UsageError("output", f"a file of Stata or SPSS {rule}", fix) from cause
+    return pyreadstat
+
+
+def _workbook_writer() -> Any:
+    try:
+        import openpyxl
+    except ImportError as cause:
+        fix = 'Install it: pip install "understudy[excel]".'
+        raise UsageError("output", "a workbook needs openpyxl.", fix) from cause
+    return openpyxl
+
+
+def write_workbook(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks: Mapping[str, str]) -> None:
+    """Writes a workbook of one sheet, row by row; texts are text, also those that begin like a formula.
+
+    Whole numbers that a workbook would round, and dates before it counts days, are written as text.
+
+    Raises:
+        UsageError: if the writing library is not installed, or a value has no place in a sheet.
+    """
+    openpyxl = _workbook_writer()
+    require_writer(".xlsx", schema.names, None)
+    book = openpyxl.Workbook(write_only=True)
+    book.properties.title, book.properties.description = FILE_LABEL, json.dumps(dict(marks))
+    sheet = book.create_sheet("synthetic rows")
+    cell_of = openpyxl.cell.WriteOnlyCell
+    try:
+        sheet.append([_text_cell(cell_of(sheet, name)) for name in schema.names])
+        written = 1
+        for piece in pieces:
+            written += piece.num_rows
+            if written > WORKBOOK_ROWS:
+                require_writer(".xlsx", schema.names, written - 1)
+            columns = [_for_sheet(values) for values in piece.columns]
+            for row in zip(*columns, strict=True):
+                sheet.append([_text_cell(cell_of(sheet, one)) if isinstance(one, str) else one for one in row])
+        book.save(path)
+    except Exception as cause:
+        with contextlib.suppress(Exception):  # it ends its temporary file with the marks that are still open
+            sheet.close()
+        if not isinstance(cause, openpyxl.utils.exceptions.IllegalCharacterError):
+            raise
+        rule = "holds a label with control characters, which a workbook cannot hold."
+        raise UsageError("output", rule, "Write Parquet or CSV.") from cause
+    finally:
+        book.close()
+
+
+def _text_cell(cell: Any) -> Any:
+    cell.data_type = "s"
+    return cell
+
+
+def _for_sheet(values: pa.ChunkedArray) -> list[Any]:
+    """The values as a sheet holds them."""
+    if pa.types.is_timestamp(values.type):
+        values = (pc.local_timestamp(values) if values.type.tz is not None else values).cast(
+            pa.timestamp("us"), safe=False
+        )
+    if pa.types.is_time(values.type):
+        values = values.cast(pa.time64("us"), safe=False)
+    return [_sheet_value(one) for one in values.to_pylist()]
+
+
+def _sheet_value(one: Any) -> Any:
+    if isinstance(one, str) and len(one) > _LONGEST_CELL:
+        rule = f"holds a label of more than {_LONGEST_CELL:,} characters, which a sheet would cut off."
+        raise UsageError("output", rule, "Write Parquet or CSV.")
+    if isinstance(one, dt.date):  # and a moment, which is one too
+        day = one.date() if isinstance(one, dt.datetime) else one
+        return one.isoformat() if day < _FIRST_DAY else one
+    return str(one) if isinstance(one, int) and abs(one) > _EXACT else one
+
+
 FILE_LABEL = "Synthetic data: rows are drawn from a model."
 _LONGEST_NAME = {"stata": 32, "spss": 64}
 _LONGEST_TITLE = 80
@@ -205,16 +318,10 @@ def write_statistics(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], 
     Raises:
         UsageError: if the writing library is not installed, or the format has no room for a name or a value.
     """
-    try:
-        import pandas as pd
-        import pyreadstat
-    except ImportError as cause:
-        rule, fix = "needs pandas and pyreadstat.", 'Install them: pip install "understudy[stats]".'
-        raise UsageError("output", f"a file of Stata or SPSS {rule}", fix) from cause
-    odd = [name for name in schema.names if not _is_variable(name, _LONGEST_NAME[form])]
-    if odd:
-        rule = f"cannot hold columns called {', '.join(map(repr, odd[:10]))}: names are letters, digits and _ there."
-        raise UsageError("output", rule, "Write Parquet or CSV, or rename the columns in the schema.")
+    require_writer(path.suffix, schema.names, None)
+    pyreadstat = _statistics_writer()
+    import pandas as pd  # the writer takes its frames
+
     table = pa.concat_tables([schema.empty_table(), *pieces])
     said = {field.name: _said(field) for field in schema}
     columns: dict[str, Any] = {}

@@ -31,6 +31,7 @@ from understudy.codec.table import TableCodec
 from understudy.domain import Transcript
 from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
+from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
 from understudy.release.files import (
     STATISTICS,
@@ -41,7 +42,7 @@ from understudy.release.files import (
     check_room,
     open_parquet,
 )
-from understudy.release.frames import Frame, as_it_came, write_statistics
+from understudy.release.frames import Frame, as_it_came, require_writer, to_frame, write_statistics, write_workbook
 from understudy.release.statement import Statement
 from understudy.release.wording import NO_ROWS, given_readable, readable_codes
 from understudy.schema import Schema, code_names
@@ -167,7 +168,10 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".dta": "stata", ".sav": "spss"}
+FORMATS = {
+    **{".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".arrow": "arrow", ".feather": "arrow"},
+    **{".dta": "stata", ".sav": "spss", ".xlsx": "excel"},
+}
 
 Condition = str | int | float | bool | None
 Where = Mapping[str, Condition | Sequence[Condition]]
@@ -243,18 +247,19 @@ def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks:
         path: the file to make; it must not exist.
         schema: the types of every piece.
         pieces: tables, consumed one at a time; Stata and SPSS files are written at once, from memory.
-        marks: file metadata that says what the rows are (Parquet only; others have no place for it).
+        marks: file metadata that says what the rows are (Parquet, Arrow, workbooks; others have no place for it).
     """
-    form = FORMATS.get(path.suffix.lower())
-    if form is None:
-        raise UsageError(
-            f"output {path.name!r}", "needs a suffix that names its format.", nearest(path.suffix, FORMATS)
-        )
+    form = _form_of(path)
+    require_writer(path.suffix, schema.names, None)
     check_free(path)
     partial = path.absolute().parent / f".{path.name}.{secrets.token_hex(6)}.partial"
     try:
         if form == "parquet":
             _write_parquet(partial, schema.with_metadata(dict(marks)), pieces)
+        elif form == "arrow":
+            _write_arrow(partial, schema.with_metadata(dict(marks)), pieces)
+        elif form == "excel":
+            write_workbook(partial, schema, pieces, marks)
         elif path.suffix.lower() in STATISTICS:
             write_statistics(partial, schema, pieces, form)
         else:
@@ -262,6 +267,23 @@ def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks:
         os.rename(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _form_of(path: Path) -> str:
+    if path.suffix.lower() not in FORMATS:
+        rule = "needs a suffix that names its format."
+        raise UsageError(f"output {path.name!r}", rule, nearest(path.suffix, FORMATS))
+    return FORMATS[path.suffix.lower()]
+
+
+def check_rows_file(path: Path, schema: Schema, rows: int) -> None:
+    """Raises unless a new file of so many rows of this schema can be written there, in the form of its suffix."""
+    _form_of(path)
+    check_free(path)
+    require_writer(path.suffix, [column.name for column in schema.columns], rows)
+    check_room(schema, [rows], path.absolute().parent, path.suffix)
+    if path.suffix.lower() in STATISTICS:
+        check_frame(schema, rows)
 
 
 def is_parquet(path: Path) -> bool:
@@ -285,6 +307,14 @@ def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) ->
         del first  # or it would lie in memory beside the next one
         for piece in coming:
             writer.write_table(pa.table(piece.columns, schema=stored))
+            del piece
+
+
+def _write_arrow(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
+    """A file of Arrow, which is also what Feather has become, compressed in the way that all readers know."""
+    with pa.ipc.new_file(path, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        for piece in pieces:
+            writer.write_table(piece.cast(schema))
             del piece
 
 
@@ -379,6 +409,19 @@ class Release:
         delta = f", δ = {self.statement.delta:g}" if self.statement.delta else ""
         return f"<Release: {made}, {claimed}{delta}{'' if self.folder is None else f', in {self.folder}'}>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, its promise, and what was measured."""
+        rows = ", ".join(f"{count:,}" for count in self.config.rows)
+        facts = [
+            ("rows", rows),
+            ("columns", ", ".join(self.schema.names[:40]) + (" …" if len(self.schema.names) > 40 else "")),
+            ("method", self.config.method),
+            ("folder", "not saved" if self.folder is None else str(self.folder)),
+        ]
+        measured = [(answer.name, type(answer).__name__) for answer in self.transcript]
+        title = f"Synthetic stand-in: {self.schema.title or 'untitled table'}"
+        return shown_as_html(title, facts, ("query", "answer"), measured, self.statement.promise)
+
     @property
     def codec(self) -> TableCodec:
         """The codes of the first copy."""
@@ -436,9 +479,10 @@ class Release:
         where: Where | None = None,
         copy: int = 1,
     ) -> None:
-        """Writes fresh synthetic rows to a file, Parquet or CSV (by suffix) without holding them in memory.
+        """Writes fresh synthetic rows to a file in the form of its suffix, without holding them in memory.
 
-        Stata (`.dta`) and SPSS (`.sav`) files need the extra `[stats]` and memory for all rows.
+        Parquet, CSV and TSV, Arrow and Feather; a workbook (`.xlsx`) needs the extra `[excel]`, files of Stata (`.dta`)
+        and SPSS (`.sav`) need `[stats]` and memory for all rows.
         """
         fitted = self.fitted(copy)
         wanted = self.config.rows[copy - 1] if rows is None else rows
@@ -449,10 +493,29 @@ class Release:
 
     def check_file(self, path: Path, rows: int) -> None:
         """Raises unless a new file of so many rows can be written at that path."""
-        check_free(path)
-        check_room(self.schema, [rows], path.absolute().parent, path.suffix)
-        if path.suffix.lower() in STATISTICS:
-            check_frame(self.schema, rows)
+        check_rows_file(path, self.schema, rows)
+
+    def stats(self, table: str | Sequence[str] | None = None, *, copy: int | None = None) -> Frame:
+        """Counts of a table with their errors, from noisy answers and model alone: post-processing, free of charge.
+
+        Args:
+            table: columns, as "sex,age" or ["sex", "age"]; without it, a list of what was measured.
+            copy: only the answers of that copy, where copies were measured anew; those of all by default.
+
+        Returns:
+            For a table one row for each cell: a column of words for each column, `noisy_count` and its
+            `standard_error` (empty where nothing that was measured holds the columns), `estimate` (what the model
+            makes of the cell: consistent with other tables, without an error of its own) and `basis`.
+
+        Raises:
+            UsageError: if a column is unknown.
+            ResourceError: if the table is too large.
+        """
+        from understudy.release.statistics import overview, table_statistics  # it needs what is declared here
+
+        fits = self.fits if copy is None else (self.fitted(copy),)
+        names = [name.strip() for name in table.split(",")] if isinstance(table, str) else table
+        return to_frame(overview(fits) if names is None else table_statistics(fits, names), self.frame_kind)
 
     def label(self, records: object, *, seed: int | None = None, copy: int = 1, keep: Sequence[str] = ()) -> Frame:
         """The records with their private columns filled in by the model (method `rdt`), free of charge.

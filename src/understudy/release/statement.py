@@ -16,17 +16,20 @@ from typing import Any
 
 from understudy.domain import (
     GROWTH_UNIT,
+    RESIDUAL_UNIT,
     SCORE_UNIT,
     Answer,
     Distribution,
     Grown,
     NoisyScores,
+    ResidualTable,
     Selection,
     Selections,
     Trained,
 )
 from understudy.errors import Problem, ReleaseError
 from understudy.models.model import read_as
+from understudy.notebook import counted, shown_as_html
 from understudy.privacy.composition import tight_epsilon
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.release import wording
@@ -134,7 +137,7 @@ class Statement:
         """
         if self.refused:
             return None
-        by_cost = self.budget.claim(self.spent if self.as_planned else self.granted)
+        by_cost = self.budget.claim(self.spent if self.as_planned else self.granted, self.currency)
         return min(by_cost[0], self._by_exact_distribution(by_cost[0])), by_cost[1]
 
     def _by_exact_distribution(self, otherwise: float) -> float:
@@ -198,7 +201,7 @@ class Statement:
     @property
     def odds(self) -> str:
         """The claim in terms of odds."""
-        return wording.odds_text(self.epsilon, self.delta, self.words)
+        return wording.odds_text(self.epsilon, self.delta, self.words, self.unit)
 
     @property
     def not_protected(self) -> tuple[str, ...]:
@@ -216,6 +219,17 @@ class Statement:
 
     def __str__(self) -> str:
         return self.markdown()
+
+    def __repr__(self) -> str:
+        claim = self.claim
+        delta = f", δ = {claim[1]:g}" if claim and claim[1] else ""
+        said = "no privacy claim" if claim is None else f"ε = {claim[0]:.6g}{delta}"
+        charged = counted(len(self.charges), "charge")
+        return f"<Statement: {self.method}, {said}, {charged}, run {self.run[:8]}>"
+
+    def _repr_html_(self) -> str:
+        facts = [("what it means", self.odds), *self.facts()]
+        return shown_as_html(self.title or "Privacy statement", facts, note=self.promise)
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
@@ -255,7 +269,8 @@ def unit_of(answer: Answer) -> int:
     """How many units of an answer's noise make one row, one whole score, or the most a unit may contribute."""
     if isinstance(answer, Trained):
         return answer.course.clip
-    return SCORE_UNIT if isinstance(answer, NoisyScores) else GROWTH_UNIT if isinstance(answer, Grown) else 1
+    units = {NoisyScores: SCORE_UNIT, ResidualTable: RESIDUAL_UNIT, Grown: GROWTH_UNIT}
+    return units.get(type(answer), 1)
 
 
 _FORMAT = "understudy statement, format {}"
@@ -269,8 +284,16 @@ class _FormatKeys:
     distribution: str
 
 
-_KEYS = {1: _FormatKeys("concentrated", "law"), 2: _FormatKeys("zcdp", "distribution")}
-_CURRENCIES: dict[str, Currency] = {"pure": "pure", **{keys.zcdp: "zcdp" for keys in _KEYS.values()}}
+_KEYS = {
+    1: _FormatKeys("concentrated", "law"),
+    2: _FormatKeys("zcdp", "distribution"),
+    3: _FormatKeys("zcdp", "distribution"),
+}
+_CURRENCIES: dict[str, Currency] = {
+    "pure": "pure",
+    "gaussian": "gaussian",
+    **{keys.zcdp: "zcdp" for keys in _KEYS.values()},
+}
 Document = Mapping[str, Any]
 _FIRST_KEYS = (
     *("format", "promise", "refused", "run", "date", "title", "method", "variant", "currency", "epsilon", "delta"),
@@ -493,22 +516,67 @@ def statement_markdown(statement: Statement) -> str:
         told = [one for one in statement.odd if one.meaning in meanings]
         if told:
             lines += ["", f"## {heading}", "", "Estimated from the noisy answers:", ""]
-            lines += [f"- {escape_markdown(one.text)}" for one in told]
-    lines += ["", "## Charges", "", "| Run | Step | Cost | Noise | Scale |", "|---|---|---|---|---|"]
-    lines += [f"| {' | '.join(map(escape_markdown, row))} |" for row in charge_rows(statement)]
+            lines += _listed(statement, [one.text for one in told])
+    lines += ["", "## Charges", "", *_charge_lines(statement)]
     if any(charge.rate is not None for charge in statement.charges):
         lines += ["", escape_markdown(statement.words.choices)]
     lines += ["", "## Not protected, or outside the promise", ""]
     lines += [f"- {escape_markdown(text)}" for text in statement.not_protected]
     if statement.titles:
         lines += ["", "## What columns hold", "", "By the schema, which is public:", ""]
-        lines += [f"- {escape_markdown(name)}: {escape_markdown(title)}" for name, title in statement.titles.items()]
+        lines += _listed(statement, [f"{name}: {title}" for name, title in statement.titles.items()])
     lines += ["", "## Columns left out", ""]
     if statement.left_out:
-        lines += [f"- {escape_markdown(name)} (not declared in the schema)" for name in statement.left_out]
+        lines += _listed(statement, [f"{name} (not declared in the schema)" for name in statement.left_out])
     else:
         lines += ["None: every column of the table is declared in the schema."]
     return "\n".join(lines) + "\n"
+
+
+def _listed(statement: Statement, texts: Sequence[str]) -> list[str]:
+    """A list of texts, cut where the format of the statement says so."""
+    most = statement.words.most_listed
+    shown = texts if most is None else texts[:most]
+    more = [f"- and {len(texts) - len(shown):,} more, in statement.json"] if len(shown) < len(texts) else []
+    return [f"- {escape_markdown(text)}" for text in shown] + more
+
+
+def _charge_lines(statement: Statement) -> list[str]:
+    """Every charge, or where there are too many for a page, those of a kind together."""
+    most = statement.words.most_listed
+    if most is None or len(statement.charges) <= most:
+        header, rows = ("Run", "Step", "Cost", "Noise", "Scale"), charge_rows(statement)
+    else:
+        header, rows = ("Queries", "Number", "Cost together", "Noise", "Scale"), charges_of_a_kind(statement)
+    lines = [f"| {' | '.join(header)} |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(map(escape_markdown, row))} |" for row in rows]
+    if len(rows) < len(statement.charges):
+        lines += ["", f"Each of the {len(statement.charges):,} charges stands in statement.json."]
+    return lines
+
+
+def charges_of_a_kind(statement: Statement) -> list[tuple[str, str, str, str, str]]:
+    """Charges summed up by what was done and with which noise: what, how many, cost, noise, span of scales."""
+    kinds: dict[tuple[str, str], list[Charge]] = {}
+    for charge in statement.charges:
+        kinds.setdefault((charge.step.split(" ")[0], charge.noise), []).append(charge)
+    return [
+        (verb, f"{len(found):,}", str(total_cost(charge.cost for charge in found)), noise, _span(found))
+        for (verb, noise), found in kinds.items()
+    ]
+
+
+def _span(charges: Sequence[Charge]) -> str:
+    """From which to which scale, or among how many options."""
+    scales = [charge.distribution.scale / charge.unit for charge in charges if charge.distribution]
+    if scales:
+        letter = charges[0].scale.split(" ")[0]
+        return f"{letter} = {min(scales):.6g}" + (f" to {max(scales):.6g}" if max(scales) > min(scales) else "")
+    options = [charge.options for charge in charges if charge.options is not None]
+    if len(options) < len(charges):
+        return "one choice each"
+    few, many = min(options), max(options)
+    return f"chose 1 of {few:,}" + (f" to {many:,}" if many > few else "") + " each time"
 
 
 def charge_rows(statement: Statement) -> list[tuple[str, str, str, str, str]]:
@@ -540,14 +608,16 @@ def _charge_document(charge: Charge, keys: _FormatKeys) -> dict[str, object]:
         "cost": _cost_document(charge.cost),
         keys.distribution: None
         if distribution is None
-        else {"kind": distribution.kind, "parameter": str(distribution.parameter), "scale": distribution.scale},
+        else {"kind": distribution.kind, "parameter": str(distribution.parameter), "scale": distribution.scale}
+        | ({} if distribution.grid == 1 else {"grid": distribution.grid}),
         "rate": None if charge.rate is None else str(charge.rate),
     }
 
 
 def _read_charge(document: Document) -> Charge:
     keys = next(keys for keys in _KEYS.values() if keys.distribution in document)
-    distribution = read_as(Distribution | None, document[keys.distribution])
+    noise = document[keys.distribution]
+    distribution = read_as(Distribution | None, {"grid": 1, **noise} if isinstance(noise, dict) else noise)
     unit = read_as(int, document.get("unit", 1))
     if unit < 1:
         raise ValueError("unit")

@@ -10,6 +10,7 @@ file's metadata. Reading checks one against the other and refuses what does not 
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from understudy.domain import (
     Grown,
     Measurement,
     NoisyScores,
+    ResidualTable,
     Selection,
     Selections,
     SparseMeasurement,
@@ -52,6 +54,14 @@ from understudy.release.release import (
     write_rows,
 )
 from understudy.release.statement import Statement, read_statement, statement_document, statement_markdown
+from understudy.release.statistics import (
+    STATISTICS_FILE,
+    CellWords,
+    numbered,
+    repeated,
+    storable,
+    write_statistics_file,
+)
 from understudy.report import render_page
 from understudy.schema import Schema
 from understudy.schema.document import schema_from_text
@@ -114,6 +124,7 @@ def _write_fits(release: Release, folder: Path) -> None:
         _write_text(folder / codec_name(run), json.dumps(fitted.codec.to_json(), ensure_ascii=True) + "\n")
     transcripts = [fitted.transcript for fitted in release.fits]
     write_measurements(folder / "measurements.parquet", transcripts, [fitted.codec for fitted in release.fits])
+    write_statistics_file(folder / STATISTICS_FILE, release.fits)
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -230,6 +241,7 @@ TIDY = pa.schema(
 KINDS = (
     "measurement",
     "sparse measurement",
+    "residuals",
     "discovery",
     "selection",
     "selections",
@@ -253,7 +265,7 @@ def write_measurements(path: Path, transcripts: Sequence[Transcript], codecs: Se
     schema = TIDY.with_metadata({METADATA_KEY: json.dumps(headers, ensure_ascii=True).encode()})
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for run, (transcript, codec) in enumerate(zip(transcripts, codecs, strict=True), start=1):
-            words = _Words(codec)
+            words = CellWords(codec)
             for position, answer in enumerate(transcript):
                 for batch in _batches(run, position, answer, words):
                     writer.write_batch(batch)
@@ -287,14 +299,16 @@ def _header(run: int, position: int, answer: Answer) -> dict[str, object]:
         scores = {"sensitivity": str(answer.sensitivity), "monotone": answer.monotone}
         rows = 1 if isinstance(answer, Selection) else int(answer.chosen.size)
         return header | {"options": answer.options, "rate": str(answer.rate), **scores, "rows": rows}
-    header |= {"law": [answer.distribution.kind, str(answer.distribution.parameter)], "rows": int(answer.values.size)}
+    header |= {"law": _written(answer.distribution), "rows": int(answer.values.size)}
     if isinstance(answer, Trained):
         course, first = answer.course, answer.first_distribution
         shares = {"gap": str(course.gap), "first_share": str(course.first_share)}
-        shown = None if first is None else [first.kind, str(first.parameter)]
+        shown = None if first is None else _written(first)
         return header | {"clip": course.clip, "steps": course.steps, **shares, "first_law": shown}
     if isinstance(answer, NoisyScores):
         return header | {"sensitivity": str(answer.sensitivity)}
+    if isinstance(answer, ResidualTable):
+        return header | {"columns": list(answer.columns), "shape": list(answer.shape)}
     if isinstance(answer, Grown):
         rule = {"bias": answer.bias, "theta": answer.theta, "decay": str(answer.decay)}
         return header | {"layers": list(answer.layers), **rule}
@@ -302,6 +316,12 @@ def _header(run: int, position: int, answer: Answer) -> dict[str, object]:
         return header | {"column": answer.column, "threshold": answer.threshold}
     header |= {"columns": list(answer.columns), "shape": list(answer.shape)}
     return header | ({"threshold": answer.threshold} if isinstance(answer, SparseMeasurement) else {})
+
+
+def _written(distribution: Distribution) -> list[object]:
+    """Noise that is not rounded is written as it always was."""
+    grid: list[object] = [] if distribution.grid == 1 else [distribution.grid]
+    return [distribution.kind, str(distribution.parameter), *grid]
 
 
 def _kind(answer: Answer) -> str:
@@ -318,52 +338,15 @@ def _kind(answer: Answer) -> str:
             return "selections"
         case NoisyScores():
             return "scores"
+        case ResidualTable():
+            return "residuals"
         case Grown():
             return "tree"
         case Trained():
             return "training"
 
 
-class _Words:
-    """The codes of each column in words, looked up once."""
-
-    def __init__(self, codec: TableCodec) -> None:
-        self._codec = codec
-        self._known: dict[str, pa.Array] = {}
-
-    def of_cells(self, columns: Sequence[str], shape: Sequence[int], cells: Ints) -> pa.Array:
-        """The words of flat cell numbers; cells of a rule of its own (a partition) are numbered."""
-        sizes = self._codec.domain.sizes
-        if tuple(sizes.get(name) for name in columns) != tuple(shape):
-            return _numbered("cell", cells)
-        if not columns:
-            return pa.array(["total"] * cells.size, pa.string())
-        codes = _unravel(cells, shape)
-        parts = [self._of_column(name).take(pa.array(code)) for name, code in zip(columns, codes, strict=True)]
-        return pc.binary_join_element_wise(*parts, " × ") if len(parts) > 1 else parts[0]
-
-    def _of_column(self, name: str) -> pa.Array:
-        if name not in self._known:
-            size = self._codec.domain.sizes[name]
-            texts = [self._codec.describe(name, code) for code in range(size)]
-            self._known[name] = pa.array([_storable(text) for text in texts], pa.string())
-        return self._known[name]
-
-
-def _unravel(cells: Ints, shape: Sequence[int]) -> list[Ints]:
-    # numpy.unravel_index refuses shapes whose product it cannot hold in a pointer; plain division has no such limit
-    codes, rest = [], cells
-    for size in reversed(shape):
-        codes.append(rest % size)
-        rest = rest // size
-    return codes[::-1]
-
-
-def _storable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _batches(run: int, position: int, answer: Answer, words: _Words) -> Iterator[pa.RecordBatch]:
+def _batches(run: int, position: int, answer: Answer, words: CellWords) -> Iterator[pa.RecordBatch]:
     values = np.atleast_1d(answer.chosen) if isinstance(answer, Selection | Selections) else answer.values
     total = values.size
     for start in range(0, total, CHUNK_CELLS):
@@ -374,7 +357,7 @@ def _batches(run: int, position: int, answer: Answer, words: _Words) -> Iterator
         yield _batch(run, position, answer, (cells, _labels(answer, cells, part, words), values[part]))
 
 
-def _labels(answer: Answer, cells: Ints, part: slice, words: _Words) -> pa.Array:
+def _labels(answer: Answer, cells: Ints, part: slice, words: CellWords) -> pa.Array:
     """What each row is about, in words."""
     match answer:
         case Discovery():
@@ -382,20 +365,18 @@ def _labels(answer: Answer, cells: Ints, part: slice, words: _Words) -> pa.Array
         case Measurement() | SparseMeasurement():
             return words.of_cells(answer.columns, answer.shape, cells)
         case Selections():
-            return _numbered("option chosen in cell", cells)
+            return numbered("option chosen in cell", cells)
         case NoisyScores():
-            return _numbered("option", cells)
+            return numbered("option", cells)
+        case ResidualTable():
+            return numbered("contrast", cells)
         case Grown():
             layers = np.repeat(np.arange(len(answer.layers)), np.array(answer.layers, np.int64))
-            return _numbered("split in layer", layers[part])
+            return numbered("split in layer", layers[part])
         case Trained():
-            return _numbered("coordinate of the first look", cells)
+            return numbered("coordinate of the first look", cells)
         case _:
             return pa.array(["chosen option"] * cells.size, pa.string())
-
-
-def _numbered(text: str, numbers: Ints) -> pa.Array:
-    return pc.binary_join_element_wise(text, pc.cast(pa.array(numbers), pa.string()), " ")
 
 
 def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Array, Ints]) -> pa.RecordBatch:
@@ -407,12 +388,12 @@ def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Arra
         [
             pa.array(np.full(rows, run, np.int32)),
             pa.array(np.full(rows, position, np.int32)),
-            _repeat(_kind(answer), rows),
-            _repeat(_storable(answer.name), rows),
+            repeated(_kind(answer), rows),
+            repeated(storable(answer.name), rows),
             pa.array(cells),
             labels,
             pa.array(values, pa.int64()),
-            _repeat(None if distribution is None else distribution.kind, rows),
+            repeated(None if distribution is None else distribution.kind, rows),
             pa.array(np.full(rows, np.nan if distribution is None else distribution.scale)),
             pa.array([threshold] * rows, pa.int64()),
         ],
@@ -421,15 +402,10 @@ def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Arra
 
 
 def _shown_distribution(
-    answer: Measurement | SparseMeasurement | Discovery | NoisyScores | Grown | Trained,
+    answer: Measurement | SparseMeasurement | ResidualTable | Discovery | NoisyScores | Grown | Trained,
 ) -> Distribution:
     """The noise in the values shown; of a training these are the values of its first look."""
     return answer.first_distribution or answer.distribution if isinstance(answer, Trained) else answer.distribution
-
-
-def _repeat(text: str | None, rows: int) -> pa.Array:
-    indices = pa.array(np.zeros(rows, np.int32)) if text is not None else pa.nulls(rows, pa.int32())
-    return pa.DictionaryArray.from_arrays(indices, pa.array([text or ""], pa.string()))
 
 
 def _headers(stored: pq.ParquetFile, runs: int) -> list[Header]:
@@ -570,6 +546,10 @@ def _answer(header: Header, values: Ints, cells: Ints, labels: Sequence[str]) ->
         return SparseMeasurement(name, columns, shape, cells, values, distribution, _whole(header["threshold"]))
     if not np.array_equal(cells, np.arange(values.size)):
         raise ValueError("cells")
+    if header["kind"] == "residuals":
+        if len(shape) not in (1, 2) or min(shape) < 2 or math.prod(size - 1 for size in shape) != values.size:
+            raise ValueError("shape")
+        return ResidualTable(name, columns, shape, values, distribution)
     return Measurement(name, columns, shape, values, distribution)
 
 
@@ -606,11 +586,11 @@ def _training(header: Header, name: str, cells: Ints, values: Ints) -> Trained:
 
 
 def _distribution(stored: object) -> Distribution:
-    kind, parameter = _list(stored)
+    kind, parameter, grid = [*_list(stored), 1][:3]
     named: Literal["laplace", "gaussian"] = "laplace" if kind == "laplace" else "gaussian"
     if kind != named:
         raise ValueError("law")
-    return Distribution(named, fraction_of(parameter))
+    return Distribution(named, fraction_of(parameter), _whole(grid))
 
 
 def _whole(value: object) -> int:

@@ -30,7 +30,9 @@ from understudy.domain import (
     Answer,
     Discovery,
     Grown,
+    Measurement,
     NoisyScores,
+    ResidualTable,
     Selection,
     Selections,
     SparseMeasurement,
@@ -42,9 +44,11 @@ from understudy.models.model import Model, load_model, parse_json, read_json, re
 from understudy.privacy.cost import (
     DELTA_UNIT,
     UNIT,
+    Currency,
     discovery_threshold,
     distribution_for,
     growth_rule,
+    residual_distribution,
     score_distribution,
     selection_rate,
 )
@@ -61,6 +65,7 @@ from understudy.release.statement import (
     statement_markdown,
     unit_of,
 )
+from understudy.release.statistics import STATISTICS_FILE, check_statistics
 from understudy.release.store import (
     expected_files,
     load_codec,
@@ -77,8 +82,11 @@ from understudy.schema import Boolean, Category, Column, Derived, OpenCategory, 
 ALLOWED = frozenset(
     {"html", "head", "meta", "title", "style", "body", "header", "footer", "main", "nav", "section", "div"}
     | {"p", "h1", "h2", "h3", "a", "ol", "ul", "li", "table", "caption", "thead", "tbody", "tr", "th", "td"}
-    | {"figure", "figcaption", "svg", "text", "rect", "line"}
+    | {"figure", "figcaption", "svg", "text", "rect", "line", "path", "desc", "h3", "details", "summary"}
+    | {"pre", "code", "span"}
 )
+_NUMBERS = re.compile(r"data:text/csv;base64,[A-Za-z0-9+/]*={0,2}")
+"""A table as a file to save, in the page itself: nothing that a browser would run or ask for."""
 _TAG = re.compile(r"!DOCTYPE html|/?[a-z][a-z0-9]{0,20}(?:\s{1,9}[a-zA-Z0-9:-]{1,30}(?:=\"[^\"]*\")?)*\s{0,9}/?")
 _REQUEST = re.compile(r"(?i)@import|url\s*\(|expression\s*\(")
 
@@ -98,6 +106,7 @@ class _FolderReader(HTMLParser):
             self.strange.add(f"element <{tag}>")
         for name, value in attrs:
             local = name in ("href", "xlink:href") and (value or "").startswith("#")
+            local = local or (tag == "a" and name == "href" and _NUMBERS.fullmatch(value or "") is not None)
             if name.startswith("on") or (name in ("src", "href", "xlink:href", "srcset", "action") and not local):
                 self.strange.add(f"attribute {name}")
             if name == "style" and _REQUEST.search(value or ""):
@@ -336,7 +345,7 @@ def check_charges(statement: Statement, transcripts: Sequence[Transcript]) -> li
             charged = _noise_of(charge) == _noise_of(answer) and not _other_options(charge, answer)
             if not charged or answer.name not in charge.step:
                 found.append(Problem(where, "the answer's noise is not the noise that was charged.", DISTRUST))
-            found += _answer_paid(where, charge, answer, statement.unit.sensitivity)
+            found += _answer_paid(where, charge, answer, statement.unit.sensitivity, statement.currency)
             if isinstance(answer, SparseMeasurement) and answer.values.size and answer.values.min() < answer.threshold:
                 found.append(Problem(where, "a kept cell lies below the threshold.", DISTRUST))
     if any(not 1 <= charge.run <= len(transcripts) for charge in statement.charges):
@@ -359,27 +368,35 @@ def _other_options(charge: Charge, answer: Answer) -> bool:
     return stated is not None and (not isinstance(answer, Selection | Selections) or answer.options != stated)
 
 
-def _answer_paid(where: str, charge: Charge, answer: Answer, unit_rows: int) -> list[Problem]:
+def _answer_paid(where: str, charge: Charge, answer: Answer, unit_rows: int, currency: Currency) -> list[Problem]:
     """Whether the noise of an answer follows from its cost and from what the answer states about itself."""
+    if currency == "gaussian" and not isinstance(answer, Measurement | ResidualTable | NoisyScores):
+        return [Problem(where, "has no Gaussian noise, in a run accounted as Gaussian.", DISTRUST)]
     match answer:
         case Selection() | Selections():
             return _choice_paid(where, charge, answer)
-        case NoisyScores() | Grown():
-            return _whole_paid(where, charge, answer, unit_rows)
+        case NoisyScores() | Grown() | ResidualTable():
+            return _whole_paid(where, charge, answer, unit_rows, currency)
         case Trained():
             return _training_paid(where, charge, answer)
         case Discovery():
-            return _paid_for(where, charge, unit_rows, answer.threshold)
+            return _paid_for(where, charge, unit_rows, answer.threshold, currency)
         case _:
-            return _paid_for(where, charge, unit_rows, None)
+            return _paid_for(where, charge, unit_rows, None, currency)
 
 
-def _whole_paid(where: str, charge: Charge, answer: NoisyScores | Grown, unit_rows: int) -> list[Problem]:
-    """Whether the noise of a list of scores, or noise and bias of a tree, follow from the cost."""
+def _whole_paid(
+    where: str, charge: Charge, answer: NoisyScores | Grown | ResidualTable, unit_rows: int, currency: Currency
+) -> list[Problem]:
+    """Whether the noise of scores or residuals, or noise and bias of a tree, follow from the cost."""
     try:
         if isinstance(answer, NoisyScores):
             fits = charge.distribution == score_distribution(
-                charge.cost, answer.values.size, answer.sensitivity, charge.step
+                charge.cost, answer.values.size, answer.sensitivity, charge.step, currency=currency
+            )
+        elif isinstance(answer, ResidualTable):
+            fits = charge.distribution == residual_distribution(
+                charge.cost, answer.shape, unit_rows, charge.step, currency=currency
             )
         else:
             distribution, bias = growth_rule(charge.cost, unit_rows, answer.decay, charge.step)
@@ -406,10 +423,12 @@ def _training_paid(where: str, charge: Charge, answer: Trained) -> list[Problem]
     return []
 
 
-def _paid_for(where: str, charge: Charge, unit_rows: int, threshold: int | None) -> list[Problem]:
+def _paid_for(where: str, charge: Charge, unit_rows: int, threshold: int | None, currency: Currency) -> list[Problem]:
     """Whether the distribution of the noise follows from the cost."""
     try:
-        distribution = distribution_for(charge.cost, unit_rows, charge.step, laplace=threshold is not None)
+        distribution = distribution_for(
+            charge.cost, unit_rows, charge.step, laplace=threshold is not None, currency=currency
+        )
         needed = (
             None if threshold is None else discovery_threshold(distribution, unit_rows, charge.cost.delta, charge.step)
         )
@@ -565,7 +584,7 @@ def inspect_release(folder: str | Path, *, everything: bool = False) -> Inspecti
         findings.problems += stated[1]
         findings.add("ledger.jsonl", lambda: check_ledger(stated[0], read_ledger(place)))
     if config:
-        findings.add("folder", lambda: check_expected(place, expected_files(config)))
+        findings.add("folder", lambda: check_expected(place, expected_files(config), (STATISTICS_FILE,)))
     if config and stated and schema:
         findings.add("config.yaml", lambda: check_settings(stated[0], config, schema))
         _check_runs(findings, place, schema, config, (stated[0], effort))
@@ -605,6 +624,17 @@ def _check_runs(
         name, rows = data_name(copy, config.copies), config.rows[copy - 1]
         check = partial(check_rows, folder / name, codec, rows, statement.run, effort)
         findings.add(name, partial(check, never_empty=never_empty or frozenset()))
+    if (folder / STATISTICS_FILE).is_file() and transcripts:
+        pairs = zip(loaded, transcripts, strict=True)
+        fits = [Fitted(codec, answers, model) for (codec, model), answers in pairs if codec and model]
+        if len(fits) == runs:
+            findings.add(STATISTICS_FILE, partial(_checked_statistics, folder / STATISTICS_FILE, fits, effort))
+
+
+def _checked_statistics(path: Path, fits: Sequence[Fitted], effort: Effort) -> list[Problem]:
+    found, unchecked = check_statistics(path, fits, everything=effort.noisy_values is None)
+    effort.unchecked += [unchecked] if unchecked else []
+    return found
 
 
 def _answers(path: Path, runs: int, effort: Effort) -> list[Transcript]:

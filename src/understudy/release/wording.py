@@ -54,6 +54,8 @@ class Sentences:
     schema: str
     choices: str
     spent: str
+    most_listed: int | None = None
+    """How many charges, columns and remarks statement.md lists one by one; None for all of them."""
 
 
 SENTENCES = {
@@ -86,8 +88,25 @@ SENTENCES = {
         "for every choice.",
         spent="Spent by the queries",
     ),
+    3: Sentences(
+        odds="For any conclusion drawn from this release, the odds would change by a factor of at most "
+        "{factor:.4g} (e^ε) if one unit's rows had been left out. Someone 1 % sure that {who} is in the data could "
+        "become at most {percent:g} % sure.",
+        zcdp="(ε, δ)-differential privacy, accounted in ρ (zero-concentrated differential privacy, zCDP)",
+        no_ledger="No ledger was given: this run was charged to a ledger of its own. Earlier and later releases of the "
+        "same data are not counted here; their costs add to this one.",
+        schema="The schema: names, types, bounds, labels and rules are public. If they were read off the rows, the "
+        "guarantee is void.",
+        choices="A choice draws an option with a probability proportional to exp(rate · its score). It costs ε = 2 · "
+        "rate · sensitivity, half of that where all scores move in the same direction; a cost in ρ is ε²/8. "
+        "The sensitivity is the most that one protected unit can change a score. statement.json gives both "
+        "for every choice.",
+        spent="Spent by the queries",
+        most_listed=12,
+    ),
 }
 """Format of a statement's file → its sentences. An earlier format never changes: its folders must still verify."""
+GAUSSIAN = "(ε, δ)-differential privacy, accounted as Gaussian differential privacy (μ = √(2ρ)) of integer noise"
 NEWEST_FORMAT = max(SENTENCES)
 _NEWEST = SENTENCES[NEWEST_FORMAT]
 MOST_READABLE_EPSILON = 30.0
@@ -102,6 +121,8 @@ def variant_text(currency: str, delta: float | None, *, pure_steps: bool = False
     if currency == "zcdp":
         beside = "; some steps in pure ε, which adds up with the rest" if pure_steps else ""
         return f"{words.zcdp}{beside}"
+    if currency == "gaussian":
+        return GAUSSIAN
     return "(ε, δ)-differential privacy" if delta else "pure ε-differential privacy"
 
 
@@ -133,11 +154,11 @@ def promise_text(epsilon: float | None, delta: float | None, refused: str) -> st
     )
 
 
-def odds_text(epsilon: float | None, delta: float | None, words: Sentences = _NEWEST) -> str:
+def odds_text(epsilon: float | None, delta: float | None, words: Sentences = _NEWEST, unit: Unit | None = None) -> str:
     """What ε means, as odds: the largest factor, and what a probability of 1 % may become (rounded up).
 
-    >>> odds_text(1.0, 0.0).split(". ")[1]
-    'Someone 1 % sure that a unit is in the table could become at most 2.7 % sure.'
+    >>> odds_text(1.0, 0.0, unit=Unit()).split(". ")[1]
+    'Someone 1 % sure that a certain row is in the data could become at most 2.7 % sure.'
     """
     if epsilon is None or delta is None:
         return "There is no bound on what this folder may reveal about a single unit."
@@ -145,7 +166,8 @@ def odds_text(epsilon: float | None, delta: float | None, words: Sentences = _NE
         return f"With ε = {epsilon:.6g} the worst-case bound on the odds is too large to protect anybody."
     factor = math.exp(epsilon)
     after = (99.0 + factor) / factor
-    text = words.odds.format(factor=factor, one_in=after, percent=math.ceil(1000.0 / after) / 10.0)
+    who = "a certain protected unit" if unit is None or unit.column is not None else "a certain row"
+    text = words.odds.format(factor=factor, one_in=after, percent=math.ceil(1000.0 / after) / 10.0, who=who)
     if delta:
         text += f" With a probability of at most {delta:.3g} (δ) this bound may not hold."
     return text
@@ -273,13 +295,14 @@ def escape_markdown(text: str) -> str:
     >>> escape_markdown("<b>*x*</b>\\n# y")
     '&lt;b&gt;\\\\*x\\\\*&lt;/b&gt;\\\\\\\\n# y'
     """
-    shown = "".join(char if _is_plain(char) else char.encode("unicode_escape").decode() for char in text)
+    shown = text if text.isprintable() else "".join(map(_shown, text))
     escaped = _LINK.sub(r"\1\\\2", _LEADING.sub(r"\1\3\\\2\4", _MARKUP.sub(r"\\\1", shown)))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _is_plain(char: str) -> bool:
-    return unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+def _shown(char: str) -> str:
+    hidden = unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+    return char.encode("unicode_escape").decode() if hidden else char
 
 
 Conditions = Mapping[str, Integers]
@@ -461,7 +484,7 @@ def _measured(codec: TableCodec, transcript: Transcript, name: str, code: int) -
     domain = codec.domain
     rows, weights, spikes = 0.0, 0.0, [0.0]
     for answer in transcript.of(Measurement):
-        if name not in answer.columns or not _is_table(answer, domain):
+        if name not in answer.columns or not is_table(answer, domain):
             continue
         part = answer.table.take(code, axis=answer.columns.index(name))
         weight = 1.0 / max(part.size * answer.distribution.variance, 1e-200)
@@ -473,7 +496,7 @@ def _measured(codec: TableCodec, transcript: Transcript, name: str, code: int) -
     return rows / weights, CLEAR * (math.sqrt(1.0 / weights) + max(spikes) / weights)
 
 
-def _is_table(answer: Measurement, domain: Domain) -> bool:
+def is_table(answer: Measurement, domain: Domain) -> bool:
     """Whether the answer is a table of these columns with the codes of this domain, and no other partition."""
     named = answer.name == " × ".join(answer.columns) and set(answer.columns) <= domain.sizes.keys()
     return named and answer.shape == domain.shape(answer.columns)

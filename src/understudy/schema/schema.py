@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from understudy.errors import Problem, SchemaError, UsageError, nearest, shown
+from understudy.notebook import counted, shown_as_html
 from understudy.schema.columns import (
     Boolean,
     Category,
@@ -469,6 +470,19 @@ def bins_inside(column: NumberColumn, said: Range) -> list[bool] | None:
     return inside
 
 
+def _held(column: Column) -> str:
+    """What a column may hold, on one short line."""
+    labels = getattr(column, "labels", None)
+    if labels is not None:
+        more = f", … ({len(labels):,} in all)" if len(labels) > SHOWN_LABELS else ""
+        return ", ".join(labels[:SHOWN_LABELS]) + more
+    ends = [getattr(column, end, None) for end in ("lower", "upper")]
+    return "" if None in ends else f"{ends[0]} to {ends[1]}"
+
+
+SHOWN_LABELS = 6
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """Public knowledge about a table. Checked at construction: a `Schema` that exists is a valid one.
@@ -489,6 +503,18 @@ class Schema:
     """The texts that mean "no value" in all columns that do not list their own; None for `MISSING_VALUES`."""
     file: Dialect | None = None
     """How the text file that holds the private table is written, where arguments do not say otherwise."""
+
+    def __repr__(self) -> str:
+        named = f" {self.title!r}" if self.title else ""
+        held = f"{counted(len(self.columns), 'column')}, {counted(len(self.rules), 'rule')}"
+        return f"<Schema{named}: {held}, unit {self.unit.column or 'row'}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: each column with its kind and what it may hold."""
+        facts = [("unit", self.unit.column or "row"), ("most rows of one unit", f"{self.unit.rows:,}")]
+        facts += [("rules", f"{len(self.rules):,}")] if self.rules else []
+        rows = [(one.name, type(one).__name__, _held(one), getattr(one, "title", "")) for one in self.columns]
+        return shown_as_html(self.title or "Schema", facts, ("column", "kind", "holds", "title"), rows, self.note)
 
     def __post_init__(self) -> None:
         from understudy.schema.checks import problems_of  # `check` needs the types above

@@ -129,6 +129,11 @@ def parse_yaml(text: str, where: str) -> Tree:
     """The tree of the only document in the text; raises SchemaError naming `where` and the line."""
     if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         raise SchemaError([Problem(where, f"is {TOO_LARGE}.", "A schema lists public facts, not data.")])
+    return _with_long_lists(text, where) or _parsed(text, where)[0]
+
+
+def _parsed(text: str, where: str) -> tuple[Tree, int]:
+    """The tree, and how many entries it has."""
     try:
         loader = _StrictLoader(text)
         node = loader.get_single_node()
@@ -147,7 +152,77 @@ def parse_yaml(text: str, where: str) -> Tree:
     tree = _tree(node, where, problems)
     if problems:
         raise SchemaError(problems)
-    return tree
+    return tree, loader.entries
+
+
+# Long lists of short texts, as schemas are written here, are taken out before the rest is parsed: PyYAML takes some 30
+# microseconds for each entry. Everything that is not exactly of this form is read by PyYAML alone.
+_LONG = 1 << 14  # characters of a list
+_ESCAPE = r"\\(?:[\"\\ntr]|x[0-9a-f]{2}|u[0-9a-f]{4})"
+_QUOTED = rf'"(?:[^"\\\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]|{_ESCAPE})*+"'
+_ITEM = re.compile(rf"{_QUOTED}|[\w./()-]++(?: [\w./()-]++)*+")
+_LIST = re.compile(rf"^ +[a-z_]+: \[((?:{_ITEM.pattern})(?:,(?: |\n +)(?:{_ITEM.pattern}))++)\]$", re.MULTILINE)
+_OTHER_BREAK = re.compile("[\r\x85\u2028\u2029]")
+_ESCAPED = re.compile(_ESCAPE)
+_MEANT = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def _with_long_lists(text: str, where: str) -> Tree | None:
+    """The tree of a text with long lists; nothing where there are none, or where anything is not as expected."""
+    if len(text) < _LONG or _OTHER_BREAK.search(text):
+        return None
+    name = "list"
+    while name in text:
+        name += "-"
+    lists: dict[str, YamlList] = {}
+    short, done = [], 0
+    for match in _LIST.finditer(text):
+        start, stop = match.span(1)
+        if stop - start >= _LONG:
+            token = f"{name}{len(lists)}"
+            lists[token] = _long_list(text[start:stop], text.count("\n", 0, start) + 1)
+            short += [text[done:start], token, "\n" * text.count("\n", start, stop)]
+            done = stop
+    if not lists:
+        return None
+    try:
+        tree, entries = _parsed("".join([*short, text[done:]]), where)
+    except SchemaError:
+        return None
+    entries += sum(len(one.values) - 1 for one in lists.values())
+    tree = _filled(tree, lists)
+    return None if lists or entries > MOST_ENTRIES else tree
+
+
+def _long_list(text: str, first: int) -> YamlList:
+    values: list[Leaf] = []
+    for line, part in enumerate(text.split("\n"), first):
+        values += [_item(item, line) for item in _ITEM.findall(part)]
+    return YamlList(tuple(values), first)
+
+
+def _item(item: str, line: int) -> Leaf:
+    if item[0] != '"':
+        return Leaf(item, line)
+    return Leaf(_ESCAPED.sub(_meant, item[1:-1]) if "\\" in item else item[1:-1], line, plain=False)
+
+
+def _meant(escape: re.Match[str]) -> str:
+    said = escape[0][1:]
+    return chr(int(said[1:], 16)) if len(said) > 1 else _MEANT.get(said, said)
+
+
+def _filled(tree: Tree, lists: dict[str, YamlList]) -> Tree:
+    """The tree with each list in the place that is kept for it; those without a place are left over."""
+    match tree:
+        case YamlList(values=(Leaf(text=text, plain=True),)) if text in lists:
+            return lists.pop(text)
+        case YamlList():
+            return YamlList(tuple(_filled(value, lists) for value in tree.values), tree.line)
+        case Entries():
+            return Entries(tuple((key, _filled(value, lists)) for key, value in tree.pairs), tree.line)
+        case _:
+            return tree
 
 
 _BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")

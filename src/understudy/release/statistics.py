@@ -1,0 +1,419 @@
+"""Statistics: tables of a release cell by cell in words, with the error of every noisy count. Post-processing: free.
+
+Everything here is computed from the noisy answers, the fitted model and the codes, all of which are released. So
+nothing more is learned about any unit, and nothing is charged.
+
+What is measured
+----------------
+A measured table holds y = x + z with x the counts of the private table and z independent integer noise of known
+variance v. The sum of k of its cells has the standard error √(k·v). So every table whose columns are among those of a
+measured one follows from it with a known error; where several measured tables hold the columns, their sums are averaged
+with weights inverse to their variances. Each is unbiased. Where a method decided by earlier answers what to measure
+next, errors are those of each answer given what came before it, as everywhere in this package.
+
+`estimate` is what the fitted model makes of the same cell: never negative, and consistent between tables. It has no
+standard error of its own, for nothing known here bounds how far a model is off in one cell. Tables that were never
+measured have the estimate alone, and say so (`basis`).
+
+Of a table of which only large noisy counts were kept, those are listed. That they were kept says that their noise was
+rather positive, so their standard error is that of all cells and not of these. Such tables are not summed. Tables whose
+cells follow a rule of their own (merged labels, leaves of trees) are listed with the number of the cell.
+
+statistics.parquet
+------------------
+One row for each cell of every measured table, up to `MOST_WRITTEN` cells in all and `MOST_OF_TABLE` of one table; what
+was left out is named in the metadata. It says nothing that the other files do not say, so `verify` computes it again.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from understudy.arrays import Floats, Ints
+from understudy.codec.table import TableCodec
+from understudy.domain import Measurement, SparseMeasurement, Transcript
+from understudy.errors import Problem, ResourceError, UsageError, nearest
+from understudy.models.model import Model
+from understudy.release.files import batch_rows, open_parquet
+from understudy.release.wording import is_table
+from understudy.schema import code_names
+
+if TYPE_CHECKING:
+    from understudy.release.release import Fitted
+
+STATISTICS_FILE = "statistics.parquet"
+STATISTICS_KEY = b"understudy.statistics"
+STATISTICS_FORMAT = "understudy statistics, format 1"
+MOST_WRITTEN = 2**20
+MOST_OF_TABLE = 2**17
+MOST_ASKED = 2**22
+"""Cells of a table that is asked for at most."""
+MOST_CHECKED = 500
+"""Tables whose estimates `verify` computes again unless everything is asked for."""
+_NAMED = 3
+_TEXTS = ("table", "kind", "label")
+_WORDS = pa.dictionary(pa.int32(), pa.string())
+CELLS = pa.schema(
+    [
+        ("run", pa.int32()),
+        ("answer", pa.int32()),
+        ("table", _WORDS),
+        ("kind", _WORDS),
+        ("cell", pa.int64()),
+        ("label", pa.string()),
+        ("noisy_count", pa.int64()),
+        ("standard_error", pa.float64()),
+        ("estimate", pa.float64()),
+    ]
+)
+MEASURED, MODELLED = "measured", "model"
+"""Bases of a table: measured as it is; or never measured, so that only the model speaks."""
+Table = Measurement | SparseMeasurement
+
+
+class CellWords:
+    """The codes of each column in words, looked up once."""
+
+    def __init__(self, codec: TableCodec) -> None:
+        self._codec = codec
+        self._known: dict[str, pa.Array] = {}
+
+    def of_cells(self, columns: Sequence[str], shape: Sequence[int], cells: Ints) -> pa.Array:
+        """The words of flat cell numbers; cells of a rule of its own (a partition) are numbered."""
+        sizes = self._codec.domain.sizes
+        if tuple(sizes.get(name) for name in columns) != tuple(shape):
+            return numbered("cell", cells)
+        if not columns:
+            return pa.array(["total"] * cells.size, pa.string())
+        parts = self.of_columns(columns, shape, cells)
+        return pc.binary_join_element_wise(*parts, " × ") if len(parts) > 1 else parts[0]
+
+    def of_columns(self, columns: Sequence[str], shape: Sequence[int], cells: Ints) -> list[pa.Array]:
+        """The words of flat cell numbers, column by column."""
+        codes = unravelled(cells, shape)
+        return [self._of_column(name).take(pa.array(code)) for name, code in zip(columns, codes, strict=True)]
+
+    def _of_column(self, name: str) -> pa.Array:
+        if name not in self._known:
+            size = self._codec.domain.sizes[name]
+            texts = [self._codec.describe(name, code) for code in range(size)]
+            self._known[name] = pa.array([storable(text) for text in texts], pa.string())
+        return self._known[name]
+
+
+def unravelled(cells: Ints, shape: Sequence[int]) -> list[Ints]:
+    """The codes of flat cell numbers, column by column."""
+    # numpy.unravel_index refuses shapes whose product it cannot hold in a pointer; plain division has no such limit
+    codes, rest = [], cells
+    for size in reversed(shape):
+        codes.append(rest % size)
+        rest = rest // size
+    return codes[::-1]
+
+
+def storable(text: str) -> str:
+    """The text without what UTF-8 cannot hold."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def numbered(text: str, numbers: Ints) -> pa.Array:
+    """Words such as "cell 7"."""
+    return pc.binary_join_element_wise(text, pc.cast(pa.array(numbers), pa.string()), " ")
+
+
+def repeated(text: str | None, rows: int) -> pa.Array:
+    """The same text in every row, as one entry of a dictionary."""
+    indices = pa.array(np.zeros(rows, np.int32)) if text is not None else pa.nulls(rows, pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array([text or ""], pa.string()))
+
+
+def tables_of(transcript: Transcript) -> list[tuple[int, Table]]:
+    """Every answer that holds counts of cells, with its position; kinds that hold none are passed over."""
+    return [(place, one) for place, one in enumerate(transcript) if isinstance(one, Table)]
+
+
+def kind_of(answer: Table, codec: TableCodec) -> str:
+    """What sort of table an answer is, in words."""
+    if isinstance(answer, SparseMeasurement):
+        return "large cells only"
+    return "table" if is_table(answer, codec.domain) else "cells of its own"
+
+
+def model_counts(model: Model, columns: Sequence[str]) -> Floats | None:
+    """What the model makes of the table of these columns, in rows; None where it is too tangled to say."""
+    try:
+        return np.asarray(model.marginal(model.domain.clique(columns)), np.float64) * model.total
+    except ResourceError:
+        return None
+
+
+def overview(fits: Sequence["Fitted"]) -> pa.Table:
+    """One row for every table that was measured: which, in how many cells, with which noise."""
+    lines = []
+    for run, fitted in enumerate(fits, start=1):
+        for _, one in tables_of(fitted.transcript):
+            noise = one.distribution
+            lines.append(
+                {
+                    "run": run,
+                    "table": storable(one.name),
+                    "kind": kind_of(one, fitted.codec),
+                    "cells": min(math.prod(one.shape), 2**63 - 1),
+                    "noise": noise.kind,
+                    "scale": noise.scale,
+                    "standard_error": math.sqrt(noise.variance),
+                }
+            )
+    types = [("run", pa.int32()), ("table", pa.string()), ("kind", pa.string()), ("cells", pa.int64())]
+    types += [("noise", pa.string()), ("scale", pa.float64()), ("standard_error", pa.float64())]
+    return pa.Table.from_pylist(lines, schema=pa.schema(types))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Noisy counts of a table, each with the same standard error, and the measured tables they were summed from."""
+
+    counts: Floats
+    error: float
+    sources: tuple[str, ...]
+    kurtosis: float = 0.0
+    """Excess kurtosis of the noise in a cell: 0 for Gaussian noise, up to 3 and more for a single Laplace value."""
+
+
+def noisy_sums(fits: Sequence["Fitted"], columns: Sequence[str]) -> Sums | None:
+    """The counts of a table from every measured one that holds its columns; None if there is none.
+
+    Runs measured the same rows with noise of their own, so their answers are averaged as those of one run are.
+    """
+    parts: list[Floats] = []
+    weights: list[float] = []
+    fourths: list[float] = []
+    sources: dict[str, None] = {}
+    for fitted in fits:
+        for answer in fitted.transcript.of(Measurement):
+            if not set(columns) <= set(answer.columns) or not is_table(answer, fitted.codec.domain):
+                continue
+            others = tuple(axis for axis, name in enumerate(answer.columns) if name not in columns)
+            summed = answer.table.sum(axis=others).astype(np.float64).ravel()
+            cells = answer.values.size / summed.size
+            parts.append(summed)
+            weights.append(1.0 / max(cells * answer.distribution.variance, 1e-200))
+            fourths.append(answer.distribution.excess_kurtosis / cells)
+            sources[answer.name] = None
+    if not parts:
+        return None
+    shares = np.asarray(weights) / math.fsum(weights)
+    # With weights inverse to variances, each part brings its share of the variance: κ = Σ share²·κ_i.
+    kurtosis = float(shares**2 @ np.asarray(fourths))
+    return Sums(shares @ np.stack(parts), math.sqrt(1.0 / math.fsum(weights)), tuple(sources), kurtosis)
+
+
+def table_statistics(fits: Sequence["Fitted"], asked: Sequence[str]) -> pa.Table:
+    """One table cell by cell: words of each column, `noisy_count`, `standard_error`, `estimate`, `basis`.
+
+    Raises:
+        UsageError: if a column is unknown, or if runs number their labels differently.
+        ResourceError: if the table has more than `MOST_ASKED` cells, or neither answers nor model can say anything.
+    """
+    codec = fits[0].codec
+    columns = codec.domain.clique(_coded(codec, name) for name in asked)
+    require_same_codes(fits, columns)
+    sparse = _kept_cells(fits, columns)
+    sums = noisy_sums(fits, columns) if codec.domain.cells(columns) <= MOST_ASKED else None
+    if sums is None and sparse is not None:
+        return sparse
+    cells = codec.domain.cells(columns)
+    if cells > MOST_ASKED:
+        where = f"table {' × '.join(columns)}"
+        raise ResourceError(where, cells * 8, MOST_ASKED * 8, "Ask about fewer columns.")
+    known = [model_counts(fitted.model, columns) for fitted in fits]
+    estimates = [one for one in known if one is not None]
+    if sums is None and len(estimates) < len(known):
+        rule = "was not measured, and the model is too tangled to be asked for it."
+        raise UsageError(f"table {' × '.join(columns)}", rule, "Count it in the rows, without an error bar.")
+    estimate = np.mean(estimates, axis=0) if len(estimates) == len(known) else None
+    return _table(codec, columns, (np.arange(cells), sums, estimate), _basis(sums, " × ".join(columns)))
+
+
+def _coded(codec: TableCodec, name: str) -> str:
+    """The column of codes that a name stands for; for a column with codes in two parts, how large its numbers are."""
+    if name in codec.domain.sizes:
+        return name
+    for column in codec.schema.modelled:
+        if column.name == name:
+            return code_names(column)[0]
+    known = nearest(name, codec.domain.columns)
+    raise UsageError(f"column {name!r}", "is not a modelled column of this release.", known)
+
+
+def require_same_codes(fits: Sequence["Fitted"], columns: Sequence[str]) -> None:
+    """Runs discover the labels of open columns anew: then their cells are not the same."""
+    words = [
+        [[one.codec.describe(name, code) for code in range(one.codec.domain.sizes[name])] for name in columns]
+        for one in fits[: 1 if len(fits) == 1 else None]
+    ]
+    if any(one != words[0] for one in words):
+        rule = "has other labels in each copy, for every copy was measured anew."
+        raise UsageError(f"table {' × '.join(columns)}", rule, "Ask about one copy with copy=.")
+
+
+def _basis(sums: Sums | None, name: str) -> str:
+    if sums is None:
+        return MODELLED
+    others = [source for source in sums.sources if source != name]
+    if not others:
+        return MEASURED
+    more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+    text = f"sums of {'; '.join(others[:_NAMED])}{more}"
+    return storable(text if name not in sums.sources else f"{MEASURED}, and {text}")
+
+
+def _kept_cells(fits: Sequence["Fitted"], columns: Sequence[str]) -> pa.Table | None:
+    """The cells of a table of which only large noisy counts were kept; None if there is no such table."""
+    found = [one for fitted in fits for one in fitted.transcript.of(SparseMeasurement) if one.columns == tuple(columns)]
+    codec = fits[0].codec
+    if not found or found[0].shape != codec.domain.shape(columns):
+        return None
+    first = found[0]
+    sums = Sums(first.values.astype(np.float64), math.sqrt(first.distribution.variance), (first.name,))
+    known = model_counts(fits[0].model, columns) if codec.domain.cells(columns) <= MOST_ASKED else None
+    estimate = None if known is None else known[first.indices]
+    basis = f"{MEASURED}; cells with a noisy count of {first.threshold:,} or more were kept"
+    return _table(codec, columns, (first.indices, sums, estimate), basis)
+
+
+def _table(
+    codec: TableCodec, columns: Sequence[str], content: tuple[Ints, Sums | None, Floats | None], basis: str
+) -> pa.Table:
+    cells, sums, estimate = content
+    words = CellWords(codec).of_columns(columns, codec.domain.shape(columns), cells)
+    rows = len(cells)
+    nothing = pa.nulls(rows, pa.float64())
+    arrays: dict[str, pa.Array] = dict(zip(columns, words, strict=True))
+    numbers = {
+        "noisy_count": nothing if sums is None else pa.array(sums.counts),
+        "standard_error": nothing if sums is None else pa.array(np.full(rows, sums.error)),
+        "estimate": nothing if estimate is None else pa.array(estimate),
+        "basis": pa.array([basis] * rows, pa.string()),
+    }
+    return pa.table(arrays | {name if name not in arrays else f"{name} (statistic)": numbers[name] for name in numbers})
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which answers a file holds, in order, and which it leaves out because they have too many cells."""
+
+    written: tuple[tuple[int, int, Table], ...]
+    left_out: tuple[Mapping[str, object], ...]
+
+
+def _chosen(fits: Sequence["Fitted"]) -> _Choice:
+    """By public sizes alone: how many cells a table has, or, where only large ones were kept, how many were."""
+    written, left_out, cells = [], [], 0
+    for run, fitted in enumerate(fits, start=1):
+        for place, answer in tables_of(fitted.transcript):
+            rows = int(answer.values.size)
+            if rows > MOST_OF_TABLE or cells + rows > MOST_WRITTEN:
+                left_out.append({"run": run, "answer": place, "table": storable(answer.name), "cells": rows})
+                continue
+            cells += rows
+            written.append((run, place, answer))
+    return _Choice(tuple(written), tuple(left_out))
+
+
+def write_statistics_file(path: Path, fits: Sequence["Fitted"]) -> None:
+    """Writes the cells of every measured table, as far as they are not too many."""
+    choice = _chosen(fits)
+    said = {"format": STATISTICS_FORMAT, "left_out": list(choice.left_out)}
+    schema = CELLS.with_metadata({STATISTICS_KEY: json.dumps(said, ensure_ascii=True).encode()})
+    table = pa.Table.from_batches(_batches(fits, choice, len(choice.written)), CELLS).unify_dictionaries()
+    pq.write_table(table.cast(schema), path, compression="zstd")
+
+
+def _batches(fits: Sequence["Fitted"], choice: _Choice, most_estimates: int) -> Iterator[pa.RecordBatch]:
+    """The cells of each table; of the first so many with what the model makes of them."""
+    words = [CellWords(fitted.codec) for fitted in fits]
+    for number, (run, place, answer) in enumerate(choice.written):
+        fitted = fits[run - 1]
+        kind = kind_of(answer, fitted.codec)
+        estimate = None
+        if number < most_estimates and set(answer.columns) <= set(fitted.codec.domain.columns):
+            whole = answer.shape == fitted.codec.domain.shape(answer.columns) and kind != "cells of its own"
+            estimate = model_counts(fitted.model, answer.columns) if whole else None
+        yield _batch((run, place, kind), answer, words[run - 1], estimate)
+
+
+def _batch(place: tuple[int, int, str], answer: Table, words: CellWords, estimate: Floats | None) -> pa.RecordBatch:
+    run, position, kind = place
+    rows = int(answer.values.size)
+    cells = answer.indices if isinstance(answer, SparseMeasurement) else np.arange(rows, dtype=np.int64)
+    own = kind == "cells of its own"
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.full(rows, run, np.int32)),
+            pa.array(np.full(rows, position, np.int32)),
+            repeated(storable(answer.name), rows),
+            repeated(kind, rows),
+            pa.array(cells),
+            numbered("cell", cells) if own else words.of_cells(answer.columns, answer.shape, cells),
+            pa.array(answer.values, pa.int64()),
+            pa.array(np.full(rows, math.sqrt(answer.distribution.variance))),
+            pa.nulls(rows, pa.float64()) if estimate is None else pa.array(estimate[cells]),
+        ],
+        schema=CELLS,
+    )
+
+
+CLOSE = 1e-6
+"""How far an estimate computed elsewhere may be off, relative to the rows of the table."""
+
+
+def check_statistics(path: Path, fits: Sequence["Fitted"], *, everything: bool = False) -> tuple[list[Problem], str]:
+    """Findings about a file of statistics, which must follow from answers and models; and what was not checked."""
+    choice = _chosen(fits)
+    computed = len(choice.written) if everything else min(MOST_CHECKED, len(choice.written))
+    wrong = Problem(path.name, "does not follow from the answers and the model.", "Restore the folder.")
+    with open_parquet(path, _TEXTS) as stored:
+        said = json.loads((stored.schema_arrow.metadata or {})[STATISTICS_KEY])
+        expected = {"format": STATISTICS_FORMAT, "left_out": list(choice.left_out)}
+        rows = sum(int(answer.values.size) for _, _, answer in choice.written)
+        if said != expected or stored.schema_arrow.names != CELLS.names or stored.metadata.num_rows != rows:
+            return [wrong], ""
+        found = pa.Table.from_batches(stored.iter_batches(batch_rows(len(CELLS))), stored.schema_arrow)
+    sure = sum(int(answer.values.size) for _, _, answer in choice.written[:computed])
+    again = pa.Table.from_batches(_batches(fits, choice, computed), CELLS)
+    whole = [name for name in CELLS.names if name not in (*_TEXTS, "estimate", "standard_error")]
+    agree = all(found[name].cast(CELLS.field(name).type).equals(again[name]) for name in whole)
+    agree = agree and all(_same_words(found[name], again[name]) for name in _TEXTS)
+    agree = agree and _close(found["standard_error"], again["standard_error"], 0.0)
+    most = max((fitted.model.total for fitted in fits), default=1.0)
+    agree = agree and _close(found["estimate"][:sure], again["estimate"][:sure], CLOSE * max(most, 1.0))
+    left = len(choice.written) - computed
+    return ([] if agree else [wrong]), (f"the model's estimates of {left:,} tables in {path.name}" if left else "")
+
+
+def _same_words(found: pa.ChunkedArray, again: pa.ChunkedArray) -> bool:
+    """Whether two columns hold the same texts; those found are never written out, for a stranger's may be long."""
+    known = pa.chunked_array((chunk.cast(pa.string()) for chunk in again.chunks), pa.string())
+    entries = pc.unique(known)
+    places = []
+    for chunk in found.chunks:
+        of_entry = pc.index_in(chunk.dictionary, value_set=entries)
+        places.append(of_entry.take(chunk.indices))
+    expected = pc.index_in(known, value_set=entries)
+    return bool(pa.chunked_array(places, pa.int32()).equals(expected))
+
+
+def _close(one: pa.ChunkedArray, other: pa.ChunkedArray, within: float) -> bool:
+    if not pc.is_null(one).equals(pc.is_null(other)):
+        return False
+    first, second = (np.asarray(side.fill_null(0.0), dtype=np.float64) for side in (one, other))
+    return bool(np.allclose(first, second, rtol=1e-9, atol=within))

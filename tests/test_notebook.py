@@ -1,0 +1,87 @@
+"""Objects in a notebook: one short line, a bounded piece of HTML, and no text of people as markup."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+import understudy as us
+from tests.compare.tables import SCHEMA, table
+from tests.release.people import SCRIPT, everything, people
+from understudy.compare import compare
+from understudy.notebook import MOST_LINES, shown_as_html
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    folder = tmp_path_factory.mktemp("objects")
+    release = us.synthesize(people(), everything(), method="independent", epsilon=20.0, delta=1e-6)
+    study = compare(
+        table(300), SCHEMA, methods=["laplace"], epsilons=[1.0], repeats=1, metrics=["rules", "crosstab_l1"]
+    )
+    return {
+        "schema": everything(),
+        "plan": us.plan(everything(), method="aim", epsilon=1.0, delta=1e-6),
+        "release": release,
+        "statement": release.statement,
+        "evaluation": us.evaluate(people(), release.table, everything(), metrics=["rules", "crosstab_l1"]),
+        "comparison": study,
+        "study": study.study,
+        "ledger": us.Ledger.create(folder / "l.db", "<b>people</b>", us.Budget(1.0)),
+    }
+
+
+NAMES = ("schema", "plan", "release", "statement", "evaluation", "comparison", "study", "ledger")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_repr_is_one_short_line(name: str, objects: dict[str, object]) -> None:
+    text = repr(objects[name])
+    assert text.startswith("<")
+    assert text.endswith(">")
+    assert "\n" not in text
+    assert len(text) <= 250
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.found.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_html_is_bounded_and_holds_no_foreign_markup(name: str, objects: dict[str, object]) -> None:
+    html = objects[name]._repr_html_()  # type: ignore[attr-defined]
+    reader = _Tags()
+    reader.feed(html)
+    assert reader.found <= {"div", "strong", "p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert len(html) <= 40_000
+    texts = " ".join(reader.texts)
+    expected = {
+        "schema": SCRIPT,
+        "ledger": "<b>people</b>",
+        "evaluation": "NOT FOR RELEASE",
+        "study": "NOT FOR RELEASE",
+    }
+    assert expected.get(name, "") in texts
+
+
+def test_long_tables_are_cut_and_say_so() -> None:
+    html = shown_as_html("many", header=("a",), rows=[[number] for number in range(MOST_LINES + 3)])
+    assert html.count("<td>") == MOST_LINES
+    assert "… and 3 more." in html
+
+
+def test_a_run_without_a_claim_says_so() -> None:
+    plan = us.plan(everything(), method="independent", epsilon=1.0, delta=1e-6)
+    assert "NO CLAIM" not in repr(plan)
+    refused = replace(plan, refused="as published")
+    assert "NO CLAIM" in repr(refused)
+    assert "as published" in refused._repr_html_()
