@@ -1,5 +1,6 @@
 """Releases made once and shared: reading them costs nothing, so tests only copy or read them."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ from understudy.release.release import Release
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("understudy", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("understudy")
+
+# A suite that is started in the background or by nohup inherits signals that are ignored, and so would every command
+# that it starts, rightly: but what Ctrl-C and a closed terminal do is what some tests are about.
+for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, action)
 
 
 @pytest.fixture(scope="session")
