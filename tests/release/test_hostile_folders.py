@@ -19,7 +19,7 @@ from tests.processes import Forked
 from tests.release.people import copied, relisted
 from understudy.errors import ReleaseError, ResourceError, SchemaError, UsageError
 from understudy.release import Release, verify_release
-from understudy.release.files import open_parquet
+from understudy.release.parquet import open_parquet
 from understudy.release.store import METADATA_KEY, TIDY
 from understudy.release.verify import inspect_release
 

@@ -161,14 +161,14 @@ class LabelCodec:
         return self._values.take(pa.array(codes))
 
     def entries(self, codes: CodeArray) -> pa.Array:
-        """The same as entries of a dictionary, where labels are text and not too many; else as `decode` gives them.
+        """The same as entries of a dictionary, where labels are not too many; else as `decode` gives them.
 
         Whoever writes a file need then not look for repeated texts.
         """
         named = self.layout.size - self.layout.missing - self.layout.unreadable
-        if not pa.types.is_string(self.arrow_type) or named > _MOST_ENTRIES:
+        if named > _MOST_ENTRIES:
             return self._values.take(pa.array(codes))
-        places = pa.array(codes.astype(np.int32), mask=codes >= named if named < self.layout.size else None)
+        places = pa.array(codes, mask=codes >= named if named < self.layout.size else None)
         return pa.DictionaryArray.from_arrays(places, self._values.slice(0, named), safe=False)
 
     def describe(self, code: int) -> str:

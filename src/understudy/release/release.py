@@ -8,7 +8,6 @@ Spreadsheets run cells that start with =, +, -, @, a tab or a line break. Labels
 a released CSV could carry such a cell; an apostrophe in front makes it text. Numbers and dates are left as they are.
 """
 
-import base64
 import os
 import platform
 import secrets
@@ -24,7 +23,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 import yaml
 
 from understudy.codec.table import TableCodec
@@ -33,16 +31,9 @@ from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
 from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
-from understudy.release.files import (
-    STATISTICS,
-    batch_rows,
-    check_bytes,
-    check_frame,
-    check_free,
-    check_room,
-    open_parquet,
-)
+from understudy.release.files import STATISTICS, check_bytes, check_frame, check_free, check_room
 from understudy.release.frames import Frame, as_it_came, require_writer, to_frame, write_statistics, write_workbook
+from understudy.release.parquet import batch_rows, open_parquet, write_parquet
 from understudy.release.statement import Statement
 from understudy.release.wording import NO_ROWS, given_readable, readable_codes
 from understudy.schema import Schema, code_names
@@ -255,7 +246,7 @@ def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks:
     partial = path.absolute().parent / f".{path.name}.{secrets.token_hex(6)}.partial"
     try:
         if form == "parquet":
-            _write_parquet(partial, schema.with_metadata(dict(marks)), pieces)
+            write_parquet(partial, schema.with_metadata(dict(marks)), pieces)
         elif form == "arrow":
             _write_arrow(partial, schema.with_metadata(dict(marks)), pieces)
         elif form == "excel":
@@ -289,25 +280,6 @@ def check_rows_file(path: Path, schema: Schema, rows: int) -> None:
 def is_parquet(path: Path) -> bool:
     """Whether the suffix names Parquet, whose texts are written as entries of a dictionary."""
     return FORMATS.get(path.suffix.lower()) == "parquet"
-
-
-def _write_parquet(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
-    """Columns have the types of the schema when they are read, also those that come as entries of a dictionary."""
-    # A dictionary of floats holds nearly every value once: it would be begun, hashed into and given up again.
-    listed = [field.name for field in schema if not pa.types.is_floating(field.type)]
-    said = {**(schema.metadata or {}), b"ARROW:schema": base64.b64encode(schema.serialize().to_pybytes())}
-    # Rows come in no order, so the least and most of a part are those of the column: time and bytes for nothing.
-    options = {"compression": "zstd", "use_dictionary": listed, "write_statistics": False, "store_schema": False}
-    coming = iter(pieces)
-    first = next(coming, schema.empty_table())
-    stored = pa.schema([field.remove_metadata() for field in first.schema])
-    with pq.ParquetWriter(path, stored, **options) as writer:
-        writer.add_key_value_metadata(said)
-        writer.write_table(pa.table(first.columns, schema=stored))
-        del first  # or it would lie in memory beside the next one
-        for piece in coming:
-            writer.write_table(pa.table(piece.columns, schema=stored))
-            del piece
 
 
 def _write_arrow(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:

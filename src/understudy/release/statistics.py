@@ -42,7 +42,7 @@ from understudy.codec.table import TableCodec
 from understudy.domain import Measurement, SparseMeasurement, Transcript
 from understudy.errors import Problem, ResourceError, UsageError, nearest
 from understudy.models.model import Model
-from understudy.release.files import batch_rows, open_parquet
+from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.wording import is_table
 from understudy.schema import code_names
 

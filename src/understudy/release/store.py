@@ -42,7 +42,8 @@ from understudy.errors import InputError, Problem, ReleaseError, ResourceError, 
 from understudy.models.model import fraction_of, load_model, parse_json, read_json, read_plain, save_model
 from understudy.progress import Progress
 from understudy.release.card import build_card, card_facts
-from understudy.release.files import batch_rows, machine_bytes, open_parquet, published, walk
+from understudy.release.files import machine_bytes, published, walk
+from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.release import (
     Fitted,
     Release,

@@ -54,7 +54,8 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.ledger import verify_extract
 from understudy.privacy.training import course_parts, parts_epsilon
-from understudy.release.files import MANIFEST, Effort, batch_rows, check_expected, check_files, open_parquet
+from understudy.release.files import MANIFEST, Effort, check_expected, check_files
+from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.release import Fitted, RunConfig, data_name, read_config
 from understudy.release.statement import (
     Charge,
