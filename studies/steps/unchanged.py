@@ -5,7 +5,7 @@ from scipy import stats
 
 from studies.runs import Record
 from studies.steps.design import BINS, EDGE, LEVELS, Floats, Ints, Run, fit, truths
-from understudy.privacy.trees import AIC_UNIT, node_aic
+from understudy.privacy.trees import AIC_UNIT, node_criterion
 
 __all__ = ["COLUMNS", "ORIGINAL", "unchanged"]
 
@@ -34,4 +34,4 @@ def _aic(codes: Ints, outcome: Floats) -> list[float]:
     """AIC by the counts of each predictor and of Y in its bins."""
     places = np.clip(np.floor((outcome + EDGE) / (2 * EDGE / BINS)), 0, BINS - 1).astype(np.int64)
     columns = zip((*codes.T, places), (*LEVELS, BINS), strict=True)
-    return [int(node_aic(np.bincount(column, minlength=levels))) / AIC_UNIT for column, levels in columns]
+    return [int(node_criterion(np.bincount(column, minlength=levels))) / AIC_UNIT for column, levels in columns]

@@ -12,7 +12,7 @@ from studies.voters.measures import EPSILONS, SYSTEMS, Truth
 from studies.voters.nodes import node_rows
 from studies.writing import StudyPage, table
 from understudy import synthesize
-from understudy.privacy.trees import AIC_UNIT, node_aic
+from understudy.privacy.trees import AIC_UNIT, node_criterion
 
 __all__ = ["data_rows", "other_rows", "possible_cells"]
 
@@ -113,7 +113,7 @@ def _aic_row(page: StudyPage, name: str, truth: Truth, found: Found) -> None:
 def _aic(truth: Truth) -> dict[str, float]:
     sizes = truth.codec.domain.sizes
     counts = {name: np.bincount(truth.rows.codes[name], minlength=sizes[name]) for name in truth.codec.domain.columns}
-    return {name: float(node_aic(count.astype(np.int64))) / AIC_UNIT for name, count in counts.items()}
+    return {name: float(node_criterion(count.astype(np.int64))) / AIC_UNIT for name, count in counts.items()}
 
 
 def _time_row(page: StudyPage, name: str, truth: Truth, found: Found) -> None:

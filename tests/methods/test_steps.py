@@ -102,6 +102,8 @@ def test_noise_scales_of_the_voter_study(layers, scheme, scales):
     [
         Steps(),
         Steps(layers=3, utility="information_gain", rows_bound=5000, n_policy="estimated"),
+        Steps(layers=2, utility="bic"),
+        Steps(layers=2, utility="deviance", choice="grouped"),
         Steps(choice="grouped", allocation="equal", negatives="norm_sub"),
         Steps(sequence="voted,age", stopping="privtree"),
         Steps(layers=1, n_policy="public", known_rows=900, rounding="controlled"),
@@ -169,7 +171,7 @@ def test_estimates_of_layers_are_unbiased_before_negatives_are_removed():
         ({"stopping_share": True}, "stopping_share"),
         ({"tolerance": -0.1}, "tolerance"),
         ({"theta": -1}, "theta"),
-        ({"utility": "bic"}, "utility"),
+        ({"utility": "gini"}, "utility"),
         ({"utility": "information_gain"}, "rows_bound"),
         ({"utility": "information_gain", "rows_bound": 0}, "rows_bound"),
         ({"utility": "information_gain", "rows_bound": 10, "choice": "grouped"}, "AIC"),
@@ -223,6 +225,8 @@ def test_only_a_run_without_choices_has_all_its_distributions_fixed_beforehand()
         {"stopping": "privtree", "layers": 3},
         {"choice": "grouped"},
         {"utility": "information_gain", "rows_bound": 20},
+        {"utility": "bic"},
+        {"utility": "deviance"},
         {"sequence": "*", "allocation": "custom", "shares": "0.2,0.2,0.6", "n_policy": "estimated"},
         {"as_published": "2020"},
     ],
@@ -253,6 +257,8 @@ def test_a_published_run_is_charged_its_true_cost_and_claims_nothing():
         {"stopping": "range"},
         {"stopping": "privtree", "layers": 1},
         {"utility": "information_gain", "rows_bound": 100},
+        {"utility": "bic"},
+        {"utility": "deviance", "choice": "grouped"},
     ],
 )
 def test_labels_that_are_not_found_never_stop_a_run(options):

@@ -22,7 +22,7 @@ from understudy.methods.steps_tree import (
 )
 from understudy.models.histogram_tree import TreeStructure
 from understudy.privacy.cost import Cost
-from understudy.privacy.trees import GrowingTree, node_aic, ordered_splits
+from understudy.privacy.trees import GrowingTree, node_criterion, ordered_splits
 from understudy.testing.doubles import NoNoise
 from understudy.testing.replay import Recorder
 
@@ -153,7 +153,7 @@ def test_without_noise_every_node_takes_the_column_of_smallest_aic():
     assert columns_of(tree.structure, 1) == ["a", "a"]
     for code, chosen in zip((0, 1), columns_of(tree.structure, 2)[::2], strict=True):
         inside = codes["a"] == code
-        aic = {name: int(node_aic(np.bincount(codes[name][inside], minlength=SIZES[name]))) for name in "bcd"}
+        aic = {name: int(node_criterion(np.bincount(codes[name][inside], minlength=SIZES[name]))) for name in "bcd"}
         assert chosen == min(aic, key=aic.get)
     assert [exchange.request.cells for exchange in log] == [4, 4]
 
@@ -178,7 +178,7 @@ def test_information_gain_is_scored_with_its_own_bound():
 
 def test_groups_are_drawn_at_once_and_the_chosen_order_is_kept():
     codes = some_codes()
-    aic = {name: int(node_aic(np.bincount(codes[name], minlength=SIZES[name]))) for name in "abcd"}
+    aic = {name: int(node_criterion(np.bincount(codes[name], minlength=SIZES[name]))) for name in "abcd"}
 
     def gap(split):
         return np.mean([aic[name] for name in split[1]]) - np.mean([aic[name] for name in split[0]])

@@ -21,12 +21,14 @@ from understudy.privacy.cost import UNIT, Cost, growth_rule, selection_rate
 from understudy.privacy.randomizer import Randomizer
 from understudy.privacy.trees import (
     AIC_UNIT,
+    BIC_ROWS,
     MOST_ROWS,
     AicRange,
+    Criterion,
     EvenSplit,
-    GroupedAic,
+    GroupedCriterion,
     Halving,
-    NodeAic,
+    NodeCriterion,
     NodeInformation,
     Ranges,
     as_decay,
@@ -34,7 +36,7 @@ from understudy.privacy.trees import (
     checked_depths,
     checked_theta,
     information_sensitivity,
-    node_aic,
+    node_criterion,
     ordered_splits,
     split_count,
 )
@@ -328,6 +330,9 @@ def by_formula(counts: list[int], levels: int | None = None) -> float:
     return -2 * likelihood + 2 * (len(counts) if levels is None else levels)
 
 
+CRITERIA: tuple[Criterion, ...] = ("aic", "bic", "deviance")
+
+
 def distribution_of(scores: np.ndarray, rate: float) -> np.ndarray:
     """Probabilities of the exponential mechanism."""
     weights = np.exp((scores - scores.max()) * rate)
@@ -336,23 +341,47 @@ def distribution_of(scores: np.ndarray, rate: float) -> np.ndarray:
 
 @pytest.mark.parametrize(("counts", "expected"), [((97, 3), 6.961), ((60, 40), 9.021), ((30, 50, 20), 15.395)])
 def test_aic_of_a_hundred_rows(counts: tuple[int, ...], expected: float) -> None:
-    assert int(node_aic(np.array(counts))) / AIC_UNIT == pytest.approx(expected, abs=5e-4)
+    assert int(node_criterion(np.array(counts))) / AIC_UNIT == pytest.approx(expected, abs=5e-4)
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(2, 0.69315), (10, 0.94824), (100, 0.99498), (44_821, 0.999989)])
 def test_the_only_row_of_a_code_moves_aic_by_twice_g_of_the_rows(rows: int, expected: float) -> None:
     """AIC(D) − AIC(D−) = 2(g(N) − g(a)) with g(1) = 0 and g(x) = (x − 1) log(x/(x − 1))."""
-    moved = int(node_aic(np.array([rows - 1, 1]))) - int(node_aic(np.array([rows - 1, 0])))
+    moved = int(node_criterion(np.array([rows - 1, 1]))) - int(node_criterion(np.array([rows - 1, 0])))
     assert moved / 2 / AIC_UNIT == pytest.approx(expected, abs=5e-6 if rows < 1000 else 5e-7)
 
 
 @given(st.lists(st.integers(0, 100_000), min_size=1, max_size=6))
 def test_aic_agrees_with_its_definition(counts: list[int]) -> None:
-    assert int(node_aic(np.array(counts))) / AIC_UNIT == pytest.approx(by_formula(counts), abs=1e-3)
+    assert int(node_criterion(np.array(counts))) / AIC_UNIT == pytest.approx(by_formula(counts), abs=1e-3)
+
+
+@given(st.lists(st.integers(0, 100_000), min_size=1, max_size=6))
+def test_bic_and_deviance_agree_with_their_definitions(counts: list[int]) -> None:
+    deviance = by_formula(counts) - 2 * len(counts)
+    bic = deviance + len(counts) * math.log(max(sum(counts), BIC_ROWS))
+    # Beyond 2¹⁶ rows sums run along straight lines, a thousandth away for a code.
+    assert int(node_criterion(np.array(counts), "deviance")) / AIC_UNIT == pytest.approx(deviance, abs=5e-3)
+    assert int(node_criterion(np.array(counts), "bic")) / AIC_UNIT == pytest.approx(bic, abs=5e-3)
+
+
+@pytest.mark.parametrize("levels", [2, 99, 100, 101, 3001])
+def test_the_penalty_of_bic_moves_by_less_than_one_however_many_codes(levels: int) -> None:
+    """One code holds all rows, so that likelihoods stay as they are and only the penalty moves."""
+    rows = np.concatenate([np.arange(5_000), 2**16 + np.arange(3), [2**30, 2**30 + 1]])
+    found = node_criterion(np.pad(rows[:, None], ((0, 0), (0, levels - 1))), "bic")
+    moved = np.diff(found)[np.diff(rows) == 1]
+    assert moved.min() >= 0
+    assert 0.9 * min(1, levels / BIC_ROWS) * AIC_UNIT < moved.max() <= AIC_UNIT
+
+
+def test_bic_without_a_least_number_of_rows_would_move_by_more_than_claimed() -> None:
+    claimed = float(NodeCriterion("split", ["a"], np.ones((1, 1), dtype=bool), "bic").sensitivity) / AIC_UNIT
+    assert 20 * math.log(2) - 20 * math.log(1) > claimed
 
 
 def test_an_empty_node_has_twice_its_codes() -> None:
-    assert int(node_aic(np.zeros(5, dtype=np.int64))) == 10 * AIC_UNIT
+    assert int(node_criterion(np.zeros(5, dtype=np.int64))) == 10 * AIC_UNIT
 
 
 def moves(levels: int, most: int) -> np.ndarray:
@@ -362,7 +391,7 @@ def moves(levels: int, most: int) -> np.ndarray:
     for place in range(levels):
         held = tables[tables[:, place] > 0]
         less = held - np.eye(levels, dtype=np.int64)[place]
-        found.append(node_aic(held) - node_aic(less))
+        found.append(node_criterion(held) - node_criterion(less))
     return np.concatenate(found)
 
 
@@ -387,7 +416,7 @@ def test_counting_occupied_codes_only_would_move_it_by_almost_four() -> None:
     assert occupied([9, 1]) - occupied([9, 0]) == pytest.approx(3.896, abs=1e-3)
     worst = max(abs(occupied([a, b]) - occupied([a, b - 1])) for a in range(200) for b in range(1, 200) if a + b > 1)
     assert 3.98 < worst < 4
-    assert worst > float(NodeAic("split", ["a"], np.ones((1, 1), dtype=bool)).sensitivity) / AIC_UNIT
+    assert worst > float(NodeCriterion("split", ["a"], np.ones((1, 1), dtype=bool)).sensitivity) / AIC_UNIT
 
 
 @settings(max_examples=300, deadline=None)
@@ -395,7 +424,7 @@ def test_counting_occupied_codes_only_would_move_it_by_almost_four() -> None:
     st.lists(st.one_of(st.integers(0, 50), st.sampled_from(HARD_COUNTS)), min_size=2, max_size=6),
     st.data(),
 )
-def test_every_score_of_a_node_falls_by_at_most_two_with_a_row(cells: list[int], data: st.DataObject) -> None:
+def test_every_score_of_a_node_falls_by_at_most_its_bound_with_a_row(cells: list[int], data: st.DataObject) -> None:
     joint = np.array(cells, dtype=np.int64)
     place = data.draw(st.integers(0, joint.size - 1))
     labels = {"a": np.arange(joint.size) % 2, "b": np.arange(joint.size) % 3, "c": np.arange(joint.size) // 2}
@@ -409,11 +438,12 @@ def test_every_score_of_a_node_falls_by_at_most_two_with_a_row(cells: list[int],
 
     more = joint.copy()
     more[place] += 1
-    quality = NodeAic("split", ["a", "b", "c"], EVERY)
-    fall = quality.scores(tables(joint)) - quality.scores(tables(more))
-    assert quality.monotone
-    assert fall.min() >= 0
-    assert fall.max() <= quality.sensitivity
+    for criterion in CRITERIA:
+        quality = NodeCriterion("split", ["a", "b", "c"], EVERY, criterion)
+        fall = quality.scores(tables(joint)) - quality.scores(tables(more))
+        assert quality.monotone
+        assert fall.min() >= 0
+        assert fall.max() <= quality.sensitivity
     stop = AicRange("stop", ["a", "b", "c"], EVERY, np.ones((1, 2), dtype=bool), 100)
     moved = stop.scores(tables(joint)) - stop.scores(tables(more))
     assert np.abs(moved).max() <= stop.sensitivity
@@ -423,7 +453,7 @@ def test_every_score_of_a_node_falls_by_at_most_two_with_a_row(cells: list[int],
     ("published", "expected"), [(True, (0.3476, 0.0706, 0.5817)), (False, (0.2603, 0.0107, 0.7290))]
 )
 def test_the_distribution_of_the_choice(*, published: bool, expected: tuple[float, ...]) -> None:
-    quality = NodeAic("split", ["a", "b", "c"], EVERY, published=published)
+    quality = NodeCriterion("split", ["a", "b", "c"], EVERY, published=published)
     rate = selection_rate(Cost(epsilon=UNIT), quality.sensitivity, "split", monotone=quality.monotone)
     found = distribution_of(quality.scores(HUNDRED)[0], float(rate))
     assert found == pytest.approx(expected, abs=6e-5)
@@ -431,7 +461,7 @@ def test_the_distribution_of_the_choice(*, published: bool, expected: tuple[floa
 
 def test_grouped_scores_and_their_distribution() -> None:
     splits = ordered_splits(["a", "b", "c"], 2)
-    quality = GroupedAic("layers", splits)
+    quality = GroupedCriterion("layers", splits)
     scores = quality.scores({Clique((name,)): table[0] for name, table in HUNDRED.items()})
     found = {"".join(split[0]): score / AIC_UNIT for split, score in zip(splits, scores, strict=True)}
     expected = {"a": 2.1571, "b": -7.4038, "c": 5.2467, "ab": -5.2467, "ac": 7.4038, "bc": -2.1571}
@@ -447,17 +477,19 @@ def test_grouped_scores_and_their_distribution() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 30), min_size=12, max_size=12), st.integers(0, 11), st.sampled_from([2, 3]))
-def test_grouped_scores_move_by_at_most_two(cells: list[int], place: int, layers: int) -> None:
+def test_grouped_scores_move_by_at_most_their_bound(cells: list[int], place: int, layers: int) -> None:
     before = np.array(cells, dtype=np.int64).reshape(2, 3, 2)
     after = before.copy()
     after.ravel()[place] += 1
-    quality = GroupedAic("layers", ordered_splits(["a", "b", "c"], layers))
 
     def tables(joint: np.ndarray) -> dict[Clique, np.ndarray]:
         axes = {"a": (1, 2), "b": (0, 2), "c": (0, 1)}
         return {Clique((name,)): joint.sum(axis=axis) for name, axis in axes.items()}
 
-    assert np.abs(quality.scores(tables(before)) - quality.scores(tables(after))).max() <= quality.sensitivity
+    for criterion in CRITERIA:
+        quality = GroupedCriterion("layers", ordered_splits(["a", "b", "c"], layers), criterion)
+        moved = quality.scores(tables(before)) - quality.scores(tables(after))
+        assert np.abs(moved).max() <= quality.sensitivity
 
 
 def test_five_columns_have_thirty_ordered_splits_and_their_order_counts() -> None:
@@ -491,7 +523,7 @@ def test_only_compared_columns_count_for_stopping() -> None:
 
 def test_no_outcome_of_a_choice_is_more_than_its_cost_likelier_for_a_neighbour() -> None:
     # Every table of two binary columns with up to six rows a cell, each with one row more, charged at ε = 1.
-    quality = NodeAic("split", ["a", "b"], np.ones((7**4, 2), dtype=bool))
+    quality = NodeCriterion("split", ["a", "b"], np.ones((7**4, 2), dtype=bool))
     rate = float(selection_rate(Cost(epsilon=UNIT), quality.sensitivity, "split", monotone=True))
     joint = np.indices((7, 7, 7, 7)).reshape(4, -1).T
 
@@ -523,7 +555,9 @@ class OccupiedAic:
 
     def scores(self, exact: Mapping[str, np.ndarray]) -> np.ndarray:
         empty = [2 * AIC_UNIT * (exact[name] == 0).sum(axis=1) for name in self.columns]
-        return np.stack([part - node_aic(exact[name]) for part, name in zip(empty, self.columns, strict=True)], axis=1)
+        return np.stack(
+            [part - node_criterion(exact[name]) for part, name in zip(empty, self.columns, strict=True)], axis=1
+        )
 
 
 def test_replay_catches_the_score_of_occupied_codes_and_passes_ours() -> None:
@@ -540,7 +574,7 @@ def test_replay_catches_the_score_of_occupied_codes_and_passes_ours() -> None:
 
         return run
 
-    check_pair(pipeline(NodeAic("split", ["a", "b"], np.ones((1, 2), dtype=bool))), table, neighbour, NoNoise())
+    check_pair(pipeline(NodeCriterion("split", ["a", "b"], np.ones((1, 2), dtype=bool))), table, neighbour, NoNoise())
     with pytest.raises(Leak, match="moved"):
         check_pair(pipeline(OccupiedAic()), table, neighbour, NoNoise())
 

@@ -16,7 +16,7 @@ from understudy.evaluate.propensity import kolmogorov_smirnov
 from understudy.methods.leaf_size import leaf_interval
 from understudy.methods.steps_tree import ChoiceCosts, TreeSettings, choose
 from understudy.privacy.cost import Budget, Cost, distribution_for
-from understudy.privacy.trees import AIC_UNIT, node_aic
+from understudy.privacy.trees import AIC_UNIT, node_criterion
 from understudy.testing.doubles import NoNoise
 from understudy.testing.replay import Exchange, Recorder
 
@@ -25,7 +25,7 @@ REGISTER = ROOT / "docs" / "studies" / "errors.md"
 
 
 def aic(*counts: int) -> float:
-    return float(node_aic(np.array(counts, np.int64))) / AIC_UNIT
+    return float(node_criterion(np.array(counts, np.int64))) / AIC_UNIT
 
 
 RULER = letters({"first": 2, "second": 3})

@@ -4,10 +4,11 @@ Source: Bowen, Liu, Su, "Differentially private data release via statistical ele
 2020): "STEPS-L".
 
 Steps. (1) Structure of L layers: by a public `sequence` of columns, or drawn for every node by the exponential
-mechanism on −AIC (or the information gain), or as groups of columns by one draw (`choice` grouped). (2) Optional
-stopping: by the range of AIC before each layer, or by PrivTree's rule on noisy counts. (3) Noisy counts of every node
-of every layer and of the full table below. (4) Weighted least squares over the tree, negatives removed from the root
-downwards. (5) Columns raked towards the sums of the signed estimates (`margins`; the papers have no such step).
+mechanism on −AIC (or −BIC, −deviance, the information gain), or as groups of columns by one draw (`choice` grouped).
+(2) Optional stopping: by the range of AIC before each layer, or by PrivTree's rule on noisy counts. (3) Noisy counts of
+every node of every layer and of the full table below. (4) Weighted least squares over the tree, negatives removed from
+the root downwards. (5) Columns raked towards the sums of the signed estimates (`margins`; the papers have no such
+step).
 
 Privacy. Neighbours differ by the rows of one unit, at most k of them. A record lies in one node per layer. A layer's
 draws act on disjoint records and cost together what one costs (AIC moves by less than 2 for a row, and every AIC in the
@@ -204,7 +205,7 @@ def _only(structure: TreeStructure, counted: Sequence[int]) -> HistogramTree:
     return HistogramTree(tuple(levels))
 
 
-Utility = Literal["aic", "information_gain"]
+Utility = Literal["aic", "bic", "deviance", "information_gain"]
 Form = Literal["tight", "published"]
 RowsPolicy = Literal["noisy", "estimated", "public"]
 
@@ -234,7 +235,7 @@ class Steps(Method):
         "", help="public order of columns, separated by commas; *: the schema's order; empty: chosen privately"
     )
     choice: Choice = option("node", help="choose one column per node, or (grouped) the columns of all layers at once")
-    utility: Utility = option("aic", help="score of a column: aic or information_gain")
+    utility: Utility = option("aic", help="score of a column: aic, bic, deviance or information_gain")
     choice_share: float = option(0.1, help="share of the budget for choosing columns", share=True)
     choice_form: Form = option("tight", help="rate of the exponential mechanism: tight, or the published half of it")
     rows_bound: int | None = option(None, help="public upper bound of the number of rows (for information_gain)")
@@ -278,7 +279,7 @@ class Steps(Method):
                 raise UsageError("utility information_gain", rule, "Set rows_bound to a publicly known bound.")
             information_sensitivity([2], self.rows_bound)
             if self.choice == "grouped":
-                raise UsageError("choice=grouped", "is scored by AIC.", "Drop utility.")
+                raise UsageError("choice=grouped", "is scored by AIC, BIC or deviance.", "Choose another utility.")
         if (self.n_policy == "public") != (self.known_rows is not None):
             raise UsageError("known_rows", "goes with n_policy=public, and n_policy=public needs it.")
         if self.allocation != "custom":
@@ -374,6 +375,7 @@ class Steps(Method):
             shape.sequence,
             self.choice,
             self.rows_bound if self.utility == "information_gain" else None,
+            "aic" if self.utility == "information_gain" else self.utility,
             self.choice_form == "published" or self.as_published != "no",
             self.stopping,
             round(_THOUSAND * self.tolerance),

@@ -15,7 +15,7 @@ cost together what one of them costs (`Curator.select_within`). Layers follow ea
 nodes there are, which columns each may take, and how many queries are asked follows from earlier answers alone. The
 scores and their bounds are those of `privacy/trees.py`.
 
-`per node`   −AIC or the information gain of every column not used on the path so far, one draw per node.
+`per node`   −AIC (BIC, deviance) or the information gain of every column not used on the path so far, one draw a node.
 `grouped`    one draw for the whole tree among ordered splits of the columns into layers.
 `range`      before each layer, a draw between "go on" and "stop" per node: `AicRange`. Stopped nodes stay as they are.
 `privtree`   after all columns are chosen, nodes are split or not by noisy counts (`Curator.grow`): one cost for all.
@@ -59,8 +59,9 @@ from understudy.privacy.trees import (
     GO_ON,
     MOST_SPLITS,
     AicRange,
-    GroupedAic,
-    NodeAic,
+    Criterion,
+    GroupedCriterion,
+    NodeCriterion,
     NodeInformation,
     ordered_splits,
     split_count,
@@ -203,7 +204,8 @@ class TreeSettings:
     sequence: tuple[str, ...] = ()
     choice: Choice = "node"
     rows_bound: int | None = None
-    """Set for the information gain; None for AIC."""
+    """Set for the information gain; None for a criterion."""
+    criterion: Criterion = "aic"
     published: bool = False
     stopping: Stopping = "none"
     tolerance: int = 100
@@ -262,7 +264,7 @@ def _one_each(unused: Bools, going: Bools) -> Bools:
 def _score(curator: Curator, settings: TreeSettings, layer: int, allowed: Bools) -> WithinQuality[str]:
     name, columns = f"column of layer {layer + 1}", splittable(curator.domain)
     if settings.rows_bound is None:
-        return NodeAic(name, columns, allowed, published=settings.published)
+        return NodeCriterion(name, columns, allowed, settings.criterion, published=settings.published)
     levels = [curator.domain.sizes[column] for column in columns]
     return NodeInformation(name, columns, allowed, levels, settings.rows_bound)
 
@@ -273,9 +275,8 @@ def _grouped(curator: Curator, settings: TreeSettings, costs: ChoiceCosts) -> Sc
     structure = TreeStructure.root(curator.domain)
     if settings.layers < 1:
         return Scaffold(structure, ())
-    split = curator.select(
-        GroupedAic("columns of all layers", ordered_splits(columns, settings.layers + 1)), costs.draw
-    )
+    splits = ordered_splits(columns, settings.layers + 1)
+    split = curator.select(GroupedCriterion("columns of all layers", splits, settings.criterion), costs.draw)
     counted = []
     for group in split[:-1]:
         for name in group:

@@ -72,8 +72,8 @@ moves one of them by one, or none.
 Ranges of a layer are disjoint, so that a layer is one query (`Curator.select_within`), and ⌈log₂ bins⌉ layers give
 all quantiles: each costs a share of the cost, and the shares add up.
 
-AIC of one-column models inside a node: which column splits it, how to group columns, when to stop
---------------------------------------------------------------------------------------------------
+AIC, BIC and deviance of one-column models in a node: which column splits it, how to group columns, when to stop
+----------------------------------------------------------------------------------------------------------------
 The table of one column inside a node has counts n_1 … n_K, N in all. The log-linear model with that column as its only
 factor fits this table as it is, so its multinomial log-likelihood is log N! − Σ log n_k! + Σ n_k log(n_k/N), and
 
@@ -88,11 +88,19 @@ Sensitivity of AIC. h falls from h(1) = 1 towards 0. One row added to a code tha
 1/AIC_UNIT, so h(1) = AIC_UNIT, 0 ≤ h(N) ≤ h(a) ≤ AIC_UNIT hold exactly, and AIC moves by 0 to 2 · AIC_UNIT with nothing
 lost to rounding. Every column's AIC moves in the same direction.
 
-`NodeAic`      score −AIC of each column. Sensitivity 2; adding a row never raises a score: monotone, so that the draw
-               may use the rate ε/2 instead of the published ε/4 (`published=True`: as if it were not monotone).
-`GroupedAic`   score of an ordered split of all columns into layers: mean AIC of the last minus mean AIC of the first. A
-               mean, rounded down, of numbers that each rise by 0 to 2 rises by 0 to 2 (rounding down keeps whole
-               distances); a difference of two such means moves by at most 2, in either direction: not monotone.
+Deviance and BIC. The deviance −2 logL leaves out 2K, which no row moves: it rises by 0 to 2 as well. BIC has K log N in
+place of 2K. N is private, and K log(N/(N − 1)) is as large as K log 2 where N is 2. So a node of fewer than
+F = max(BIC_ROWS, K) rows counts as one of F: BIC = −2 logL + K log max(N, F). The increments of log N are kept as whole
+numbers rounded down, which fall from the first one, log(1 + 1/F) < 1/F, so a row adds 0 to K/F ≤ 1 to the penalty, and
+BIC rises by 0 to 3. It never falls when a row is added.
+
+`NodeCriterion`    score −AIC (or −BIC, or −deviance) of each column. Sensitivity 2 (BIC: 3); adding a row never raises
+               a score: monotone, so that the draw may use the rate ε/2 instead of the published ε/4
+               (`published=True`: as if it were not monotone).
+`GroupedCriterion` score of an ordered split of all columns into layers: mean AIC (BIC, deviance) of the last minus that
+               of the first. A mean, rounded down, of numbers that each rise by 0 to 2 (3) rises by 0 to 2 (3), because
+               rounding down keeps whole distances; a difference of two such means moves by at most 2 (3), in either
+               direction: not monotone.
 `AicRange`     t = max AIC − (1 + τ) min AIC over a node's columns. The maximum and the minimum rise by 0 to 2 each
                when a row is added, so t moves by at most 2 (1 + τ). "go on" scores t/2 and "stop" −t/2: each moves by
                at most 1 + τ, in opposite directions. A draw then stops with odds e^(−ε t/(2 (1 + τ))). τ is a whole
@@ -133,7 +141,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 
@@ -459,24 +467,53 @@ _THOUSAND = 1000
 _LARGEST_HALF = 2**60 // (11 * _THOUSAND)
 
 
-def node_aic(counts: Ints) -> Ints:
-    """AIC of the one-column model in units of 1/AIC_UNIT; counts run along the last axis.
+Criterion = Literal["aic", "bic", "deviance"]
+BIC_ROWS = 100
+"""A node of fewer rows, or of fewer than the column has codes, has the penalty of one of so many."""
+_RISES: Mapping[Criterion, int] = {"aic": 2, "bic": 3, "deviance": 2}
+"""How far a row raises each; see the module's proof."""
 
-    >>> (node_aic(np.array([[97, 3], [60, 40], [0, 0]])) / AIC_UNIT).round(3).tolist()
+
+def node_criterion(counts: Ints, criterion: Criterion = "aic") -> Ints:
+    """A criterion of the one-column model in units of 1/AIC_UNIT; counts run along the last axis.
+
+    >>> (node_criterion(np.array([[97, 3], [60, 40], [0, 0]])) / AIC_UNIT).round(3).tolist()
     [6.961, 9.021, 4.0]
+    >>> (node_criterion(np.array([[97, 3], [60, 40], [0, 0]]), "deviance") / AIC_UNIT).round(3).tolist()
+    [2.961, 5.021, 0.0]
     """
-    height = _height()
-    levels = counts.shape[-1]
-    return np.asarray(2 * (levels * AIC_UNIT + height(counts).sum(axis=-1) - height(counts.sum(axis=-1))))
+    height, levels = _height(), counts.shape[-1]
+    rows = counts.sum(axis=-1)
+    deviance = 2 * (height(counts).sum(axis=-1) - height(rows))
+    if criterion == "aic":
+        return np.asarray(deviance + 2 * levels * AIC_UNIT)
+    return np.asarray(deviance + levels * _log_rows(rows, max(BIC_ROWS, levels)) if criterion == "bic" else deviance)
+
+
+def _log_rows(rows: Ints, least: int) -> Ints:
+    """log max(rows, least) in units of 1/AIC_UNIT."""
+    return round(math.log(least) * AIC_UNIT) + _log_beyond(least)(np.maximum(rows - least, 0))
+
+
+@lru_cache(maxsize=64)
+def _log_beyond(least: int) -> FallingSum:
+    """log((least + x)/least) for every x ≥ 0, from steps that are rounded down."""
+
+    def step(places: Floats) -> Floats:
+        whole = np.floor(np.log1p(1.0 / (least + places - 1.0)) * AIC_UNIT)
+        return np.asarray(whole / AIC_UNIT)
+
+    return FallingSum.of(step, lambda places: np.asarray(np.log1p(places / least)), AIC_UNIT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NodeAic:
-    """Which column splits each node: −AIC of every column inside it."""
+class NodeCriterion:
+    """Which column splits each node: −AIC, or another criterion, of every column inside it."""
 
     name: str
     options: Sequence[str]
     allowed: Bools
+    criterion: Criterion = "aic"
     published: bool = False
 
     @property
@@ -486,17 +523,17 @@ class NodeAic:
 
     @property
     def sensitivity(self) -> Fraction:
-        """2, in units of 1/AIC_UNIT; see the module's proof."""
-        return Fraction(2 * AIC_UNIT)
+        """2, for BIC 3, in units of 1/AIC_UNIT; see the module's proof."""
+        return Fraction(_RISES[self.criterion] * AIC_UNIT)
 
     @property
     def monotone(self) -> bool:
-        """Yes (a row never lowers an AIC), unless the published rate is wanted."""
+        """Yes (a row never lowers a criterion), unless the published rate is wanted."""
         return not self.published
 
     def scores(self, exact: Mapping[str, Ints]) -> Ints:
-        """−AIC of each column (second axis) in each node (first axis)."""
-        return -_every_aic(exact, self.options)
+        """The negative criterion of each column (second axis) in each node (first axis)."""
+        return -np.stack([node_criterion(exact[name], self.criterion) for name in self.options], axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -543,11 +580,15 @@ class AicRange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupedAic:
-    """Which columns form which layer of the whole table: mean AIC of the last group minus that of the first."""
+class GroupedCriterion:
+    """Which columns form which layer of the whole table: mean AIC of the last group minus that of the first.
+
+    Or the mean of another criterion.
+    """
 
     name: str
     options: Sequence[Split]
+    criterion: Criterion = "aic"
     _columns: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -562,8 +603,8 @@ class GroupedAic:
 
     @property
     def sensitivity(self) -> Fraction:
-        """2, in units of 1/AIC_UNIT; see the module's proof."""
-        return Fraction(2 * AIC_UNIT)
+        """2, for BIC 3, in units of 1/AIC_UNIT; see the module's proof."""
+        return Fraction(_RISES[self.criterion] * AIC_UNIT)
 
     @property
     def monotone(self) -> bool:
@@ -572,7 +613,8 @@ class GroupedAic:
 
     def scores(self, exact: Mapping[Clique, Ints]) -> Ints:
         """One integer per split."""
-        every = np.array([int(node_aic(exact[Clique((name,))])) for name in self._columns], dtype=np.int64)
+        found = [int(node_criterion(exact[Clique((name,))], self.criterion)) for name in self._columns]
+        every = np.array(found, dtype=np.int64)
         last = _floored_means([split[-1] for split in self.options], self._columns, every)
         return last - _floored_means([split[0] for split in self.options], self._columns, every)
 
@@ -613,7 +655,7 @@ def _choose(whole: int, part: int) -> int:
 
 
 def _every_aic(exact: Mapping[str, Ints], columns: Sequence[str]) -> Ints:
-    return np.stack([node_aic(exact[name]) for name in columns], axis=1)
+    return np.stack([node_criterion(exact[name]) for name in columns], axis=1)
 
 
 def _floored_means(groups: Sequence[tuple[str, ...]], columns: Sequence[str], every: Ints) -> Ints:
