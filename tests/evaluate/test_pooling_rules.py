@@ -1,10 +1,14 @@
 """Tests of `understudy.evaluate.pooling_rules`."""
 
+import math
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 from scipy.stats import chi2
 
 from understudy.errors import UsageError
-from understudy.evaluate.pooling_rules import pool_chi_squares, pool_liu, pool_p_values
+from understudy.evaluate.pooling_rules import Pooled, pool_chi_squares, pool_liu, pool_p_values, pool_raghunathan
 
 # Liu's rule: the vectors, and refusals.
 
@@ -81,3 +85,32 @@ def test_pooling_chi_square_refusals(statistics: list[float], degrees: float) ->
         pool_chi_squares(statistics, degrees)
     with pytest.raises(UsageError, match="p-values"):
         pool_p_values([0.5, 0.0], 2)
+
+
+def test_raghunathan_by_hand() -> None:
+    found = pool_raghunathan([0.10, 0.90, 0.35, 0.75, 0.40], [0.01] * 5)
+    assert found.between == pytest.approx(0.10375)
+    assert found.variance == pytest.approx(1.2 * 0.10375 - 0.01)
+    assert found.degrees == pytest.approx(4 * (1 - 0.01 / 0.1245) ** 2)
+    assert (found.low, found.high) == pytest.approx((-0.511047, 1.511047), abs=1e-6)
+
+
+def test_raghunathan_where_the_difference_is_not_above_zero() -> None:
+    found = pool_raghunathan([0.42, 0.51, 0.37, 0.46, 0.40], [0.0100, 0.0110, 0.0090, 0.0105, 0.0095])
+    assert found.variance == pytest.approx(0.01)
+    assert found.degrees is None
+    assert found.high - found.low == pytest.approx(2 * 1.959964 * 0.1, abs=1e-6)
+
+
+@pytest.mark.parametrize(("rule", "posterior"), [(pool_raghunathan, True), (pool_liu, False)])
+def test_each_rule_covers_for_its_kind_of_copies(rule: Callable[..., Pooled], *, posterior: bool) -> None:
+    """Means of normal samples around a posterior draw of the mean, or around an estimate with noise of its own."""
+    rng, size, copies, trials = np.random.default_rng(11), 400, 10, 4000
+    covered = 0
+    for _ in range(trials):
+        mean = rng.normal(scale=size**-0.5)  # of the original sample; the truth is 0
+        centres = mean + rng.normal(scale=size**-0.5 if posterior else 0.2, size=copies)
+        found = rule(rng.normal(centres, size**-0.5).tolist(), [1 / size] * copies)
+        covered += found.low <= 0.0 <= found.high
+    # Five standard deviations below 95 %.
+    assert covered / trials > 0.95 - 5 * math.sqrt(0.95 * 0.05 / trials)

@@ -18,7 +18,14 @@ from understudy.evaluate.measured import (
     measured_share,
 )
 from understudy.evaluate.metric import Unavailable, open_for_comparison, read_rows
-from understudy.evaluate.pooling_rules import Pooled, PooledTest, pool_chi_squares, pool_liu, pool_p_values
+from understudy.evaluate.pooling_rules import (
+    Pooled,
+    PooledTest,
+    pool_chi_squares,
+    pool_liu,
+    pool_p_values,
+    pool_raghunathan,
+)
 from understudy.evaluate.regression import (
     Family,
     FamilyName,
@@ -31,8 +38,8 @@ from understudy.evaluate.regression import (
 )
 from understudy.release.release import Release
 
-RuleName = Literal["liu", "chi2", "p_values"]
-RULES = ("liu", "chi2", "p_values")
+RuleName = Literal["liu", "raghunathan", "chi2", "p_values"]
+RULES = ("liu", "raghunathan", "chi2", "p_values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +73,9 @@ def pool(
 
     Args:
         estimates: one number for each copy (an estimate, a χ² statistic or a p-value), or a release.
-        variances: for rule "liu" the squared standard error of each estimate.
-        rule: "liu" for estimates, "chi2" for χ² statistics, "p_values" for their p-values.
+        variances: for the rules of estimates the squared standard error of each.
+        rule: "liu" for estimates; "raghunathan" for those from copies that some other program drew from a posterior
+            distribution, each with parameters of its own; "chi2" for χ² statistics, "p_values" for their p-values.
         degrees: degrees of freedom of the χ² tests.
         formula: with a release: the model to fit to every copy and pool, as "income ~ age + sex".
         family: kind of that model.
@@ -89,10 +97,10 @@ def pool(
         _refuse_resampled()
     if rule not in RULES:
         raise UsageError(f"rule {rule!r}", "is not known.", nearest(rule, RULES))
-    if rule == "liu":
+    if rule in ("liu", "raghunathan"):
         if variances is None:
             raise UsageError("pool", "needs the variance of each estimate.", "Give variances=.")
-        return pool_liu(estimates, variances, level=level)
+        return (pool_liu if rule == "liu" else pool_raghunathan)(estimates, variances, level=level)
     if degrees is None:
         raise UsageError("pool", "needs the degrees of freedom of the tests.", "Give degrees=.")
     return pool_chi_squares(estimates, degrees) if rule == "chi2" else pool_p_values(estimates, degrees)

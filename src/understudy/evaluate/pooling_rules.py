@@ -5,6 +5,14 @@ B = Σ(q − q̄)²/(m − 1), within-copy variance W = mean(w), total T = W + B
 freedom. B holds what privacy noise and synthesis add, so the copies must have been measured anew each ("remeasure"):
 copies drawn from one model share their noise, and B would not see it.
 
+Raghunathan's rule (Raghunathan, Reiter and Rubin 2003), for copies that are samples from whole populations drawn from a
+posterior distribution ("fully synthetic", by synthesizers that draw the parameters of their model anew for each copy):
+T = (1 + 1/m)·B − W, t with ν = (m − 1)(1 − W/((1 + 1/m)·B))². B then holds the sampling error of the original sample
+and that of the copy, and W is taken off because the second counts twice. T can come out at 0 or below; then it is W,
+with normal quantiles (Reiter 2002, for copies as large as the original). For copies that each have privacy noise of
+their own, as ours do, the rule is far too wide: averaging over m copies takes the noise down to B/m, as Liu's rule has
+it.
+
 The rule of Li, Meng, Raghunathan and Rubin (1991), for χ² tests: with d the m statistics on k degrees of freedom,
 r = (1 + 1/m)·Var(√d) and D = [d̄/k − r(m + 1)/(m − 1)]/(1 + r), compared with F on k and ν = k^(−3/m)(m − 1)(1 + 1/r)²
 degrees of freedom. The rule was made for multiple imputation; its 1 + 1/m is cautious for synthetic copies.
@@ -13,6 +21,7 @@ degrees of freedom. The rule was made for multiple imputation; its 1 + 1/m is ca
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.stats import chi2, f, norm, t
@@ -42,16 +51,49 @@ def pool_liu(estimates: Sequence[float], variances: Sequence[float], *, level: f
     Raises:
         UsageError: with fewer than two copies, unequal numbers, or variances below 0.
     """
-    check_copies(estimates, variances, level)
-    copies = len(estimates)
-    mean = math.fsum(estimates) / copies
-    between = math.fsum((one - mean) ** 2 for one in estimates) / (copies - 1)
-    within = math.fsum(variances) / copies
-    total = within + between / copies
+    spread = _Spread.of(estimates, variances, level)
+    copies, within, between = spread.copies, spread.within, spread.between
     degrees = None if between == 0 else (copies - 1) * (1 + copies * within / between) ** 2
-    reach = float(norm.ppf((1 + level) / 2) if degrees is None else t.ppf((1 + level) / 2, degrees))
-    half = reach * math.sqrt(total)
-    return Pooled(mean, total, within, between, degrees, level, mean - half, mean + half, copies, "liu")
+    return spread.pooled(within + between / copies, degrees, level, "liu")
+
+
+def pool_raghunathan(estimates: Sequence[float], variances: Sequence[float], *, level: float = 0.95) -> Pooled:
+    """The pooled estimate and its interval, for fully synthetic copies drawn from a posterior distribution.
+
+    Raises:
+        UsageError: with fewer than two copies, unequal numbers, or variances below 0.
+    """
+    spread = _Spread.of(estimates, variances, level)
+    whole = (1 + 1 / spread.copies) * spread.between
+    if whole <= spread.within:
+        return spread.pooled(spread.within, None, level, "raghunathan")
+    degrees = (spread.copies - 1) * (1 - spread.within / whole) ** 2
+    return spread.pooled(whole - spread.within, degrees, level, "raghunathan")
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Mean of the estimates, their variance between copies, and the mean of the variances within."""
+
+    copies: int
+    mean: float
+    between: float
+    within: float
+
+    @classmethod
+    def of(cls, estimates: Sequence[float], variances: Sequence[float], level: float) -> Self:
+        """Of several copies, once they are checked."""
+        check_copies(estimates, variances, level)
+        copies = len(estimates)
+        mean = math.fsum(estimates) / copies
+        between = math.fsum((one - mean) ** 2 for one in estimates) / (copies - 1)
+        return cls(copies, mean, between, math.fsum(variances) / copies)
+
+    def pooled(self, total: float, degrees: float | None, level: float, rule: str) -> Pooled:
+        """With its interval, from a total variance."""
+        reach = float(norm.ppf((1 + level) / 2) if degrees is None else t.ppf((1 + level) / 2, degrees))
+        low, high = self.mean - reach * math.sqrt(total), self.mean + reach * math.sqrt(total)
+        return Pooled(self.mean, total, self.within, self.between, degrees, level, low, high, self.copies, rule)
 
 
 def check_copies(estimates: Sequence[float], variances: Sequence[float], level: float) -> None:
