@@ -58,6 +58,7 @@ def test_every_extra_has_code_that_imports_it() -> None:
     for extra, entries in PROJECT["project"]["optional-dependencies"].items():
         for entry in entries:
             package = re.split(r"[>=[]", entry)[0].replace("-", "_")
+            package = {"scikit_learn": "sklearn"}.get(package, package)
             imported = rf"\b(?:import|from) {package}\b|import_module\(\"{package}[.\"]"
             assert re.search(imported, code), f"{extra}: {package}"
 

@@ -13,6 +13,7 @@ from understudy.testing.contracts import check_metric
 FORMULA = "income ~ age + sex + region"
 OPTIONS: dict[str, dict[str, object]] = {
     "pmse": {"draws": 3},
+    "classifiers": {"trees": 10, "most_rows": 100, "draws": 2},
     "regression": {"formula": FORMULA},
     "ci_overlap": {"formula": FORMULA},
     "nist": {"include_last": True},
@@ -23,7 +24,8 @@ TABLE = pa.Table.from_pandas(mixed_frame(400), preserve_index=False)
 
 @pytest.mark.parametrize("name", METRICS.names())
 def test_metric_keeps_the_contract(name: str) -> None:
-    close = 0.01 if name == "prediction" else 1e-6  # trees trained on different parts of the same table
+    # Trained on parts of the tables; `classifiers` scores held-out rows, whose ratio is near 1 between equal tables.
+    close = {"prediction": 0.01, "classifiers": 1.5}.get(name, 1e-6)
     check_metric(METRICS.make(name, OPTIONS.get(name)), TABLE, mixed(), can_be_worse=name != "disclosure", close=close)
 
 

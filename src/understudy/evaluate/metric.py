@@ -787,6 +787,7 @@ METRICS: Registry[Metric] = Registry(
         "crosstab_l1": "understudy.evaluate.marginals:CrosstabDistance",
         "specks": "understudy.evaluate.propensity:Specks",
         "pmse": "understudy.evaluate.propensity:Pmse",
+        "classifiers": "understudy.evaluate.classifiers:Classifiers",
         "nist": "understudy.evaluate.nist:Nist",
         "chi2": "understudy.evaluate.marginals:ChiSquare",
         "slopes": "understudy.evaluate.marginals:Slopes",

@@ -95,6 +95,12 @@ def pool(
         return _of_release(estimates, formula, family, question)
     if copies_mode == "resample":
         _refuse_resampled()
+    return _of_numbers(estimates, variances, rule, degrees, level)
+
+
+def _of_numbers(
+    estimates: Sequence[float], variances: Sequence[float] | None, rule: RuleName, degrees: float | None, level: float
+) -> Pooled | PooledTest:
     if rule not in RULES:
         raise UsageError(f"rule {rule!r}", "is not known.", nearest(rule, RULES))
     if rule in ("liu", "raghunathan"):
