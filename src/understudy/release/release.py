@@ -11,8 +11,8 @@ a released CSV could carry such a cell; an apostrophe in front makes it text. Nu
 import os
 import platform
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +31,7 @@ from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
 from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
+from understudy.release.check import checked, counts_of_rows, held_back_tables
 from understudy.release.files import STATISTICS, check_bytes, check_frame, check_free, check_room
 from understudy.release.frames import Frame, as_it_came, require_writer, to_frame, write_statistics, write_workbook
 from understudy.release.parquet import batch_rows, open_parquet, write_parquet
@@ -575,6 +576,26 @@ class Release:
         check_frame(self.schema, self.config.rows[copy - 1])
         pieces = draw_tables(self.fitted(copy), self.config.rows[copy - 1], seed=self.config.seed, copy=copy)
         return as_it_came(one_table(codec, pieces), codec, self.frame_kind, self.frame_types)
+
+
+def checked_release(release: Release, rows: Callable[[int], Iterable[pa.Table]] | None = None) -> Release:
+    """The same release, whose statement says what the check finds; itself where nothing was held back for a check.
+
+    Args:
+        rows: the rows of a copy (counted from 1); drawn anew when not given.
+    """
+    check = release.statement.check
+    if check is None:
+        return release
+    given = rows or (lambda copy: _drawn(release, copy))
+    cliques, codec = list(held_back_tables(release.transcript, release.codec.domain)), release.codec
+    copies = [counts_of_rows(given(copy), codec, cliques) for copy in range(1, release.config.copies + 1)]
+    found = checked(check.share, check.criteria, release.transcript, codec, copies)
+    return replace(release, statement=replace(release.statement, check=found))
+
+
+def _drawn(release: Release, copy: int) -> Iterator[pa.Table]:
+    return draw_tables(release.fitted(copy), release.config.rows[copy - 1], seed=release.config.seed, copy=copy)
 
 
 def data_name(copy: int, copies: int) -> str:
