@@ -183,7 +183,7 @@ def read_criteria(path: str | Path) -> tuple[Criterion, ...]:
 
 def criteria_of(text: str, where: str = "criteria") -> tuple[Criterion, ...]:
     """The criteria in a text; `where` names its origin in messages."""
-    top = parse_yaml(text, where)
+    top = parse_yaml(text, where) if text.strip() else None
     listed = {key.text: value for key, value in top.pairs} if isinstance(top, Entries) else {}
     entries = listed.get("criteria")
     if set(listed) != {"criteria"} or not isinstance(entries, YamlList) or not entries.values:
