@@ -49,7 +49,7 @@ def test_status_5_where_one_fails(tmp_path: Path) -> None:
     assert [one["outcome"] for one in document["verdicts"]] == ["pass", "fail"]
     assert document["problems"] == []
     assert (
-        "Criterion fail: visited within 0.05"
+        "Criterion fail: column visited within 0.05"
         in run("verify", made.release, "--criteria", tmp_path / "limits.yaml").words
     )
 
@@ -62,7 +62,7 @@ def test_status_6_where_one_is_undecided(place: Workspace, tmp_path: Path) -> No
     text = f"criteria: [{{columns: [region], within: {(lower + upper) / 2:.9f}}}]"
     shown = run("verify", place.release, "--criteria", _criteria(tmp_path, text))
     assert shown.status == 6
-    assert "Criterion undecided: region" in shown.words
+    assert "Criterion undecided: column region" in shown.words
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ from understudy.privacy.noise import discrete_gaussian, discrete_laplace
 from understudy.privacy.randomizer import choose_each, choose_exponentially
 from understudy.privacy.scores import MarginalError, PublicOrPrivate
 from understudy.privacy.training import Contributions, bounded_sum, rate_of, training_distributions
+from understudy.release import release as release_room
 from understudy.release import store
 from understudy.release.release import RunConfig
 from understudy.release.statement import Statement
@@ -785,7 +786,7 @@ def _check_by_rows() -> Iterator[None]:
 @contextmanager
 def _check_of_the_table() -> Iterator[None]:
     """The distances that are published are those from the private table itself."""
-    held_back, judged = pipeline._held_back, store.checked_release
+    held_back, judged = pipeline._held_back, release_room.checked_release
     seen: dict[str, Any] = {}
 
     def peeking(private: Any, design: Any, codec: TableCodec, *rest: Any) -> Any:
@@ -796,6 +797,7 @@ def _check_of_the_table() -> Iterator[None]:
     def exact(release: Any, *rest: Any) -> Any:
         found = judged(release, *rest)
         check = found.statement.check
+        assert check is not None
         apart = replace(check.distances[0], upper=float(seen["counts"][0]))
         stated = replace(found.statement, check=replace(check, distances=(apart, *check.distances[1:])))
         return replace(found, statement=stated)

@@ -62,9 +62,9 @@ def test_every_kind_is_read() -> None:
     )
     assert [one.text for one in found] == [
         "every column within 0.05",
-        "sex, age within 0.05",
+        "columns sex, age within 0.05",
         "pairs with age within 0.1",
-        "sex × age within 0.01",
+        "pair sex × age within 0.01",
         "share of sex = F and age = 0..9 or 10..19 within 2 points",
     ]
 

@@ -127,7 +127,7 @@ def test_a_limit_that_is_broken_passes_rarely_and_one_that_is_kept_fails_rarely(
     codec = TableCodec.of(schema, unreadable=False)
     noise, randomizer = _noise("gaussian", 40), SeededRandomizer(5)
     counts = {Clique((name,)): np.array([5_000, 5_000]) for name in names} | {Clique(): np.array([10_000])}
-    outcomes = {}
+    outcomes: dict[tuple[float, str], int] = {}
     for truth in (0.0499, 0.0501, 0.0, 0.1):
         real = {
             (): [10_000],

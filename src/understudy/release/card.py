@@ -34,6 +34,7 @@ from understudy.domain import (
 )
 from understudy.errors import ResourceError
 from understudy.models.model import misplaced_share
+from understudy.notebook import counted
 from understudy.release import wording
 from understudy.release.check import Distance, Judged
 from understudy.release.release import (
@@ -251,7 +252,10 @@ def _quality(facts: CardFacts) -> tuple[Section, ...]:
     more = [one for one in ordered if len(one.columns) > 1]
     for title, listed in (("Columns by themselves", ones), ("Pairs of columns", more)):
         if listed:
-            blocks.append(_distances(title, listed, several=facts.several))
+            furthest = max(listed, key=lambda one: one.upper)
+            summary = f"{title}: at most {furthest.upper:.3f} ({' × '.join(furthest.columns)})."
+            table = _distances(title, listed, several=facts.several)
+            blocks += [Paragraph(summary, strong=True), FoldedBlocks(counted(len(listed), "distance"), (table,))]
     said = (
         f"{100 * check.share:.4g} % of the budget was held back for this. Which tables were compared was fixed before."
     )

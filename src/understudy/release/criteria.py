@@ -74,7 +74,9 @@ class Criterion:
             )
             return f"share of {held} within {100 * self.within:.6g} points"
         named = ", ".join(" × ".join(one) for one in self.tables)
-        what = {"columns": named or "every column", "pairs_with": f"pairs with {named}", "pairs": named}[self.kind]
+        many = "s" if len(self.tables) > 1 else ""
+        columns = f"column{many} {named}" if named else "every column"
+        what = {"columns": columns, "pairs_with": f"pairs with {named}", "pairs": f"pair{many} {named}"}[self.kind]
         return f"{what} within {self.within:.6g}"
 
     def cliques(self, schema: Schema, domain: Domain) -> tuple[Clique, ...]:
