@@ -17,7 +17,7 @@ from understudy.domain import Clique, Distribution, HeldBack, Measurement, Trans
 from understudy.errors import ReleaseError, SchemaError, UsageError
 from understudy.privacy.cost import Cost
 from understudy.release import Release
-from understudy.release.check import CheckPlan, Judged, checked, counts_of_rows, held_back_tables, sum_quantile
+from understudy.release.check import Check, CheckPlan, Judged, checked, counts_of_rows, held_back_tables, sum_quantile
 from understudy.release.criteria import Criterion, criteria_of
 from understudy.release.statement import read_statement, statement_document
 from understudy.release.verify import judge_release, verify_release
@@ -123,12 +123,15 @@ def test_without_noise_the_bounds_meet_at_the_distance() -> None:
     counts = {Clique(("sex",)): np.array([30, 20]), Clique(): np.array([50])}
     far = {Clique(("sex",)): np.array([10, 40]), Clique(): np.array([50])}
     criteria = criteria_of("criteria: [{columns: [sex], within: 0.1}, {share_of: {sex: F}, within: 0.1}]")
-    found = checked(0.05, criteria, answers, codec, [counts, far])
+    found = checked(Check(0.05, criteria), answers, codec, [counts, far], number=2)
     assert [(one.copy, one.lower, one.upper) for one in found.distances] == [(1, 0, 0), (2, 0.4, 0.4)]
     assert [one.outcome for one in found.verdicts] == ["fail", "fail"]
     assert found.verdicts[1].lower == pytest.approx(-0.4)
     assert {one.decided_by for one in found.verdicts} == {"sex, copy 2"}
-    assert [one.outcome for one in checked(0.05, criteria, answers, codec, [counts]).verdicts] == ["pass", "pass"]
+    assert [one.outcome for one in checked(Check(0.05, criteria), answers, codec, [counts]).verdicts] == [
+        "pass",
+        "pass",
+    ]
 
 
 def test_nothing_is_known_without_rows_on_either_side() -> None:
@@ -137,7 +140,7 @@ def test_nothing_is_known_without_rows_on_either_side() -> None:
     for total, rows in ((0, 50), (-20, 50), (100, 0)):
         answers = Transcript([_held("total", (), [total], 1), _held("sex", ("sex",), [60, 40], 1)])
         counts = {Clique(("sex",)): np.array([rows, 0]), Clique(): np.array([rows])}
-        found = checked(0.05, criteria, answers, codec, [counts])
+        found = checked(Check(0.05, criteria), answers, codec, [counts])
         assert (found.distances[0].lower, found.distances[0].upper) == (0.0, 1.0)
         assert {one.outcome for one in found.verdicts} == {"undecided"}
 
@@ -244,7 +247,7 @@ def test_criteria_about_tables_that_were_not_held_back_are_refused(plain_folder:
     counts = {Clique(("sex",)): np.array([30, 20]), Clique(): np.array([50])}
     every = criteria_of("criteria: [{columns: all, within: 0.1}]")
     with pytest.raises(SchemaError, match="no check answers for age, voted"):
-        checked(0.1, every, answers, codec, [counts])
+        checked(Check(0.1, every), answers, codec, [counts])
     with pytest.raises(UsageError, match="has no check"):
         judge_release(plain_folder, every)
 

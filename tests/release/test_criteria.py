@@ -132,6 +132,20 @@ def test_a_table_that_noise_would_drown_is_refused() -> None:
         require_criteria(criteria_of("criteria: [{pairs: [[age, born]], within: 0.1}]"), SCHEMA, wide)
 
 
+def test_a_column_without_a_partner_is_refused() -> None:
+    alone = Schema(SCHEMA.columns[:1], Unit())
+    with pytest.raises(SchemaError, match="no other column to pair with"):
+        require_criteria(criteria_of("criteria: [{pairs_with: sex, within: 0.1}]"), alone, Domain.of({"sex": 3}))
+
+
+def test_tables_do_not_depend_on_how_many_codes_turn_up() -> None:
+    """Labels may turn out to be none: then a column has one code, and its tables were asked all the same."""
+    few = Domain.of(dict.fromkeys(DOMAIN.sizes, 1))
+    for text in ("{columns: all, within: 0.1}", "{pairs_with: sex, within: 0.1}"):
+        (criterion,) = criteria_of(f"criteria: [{text}]")
+        assert criterion.cliques(SCHEMA, few) == criterion.cliques(SCHEMA, DOMAIN)
+
+
 def test_tables_of_criteria_are_in_schema_order() -> None:
     codec = TableCodec.of(CLOSED)
     cliques = criteria_of("criteria: [{pairs_with: [age, sex], within: 0.1}]")[0].cliques(CLOSED, codec.domain)

@@ -14,7 +14,7 @@ from understudy.codec.table import TableCodec
 from understudy.domain import Clique, Distribution, HeldBack, Transcript
 from understudy.privacy.randomizer import Randomizer, Request, SecureRandomizer
 from understudy.release import Release
-from understudy.release.check import checked, counts_of_rows, held_back_tables
+from understudy.release.check import Check, checked, counts_of_rows, held_back_tables
 from understudy.release.criteria import Criterion, criteria_of
 from understudy.schema import Category, Schema, Unit
 from understudy.synthesizer import synthesize
@@ -85,7 +85,7 @@ def _covered(
     counts = {Clique(("x",)): made, Clique(): np.array([made.sum()])}
     held = np.zeros((REPEATS, 2))
     for number in range(REPEATS):
-        found = checked(0.1, [share], _draws(noise, rows, real, randomizer), codec, [counts])
+        found = checked(Check(0.1, (share,)), _draws(noise, rows, real, randomizer), codec, [counts])
         distance, deviation = found.distances[0], found.verdicts[0]
         held[number] = (distance.lower <= apart <= distance.upper, deviation.lower <= off <= deviation.upper)
     return float(held[:, 0].mean()), float(held[:, 1].mean())
@@ -141,7 +141,7 @@ def test_a_limit_that_is_broken_passes_rarely_and_one_that_is_kept_fails_rarely(
                 noisy = randomizer.add_noise(asked, np.array(exact, np.int64))
                 held.append(HeldBack("x", columns, (len(exact),) if columns else (), noisy, noise))
             limit = criteria_of("criteria: [{columns: all, within: 0.05}]")
-            judged = checked(0.1, limit, Transcript(list(held)), codec, [counts]).verdicts[0].outcome
+            judged = checked(Check(0.1, limit), Transcript(list(held)), codec, [counts]).verdicts[0].outcome
             outcomes[truth, judged] = outcomes.get((truth, judged), 0) + 1
     assert outcomes.get((0.0501, "pass"), 0) <= 0.05 * 400
     assert outcomes.get((0.0499, "fail"), 0) <= 0.05 * 400

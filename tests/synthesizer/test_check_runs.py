@@ -176,6 +176,18 @@ def test_every_copy_is_judged_by_one_check(mode: str, schema: Schema, folder: Pa
     assert "copy" in check.verdicts[0].decided_by
 
 
+def test_labels_that_never_show_change_no_table_of_the_check(folder: Path) -> None:
+    """Nobody's job is frequent enough, so the column has a code for other and missing values alone."""
+    schema = tables.open_labels()
+    limits = criteria_of("criteria: [{pairs_with: sex, within: 0.9}, {columns: all, within: 0.9}]")
+    release = synthesize(
+        tables.some_rows(schema, 6, seed=1), schema, method="independent", epsilon=0.1, delta=1e-9, rows=20,
+        check_share=0.1, criteria=limits, out=folder / "release",
+    )  # fmt: skip
+    assert release.codec.domain.sizes["job"] <= 2
+    assert verify_release(folder / "release") == []
+
+
 def test_rows_in_memory_are_judged_as_rows_in_a_folder_are(folder: Path) -> None:
     schema = tables.every_kind()
     table = tables.some_rows(schema, 300, seed=1)

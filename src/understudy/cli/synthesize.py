@@ -217,8 +217,8 @@ def show_check(place: Shell, statement: "Statement") -> None:
         place.line(f"Criterion {one.text}")
     furthest = max(check.distances, key=lambda one: one.upper, default=None)
     if furthest is not None and not check.verdicts:
-        name = " × ".join(furthest.columns)
-        place.line(f"The rows are at most {furthest.upper:.3f} from the table in every table checked ({name}).")
+        name, bounds = " × ".join(furthest.columns), f"{furthest.lower:.3f} to {furthest.upper:.3f}"
+        place.line(f"Largest distance from the private table that the check allows for: {bounds} ({name}).")
 
 
 MOST_STEPS = 40

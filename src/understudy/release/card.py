@@ -253,7 +253,7 @@ def _quality(facts: CardFacts) -> tuple[Section, ...]:
     for title, listed in (("Columns by themselves", ones), ("Pairs of columns", more)):
         if listed:
             furthest = max(listed, key=lambda one: one.upper)
-            summary = f"{title}: at most {furthest.upper:.3f} ({' × '.join(furthest.columns)})."
+            summary = f"{title}: largest upper bound {furthest.upper:.3f} ({' × '.join(furthest.columns)})."
             table = _distances(title, listed, several=facts.several)
             blocks += [Paragraph(summary, strong=True), FoldedBlocks(counted(len(listed), "distance"), (table,))]
     said = (

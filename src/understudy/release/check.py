@@ -27,7 +27,8 @@ answer lost with the process was never released (`Working.drop_unrecorded` remov
 
 What is compared
 ----------------
-The rows in the folder, of every copy, and not the model they were drawn from: their sampling error counts. They are
+The rows in the folder, of every copy, and not the model they were drawn from: their sampling error counts. The private
+table is the one that the door counts: every unit cut to its k rows, without rows that the schema has left out. Both are
 counted in the codes of the (first) run, so within a bin of numbers nothing is compared. Values that could not be read
 have their code in the real table, so their share counts as distance where rows are drawn without them.
 
@@ -59,7 +60,7 @@ copies that the criterion is about. Else they are undecided. Several criteria ar
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -253,9 +254,16 @@ def held_back_tables(transcript: Transcript, domain: Domain) -> dict[Clique, Hel
 
 
 def checked(
-    share: float, criteria: Sequence[Criterion], transcript: Transcript, codec: TableCodec, copies: Sequence[RowCounts]
+    check: Check, transcript: Transcript, codec: TableCodec, copies: Iterable[RowCounts], *, number: int = 1
 ) -> Check:
-    """The check of these copies: distances of every held-back table, and a verdict for every criterion.
+    """The check of so many copies: distances of every held-back table, and a verdict for every criterion.
+
+    Args:
+        check: its share and criteria.
+        transcript: the answers of the run that held some back.
+        codec: the codes of that run.
+        copies: counts of the rows of each copy; those of one copy are held at a time.
+        number: how many copies there are.
 
     Raises:
         SchemaError: if a criterion is about tables that were not held back.
@@ -264,16 +272,21 @@ def checked(
     total = tables.get(Clique())
     if total is None:
         raise UsageError("check", "has no count of all rows.", "Make a release with check_share.")
-    require_tables(criteria, tables, codec)
+    require_tables(check.criteria, tables, codec)
     rows = _rows_within(total)
-    distances = [
-        Distance(number, tuple(clique), answer.values.size, *_distance(answer, rows, counts[clique]))
-        for number, counts in enumerate(copies, start=1)
-        for clique, answer in tables.items()
-        if clique
-    ]
-    verdicts = [_judged(criterion, tables, rows, codec, copies) for criterion in criteria]
-    return Check(share, tuple(criteria), tuple(distances), tuple(verdicts))
+    distances: list[Distance] = []
+    found: list[list[_Found]] = [[] for _ in check.criteria]
+    for copy, counts in enumerate(copies, start=1):
+        distances += [
+            Distance(copy, tuple(clique), answer.values.size, *_distance(answer, rows, counts[clique]))
+            for clique, answer in tables.items()
+            if clique
+        ]
+        for criterion, listed in zip(check.criteria, found, strict=True):
+            bounds = _bounds(criterion, tables, rows, codec, counts, copies=number)
+            listed += [_Found(*one, " × ".join(clique), copy) for clique, one in bounds.items()]
+    verdicts = [_judged(one, listed, number) for one, listed in zip(check.criteria, found, strict=True)]
+    return replace(check, distances=tuple(distances), verdicts=tuple(verdicts))
 
 
 def require_tables(criteria: Sequence[Criterion], tables: Mapping[Clique, HeldBack], codec: TableCodec) -> None:
@@ -291,37 +304,42 @@ def require_tables(criteria: Sequence[Criterion], tables: Mapping[Clique, HeldBa
         raise SchemaError(problems)
 
 
-def _judged(
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Bounds of one table of a criterion in one copy."""
+
+    lower: float
+    upper: float
+    table: str
+    copy: int
+
+
+def _bounds(
     criterion: Criterion,
     tables: Mapping[Clique, HeldBack],
     rows: "_RowsWithin",
     codec: TableCodec,
-    copies: Sequence[RowCounts],
-) -> Judged:
+    counts: RowCounts,
+    *,
+    copies: int,
+) -> dict[Clique, tuple[float, float]]:
+    """Bounds for every table that a criterion is about, in one of so many copies."""
     cliques = criterion.cliques(codec.schema, codec.domain)
     if criterion.kind == "share_of":
-        mask = criterion.cells(codec)
-        found = [
-            (*_deviation(tables[cliques[0]], rows, counts[cliques[0]], mask, len(copies)), number, cliques[0])
-            for number, counts in enumerate(copies, start=1)
-        ]
-        lower, upper, number, clique = max(found, key=lambda one: max(-one[0], one[1]))
-        return Judged(criterion, lower, upper, _named(clique, number, len(copies)))
-    compared = [
-        (_distance(tables[clique], rows, counts[clique], len(cliques) * len(copies)), number, clique)
-        for number, counts in enumerate(copies, start=1)
-        for clique in cliques
-    ]
-    lowest = max(compared, key=lambda one: one[0][0])
-    highest = max(compared, key=lambda one: one[0][1])
-    bounds = (lowest[0][0], highest[0][1])
-    deciding = lowest if bounds[0] > criterion.within else highest
-    return Judged(criterion, *bounds, _named(deciding[2], deciding[1], len(copies)))
+        (clique,) = cliques
+        return {clique: _deviation(tables[clique], rows, counts[clique], criterion.cells(codec), copies)}
+    among = len(cliques) * copies
+    return {clique: _distance(tables[clique], rows, counts[clique], among) for clique in cliques}
 
 
-def _named(clique: Clique, number: int, copies: int) -> str:
-    name = " × ".join(clique)
-    return name if copies == 1 else f"{name}, copy {number}"
+def _judged(criterion: Criterion, found: Sequence[_Found], copies: int) -> Judged:
+    """The verdict on everything that was found, and which table and copy are furthest away."""
+    lowest = highest = max(found, key=lambda one: max(-one.lower, one.upper))
+    if criterion.kind != "share_of":
+        lowest = max(found, key=lambda one: one.lower)
+    deciding = lowest if lowest.lower > criterion.within else highest
+    where = deciding.table if copies == 1 else f"{deciding.table}, copy {deciding.copy}"
+    return Judged(criterion, lowest.lower, highest.upper, where)
 
 
 @dataclass(frozen=True, slots=True)

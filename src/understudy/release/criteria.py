@@ -85,12 +85,12 @@ class Criterion:
         Raises:
             UsageError: if a column is unknown or is not modelled, or a pair is no pair.
         """
-        live = [name for name in domain.columns if domain.sizes[name] > 1]
+        # Whatever the codes turn out to be, the tables are those of the plan: nothing here looks at their number.
         named = [tuple(coded(schema, name) for name in one) for one in self.tables]
         if self.kind == "columns":
-            return tuple(domain.clique(one) for one in (named or [(name,) for name in live]))
+            return tuple(domain.clique(one) for one in (named or [(name,) for name in domain.columns]))
         if self.kind == "pairs_with":
-            others = ((one[0], other) for one in named for other in live if other != one[0])
+            others = ((one[0], other) for one in named for other in domain.columns if other != one[0])
             return tuple(dict.fromkeys(map(domain.clique, others)))
         cliques = tuple(map(domain.clique, named))
         if any(len(clique) < len(one) for clique, one in zip(cliques, named, strict=True)):
@@ -136,6 +136,8 @@ def require_criteria(criteria: Sequence[Criterion], schema: Schema, domain: Doma
     for criterion in criteria:
         try:
             cliques = criterion.cliques(schema, domain)
+            if not cliques:
+                raise UsageError("schema", "has no other column to pair with.", "Name columns instead.")
             _require_size(cliques, domain)
             if criterion.kind == "share_of":
                 _require_fixed(criterion, schema)

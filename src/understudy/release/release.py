@@ -589,8 +589,9 @@ def checked_release(release: Release, rows: Callable[[int], Iterable[pa.Table]] 
         return release
     given = rows or (lambda copy: _drawn(release, copy))
     cliques, codec = list(held_back_tables(release.transcript, release.codec.domain)), release.codec
-    copies = [counts_of_rows(given(copy), codec, cliques) for copy in range(1, release.config.copies + 1)]
-    found = checked(check.share, check.criteria, release.transcript, codec, copies)
+    number = release.config.copies
+    copies = (counts_of_rows(given(copy), codec, cliques) for copy in range(1, number + 1))
+    found = checked(check, release.transcript, codec, copies, number=number)
     return replace(release, statement=replace(release.statement, check=found))
 
 

@@ -34,7 +34,7 @@ from understudy.privacy.composition import tight_epsilon
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.release import wording
 from understudy.release.check import CONFIDENCE, MOST_SHARE, Check, Distance, Judged
-from understudy.release.criteria import Criterion
+from understudy.release.criteria import MOST_CRITERIA, Criterion
 from understudy.release.wording import Odd, escape_markdown
 from understudy.schema import Schema, Unit
 from understudy.schema.yaml_text import schema_to_text
@@ -536,7 +536,7 @@ def _read_check(value: Any) -> Check:
         for criterion, one in zip(criteria, judged, strict=False)
     )
     check = Check(read_as(float, value["share"]), criteria, distances, verdicts)
-    if not 0 < check.share <= MOST_SHARE or len(judged) not in (0, len(criteria)):
+    if not 0 < check.share <= MOST_SHARE or len(criteria) > MOST_CRITERIA or len(judged) not in (0, len(criteria)):
         raise ValueError("check")
     return check
 

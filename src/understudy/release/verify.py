@@ -520,6 +520,8 @@ def check_held_back(statement: Statement, transcripts: Sequence[Transcript]) -> 
     return found
 
 
+MOST_JUDGEMENTS = 20_000
+"""Distances that are computed again unless everything is asked for."""
 CLOSE = 2e-6
 """How far a bound computed on another machine may be off; bounds are rounded to a millionth."""
 
@@ -561,8 +563,8 @@ def _checked_again(folder: Path, codec: TableCodec, transcript: Transcript, conf
     """The check, with the same criteria, computed from the rows in the folder."""
     cliques = list(held_back_tables(transcript, codec.domain))
     paths = [folder / data_name(copy, config.copies) for copy in range(1, config.copies + 1)]
-    copies = [counts_of_rows(stored_tables(path, codec), codec, cliques) for path in paths]
-    return checked(check.share, check.criteria, transcript, codec, copies)
+    copies = (counts_of_rows(stored_tables(path, codec), codec, cliques) for path in paths)
+    return checked(check, transcript, codec, copies, number=len(paths))
 
 
 def check_ledger(statement: Statement, lines: Sequence[str]) -> list[Problem]:
@@ -714,7 +716,8 @@ def _check_runs(
     if statement.check is not None and transcripts and codec and not findings.problems:
         again = partial(_recheck, statement, folder, codec, transcripts[0], config)
         values = sum(config.rows) * len(codec.arrow_schema)
-        if effort.cells < values:
+        judgements = len(transcripts[0].of(HeldBack)) * config.copies * (1 + len(statement.check.criteria))
+        if effort.cells < values or (effort.noisy_values is not None and judgements > MOST_JUDGEMENTS):
             effort.unchecked.append("the distances of the check")
         else:
             findings.add("statement.json", again)
