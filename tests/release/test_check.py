@@ -20,7 +20,7 @@ from understudy.release import Release
 from understudy.release.check import Check, CheckPlan, Judged, checked, counts_of_rows, held_back_tables, sum_quantile
 from understudy.release.criteria import Criterion, criteria_of
 from understudy.release.statement import read_statement, statement_document
-from understudy.release.verify import judge_release, verify_release
+from understudy.release.verify import verify_release
 from understudy.synthesizer import synthesize
 
 CRITERIA = """
@@ -168,7 +168,7 @@ def test_a_release_with_a_check_verifies_and_says_the_same_when_loaded(folder: P
     check = Release.load(folder).statement.check
     assert check is not None
     assert {one.outcome for one in check.verdicts} <= {"pass", "undecided"}
-    assert judge_release(folder, check.criteria) == check.verdicts
+    assert Release.load(folder).judge(check.criteria) == check.verdicts
     document = json.loads((folder / "statement.json").read_text())
     assert statement_document(read_statement(document)) == document
 
@@ -249,7 +249,7 @@ def test_criteria_about_tables_that_were_not_held_back_are_refused(plain_folder:
     with pytest.raises(SchemaError, match="no check answers for age, voted"):
         checked(Check(0.1, every), answers, codec, [counts])
     with pytest.raises(UsageError, match="has no check"):
-        judge_release(plain_folder, every)
+        Release.load(plain_folder).judge(every)
 
 
 def test_a_check_about_other_codes_is_refused() -> None:

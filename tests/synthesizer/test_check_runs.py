@@ -14,6 +14,7 @@ from understudy import Synthesizer
 from understudy.arrays import Ints
 from understudy.domain import HeldBack
 from understudy.errors import SchemaError, UsageError
+from understudy.methods.method import METHODS
 from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.randomizer import Request
@@ -26,7 +27,7 @@ from understudy.testing import NoNoise
 from understudy.testing import cases as tables
 from understudy.testing.replay import Recorder, cost_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.ColumnWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::understudy.errors.UnderstudyWarning")
 OPTIONS = {"dpsyn": {"marginals": "pairs"}}
 RUNS = {
     "pure": ("independent", Budget(1.0), tables.small()),
@@ -92,6 +93,22 @@ def test_a_folder_with_a_check_claims_its_budget_and_verifies(name: str, folder:
     assert check is not None
     assert check.distances
     assert len(check.verdicts) == 1
+
+
+@pytest.mark.parametrize("method", sorted(METHODS.built_in))
+def test_every_method_leaves_the_check_its_share(method: str, folder: Path) -> None:
+    schema, kind = tables.small(), METHODS.find(method)
+    needed: dict[str, dict[str, object]] = {"rdt": {"private": "age"}, "dpwgan": {"steps": 10}}
+    options = (needed | {name: {"marginals": "pairs"} for name in ("dpsyn", "nist_mst")}).get(method)
+    delta = 1e-6 if kind.spends_delta or "zcdp" in kind.currencies or "gaussian" in kind.currencies else 0.0
+    out = folder / "release"
+    release = synthesize(
+        tables.possible_rows(schema, 60, seed=1), schema, method=method, epsilon=2.0, delta=delta, options=options,
+        check_share=0.1, out=out,
+    )  # fmt: skip
+    assert verify_release(out) == []
+    assert release.statement.check is not None
+    assert len(release.statement.check.distances) == 5
 
 
 @pytest.mark.parametrize("name", ["pure", "summed exactly", "Gaussian"])

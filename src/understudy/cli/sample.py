@@ -167,9 +167,10 @@ def verify(
     with shell("verify", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.cli.synthesize import show_check
         from understudy.models.model import read_json
+        from understudy.release import Release
         from understudy.release.criteria import read_criteria
         from understudy.release.statement import read_statement, statement_document, verdict_document
-        from understudy.release.verify import inspect_release, judge_release
+        from understudy.release.verify import inspect_release
 
         limits = None if criteria is None else read_criteria(criteria)
         found = inspect_release(release, everything=everything)
@@ -181,7 +182,7 @@ def verify(
             raise ReleaseError(found.problems)
         statement = read_statement(read_json(release / "statement.json"))
         promise = statement.promise
-        judged = () if limits is None else judge_release(release, limits)
+        judged = () if limits is None else Release.load(release).judge(limits)
         said = {"promise": promise, "check": statement_document(statement).get("check")}
         place.json({**document, **said, "verdicts": list(map(verdict_document, judged))})
         place.line(f"{release}: nothing wrong was found.")

@@ -13,7 +13,7 @@ ledger's head with the publisher's.
 
 import re
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -41,7 +41,7 @@ from understudy.domain import (
     Trained,
     Transcript,
 )
-from understudy.errors import Problem, ReleaseError, ResourceError, SchemaError, UnderstudyError, UsageError
+from understudy.errors import Problem, ReleaseError, ResourceError, SchemaError, UnderstudyError
 from understudy.models.model import Model, load_model, parse_json, read_json, read_plain
 from understudy.privacy.cost import (
     DELTA_UNIT,
@@ -59,17 +59,15 @@ from understudy.privacy.training import course_parts, parts_epsilon
 from understudy.release.check import (
     MOST_SHARE,
     Check,
-    Judged,
     as_fraction,
     checked,
     counts_of_rows,
     held_back_tables,
     stored_tables,
 )
-from understudy.release.criteria import Criterion
 from understudy.release.files import MANIFEST, Effort, check_expected, check_files
 from understudy.release.parquet import batch_rows, open_parquet
-from understudy.release.release import Fitted, Release, RunConfig, data_name, read_config
+from understudy.release.release import Fitted, RunConfig, data_name, read_config
 from understudy.release.statement import (
     Charge,
     Statement,
@@ -540,23 +538,6 @@ def check_check(statement: Statement, again: Check) -> list[Problem]:
         for (said, low, high), (found, lower, upper) in zip(*bounds, strict=True)
     )
     return [] if same else [Problem(f"{NAME}: check", "does not follow from rows and noisy answers.", DISTRUST)]
-
-
-def judge_release(folder: str | Path, criteria: Sequence[Criterion]) -> tuple[Judged, ...]:
-    """A verdict for each criterion, from the rows and the held-back answers in a release folder and nothing else.
-
-    Raises:
-        ReleaseError: if the folder cannot be read.
-        SchemaError: if a criterion is about unknown columns or values, or tables that were not held back.
-        UsageError: if the release has no check.
-    """
-    release = Release.load(folder)
-    check = release.statement.check
-    if check is None:
-        fix = "Make a release with check_share, and give the criteria before the run."
-        raise UsageError("criteria", "this release has no check, so nothing can be judged.", fix)
-    wanted = replace(check, criteria=tuple(criteria))
-    return _checked_again(Path(folder), release.codec, release.transcript, release.config, wanted).verdicts
 
 
 def _checked_again(folder: Path, codec: TableCodec, transcript: Transcript, config: RunConfig, check: Check) -> Check:
