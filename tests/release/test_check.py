@@ -173,6 +173,19 @@ def test_a_release_with_a_check_verifies_and_says_the_same_when_loaded(folder: P
     assert statement_document(read_statement(document)) == document
 
 
+def test_the_card_begins_with_the_verdicts(folder: Path) -> None:
+    page = (folder / "card.html").read_text(encoding="utf-8")
+    section = page.split('id="quality"')[1].split('id="columns"')[0]
+    check = Release.load(folder).statement.check
+    assert check is not None
+    for one in check.verdicts:
+        assert one.outcome in section
+        assert one.criterion.text[1:] in section
+    for distance in check.distances:
+        assert f"{distance.upper:.3f}" in section
+    assert "of the budget was held back" in section
+
+
 def test_answers_are_marked_wherever_they_are_written(folder: Path) -> None:
     release = Release.load(folder)
     held = release.transcript.of(HeldBack)
