@@ -200,6 +200,20 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Noisy counts of every cell of a clique that no method ever saw: the check of the finished rows is made of them.
+
+    A type of its own, so that nothing that fits, draws or averages measurements takes it for one of them.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    shape: tuple[int, ...]
+    values: Ints
+    distribution: Distribution
+
+
+@dataclass(frozen=True, slots=True)
 class SparseMeasurement:
     """As if every one of `cells` cells had been measured and only noisy counts ≥ `threshold` were kept.
 
@@ -374,12 +388,22 @@ class Trained:
 
 
 Answer = (
-    Measurement | SparseMeasurement | ResidualTable | Selection | Discovery | Selections | NoisyScores | Grown | Trained
+    Measurement
+    | HeldBack
+    | SparseMeasurement
+    | ResidualTable
+    | Selection
+    | Discovery
+    | Selections
+    | NoisyScores
+    | Grown
+    | Trained
 )
 
 Kind = TypeVar(
     "Kind",
     Measurement,
+    HeldBack,
     SparseMeasurement,
     ResidualTable,
     Selection,

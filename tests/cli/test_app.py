@@ -22,10 +22,12 @@ OPTIONS = {
     ("schema", "check"): ["--rows", "--epsilon", "--delta", "--ledger", "--dataset", *DIALECT],
     ("plan",): [
         *("--schema", "--method", "--epsilon", "--delta", "--set", "--rows-hint", "--public", "--memory"),
+        *("--check-share", "--criteria"),
     ],
     ("synthesize",): [
         *("--schema", "--method", "--epsilon", "--delta", "--out", "--rows", "--copies", "--copies-mode"),
         *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory", "--resume", "--rows-file", "--yes"),
+        *("--check-share", "--criteria"),
         *DIALECT,
     ],
     ("sample",): ["--rows", "--seed", "--where", "--out", "--excel-safe", "--copy"],
@@ -35,7 +37,7 @@ OPTIONS = {
         *("--width", "--share", "--rate", "--epsilon", "--trees", "--columns", "--relation", "--confidence"),
         *("--svg", "--simulate", "--seed"),
     ],
-    ("verify",): ["--everything"],
+    ("verify",): ["--everything", "--criteria"],
     ("metrics",): [],
     ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose", *DIALECT],
     ("compare",): [
@@ -85,7 +87,8 @@ def test_help_lists_every_command_in_the_order_of_use() -> None:
     assert shown.status == 0
     listed = re.findall(r"^  (\w+)  ", shown.out, flags=re.MULTILINE)
     assert [name for name in listed if name in COMMANDS] == COMMANDS
-    assert "Exit status: 0 done, 1 our fault, 2 usage or schema, 3 budget or ledger, 4 memory or disk." in shown.words
+    assert "Exit status: 0 done, 1 our fault, 2 usage or schema, 3 budget or ledger, 4 memory or disk" in shown.words
+    assert "of verify --criteria also 5 not met, 6 undecided." in shown.words
 
 
 @pytest.mark.parametrize("command", OPTIONS, ids=" ".join)

@@ -5,6 +5,7 @@
 `residual replay` and `residuals` the same for residual tables, and that these tell no sums
 `choice replay` the same for rounds that choose a table, with and without a public table to take it from
 `training replay` the same for a method that trains on sampled rows
+`check replay` the same where a part of the budget is held back to compare the rows with, in every currency
 `noise`       the distribution, freshness and integrality of what the secure randomizer adds
 `selection`   direction and log odds of the exponential mechanism
 `discovery`   how often a lone label shows
@@ -116,6 +117,22 @@ def residual_replay_net() -> None:
     for schema in (tables.small(), tables.several_rows()):
         case = Case(schema, "ensemble", Budget(2.0, 1e-6), options, with_folder=True)
         for index, pair in enumerate(random_pairs(schema, 6, np.random.default_rng(4))):
+            check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
+
+
+def check_replay_net() -> None:
+    """Designed and random neighbours through runs with a check, for rows and for people, in every currency."""
+    cases = [
+        (tables.small(), "independent", Budget(1.0)),
+        (tables.several_rows(), "independent", Budget(1.0, 1e-6)),
+        (tables.small(), "ensemble", Budget(2.0, 1e-6)),
+    ]
+    for number, (schema, method, budget) in enumerate(cases):
+        options = {"components": 3, "steps": 3, "threshold": 0.0} if method == "ensemble" else {}
+        case = Case(schema, method, budget, options, copies=2, with_folder=True, check_share=0.2)
+        pairs = [pair for pair in designed_pairs(schema) if not pair.name.startswith("hostile")]
+        pairs = pairs if method == "independent" else pairs[:4]
+        for index, pair in enumerate([*pairs, *random_pairs(schema, 4, np.random.default_rng(number))]):
             check_pair(case.pipeline(), pair.table, pair.neighbour, SeededRandomizer(index))
 
 
@@ -360,6 +377,7 @@ NETS: dict[str, Callable[[], None]] = {
     "choice replay": choice_replay_net,
     "training replay": training_replay_net,
     "residual replay": residual_replay_net,
+    "check replay": check_replay_net,
     "residuals": residuals_net,
     "sources": sources_net,
     "noise": noise_net,

@@ -52,10 +52,13 @@ from understudy.privacy.noise import discrete_gaussian, discrete_laplace
 from understudy.privacy.randomizer import choose_each, choose_exponentially
 from understudy.privacy.scores import MarginalError, PublicOrPrivate
 from understudy.privacy.training import Contributions, bounded_sum, rate_of, training_distributions
+from understudy.release import release as release_room
+from understudy.release import store
 from understudy.release.release import RunConfig
 from understudy.release.statement import Statement
 from understudy.schema import Category, Integer, Schema, Unit
 from understudy.synthesizer import account, pipeline
+from understudy.synthesizer.design import Design
 
 Plant = Callable[[], AbstractContextManager[object]]
 
@@ -173,6 +176,11 @@ def _second_look(curator: Curator, model: BlockModel) -> BlockModel:
     return BlockModel.of_marginals(model.domain, parts, curator.structural_zeros, model.total)
 
 
+def _for_one_row(cost: Cost, unit_rows: int, step: str, **more: Any) -> Distribution:
+    """The noise of the check alone is that of tables in which everybody has one row."""
+    return calibrate.distribution_for(cost, 1 if step.startswith("check ") else unit_rows, step, **more)
+
+
 @contextmanager
 def _loop_from_data() -> Iterator[None]:
     run = Independent.run
@@ -191,8 +199,6 @@ def _loop_from_data() -> Iterator[None]:
 @contextmanager
 def _leaving(what: str) -> Iterator[None]:
     """The distance to the real table is written into the settings, or its counts into the folder."""
-    from understudy.release import store
-
     fit, write = pipeline._fit, store._write_fits
     seen: dict[str, Any] = {}
 
@@ -736,4 +742,80 @@ TRAINING: tuple[PlantedBug, ...] = (
 )
 
 
-PLANTED: tuple[PlantedBug, ...] = (*LEAKS, *BLUNDERS, *UNDERSTATED, *UNPAID, *TRAINING, *MISREAD)
+@contextmanager
+def _check_without_noise() -> Iterator[None]:
+    """The check counts beside the door: its account is kept, but no noise is drawn."""
+    hold_back = Curator.hold_back
+
+    def beside(self: Curator, cliques: Sequence[Clique], *rest: Any) -> Any:
+        held = hold_back(self, cliques, *rest)
+        exact = [replace(one, values=_exact(self, Clique(one.columns)).copy()) for one in held]
+        self.transcript.answers[-len(exact) :] = exact
+        return exact
+
+    with mock.patch.object(Curator, "hold_back", beside):
+        yield
+
+
+@contextmanager
+def _check_on_top() -> Iterator[None]:
+    """The method gets the whole budget, and the check its share of it as well."""
+    of = Design.of.__func__  # type: ignore[attr-defined]
+
+    def generous(cls: type[Design], *given: Any, check_share: Any = None, **more: Any) -> Design:
+        whole, shared = of(cls, *given, **more), of(cls, *given, check_share=check_share, **more)
+        return replace(whole, check=shared.check, check_cost=shared.check_cost)
+
+    with mock.patch.object(Design, "of", classmethod(generous)):
+        yield
+
+
+@contextmanager
+def _check_by_rows() -> Iterator[None]:
+    """Which tables are held back depends on the number of rows."""
+    hold_back = Curator.hold_back
+
+    def fewer(self: Curator, cliques: Sequence[Clique], cost: Cost, weights: Sequence[float]) -> Any:
+        most = len(cliques) - _rows(self) % 2
+        return hold_back(self, cliques[:most], cost, weights[:most])
+
+    with mock.patch.object(Curator, "hold_back", fewer):
+        yield
+
+
+@contextmanager
+def _check_of_the_table() -> Iterator[None]:
+    """The distances that are published are those from the private table itself."""
+    held_back, judged = pipeline._held_back, release_room.checked_release
+    seen: dict[str, Any] = {}
+
+    def peeking(private: Any, design: Any, codec: TableCodec, *rest: Any) -> Any:
+        clique = codec.domain.clique(codec.domain.columns[:1])
+        seen["counts"] = type(private).bind(private, codec).counts([clique])[clique]
+        return held_back(private, design, codec, *rest)
+
+    def exact(release: Any, *rest: Any) -> Any:
+        found = judged(release, *rest)
+        check = found.statement.check
+        assert check is not None
+        apart = replace(check.distances[0], upper=float(seen["counts"][0]))
+        stated = replace(found.statement, check=replace(check, distances=(apart, *check.distances[1:])))
+        return replace(found, statement=stated)
+
+    with mock.patch.object(pipeline, "_held_back", peeking), mock.patch.object(store, "checked_release", exact):
+        yield
+
+
+CHECK: tuple[PlantedBug, ...] = (
+    PlantedBug("check measured outside the door", "check replay", _check_without_noise),
+    PlantedBug("check share not charged", "check replay", _check_on_top),
+    PlantedBug("tables of the check by the number of rows", "check replay", _check_by_rows),
+    PlantedBug("distances from the exact table", "check replay", _check_of_the_table),
+    PlantedBug(
+        "noise of the check for one row where people hold several",
+        "check replay",
+        patched(curator, "distribution_for", _for_one_row),
+    ),
+)
+
+PLANTED: tuple[PlantedBug, ...] = (*LEAKS, *BLUNDERS, *UNDERSTATED, *UNPAID, *TRAINING, *MISREAD, *CHECK)

@@ -11,10 +11,12 @@ import pytest
 from tests.compare.studies import made_up
 from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from tests.real.shared_tables import FOLDER, schema_of
+from tests.release.people import release_of_simple
 from tests.report.browser import CHROMIUM, Browser
 from understudy.compare.summary import build_page
 from understudy.evaluate import evaluate
 from understudy.evaluate.page import build_report
+from understudy.release.criteria import criteria_of
 from understudy.report import render_page
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian package: chromium)")
@@ -41,7 +43,7 @@ FAINT = """(() => { const light = c => { const n = c.match(/[0-9.]+/g).map(Numbe
     return [(pair[0] + 0.05) / (pair[1] + 0.05), e.textContent.trim().slice(0, 30)]; })
     .filter(([ratio, text]) => text && ratio < 4.5).slice(0, 5); })()"""
 REACHED = "[...document.querySelectorAll('a[href], summary, [tabindex]')].filter(e => e.tabIndex < 0).length"
-CHARTS_OF = {"report": 26, "study": 2, "card": 3}
+CHARTS_OF = {"report": 26, "study": 2, "card": 3, "checked card": 3}
 CHARTS = "document.querySelectorAll('svg').length"
 SIZES = """[...document.querySelectorAll('p, td, th, li, svg text')].map(e => {
   const shown = e.ownerSVGElement ? e.getScreenCTM() : {a: 1, b: 0};
@@ -64,17 +66,22 @@ def pages(tmp_path_factory: pytest.TempPathFactory, plain_folder: Path) -> dict[
     study = made_up({"a": [0.1, 0.2, 0.3], "b": [0.2] * 3}, other={"a": 1.0, "b": 2.0})
     (place / "report.html").write_text(render_page(build_report(found)), encoding="utf-8")
     (place / "study.html").write_text(render_page(build_page(study)), encoding="utf-8")
-    return {"report": place / "report.html", "study": place / "study.html", "card": plain_folder / "card.html"}
+    limits = criteria_of(
+        "criteria: [{columns: all, within: 0.2, name: single columns}, {pairs_with: age, within: 0.01}]"
+    )
+    release_of_simple(check_share=0.3, criteria=limits, out=place / "checked")
+    cards = {"card": plain_folder / "card.html", "checked card": place / "checked" / "card.html"}
+    return {"report": place / "report.html", "study": place / "study.html", **cards}
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["report", "study", "card"])
+@pytest.mark.parametrize("name", CHARTS_OF)
 def test_a_page_fits_its_window(browser: Browser, pages: dict[str, Path], name: str, width: int) -> None:
     browser.open(pages[name], width)
     _check(browser, charts=CHARTS_OF[name])
 
 
-@pytest.mark.parametrize("name", ["report", "study", "card"])
+@pytest.mark.parametrize("name", CHARTS_OF)
 def test_a_page_can_be_read_in_the_dark(browser: Browser, pages: dict[str, Path], name: str) -> None:
     browser.prefer("dark")
     browser.open(pages[name], 820)

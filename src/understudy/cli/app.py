@@ -1,6 +1,7 @@
 """The `understudy` command: its subcommands, and the exit status of each ending.
 
 0 done · 1 a fault of ours · 2 usage, schema or input · 3 budget or ledger refused · 4 not enough memory or disk ·
+5 a criterion is not met · 6 a criterion is undecided (both of `verify --criteria` alone) ·
 130, 143, 129, 141 ended by Ctrl-C, a request to terminate, a closed terminal, a reader gone (128 plus the signal).
 Packages that do the work are imported inside the commands, so that `--help` answers at once.
 """
@@ -46,7 +47,8 @@ app = typer.Typer(
     name="understudy",
     cls=_InOrder,
     help="Differentially private stand-ins for private tables.",
-    epilog="Exit status: 0 done, 1 our fault, 2 usage or schema, 3 budget or ledger, 4 memory or disk.",
+    epilog="Exit status: 0 done, 1 our fault, 2 usage or schema, 3 budget or ledger, 4 memory or disk; "
+    "of verify --criteria also 5 not met, 6 undecided.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=True,

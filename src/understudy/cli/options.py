@@ -71,6 +71,18 @@ ExcelSafe = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue the interrupted run of --out: same settings, nothing is charged.")
 ]
+CheckShare = Annotated[
+    float | None,
+    typer.Option(
+        "--check-share",
+        metavar="SHARE",
+        help="Part of the budget held back to say how far off the rows are: 0.05.",
+    ),
+]
+CriteriaFile = Annotated[
+    Path | None,
+    typer.Option("--criteria", metavar="FILE", help="Limits to judge the rows by, from what is held back (YAML)."),
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed for sampling rows. Privacy noise is never seeded.")]
 
 Delimiter = Annotated[

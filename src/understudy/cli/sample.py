@@ -13,6 +13,7 @@ import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
 from understudy.cli.options import (
+    CriteriaFile,
     ExcelSafe,
     Json,
     ReleaseFolder,
@@ -144,35 +145,59 @@ def _cell(value: object) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
+BROKEN, UNDECIDED = 5, 6
+"""Exit status where the rows break a criterion, and where none is broken but one is undecided."""
+
+
 def verify(
     release: ReleaseFolder,
     *,
     everything: Annotated[
         bool, typer.Option("--everything", help="Check every value of a very large folder, however long it takes.")
     ] = False,
+    criteria: CriteriaFile = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Checks every file of a release: complete, unaltered, and consistent with what its statement claims."""
+    """Checks every file of a release: complete, unaltered, and consistent with what its statement claims.
+
+    With --criteria the exit status is 5 if the rows break one of them, 6 if none is broken and one is undecided.
+    """
     with shell("verify", quiet=quiet, debug=debug, as_json=as_json) as place:
+        from understudy.cli.synthesize import show_check
         from understudy.models.model import read_json
-        from understudy.release.statement import read_statement
+        from understudy.release import Release
+        from understudy.release.criteria import read_criteria
+        from understudy.release.statement import read_statement, statement_document, verdict_document
         from understudy.release.verify import inspect_release
 
+        limits = None if criteria is None else read_criteria(criteria)
         found = inspect_release(release, everything=everything)
         problems = [dataclasses.asdict(problem) for problem in found.problems]
-        document = {"release": str(release), "problems": problems, "unchecked": list(found.unchecked), "promise": None}
+        nothing: dict[str, object] = {"promise": None, "check": None, "verdicts": []}
+        document = {"release": str(release), "problems": problems, "unchecked": list(found.unchecked), **nothing}
         if found.problems:
             place.json(document)
             raise ReleaseError(found.problems)
-        promise = read_statement(read_json(release / "statement.json")).promise
-        place.json({**document, "promise": promise})
+        statement = read_statement(read_json(release / "statement.json"))
+        promise = statement.promise
+        judged = () if limits is None else Release.load(release).judge(limits)
+        said = {"promise": promise, "check": statement_document(statement).get("check")}
+        place.json({**document, **said, "verdicts": list(map(verdict_document, judged))})
         place.line(f"{release}: nothing wrong was found.")
         for part in found.unchecked:
             place.line(f"Not checked, because there is too much of it: {part}. Check it with --everything.")
         place.line(promise)
+        if limits is None:
+            show_check(place, statement)
+        for one in judged:
+            place.line(f"Criterion {one.text}")
         place.note("Not checkable from here: that the noise was drawn honestly, and from which table.")
+        outcomes = {one.outcome for one in judged}
+        if outcomes - {"pass"}:
+            place.flush()
+            raise typer.Exit(BROKEN if "fail" in outcomes else UNDECIDED)
 
 
 @reads_table("records")

@@ -7,8 +7,10 @@ import typer
 
 from understudy.cli.console import Debug, Quiet, Shell, in_flags, shell
 from understudy.cli.options import (
+    CheckShare,
     Copies,
     CopiesMode,
+    CriteriaFile,
     Dataset,
     Delta,
     Epsilon,
@@ -36,7 +38,7 @@ from understudy.errors import ResourceError, UsageError, size_text
 if TYPE_CHECKING:
     from understudy.methods.method import Plan
     from understudy.privacy.cost import Cost
-    from understudy.release import Release
+    from understudy.release import Release, Statement
     from understudy.schema import Schema
 
 Yes = Annotated[
@@ -61,6 +63,8 @@ def synthesize(
     dataset: Dataset = None,
     public: PublicTable = None,
     settings: Settings = None,
+    check_share: CheckShare = None,
+    criteria: CriteriaFile = None,
     seed: Seed = None,
     memory: Memory = None,
     resume: Resume = False,
@@ -86,7 +90,8 @@ def synthesize(
             release = make_release(
                 table, known, method=method, epsilon=epsilon, delta=delta, rows=rows, copies=copies,
                 copies_mode=copies_mode, ledger=ledger, dataset=dataset, seed=seed, out=out, options=options,
-                memory_bytes=memory_bytes(memory), public=public, resume=resume, progress=progress,
+                memory_bytes=memory_bytes(memory), public=public, check_share=check_share, criteria=criteria,
+                resume=resume, progress=progress,
             )  # fmt: skip
         if rows_file is not None:
             release.sample_to(rows_file, seed=release.config.seed)
@@ -161,6 +166,8 @@ def _read(schema: Path, ledger: Path | None, dataset: str | None) -> "Schema":
 
 def release_document(release: "Release", folder: Path) -> dict[str, object]:
     """What was made, for programs; the whole statement is in the folder."""
+    from understudy.release.statement import statement_document
+
     statement = release.statement
     return {
         "release": str(folder),
@@ -174,6 +181,7 @@ def release_document(release: "Release", folder: Path) -> dict[str, object]:
         "dataset": statement.ledger.dataset,
         "remarks": [*(odd.text for odd in statement.odd), *filter(None, [release.config.remark])],
         "left_out": list(statement.left_out),
+        "check": statement_document(statement).get("check"),
     }
 
 
@@ -188,6 +196,7 @@ def show_release(
     place.line(statement.odds)
     if ledger is not None:
         _show_account(place, release, ledger, resumed=resumed)
+    show_check(place, statement)
     for odd in statement.odd:
         place.line(f"Look at this: {odd.text}")
     if statement.odd:
@@ -197,6 +206,19 @@ def show_release(
     if statement.ledger.dataset is None:
         place.note("No ledger given: track this table's total privacy loss yourself.")
     place.note(f"Read {folder / 'statement.md'}, then check the folder: understudy verify {folder}")
+
+
+def show_check(place: Shell, statement: "Statement") -> None:
+    """The verdicts, or what is known of the largest distances, where a part of the budget was held back."""
+    check = statement.check
+    if check is None:
+        return
+    for one in check.verdicts:
+        place.line(f"Criterion {one.text}")
+    furthest = max(check.distances, key=lambda one: one.upper, default=None)
+    if furthest is not None and not check.verdicts:
+        name, bounds = " × ".join(furthest.columns), f"{furthest.lower:.3f} to {furthest.upper:.3f}"
+        place.line(f"Largest distance from the private table that the check allows for: {bounds} ({name}).")
 
 
 MOST_STEPS = 40
@@ -215,6 +237,8 @@ def plan(
         typer.Option("--rows-hint", help="Public guess of the number of rows, for time, memory and notes only."),
     ] = None,
     public: PublicTable = None,
+    check_share: CheckShare = None,
+    criteria: CriteriaFile = None,
     memory: Memory = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -234,6 +258,8 @@ def plan(
             rows_hint=rows_hint,
             public=public,
             data=table,
+            check_share=check_share,
+            criteria=criteria,
         )
         limit = memory_bytes(memory)
         if as_json:

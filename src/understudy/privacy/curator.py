@@ -9,6 +9,8 @@ what is no `PrivateTable` is refused.
             Steinke 2020, integer noise on integer counts). A batch splits its cost over its targets; the parts add up.
 `measure_residuals`  what the table of one or two columns says beyond the means of its rows and columns: a row moves it
             by √S ≤ 1 row in L2, so Gaussian noise with σ² = k²·S/(2ρ) is ρ-zCDP (proof and S in `gaussian.py`).
+`hold_back` `measure`, for cliques alone: the same noise at the same cost, in answers of a type of their own. The check
+            of the finished rows asks it of a curator of its own (`release/check.py`).
 `select`    the exponential mechanism with rate ε/(2Δk), or ε/(Δk) where the quality is monotone: ε-DP, and ε²/8-zCDP
             because its privacy loss has range ε (Cesar and Rogers 2021); so ρ buys ε = √(8ρ). Draws may be restricted
             to a part of the options (`among`), one draw after the other, as when a tree of tables is grown edge by
@@ -35,9 +37,9 @@ what is no `PrivateTable` is refused.
 
 Accounted as Gaussian
 ---------------------
-A run in the Gaussian currency asks `measure`, `measure_residuals` and `score` alone, paid in ρ. Their noise is wider by
-`SMOOTHING`, and all of them together are as private as one Gaussian answer (`gaussian.py` proves it, for queries and
-costs that depend on earlier answers). Any other verb is refused.
+A run in the Gaussian currency asks `measure`, `hold_back`, `measure_residuals` and `score` alone, paid in ρ. Their
+noise is wider by `SMOOTHING`, and all of them together are as private as one Gaussian answer (`gaussian.py` proves it,
+for queries and costs that depend on earlier answers). Any other verb is refused.
 
 Every verb checks what is left before it touches the source, and spends before it reads. The account is kept in
 integers. Nothing here logs, and no message depends on a count.
@@ -64,6 +66,7 @@ from understudy.domain import (
     Discovery,
     Domain,
     Grown,
+    HeldBack,
     Measurement,
     NoisyScores,
     Partition,
@@ -256,6 +259,29 @@ class Curator:
             noisy = self._randomizer.add_noise(request, exact)
             columns, shape = self._columns_and_shape(target)
             answers.append(Measurement(name, columns, shape, noisy, distribution))
+            self.transcript.append(answers[-1])
+        return answers
+
+    def hold_back(
+        self, cliques: Sequence[Clique], cost: Cost, weights: Sequence[float] | None = None
+    ) -> list[HeldBack]:
+        """Noisy counts of every clique for the check of the finished rows, at `cost` in all, split by `weights`."""
+        if not cliques:
+            return []
+        parts = cost.split(weights if weights is not None else [1.0] * len(cliques))
+        names, unit = [self._name(clique) for clique in cliques], self._unit_rows
+        distributions = [
+            distribution_for(part, unit, f"check {name}", currency=self._currency)
+            for part, name in zip(parts, names, strict=True)
+        ]
+        source = self._bound()
+        self._spend([(f"check {name}", part) for name, part in zip(names, parts, strict=True)])
+        exact = self._counts(source, cliques)
+        answers = []
+        for clique, name, distribution in zip(cliques, names, distributions, strict=True):
+            request = Request("measure", name, exact[clique].size, distribution, Fraction(unit))
+            noisy = self._randomizer.add_noise(request, exact[clique])
+            answers.append(HeldBack(name, *self._columns_and_shape(clique), noisy, distribution))
             self.transcript.append(answers[-1])
         return answers
 

@@ -23,6 +23,7 @@ from understudy.domain import (
     Discovery,
     Distribution,
     Grown,
+    HeldBack,
     Measurement,
     NoisyScores,
     ResidualTable,
@@ -33,12 +34,14 @@ from understudy.domain import (
 )
 from understudy.errors import ResourceError
 from understudy.models.model import misplaced_share
+from understudy.notebook import counted
 from understudy.release import wording
+from understudy.release.check import Distance, Judged
 from understudy.release.release import (
     Fitted,
     Release,
 )
-from understudy.release.statement import Statement, charge_rows, charges_of_a_kind
+from understudy.release.statement import COMPARED, Statement, charge_rows, charges_of_a_kind
 from understudy.report import (
     Block,
     BulletList,
@@ -46,11 +49,14 @@ from understudy.report import (
     Figure,
     FoldedBlocks,
     Gallery,
+    Light,
     Link,
     Page,
     Paragraph,
     Section,
     TextTable,
+    Verdict,
+    Verdicts,
 )
 from understudy.schema import Category, Column
 from understudy.schema.columns import NumberColumn
@@ -165,6 +171,7 @@ def build_card(facts: CardFacts) -> Page:
         sections=(
             _what(facts),
             _promise(facts.statement),
+            *_quality(facts),
             _columns(facts),
             *_pairs(facts),
             _use(facts),
@@ -222,6 +229,67 @@ def _promise(statement: Statement) -> Section:
         )
         blocks.append(FoldedBlocks(title, (BulletList(names),)))
     return Section("Privacy", "What is promised, to whom, and what is not?", tuple(blocks), "privacy")
+
+
+_LIGHTS: dict[str, Light] = {"pass": "good", "fail": "poor", "undecided": "unknown"}
+
+
+def _quality(facts: CardFacts) -> tuple[Section, ...]:
+    """How far the rows are from the table, if a part of the budget was held back to say so: verdicts first."""
+    check = facts.statement.check
+    if check is None:
+        return ()
+    verdicts = tuple(
+        Verdict(one.criterion.name or _capital(one.criterion.text), _LIGHTS[one.outcome], one.outcome, _found(one))
+        for one in check.verdicts
+    )
+    blocks: list[Block] = [Verdicts(verdicts[:MOST_SECTION_TABLES])] if verdicts else []
+    if "undecided" in {one.outcome for one in check.verdicts}:
+        blocks.append(Paragraph("Undecided: the interval lies on both sides of the limit, so the noise hides it."))
+    blocks.append(Paragraph(COMPARED))
+    ordered = sorted(check.distances, key=lambda one: -one.lower)
+    ones = [one for one in ordered if len(one.columns) == 1]
+    more = [one for one in ordered if len(one.columns) > 1]
+    for title, listed in (("Columns by themselves", ones), ("Pairs of columns", more)):
+        if listed:
+            furthest = max(listed, key=lambda one: one.upper)
+            summary = f"{title}: largest upper bound {furthest.upper:.3f} ({' × '.join(furthest.columns)})."
+            table = _distances(title, listed, several=facts.several)
+            blocks += [Paragraph(summary, strong=True), FoldedBlocks(counted(len(listed), "distance"), (table,))]
+    said = (
+        f"{100 * check.share:.4g} % of the budget was held back for this. Which tables were compared was fixed before."
+    )
+    blocks.append(Paragraph(said))
+    return (Section("Quality", "How far are these rows from the private table?", tuple(blocks), "quality"),)
+
+
+def _found(one: Judged) -> str:
+    where = f" Furthest away: {one.decided_by}." if one.decided_by and one.criterion.kind != "share_of" else ""
+    asked = f"Asked: {one.criterion.text}. " if one.criterion.name else ""
+    return f"{asked}{_capital(one.found)}.{where}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _distances(title: str, listed: list[Distance], *, several: bool) -> TextTable:
+    shown = listed[:MOST_SECTION_TABLES]
+    rows = tuple(
+        (
+            " × ".join(one.columns),
+            *([str(one.copy)] if several else []),
+            f"{one.cells:,}",
+            f"{one.lower:.3f}",
+            f"{one.upper:.3f}",
+        )
+        for one in shown
+    )
+    header = ("Table", *(["Copy"] if several else []), "Cells", "At least", "At most")
+    more = "" if len(shown) == len(listed) else f" {len(listed) - len(shown):,} more are in statement.json."
+    return TextTable(
+        header, rows, caption=f"{title}: distance from the private table.{more}", numeric=frozenset(header[1:])
+    )
 
 
 def _columns(facts: CardFacts) -> Section:
@@ -490,6 +558,8 @@ def _measured_table(answer: Answer, fitted: Fitted) -> MeasuredTable:
             answer.name, "discovery of labels", len(answer.labels), kept, half_width(answer.distribution)
         )
     cells = math.prod(answer.shape)
+    if isinstance(answer, HeldBack):
+        return MeasuredTable(answer.name, "held back for the check", cells, noise, half_width(answer.distribution))
     if isinstance(answer, SparseMeasurement):
         kept = f"{noise}, cells with at least {answer.threshold:,} kept"
         return MeasuredTable(answer.name, "sparse table", cells, kept, half_width(answer.distribution))

@@ -11,9 +11,9 @@ a released CSV could carry such a cell; an apostrophe in front makes it text. Nu
 import os
 import platform
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -31,6 +31,8 @@ from understudy.errors import Problem, ReleaseError, UsageError, nearest
 from understudy.models.model import Chunk, Model, draw_chunks, read_as, read_plain
 from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
+from understudy.release.check import Judged, checked, counts_of_rows, held_back_tables, stored_tables
+from understudy.release.criteria import Criterion, read_criteria
 from understudy.release.files import STATISTICS, check_bytes, check_frame, check_free, check_room
 from understudy.release.frames import Frame, as_it_came, require_writer, to_frame, write_statistics, write_workbook
 from understudy.release.parquet import batch_rows, open_parquet, write_parquet
@@ -489,6 +491,25 @@ class Release:
         names = [name.strip() for name in table.split(",")] if isinstance(table, str) else table
         return to_frame(overview(fits) if names is None else table_statistics(fits, names), self.frame_kind)
 
+    def judge(self, criteria: str | Path | Sequence[Criterion]) -> tuple[Judged, ...]:
+        """A verdict for each criterion, from the rows and the answers held back for a check: free of charge.
+
+        Args:
+            criteria: a file of limits (docs/check.md), or those read from one; about tables that were held back.
+
+        Raises:
+            UsageError: if nothing was held back.
+            SchemaError: with every criterion that is about unknown columns or values, or about other tables.
+        """
+        check = self.statement.check
+        if check is None:
+            fix = "Make a release with check_share, and give the criteria before the run."
+            raise UsageError("criteria", "this release has no check, so nothing can be judged.", fix)
+        read = read_criteria(criteria) if isinstance(criteria, str | Path) else tuple(criteria)
+        asked = replace(self, statement=replace(self.statement, check=replace(check, criteria=read)))
+        found = checked_release(asked, None if self.folder is None else partial(_stored, self)).statement.check
+        return () if found is None else found.verdicts
+
     def label(self, records: object, *, seed: int | None = None, copy: int = 1, keep: Sequence[str] = ()) -> Frame:
         """The records with their private columns filled in by the model (method `rdt`), free of charge.
 
@@ -575,6 +596,31 @@ class Release:
         check_frame(self.schema, self.config.rows[copy - 1])
         pieces = draw_tables(self.fitted(copy), self.config.rows[copy - 1], seed=self.config.seed, copy=copy)
         return as_it_came(one_table(codec, pieces), codec, self.frame_kind, self.frame_types)
+
+
+def checked_release(release: Release, rows: Callable[[int], Iterable[pa.Table]] | None = None) -> Release:
+    """The same release, whose statement says what the check finds; itself where nothing was held back for a check.
+
+    Args:
+        rows: the rows of a copy (counted from 1); drawn anew when not given.
+    """
+    check = release.statement.check
+    if check is None:
+        return release
+    given = rows or (lambda copy: _drawn(release, copy))
+    cliques, codec = list(held_back_tables(release.transcript, release.codec.domain)), release.codec
+    number = release.config.copies
+    copies = (counts_of_rows(given(copy), codec, cliques) for copy in range(1, number + 1))
+    found = checked(check, release.transcript, codec, copies, number=number)
+    return replace(release, statement=replace(release.statement, check=found))
+
+
+def _stored(release: Release, copy: int) -> Iterator[pa.Table]:
+    return stored_tables((release.folder or Path()) / data_name(copy, release.config.copies), release.codec)
+
+
+def _drawn(release: Release, copy: int) -> Iterator[pa.Table]:
+    return draw_tables(release.fitted(copy), release.config.rows[copy - 1], seed=release.config.seed, copy=copy)
 
 
 def data_name(copy: int, copies: int) -> str:

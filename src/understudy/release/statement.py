@@ -33,6 +33,8 @@ from understudy.notebook import counted, shown_as_html
 from understudy.privacy.composition import tight_epsilon
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency
 from understudy.release import wording
+from understudy.release.check import CONFIDENCE, MOST_SHARE, Check, Distance, Judged
+from understudy.release.criteria import MOST_CRITERIA, Criterion
 from understudy.release.wording import Odd, escape_markdown
 from understudy.schema import Schema, Unit
 from understudy.schema.yaml_text import schema_to_text
@@ -115,6 +117,8 @@ class Statement:
     """Columns of which strikingly much could not be read, is missing or lies outside the list, by noisy answers."""
     titles: Mapping[str, str] = field(default_factory=dict)
     """What the schema calls columns, and what their numbers are measured in, where it says so."""
+    check: Check | None = None
+    """How far the rows are from the table, by a part of the budget that was held back for that; None if none was."""
     format: int = wording.NEWEST_FORMAT
     """Format of the file that holds it, which decides some of its words."""
 
@@ -273,6 +277,11 @@ def unit_of(answer: Answer) -> int:
     return units.get(type(answer), 1)
 
 
+COMPARED = (
+    "The rows of this folder are compared with noisy tables that were paid for and that no method saw. The distance of "
+    "a table (total variation) is the share of rows that would have to move to another cell. Each interval holds with "
+    "95 % confidence by itself."
+)
 _FORMAT = "understudy statement, format {}"
 
 
@@ -429,6 +438,14 @@ FACTS = (
         _copies,
         read=lambda value: {"copies": read_as(int, value["count"]), "copies_mode": read_as(str, value["mode"])},
     ),
+    Fact(
+        "check",
+        lambda its: _check_document(its.check) if its.check else None,
+        "Held back for the check",
+        lambda its: f"{100 * its.check.share:.4g} % of the budget, that no method saw" if its.check else "",
+        read=lambda value: {"check": _read_check(value)},
+        where=lambda its: its.check is not None,
+    ),
     _field("run", line="Run"),
     _field("date", line="Date"),
     _field("versions", Mapping[str, str], "Versions", lambda its: ", ".join(map(" ".join, its.versions.items()))),
@@ -484,6 +501,46 @@ def _read_odd(value: object) -> Odd:
     return odd
 
 
+def _check_document(check: Check) -> dict[str, object]:
+    """As JSON; what is said in words follows from the rest."""
+    return {
+        "share": check.share,
+        "confidence": CONFIDENCE,
+        "compared": COMPARED,
+        "distances": [_in_lists(one) for one in check.distances],
+        "criteria": [_in_lists(one) | {"text": one.text} for one in check.criteria],
+        "verdicts": [verdict_document(one) for one in check.verdicts],
+    }
+
+
+def verdict_document(verdict: Judged) -> dict[str, object]:
+    """A verdict as JSON."""
+    return _in_lists(verdict) | {"criterion": verdict.criterion.text, "outcome": verdict.outcome}
+
+
+def _in_lists(one: Criterion | Distance | Judged) -> dict[str, object]:
+    """The fields as JSON gives them back: tuples are lists there."""
+    return {name: _listed_values(value) for name, value in asdict(one).items()}
+
+
+def _listed_values(value: object) -> object:
+    return [_listed_values(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _read_check(value: Any) -> Check:
+    criteria = tuple(read_as(Criterion, one) for one in read_as(tuple[Any, ...], value["criteria"]))
+    distances = tuple(read_as(Distance, one) for one in read_as(tuple[Any, ...], value["distances"]))
+    judged = read_as(tuple[Any, ...], value["verdicts"])
+    verdicts = tuple(
+        Judged(criterion, read_as(float, one["lower"]), read_as(float, one["upper"]), read_as(str, one["decided_by"]))
+        for criterion, one in zip(criteria, judged, strict=False)
+    )
+    check = Check(read_as(float, value["share"]), criteria, distances, verdicts)
+    if not 0 < check.share <= MOST_SHARE or len(criteria) > MOST_CRITERIA or len(judged) not in (0, len(criteria)):
+        raise ValueError("check")
+    return check
+
+
 def read_statement(document: object) -> Statement:
     """The statement a JSON document holds; what is derived (claim, sentences) is recomputed, not trusted.
 
@@ -517,6 +574,8 @@ def statement_markdown(statement: Statement) -> str:
         if told:
             lines += ["", f"## {heading}", "", "Estimated from the noisy answers:", ""]
             lines += _listed(statement, [one.text for one in told])
+    if statement.check is not None:
+        lines += ["", "## How far the rows are from the private table", "", *_check_lines(statement, statement.check)]
     lines += ["", "## Charges", "", *_charge_lines(statement)]
     if any(charge.rate is not None for charge in statement.charges):
         lines += ["", escape_markdown(statement.words.choices)]
@@ -531,6 +590,22 @@ def statement_markdown(statement: Statement) -> str:
     else:
         lines += ["None: every column of the table is declared in the schema."]
     return "\n".join(lines) + "\n"
+
+
+def _check_lines(statement: Statement, check: Check) -> list[str]:
+    """Verdicts first, then the distances, cut as all lists are."""
+    lines = [escape_markdown(COMPARED), ""]
+    if check.verdicts:
+        lines += [*_listed(statement, [one.text for one in check.verdicts]), ""]
+    several = statement.copies > 1
+    shown = check.distances[: statement.words.most_listed]
+    lines += ["| Table | At least | At most |", "|---|---|---|"]
+    for one in shown:
+        name = " × ".join(one.columns) + (f", copy {one.copy}" if several else "")
+        lines.append(f"| {escape_markdown(name)} | {one.lower:.3f} | {one.upper:.3f} |")
+    if len(shown) < len(check.distances):
+        lines += ["", f"Each of the {len(check.distances):,} distances stands in statement.json."]
+    return lines
 
 
 def _listed(statement: Statement, texts: Sequence[str]) -> list[str]:

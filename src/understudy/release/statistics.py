@@ -19,6 +19,9 @@ Of a table of which only large noisy counts were kept, those are listed. That th
 rather positive, so their standard error is that of all cells and not of these. Such tables are not summed. Tables whose
 cells follow a rule of their own (merged labels, leaves of trees) are listed with the number of the cell.
 
+Tables that were held back for the check of the rows are listed as such. No noisy count that is averaged here takes part
+of them, so that whoever compares an answer with the check compares two independent ones.
+
 statistics.parquet
 ------------------
 One row for each cell of every measured table, up to `MOST_WRITTEN` cells in all and `MOST_OF_TABLE` of one table; what
@@ -39,7 +42,7 @@ import pyarrow.parquet as pq
 
 from understudy.arrays import Floats, Ints
 from understudy.codec.table import TableCodec
-from understudy.domain import Measurement, SparseMeasurement, Transcript
+from understudy.domain import HeldBack, Measurement, SparseMeasurement, Transcript
 from understudy.errors import Problem, ResourceError, UsageError, nearest
 from understudy.models.model import Model
 from understudy.release.parquet import batch_rows, open_parquet
@@ -76,7 +79,7 @@ CELLS = pa.schema(
 )
 MEASURED, MODELLED = "measured", "model"
 """Bases of a table: measured as it is; or never measured, so that only the model speaks."""
-Table = Measurement | SparseMeasurement
+Table = Measurement | HeldBack | SparseMeasurement
 
 
 class CellWords:
@@ -144,6 +147,8 @@ def kind_of(answer: Table, codec: TableCodec) -> str:
     """What sort of table an answer is, in words."""
     if isinstance(answer, SparseMeasurement):
         return "large cells only"
+    if isinstance(answer, HeldBack):
+        return "held back for the check"
     return "table" if is_table(answer, codec.domain) else "cells of its own"
 
 

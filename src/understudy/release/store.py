@@ -5,14 +5,16 @@ Nothing is written that was not already in the release, no clock is read, nothin
 measurements.parquet
 --------------------
 Every noisy answer in tidy form, one row per cell, and the way back to transcripts. The columns are for people (which
-question, which cell in words, which value, which noise); exact fractions, shapes and counts of cells travel in the
-file's metadata. Reading checks one against the other and refuses what does not agree.
+question, which cell in words, which value, which noise; the check's tables are of the kind "held back"); exact
+fractions, shapes and counts of cells travel in the file's metadata. Reading checks one against the other and refuses
+what does not agree.
 """
 
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +31,7 @@ from understudy.domain import (
     Discovery,
     Distribution,
     Grown,
+    HeldBack,
     Measurement,
     NoisyScores,
     ResidualTable,
@@ -42,12 +45,14 @@ from understudy.errors import InputError, Problem, ReleaseError, ResourceError, 
 from understudy.models.model import fraction_of, load_model, parse_json, read_json, read_plain, save_model
 from understudy.progress import Progress
 from understudy.release.card import build_card, card_facts
+from understudy.release.check import stored_tables
 from understudy.release.files import machine_bytes, published, walk
 from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.release import (
     Fitted,
     Release,
     RunConfig,
+    checked_release,
     data_name,
     draw_tables,
     read_config,
@@ -90,14 +95,18 @@ def codec_name(run: int) -> str:
 
 def save_release(
     release: Release, target: Path, progress: Progress, completing: Callable[[], None] | None = None
-) -> None:
-    """Writes every file of the folder and publishes it in one rename; `completing` is called just before that."""
+) -> Statement:
+    """Writes every file of the folder and publishes it in one rename; `completing` is called just before that.
+
+    Returns the statement as it was written: what the check says about the rows is computed from the written ones.
+    """
     with published(target, completing) as folder:
         progress.stage("draw", 0.0)
         for copy in range(1, release.config.copies + 1):
             _write_data(release, copy, folder)
             progress.stage("draw", copy / release.config.copies)
         progress.stage("write", 0.0)
+        release = checked_release(release, partial(_stored_copy, release, folder))
         _write_fits(release, folder)
         document = json.dumps(statement_document(release.statement), indent=1, ensure_ascii=True, allow_nan=False)
         _write_text(folder / "statement.json", document + "\n")
@@ -108,6 +117,11 @@ def save_release(
         page = build_card(card_facts(release, folder / data_name(1, release.config.copies)))
         _write_text(folder / "card.html", render_page(page))
     progress.stage("write", 1.0)
+    return release.statement
+
+
+def _stored_copy(release: Release, folder: Path, copy: int) -> Iterator[pa.Table]:
+    return stored_tables(folder / data_name(copy, release.config.copies), release.codec)
 
 
 def _write_data(release: Release, copy: int, folder: Path) -> None:
@@ -241,6 +255,7 @@ TIDY = pa.schema(
 )
 KINDS = (
     "measurement",
+    "held back",
     "sparse measurement",
     "residuals",
     "discovery",
@@ -329,6 +344,8 @@ def _kind(answer: Answer) -> str:
     match answer:
         case Measurement():
             return "measurement"
+        case HeldBack():
+            return "held back"
         case SparseMeasurement():
             return "sparse measurement"
         case Discovery():
@@ -363,7 +380,7 @@ def _labels(answer: Answer, cells: Ints, part: slice, words: CellWords) -> pa.Ar
     match answer:
         case Discovery():
             return pa.array(answer.labels[part], pa.string())
-        case Measurement() | SparseMeasurement():
+        case Measurement() | HeldBack() | SparseMeasurement():
             return words.of_cells(answer.columns, answer.shape, cells)
         case Selections():
             return numbered("option chosen in cell", cells)
@@ -403,7 +420,7 @@ def _batch(run: int, position: int, answer: Answer, columns: tuple[Ints, pa.Arra
 
 
 def _shown_distribution(
-    answer: Measurement | SparseMeasurement | ResidualTable | Discovery | NoisyScores | Grown | Trained,
+    answer: Measurement | HeldBack | SparseMeasurement | ResidualTable | Discovery | NoisyScores | Grown | Trained,
 ) -> Distribution:
     """The noise in the values shown; of a training these are the values of its first look."""
     return answer.first_distribution or answer.distribution if isinstance(answer, Trained) else answer.distribution
@@ -551,7 +568,8 @@ def _answer(header: Header, values: Ints, cells: Ints, labels: Sequence[str]) ->
         if len(shape) not in (1, 2) or min(shape) < 2 or math.prod(size - 1 for size in shape) != values.size:
             raise ValueError("shape")
         return ResidualTable(name, columns, shape, values, distribution)
-    return Measurement(name, columns, shape, values, distribution)
+    form = HeldBack if header["kind"] == "held back" else Measurement
+    return form(name, columns, shape, values, distribution)
 
 
 def _chosen(header: Header, name: str, cells: Ints, values: Ints) -> Selection | Selections:

@@ -1,7 +1,8 @@
 """verify: whether a release folder is whole, consistent and valid, found out without the private table.
 
 Checked are the manifest; the account (charges that add up to the claim, noise that matches each charge, a ledger that
-agrees); the rows (types, every value inside its domain, rules and derived columns honoured); and the card (no script,
+agrees); the rows (types, every value inside its domain, rules and derived columns honoured); where a part of the budget
+was held back for a check, the distances between rows and noisy tables, and the verdicts; and the card (no script,
 no request, no element that could make one, and the policy that forbids them).
 
 What it can show: the folder is as it was published, the statement follows from the charges, each noise from its
@@ -30,6 +31,7 @@ from understudy.domain import (
     Answer,
     Discovery,
     Grown,
+    HeldBack,
     Measurement,
     NoisyScores,
     ResidualTable,
@@ -54,6 +56,15 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.ledger import verify_extract
 from understudy.privacy.training import course_parts, parts_epsilon
+from understudy.release.check import (
+    MOST_SHARE,
+    Check,
+    as_fraction,
+    checked,
+    counts_of_rows,
+    held_back_tables,
+    stored_tables,
+)
 from understudy.release.files import MANIFEST, Effort, check_expected, check_files
 from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.release import Fitted, RunConfig, data_name, read_config
@@ -64,6 +75,7 @@ from understudy.release.statement import (
     read_statement,
     statement_document,
     statement_markdown,
+    total_cost,
     unit_of,
 )
 from understudy.release.statistics import STATISTICS_FILE, check_statistics
@@ -371,7 +383,7 @@ def _other_options(charge: Charge, answer: Answer) -> bool:
 
 def _answer_paid(where: str, charge: Charge, answer: Answer, unit_rows: int, currency: Currency) -> list[Problem]:
     """Whether the noise of an answer follows from its cost and from what the answer states about itself."""
-    if currency == "gaussian" and not isinstance(answer, Measurement | ResidualTable | NoisyScores):
+    if currency == "gaussian" and not isinstance(answer, Measurement | HeldBack | ResidualTable | NoisyScores):
         return [Problem(where, "has no Gaussian noise, in a run accounted as Gaussian.", DISTRUST)]
     match answer:
         case Selection() | Selections():
@@ -484,6 +496,56 @@ def check_odd(statement: Statement, fitted: Fitted) -> list[Problem]:
         for key, one in stated.items()
     )
     return [] if close else [Problem(f"{NAME}: odd_values", "does not follow from the noisy answers.", DISTRUST)]
+
+
+def check_held_back(statement: Statement, transcripts: Sequence[Transcript]) -> list[Problem]:
+    """Whether held-back answers and what the statement says of a check go together, and cost no more than its share."""
+    held = [(run, one) for run, answers in enumerate(transcripts, start=1) for one in answers.of(HeldBack)]
+    if (statement.check is not None) != bool(held) or any(run != 1 for run, _ in held):
+        return [Problem(f"{NAME}: check", "does not go with the answers that were held back.", DISTRUST)]
+    if statement.check is None:
+        return []
+    found = []
+    answers = transcripts[0].answers
+    if any(isinstance(one, HeldBack) for one in answers[: len(answers) - len(held)]):
+        found.append(Problem("measurements.parquet", "a method was asked after the check's answers.", DISTRUST))
+    charges = [charge for charge in statement.charges if charge.run == 1][len(answers) - len(held) :]
+    share = statement.check.share
+    if not 0 < share <= MOST_SHARE or not total_cost(charge.cost for charge in charges).fits(
+        statement.granted.share(as_fraction(share))
+    ):
+        found.append(Problem(f"{NAME}: check", "cost more than its share of the budget.", DISTRUST))
+    return found
+
+
+MOST_JUDGEMENTS = 20_000
+"""Distances that are computed again unless everything is asked for."""
+CLOSE = 2e-6
+"""How far a bound computed on another machine may be off; bounds are rounded to a millionth."""
+
+
+def check_check(statement: Statement, again: Check) -> list[Problem]:
+    """Whether what the statement says of the rows follows from the rows and the held-back answers."""
+    stated = statement.check
+    assert stated is not None
+    bounds = [
+        [((one.copy, one.columns, one.cells), one.lower, one.upper) for one in side.distances]
+        + [((one.criterion, one.decided_by), one.lower, one.upper) for one in side.verdicts]
+        for side in (stated, again)
+    ]
+    same = len(bounds[0]) == len(bounds[1]) and all(
+        said == found and abs(low - lower) <= CLOSE and abs(high - upper) <= CLOSE
+        for (said, low, high), (found, lower, upper) in zip(*bounds, strict=True)
+    )
+    return [] if same else [Problem(f"{NAME}: check", "does not follow from rows and noisy answers.", DISTRUST)]
+
+
+def _checked_again(folder: Path, codec: TableCodec, transcript: Transcript, config: RunConfig, check: Check) -> Check:
+    """The check, with the same criteria, computed from the rows in the folder."""
+    cliques = list(held_back_tables(transcript, codec.domain))
+    paths = [folder / data_name(copy, config.copies) for copy in range(1, config.copies + 1)]
+    copies = (counts_of_rows(stored_tables(path, codec), codec, cliques) for path in paths)
+    return checked(check, transcript, codec, copies, number=len(paths))
 
 
 def check_ledger(statement: Statement, lines: Sequence[str]) -> list[Problem]:
@@ -610,6 +672,7 @@ def _check_runs(
     transcripts = findings.read(path.name, lambda: _answers(path, runs, effort))
     if transcripts:
         findings.add(path.name, lambda: check_charges(statement, transcripts))
+        findings.add("statement.json", lambda: check_held_back(statement, transcripts))
     loaded = [_checked_model(findings, folder, schema, run, effort) for run in range(1, runs + 1)]
     for copy in range(1, config.copies + 1):
         run = copy if runs > 1 else 1
@@ -630,6 +693,22 @@ def _check_runs(
         fits = [Fitted(codec, answers, model) for (codec, model), answers in pairs if codec and model]
         if len(fits) == runs:
             findings.add(STATISTICS_FILE, partial(_checked_statistics, folder / STATISTICS_FILE, fits, effort))
+    codec = loaded[0][0]
+    if statement.check is not None and transcripts and codec and not findings.problems:
+        again = partial(_recheck, statement, folder, codec, transcripts[0], config)
+        values = sum(config.rows) * len(codec.arrow_schema)
+        judgements = len(transcripts[0].of(HeldBack)) * config.copies * (1 + len(statement.check.criteria))
+        if effort.cells < values or (effort.noisy_values is not None and judgements > MOST_JUDGEMENTS):
+            effort.unchecked.append("the distances of the check")
+        else:
+            findings.add("statement.json", again)
+
+
+def _recheck(
+    statement: Statement, folder: Path, codec: TableCodec, transcript: Transcript, config: RunConfig
+) -> list[Problem]:
+    assert statement.check is not None
+    return check_check(statement, _checked_again(folder, codec, transcript, config, statement.check))
 
 
 def _checked_statistics(path: Path, fits: Sequence[Fitted], effort: Effort) -> list[Problem]:

@@ -101,6 +101,8 @@ def configuration_digest(design: Design, copies: Copies, left_out: Sequence[str]
         "copies": [copies.count, copies.mode, copies.rows],
         "left out": list(left_out),
     }
+    if design.check is not None:
+        facts["check"] = [design.check.share, design.check.criteria]
     return hashlib.sha256(json.dumps(facts, sort_keys=True, ensure_ascii=True, default=str).encode()).hexdigest()
 
 
@@ -504,6 +506,10 @@ def _check_same_settings(folder: Path, release: Release, design: Design, wanted:
         "copies": ((config.copies, present_mode(config.copies_mode)), (wanted.count, wanted.mode)),
         "rows": (set(config.rows), {wanted.rows} if wanted.rows is not None else set(config.rows)),
         "seed": (config.seed, config.seed if seed is None else seed),
+        "check": (
+            statement.check and (statement.check.share, statement.check.criteria),
+            design.check and (design.check.share, design.check.criteria),
+        ),
     }
     differs = [name for name, (made, given) in pairs.items() if made != given]
     if differs:

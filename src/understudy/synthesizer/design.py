@@ -11,6 +11,8 @@ Copies that are measured anew share the budget in equal parts. A method that cho
 choose it once for all of them: its share of the whole budget is spent in the first run, together with fixing open
 labels and bins, and the rest is shared by the runs. The parts add up to what was granted, and each run is granted no
 more than its part. The structure is made of answers that were paid for, so using it again costs nothing.
+
+A check of the finished rows takes its share of what is granted before anything else is shared (`release/check.py`).
 """
 
 import math
@@ -18,7 +20,7 @@ import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -32,13 +34,18 @@ from understudy.methods.method import (
     PublicFacts,
     Step,
     currency_for,
+    expected_absolute,
     method_named,
+    seconds_for,
     with_rows,
 )
 from understudy.methods.preparation import granted_cost, preparation_cost, preparation_steps, public_facts
 from understudy.privacy.composition import tight_epsilon, tight_factor
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, distribution_for
+from understudy.release.check import CheckPlan
+from understudy.release.criteria import Criterion, read_criteria
 from understudy.release.release import COPIES_MODES, LARGEST_SEED, MOST_COPIES, present_mode
+from understudy.release.statement import digest_of
 from understudy.schema import Schema, Unit, code_names
 from understudy.schema.schema import without_columns
 from understudy.schema.yaml_text import schema_to_text
@@ -89,6 +96,9 @@ LEAST_DISK_BYTES = 2**24
 CONTAINER_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 Options = Mapping[str, object]
+CriteriaGiven = str | Path | Sequence[Criterion] | None
+"""A file of criteria for a check, or the criteria that were read from one."""
+_CHECK_CELL_BYTES = 24  # exact, noisy and synthetic counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +149,10 @@ class Design:
     """What a structure for all runs costs, on top of the first run's share; None if every run makes its own."""
     once: int = 0
     """How many steps of the plan, the first ones, are asked in the first run only."""
+    check: CheckPlan | None = None
+    """What is held back to compare the finished rows with, if anything is."""
+    check_cost: Cost = field(default_factory=Cost)
+    """What that may spend, out of what is granted."""
 
     @classmethod
     def of(
@@ -151,6 +165,8 @@ class Design:
         runs: int = 1,
         rows_hint: int | None = None,
         public: object | None = None,
+        check_share: float | None = None,
+        criteria: CriteriaGiven = None,
     ) -> "Design":
         """The design of a run, or the reason why there is none; reads nothing but a public table, where one is given.
 
@@ -164,19 +180,21 @@ class Design:
         currency = currency_for(chosen, budget, schema)
         facts = _facts(schema, chosen, rows_hint, public)
         chosen = chosen.informed(facts)
+        check = check_plan(schema, facts, check_share, criteria)
 
         def granting(granted: Cost, currency: Currency) -> "Design":
-            shared = one_structure(chosen, schema, facts, granted, runs)
+            cost = Cost() if check is None else check.cost_of(granted)
+            left = granted - cost
+            shared = one_structure(chosen, schema, facts, left, runs)
             if shared is not None:
                 whole = with_rows(shared.plan, facts)
                 parts = (granted, shared.share, shared.preparation, shared.share, whole, runs)
-                return cls(
-                    schema, facts, chosen, currency, budget, *parts, structure=shared.structure, once=shared.once
-                )
-            share = Cost(granted.epsilon // runs, granted.rho // runs, granted.delta // runs)
+                return cls(schema, facts, chosen, currency, budget, *parts, shared.structure, shared.once, check, cost)
+            share = Cost(left.epsilon // runs, left.rho // runs, left.delta // runs)
             preparation, rest = preparation_cost(schema, share, spends_delta=chosen.spends_delta)
             whole = _whole_plan(with_rows(chosen.plan(facts, rest), facts), preparation_steps(schema, preparation))
-            return cls(schema, facts, whole.by, currency, budget, granted, share, preparation, rest, whole, runs)
+            asked = (granted, share, preparation, rest, whole, runs)
+            return cls(schema, facts, whole.by, currency, budget, *asked, check=check, check_cost=cost)
 
         kept = chosen.pure_share if currency == "zcdp" else Fraction(0)
         whole = granted_cost(schema, budget, currency, spends_delta=chosen.spends_delta, pure_share=kept)
@@ -185,9 +203,43 @@ class Design:
 
     @property
     def planned(self) -> list[Cost]:
-        """The costs of all queries, run after run, if the runs keep to the plan."""
+        """The costs of all queries, run after run, if the runs keep to the plan; those of the check come last."""
         costs = [step.cost for step in self.plan.steps]
-        return costs + costs[self.once :] * (self.runs - 1)
+        return costs + costs[self.once :] * (self.runs - 1) + [step.cost for step in self.check_steps]
+
+    @property
+    def check_steps(self) -> tuple[Step, ...]:
+        """The check's queries; raises where their share is too small."""
+        if self.check is None:
+            return ()
+        unit, domain = self.schema.unit.sensitivity, self.facts.domain
+        steps = []
+        for clique, cost in zip(self.check.tables, self.check_cost.split(self.check.weights), strict=True):
+            name = f"check {' × '.join(clique) or 'total'}"
+            noise = distribution_for(cost, unit, name, currency=self.currency)
+            steps.append(Step(name, cost, domain.cells(clique), noise.scale, expected_absolute(noise)))
+        return tuple(steps)
+
+    @property
+    def whole(self) -> Plan:
+        """The method's plan and the check's queries: what a steward looks at, and what limits must allow."""
+        steps = self.check_steps
+        if not steps:
+            return self.plan
+        cells = sum(step.cells for step in steps)
+        taken = _CHECK_CELL_BYTES * cells
+        note = f"Held back for the check of the rows: {self.check_cost}, {len(steps):,} tables that no method sees."
+        return replace(
+            self.plan,
+            cost=self.plan.cost + sum((step.cost for step in steps), Cost()),
+            steps=(*self.plan.steps, *steps),
+            cells=self.plan.cells + cells,
+            bytes=self.plan.bytes + taken,
+            most_bytes=self.plan.most_bytes and self.plan.most_bytes + taken,
+            seconds=self.plan.seconds + seconds_for(self.facts, cells, len(steps)),
+            reads=self.plan.reads + 1,
+            notes=(*self.plan.notes, note),
+        )
 
     def granted_in(self, run: int) -> Cost:
         """What a run may spend: its share, and in the first one also what is fixed once for all runs."""
@@ -212,8 +264,25 @@ class Design:
         # Choices and trees have no such noise; what a change of labels costs is not known by the exact distributions.
         if self.plan.labels or any(step.noise_scale is None for step in self.plan.steps):
             return ()
-        distributions = [distribution_for(step.cost, 1, step.name) for step in self.plan.steps if not step.cost.epsilon]
-        return tuple(sorted([distribution.parameter for distribution in distributions] * self.runs))
+        steps = [step for step in self.plan.steps * self.runs + self.check_steps if not step.cost.epsilon]
+        return tuple(sorted(distribution_for(step.cost, 1, step.name).parameter for step in steps))
+
+
+def check_plan(
+    schema: Schema, facts: PublicFacts, share: float | None, criteria: CriteriaGiven = None
+) -> CheckPlan | None:
+    """What a check of that share of the budget asks; None where none is wanted.
+
+    Raises:
+        UsageError, SchemaError: if the share is outside (0, 0.5], or the criteria cannot be judged.
+    """
+    if share is None:
+        if criteria is not None:
+            fix = "Give check_share=, for example 0.05; plan shows what is left for the method."
+            raise UsageError("criteria", "are judged from a check, which has no share of the budget.", fix)
+        return None
+    read = read_criteria(criteria) if isinstance(criteria, str | Path) else tuple(criteria or ())
+    return CheckPlan.of(schema, facts.domain, digest_of(schema), share, read)
 
 
 def _whole_plan(body: Plan, first: Sequence[Step]) -> Plan:
@@ -263,6 +332,8 @@ def plan(
     options: Options | None = None,
     public: object | None = None,
     data: object | None = None,
+    check_share: float | None = None,
+    criteria: CriteriaGiven = None,
 ) -> Plan:
     """What a run would ask, cost and need, from public facts alone: nothing is charged, and no row is read.
 
@@ -279,18 +350,23 @@ def plan(
         options: options of the method.
         public: a table with the same columns that protects nobody, for methods that use one.
         data: the private table or its location, to look at its outside.
+        check_share, criteria: as in `synthesize`.
     """
     schema, budget = Schema.of(schema), Budget(epsilon, delta)
-    design = Design.of(schema, method, budget, options=options, rows_hint=rows_hint, public=public)
+    design = Design.of(
+        schema, method, budget, options=options, rows_hint=rows_hint, public=public,
+        check_share=check_share, criteria=criteria,
+    )  # fmt: skip
     if public is not None:
         check_uses_public(design.method)
-    notes = list(design.plan.notes)
+    whole = design.whole
+    notes = list(whole.notes)
     if design.preparation:
         fixed = f"Codes of {', '.join(design.preparation)} are fixed by noisy answers first"
         notes.append(f"{fixed}; this plan counts as many as there can be.")
     remarks = [*hazards(budget, schema.unit, rows_hint), drowned_remark(design.plan, rows_hint)]
-    told = [] if data is None else [_outside(data, schema, design.plan)]
-    return replace(design.plan, notes=(*notes, *(remark for remark in remarks if remark), *told))
+    told = [] if data is None else [_outside(data, schema, whole)]
+    return replace(whole, notes=(*notes, *(remark for remark in remarks if remark), *told))
 
 
 def _outside(data: object, schema: Schema, plan: Plan) -> str:

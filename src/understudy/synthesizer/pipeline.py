@@ -2,7 +2,8 @@
 
 1. Everything public is checked: schema, method, options, budget, memory, the output's place, the table's header.
 2. The whole cost of the run is charged to a ledger, on disk.
-3. Only then are rows read, through the curator and nothing else.
+3. Only then are rows read, through the curator and nothing else; last of all for the check of the rows, if one is paid
+   for, through a curator of its own.
 4. Rows are drawn from the fitted model with a seed; that costs nothing and can be repeated.
 
 Whatever fails before step 2 costs nothing. After it, the charge stays, and nothing in a row's content can stop the run.
@@ -28,6 +29,7 @@ from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
 from understudy.counts.readers import RowReader
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, PrivateTable
+from understudy.domain import Transcript
 from understudy.errors import ColumnWarning, UnderstudyWarning, UsageError
 from understudy.methods.preparation import prepare
 from understudy.privacy.cost import Budget
@@ -35,8 +37,17 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.randomizer import Randomizer, SecureRandomizer
 from understudy.progress import Progress, recorded, silent
+from understudy.release.check import Check
 from understudy.release.files import check_free, file_bytes, reserved, rows_that_fit
-from understudy.release.release import NOISY_TOTAL, Fitted, Release, RunConfig, installed_versions, mode_remark
+from understudy.release.release import (
+    NOISY_TOTAL,
+    Fitted,
+    Release,
+    RunConfig,
+    checked_release,
+    installed_versions,
+    mode_remark,
+)
 from understudy.release.statement import Charge, Statement, charges_of, digest_of
 from understudy.release.store import save_release
 from understudy.release.wording import TEST_DOUBLE, odd_values
@@ -55,6 +66,7 @@ from understudy.synthesizer.account import (
 )
 from understudy.synthesizer.design import (
     Copies,
+    CriteriaGiven,
     Design,
     Options,
     check_disk,
@@ -111,6 +123,8 @@ class RunSettings:
     out: Place | None = None
     memory_bytes: int | None = None
     public: object | None = None
+    check_share: float | None = None
+    criteria: CriteriaGiven = None
     resume: bool = False
     progress: Progress | None = None
     _environment: Environment | None = None
@@ -155,6 +169,8 @@ def synthesize(data: object, settings: RunSettings) -> Release:
         out, progress: a new folder to save the release in; told which stage is running.
         memory_bytes: refuse plans that need more; most of the machine's memory when not given.
         public: a table with the same columns that protects nobody, for methods that use one; free of charge.
+        check_share, criteria: part of the budget (at most 0.5) that is held back to say how far off the rows are, and a
+            file of limits to judge them by (docs/check.md).
         resume: continue the interrupted run of `out`, under its charge and the same settings; nothing is charged.
 
     Raises:
@@ -175,7 +191,14 @@ def run(data: object, settings: RunSettings) -> Release:
     )
     budget = Budget(settings.epsilon, settings.delta)
     design = Design.of(
-        Schema.of(settings.schema), settings.method, budget, options=settings.options, runs=wanted.runs, public=public
+        Schema.of(settings.schema),
+        settings.method,
+        budget,
+        options=settings.options,
+        runs=wanted.runs,
+        public=public,
+        check_share=settings.check_share,
+        criteria=settings.criteria,
     )
     target, wanted = _checked_target(design, wanted, settings.out, memory)
     tables = _tables(data, public, design, memory)
@@ -247,21 +270,22 @@ def _checked_target(
 
     Raises unless memory and disk suffice and the place is free.
     """
-    check_memory(design.plan, memory_bytes)
+    plan = design.whole
+    check_memory(plan, memory_bytes)
     if out is None:
         return None, wanted
     target = Path(out)
     check_free(target)
     place = target.absolute().parent
-    check_disk(design.plan, place, file_bytes(design.schema, (wanted.rows or 0) * wanted.count))
-    check_file_size(design.plan)
+    check_disk(plan, place, file_bytes(design.schema, (wanted.rows or 0) * wanted.count))
+    check_file_size(plan)
     fitting = rows_that_fit(design.schema, place, wanted.count)
     return target, replace(wanted, most_rows=min(wanted.most_rows, fitting))
 
 
 def _tables(data: object, public: object | None, design: Design, memory_bytes: int | None) -> "_Tables":
     """Both tables, with memory to count whatever the plan, which was checked, may ask."""
-    counting = max(design.plan.limit_bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
+    counting = max(design.whole.limit_bytes, DEFAULT_MEMORY_BYTES) if memory_bytes is None else memory_bytes
     return _Tables(_opened(data, design.schema, counting), _opened_public(public, design, counting))
 
 
@@ -310,8 +334,10 @@ def _paid(
         progress.stage("charge", 1.0)
         release = _release(tables, design, wanted, charged, environment=environment, progress=progress)
         if places.target is not None:
-            save_release(release, places.target, progress, charged.complete)
-            release = replace(release, folder=places.target.absolute())
+            statement = save_release(release, places.target, progress, charged.complete)
+            release = replace(release, statement=statement, folder=places.target.absolute())
+        else:
+            release = checked_release(release)
     except BaseException:
         charged.close("failed")
         raise
@@ -347,6 +373,7 @@ def _release(
     fits: list[Fitted] = []
     charges: list[Charge] = []
     fixed: _FixedRun | None = None
+    codes: TableCodec | None = None
     for run in range(1, copies.runs + 1):
         part = _Part(progress, run - 1, copies.runs)
         curator = Curator(
@@ -360,14 +387,42 @@ def _release(
         )
         progress.stage("prepare", (run - 1) / copies.runs)
         fixed = _fix_codec(curator, design, fixed)
+        codes = codes or fixed.codec
         progress.stage("measure", (run - 1) / copies.runs)
         fits.append(_fit(curator, design, fixed))
         charges += charges_of(run, curator.charges, curator.transcript.answers)
         progress.stage("measure", run / copies.runs)
+        del curator  # and with it exact counts that were kept between its queries
+    if codes is not None:
+        charges += _held_back(tables.private, design, codes, fits, environment)
     statement = _stated(design, copies, charges, charged, tables=tables, environment=environment)
     statement = replace(statement, odd=odd_values(fits[0].codec, fits[0].transcript, fits[0].model))
     rows, rows_from = _rows(fits, copies)
-    config = RunConfig(
+    config = _settled(design, copies, statement, rows=rows, rows_from=rows_from)
+    private, extract = tables.private, charged.extract()
+    kind, types = private.frame_kind, private.column_types
+    return Release(design.schema, tuple(fits), statement, config, extract, kind, frame_types=types)
+
+
+def _held_back(
+    private: PrivateTable, design: Design, codec: TableCodec, fits: list[Fitted], environment: Environment
+) -> list[Charge]:
+    """Adds the check's answers to the first run's, when every method is done; their curator has the check's cost."""
+    if design.check is None:
+        return []
+    curator = Curator(private, design.check_cost, environment.randomizer, currency=design.currency)
+    curator.fix_codec(codec)
+    cliques = [curator.domain.clique(clique) for clique in design.check.tables]
+    curator.hold_back(cliques, design.check_cost, design.check.weights)
+    fits[0] = replace(fits[0], transcript=Transcript([*fits[0].transcript, *curator.transcript]))
+    return charges_of(1, curator.charges, curator.transcript.answers)
+
+
+def _settled(
+    design: Design, copies: Copies, statement: Statement, *, rows: tuple[int, ...], rows_from: str
+) -> RunConfig:
+    """The settings as the release records them."""
+    return RunConfig(
         method=design.method.name,
         options=design.plan.options,
         epsilon=design.budget.epsilon,
@@ -378,9 +433,6 @@ def _release(
         seed=copies.seed,
         versions=statement.versions,
     )
-    private, extract = tables.private, charged.extract()
-    kind, types = private.frame_kind, private.column_types
-    return Release(design.schema, tuple(fits), statement, config, extract, kind, frame_types=types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,6 +479,7 @@ def _stated(
         refused="; ".join(filter(None, ["" if environment.randomizer.private else TEST_DOUBLE, design.plan.refused])),
         versions=installed_versions(),
         drops_unreadable=design.schema.unreadable == "drop",
+        check=None if design.check is None else Check(design.check.share, design.check.criteria),
     )
     if statement.claim is not None and statement.claim[0] > design.budget.epsilon:
         raise AssertionError("the run did not keep to its plan, so its claim would exceed the budget")

@@ -188,6 +188,7 @@ class Case:
     copies_mode: str = "resample"
     with_folder: bool = False
     public: object | None = None
+    check_share: float | None = None
 
     def release(self, data: object, randomizer: Randomizer, *, out: Path | None = None, seed: int = 7) -> Release:
         """A release made with that randomizer, on a fixed date, at some time of that day, and under a fixed name."""
@@ -205,6 +206,7 @@ class Case:
                 seed=seed,
                 out=out,
                 public=self.public,
+                check_share=self.check_share,
                 _environment=environment,
             )
 
