@@ -9,6 +9,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -24,6 +25,7 @@ from understudy.evaluate.metric import METRICS, describe_metric
 from understudy.methods.method import METHODS, describe_method
 from understudy.options import Option, VerbPackage
 
+CHOOSING = Path(__file__).parents[1] / "docs" / "choosing.md"
 SECTIONS = ("Args", "Raises", "Returns", "Yields", "Attributes", "Example", "Examples")
 
 
@@ -52,11 +54,32 @@ def method_facts(name: str) -> str:
         f"Generated from the code. `understudy methods {name}` prints the same.",
         table(["", ""], facts),
         option_table(method.options, ""),
+        *measured(name),
         "## Steps, privacy argument and differences from the source",
         "The text below is the docstring of the module that implements the method.",
         prose(inspect.getdoc(inspect.getmodule(METHODS.find(name))) or ""),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def measured(name: str) -> list[str]:
+    """What `docs/choosing.md` measured of a method, beside the best method in each setting; often nothing."""
+    text = CHOOSING.read_text(encoding="utf-8").partition("\n## All numbers\n")[2]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:2] == "| "]
+    found = [line[:6] for line in lines[2:]]
+    rows = []
+    for where, privacy, epsilon, method, one_way, pairs in found:
+        if method == name:
+            rivals = [(float(row[5]), row[3]) for row in found if row[:3] == [where, privacy, epsilon]]
+            least, best = min(rivals)
+            rows.append((where, privacy, epsilon, one_way, pairs, f"{least:.3f} (`{best}`)"))
+    if not rows:
+        return []
+    header = ["table", "privacy", "ε", "single columns", "pairs", "pairs, nearest method"]
+    said = (
+        "Mean total variation distances, lower is better: [which method for which table](../choosing.md#all-numbers)."
+    )
+    return ["## All figures", said, table(header, rows)]
 
 
 def metric_facts(name: str) -> str:

@@ -182,6 +182,32 @@ def test_a_metric_s_page_ends_with_all_its_scores_and_options(name: str) -> None
         assert f"| `{name}.{field.name}` | " in page
 
 
+def test_a_method_s_page_has_all_its_figures() -> None:
+    page = hooks.with_facts("methods/mst.md", "# Title\n")
+    text = (DOCS / "choosing.md").read_text(encoding="utf-8").partition("\n## All numbers\n")[2]
+    rows = re.findall(r"^\| (.+ \| .+ \| .+) \| mst \| (\S+) \| (\S+) \|", text, re.MULTILINE)
+    assert len(rows) > 20
+    assert all(f"| {where} | {one_way} | {pairs} |" in page for where, one_way, pairs in rows)
+    assert "## All figures" not in hooks.with_facts("methods/pfr.md", "# Title\n")
+
+
+def test_figures_in_the_text_stand_where_the_text_says() -> None:
+    checked = 0
+    for path in sorted((DOCS / "methods").glob("*.md")):
+        text = (
+            path.read_text(encoding="utf-8")
+            .partition("\n## When it wins, and when it loses\n")[2]
+            .partition("\n## ")[0]
+        )
+        sources = [path.parent / name for name in re.findall(r"\]\(([^)#]+)\)", text)]
+        said = "".join(source.read_text(encoding="utf-8") for source in sources)
+        for figure in re.findall(r"\b\d+\.\d{2,}\b|\b\d{2,3},\d{3}\b", text):
+            if not re.search(rf"{re.escape(figure)} (?:private )?rows|{re.escape(figure)} of 1,000,000", text):
+                assert figure in said, f"{path.name}: {figure}"
+                checked += 1
+    assert checked > 60
+
+
 def _number(word: str) -> float | str:
     try:
         return float(word)
