@@ -115,7 +115,7 @@ def _check_protocol(place: Place, table: Any) -> None:
     if asked.min_reader_version > NEWEST_READER:
         unknown.append(f"reader version {asked.min_reader_version}")
     if unknown:
-        fix = "Write the table anew without it, or read it with Spark."
+        fix = "Write the table again without it, or read it with Spark."
         raise InputError(f"delta:{place.where}", f"uses what cannot be read here: {', '.join(unknown)}.", fix)
 
 
