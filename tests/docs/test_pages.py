@@ -16,8 +16,8 @@ PAGES = [
     *(page for page in FOUND if "\n```" in page.read_text(encoding="utf-8")),
     *(DOCS / f"{name}.md" for name in ("evaluate", "ledger", "pool")),
 ]
-NOT_RUN = {"r-and-stata": {"r", "text"}}
-"""Languages of other programs."""
+NOT_RUN = {"r-and-stata": {"r", "text"}, "codebook": {"csv"}}
+"""Languages of other programs, and files that are saved and not run."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
