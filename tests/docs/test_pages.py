@@ -20,6 +20,7 @@ NOT_RUN = {"r-and-stata": {"r", "text"}, "codebook": {"csv"}}
 """Languages of other programs, and files that are saved and not run."""
 
 
+@pytest.mark.usefixtures("quick_runs")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
