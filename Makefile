@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 ENGINES_STAMP := $(VENV)/.engines
+DOCS_STAMP := $(VENV)/.docs
 JOBS ?= 2
 STUDIES := rdt_panels steps_simulation nist_field youth_voters
 KEEP ?= .studies-cache
@@ -12,7 +13,7 @@ SMOKE := .studies-smoke
 LOWEST := .venv-lowest
 LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema tests/test_public_names.py
 
-.PHONY: help setup demo test test-engines test-slow test-explore test-lowest pictures studies studies-smoke lint types layers clean
+.PHONY: help setup demo test test-engines test-slow test-explore test-lowest pictures docs docs-pictures studies studies-smoke lint types layers clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
@@ -24,6 +25,8 @@ help:
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
 	@echo "make pictures   screenshots of report and card of three tables at three widths, in pictures/ (chromium must be there)"
+	@echo "make docs       the documentation site in site/, strict about links; works offline, also from the folder"
+	@echo "make docs-pictures  draw the pictures of the documentation again"
 	@echo "make setup      only create .venv with everything the other targets need"
 
 $(STAMP): pyproject.toml
@@ -36,6 +39,10 @@ $(STAMP): pyproject.toml
 $(ENGINES_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group engines
 	@touch $(ENGINES_STAMP)
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@touch $(DOCS_STAMP)
 
 setup: $(STAMP)
 
@@ -92,5 +99,14 @@ studies-smoke: $(STAMP)
 pictures: $(STAMP)
 	$(BIN)/python -m tests.report.pictures
 
+# mkdocs looks at the links that we write, website.links at every link of what was built, and at what it would load. Not
+# --quiet: mkdocs then counts no warnings, and --strict lets broken links pass.
+docs: $(STAMP) $(DOCS_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python -m website.links site
+
+docs-pictures: $(STAMP)
+	$(BIN)/python -m website.pictures
+
 clean:
-	rm -rf $(VENV) $(LOWEST) $(SMOKE) pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) $(SMOKE) site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

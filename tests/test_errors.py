@@ -64,3 +64,8 @@ def test_suggestions_are_short() -> None:
     assert suggest("lable 7", many) == 'Did you mean "label 7"?'
     assert suggest("x", []) == ""
     assert suggest("x", ["\x1b[31m"]) == ""
+
+
+def test_a_size_beyond_every_machine_reads_well() -> None:
+    said = str(errors.ResourceError("method x", 2**80, 2**30, "Use fewer columns."))
+    assert said == "method x: needs over 1,000,000 PiB, the limit is 1 GiB. Use fewer columns."

@@ -96,7 +96,10 @@ class ResourceError(UnderstudyError, MemoryError):
 
     def __init__(self, where: str, needed_bytes: int, limit_bytes: int, fix: str) -> None:
         self.needed_bytes, self.limit_bytes = needed_bytes, limit_bytes
-        sizes = f"needs about {size_text(needed_bytes)}, the limit is {size_text(limit_bytes)}"
+        needed = size_text(needed_bytes)
+        sizes = (
+            f"needs {needed if needed.startswith('over') else f'about {needed}'}, the limit is {size_text(limit_bytes)}"
+        )
         super().__init__(f"{where}: {sizes}. {fix}")
 
 

@@ -410,7 +410,7 @@ class Registry(Generic[Kind]):
             kind: Any = entry.load()
         except (Exception, SystemExit) as error:  # whatever another package does when it is loaded
             rule = f"is offered by a package as {entry.value!r}, which cannot be loaded ({type(error).__name__})."
-            raise UsageError(where, rule, "Mend or remove that package.") from error
+            raise UsageError(where, rule, "Fix or remove that package.") from error
         if not isinstance(kind, type) or not set(self.base) & set(kind.__mro__):
             names = " or ".join(base.__name__ for base in self.base)
             rule = f"is offered by a package as {entry.value!r}, which is no subclass of {names}."

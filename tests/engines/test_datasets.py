@@ -93,7 +93,7 @@ def test_hidden_files_are_left_out_and_others_refused(tmp_path: Path) -> None:
     schema = Schema(SCHEMA.columns[:1], Unit())
     assert counts(str(tmp_path), schema) == counts(ages(1), schema)
     (tmp_path / "notes.txt").touch()
-    assert "other files than Parquet" in refusal(str(tmp_path), schema)
+    assert "files other than Parquet" in refusal(str(tmp_path), schema)
     assert counts(f"{tmp_path}/**/*.parquet", schema) == counts(ages(1), schema)
 
 

@@ -120,8 +120,8 @@ def test_what_is_no_database_is_told_so(tmp_path: Path) -> None:
     for name, words in (
         ("none.db", "no such file"),
         ("d.db", r"needs the suffix \.duckdb"),
-        ("text.db", "no readable SQLite database"),
-        ("cut.db", "no readable SQLite database"),
+        ("text.db", "not a readable SQLite database"),
+        ("cut.db", "not a readable SQLite database"),
     ):
         with pytest.raises(InputError, match=words) as caught:
             header_of(f"sqlite:{tmp_path / name}::t")

@@ -278,7 +278,7 @@ def test_the_list_follows_the_public_table_not_the_private_one():
 
 def test_a_list_and_a_public_table_are_one_too_many():
     public = rows_of(wide(50))
-    with pytest.raises(UsageError, match="of no use beside a list"):
+    with pytest.raises(UsageError, match="not used when a list"):
         _synthesized(public, marginals="pairs")
     with pytest.raises(UsageError, match="together"):
         NistMst(marginals="pairs", together="a, b")

@@ -91,7 +91,7 @@ def test_a_target_that_appears_meanwhile_is_not_replaced_and_nothing_is_lost(tmp
     def taken() -> None:
         (tmp_path / "out").mkdir()
 
-    told = r"complete in .*\.out\..*partial.* taken by now"
+    told = r"complete in .*\.out\..*partial.* taken in the meantime"
     with pytest.raises(InputError, match=told) as refused, published(tmp_path / "out", taken) as made:
         (made / "a.txt").write_text("paid for")
     assert str(made) in str(refused.value)

@@ -159,7 +159,7 @@ def test_a_run_is_continued_for_what_it_was_charged_only(run: Interrupted, ledge
             run.run()
     monkeypatch.setattr(working, "_check_same", lambda *_: None)  # as if its notes had been altered
     for changes in ({"epsilon": 2.0}, {"delta": 1e-5}):
-        with pytest.raises(LedgerError, match="charged for something else"):
+        with pytest.raises(LedgerError, match="charged for something other"):
             run.run(resume=True, **changes)
     assert _kinds(ledger) == ["dataset", "charge"]
 

@@ -53,12 +53,12 @@ def test_one_process_at_a_time(target: Path) -> None:
     first.begin(BEGUN)
     with pytest.raises(UsageError, match="belongs to another run"):
         second.begin(BEGUN)
-    with pytest.raises(UsageError, match="another process is at work"):
+    with pytest.raises(UsageError, match="another process is working"):
         Working.interrupted(target, BEGUN, seed=None)
     first.let_go()
     first.let_go()
     found = Working.interrupted(target, BEGUN, seed=7)
-    with pytest.raises(UsageError, match="another process is at work"):
+    with pytest.raises(UsageError, match="another process is working"):
         Working.interrupted(target, BEGUN, seed=None)
     found.let_go()
 

@@ -201,7 +201,9 @@ Given = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="COLUMN=VALUE[,…]", help="The rows that --rate, --mean and --quantile are about."),
 ]
-Groups = Annotated[str | None, typer.Option("--by", metavar="COLUMN", help="One number for each label of this column.")]
+Groups = Annotated[
+    str | None, typer.Option("--by", metavar="COLUMN", help="Column; gives one number for each of its labels.")
+]
 Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals, e.g. 0.95.")]
 FAMILIES = ("auto", "linear", "logistic", "firth")
 
@@ -222,7 +224,7 @@ def pool(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Shares, rates, means, quantiles and pooled models of a release, with intervals that include the noise.
+    """Estimates shares, rates, means, quantiles and pooled models of a release, with intervals that include the noise.
 
     Numbers come from noisy tables that were measured, models from copies that were each measured anew. Free of charge.
     """

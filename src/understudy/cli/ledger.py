@@ -68,9 +68,9 @@ def show(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Caps, what was spent, what is left, and every charge with what became of its run.
+    """Shows caps, what was spent, what is left, and every charge with the outcome of its run.
 
-    A charge counts whether or not a release came of it. A run without an end is at work or was interrupted.
+    A charge counts whether or not it led to a release. A run without an end is still working or was interrupted.
     """
     with shell("ledger show", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.privacy.ledger import Ledger

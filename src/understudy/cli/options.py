@@ -26,7 +26,8 @@ Table = Annotated[
     ),
 ]
 OptionalTable = Annotated[
-    str | None, typer.Argument(metavar="[TABLE]", help="The private table, whose outside is looked at; no row is read.")
+    str | None,
+    typer.Argument(metavar="[TABLE]", help="The private table; only its container and header are looked at, no row."),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="RELEASE", help="The release folder.")]
 NewFolder = Annotated[Path, typer.Option("--out", "-o", help="Release folder to write; must not exist.")]

@@ -197,7 +197,7 @@ def _listed(place: Place) -> list[str]:
         raise InputError(place.where, rule, "Check the path; hidden files and folders (_ or .) are left out.")
     if not all(path.lower().endswith(PARQUET) for path in kept):
         fix = f"Name the Parquet files, such as {place.where.rstrip('/')}/**/*.parquet."
-        raise InputError(place.where, "holds other files than Parquet (.parquet, .pq).", fix)
+        raise InputError(place.where, "holds files other than Parquet (.parquet, .pq).", fix)
     return kept
 
 
@@ -267,7 +267,7 @@ def footers_of(place: Place, paths: Sequence[str]) -> list[tuple[Mark, pa.Schema
     footers = [footer for footer in found if footer is not None]
     if len(footers) < len(found):
         rule = "holds a file that is gone or no readable Parquet (damaged, cut short, encrypted or another format)."
-        raise InputError(place.where, rule, "Write it anew, or name another version.")
+        raise InputError(place.where, rule, "Write it again, or name another version.")
     return footers
 
 

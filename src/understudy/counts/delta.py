@@ -81,7 +81,11 @@ def _version(place: Place, text: str | None) -> int | None:
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise UsageError(f"delta:{place.where}", "the version after @ must be a whole number.", "Leave it out for now.")
+        raise UsageError(
+            f"delta:{place.where}",
+            "the version after @ must be a whole number.",
+            "Leave it out for the newest version.",
+        )
     return int(text)
 
 
@@ -111,7 +115,7 @@ def _check_protocol(place: Place, table: Any) -> None:
     if asked.min_reader_version > NEWEST_READER:
         unknown.append(f"reader version {asked.min_reader_version}")
     if unknown:
-        fix = "Write the table anew without it, or read it with Spark."
+        fix = "Write the table again without it, or read it with Spark."
         raise InputError(f"delta:{place.where}", f"uses what cannot be read here: {', '.join(unknown)}.", fix)
 
 
@@ -158,7 +162,7 @@ def _check_types(
     if odd:
         shown = ", ".join(repr(name) for name in sorted(odd & known))
         rule = "its files store columns in other types than its log says" + (f": {shown}." if shown else ".")
-        raise InputError(f"delta:{place.where}", rule, "Write the table anew.")
+        raise InputError(f"delta:{place.where}", rule, "Write the table again.")
 
 
 def _fits(stored: pa.DataType, declared: pa.DataType) -> bool:

@@ -124,7 +124,7 @@ def _check_files(where: str, files: Any, tasks: Sequence[Any]) -> None:
     """Raises if a file of the snapshot is gone or is not Parquet, without a word about which."""
     listed = [task.file for task in tasks] + [one for task in tasks for one in task.delete_files]
     if any(str(getattr(one.file_format, "value", one.file_format)).upper() != "PARQUET" for one in listed):
-        raise InputError(where, "holds other files than Parquet.", "Write it anew as Parquet.")
+        raise InputError(where, "holds files other than Parquet.", "Write it again as Parquet.")
 
     def there(path: str) -> bool:
         with contextlib.suppress(Exception):

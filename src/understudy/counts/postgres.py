@@ -265,7 +265,7 @@ class PostgresReader(RowReader):
         for name in there:
             if not self._columns[name].readable:
                 rule = f"column {name!r} may not be read by this role."
-                raise InputError(self.where, rule, "Ask for the privilege SELECT on it.")
+                raise InputError(self.where, rule, "Ask for the SELECT privilege on it.")
         if there:  # not WHERE false, for which partitions are not locked
             _asked(self._connection, self.where, f"{self._query(there)} LIMIT 0")
 

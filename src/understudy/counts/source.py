@@ -233,7 +233,7 @@ class PrivateTable(abc.ABC):
     @staticmethod
     def header_of(data: Any) -> list[tuple[str, str]]:  # noqa: ARG004 - of this kind none tells
         """Names and storage types of the columns of a table that is not opened yet, for a draft; reads no row."""
-        raise InputError("table", "does not tell its columns by itself.", "Write the schema by hand.")
+        raise InputError("table", "does not describe its own columns.", "Write the schema by hand.")
 
     def close(self) -> None:  # noqa: B027 - frames hold nothing
         """Gives back what opening took, such as a connection. Afterwards no rows can be read."""

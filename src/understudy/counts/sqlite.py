@@ -96,7 +96,7 @@ def _check_file(path: Path) -> None:
         raise InputError(str(path), "no such file.", f"Write {SCHEME}file.db::table.")
     if begins != MAGIC:
         fix = "A DuckDB file needs the suffix .duckdb." if begins[8:12] == b"DUCK" else "Is it encrypted or damaged?"
-        raise InputError(str(path), "is no readable SQLite database.", fix)
+        raise InputError(str(path), "is not a readable SQLite database.", fix)
 
 
 def _connected(path: Path, where: str) -> sqlite3.Connection:
@@ -124,7 +124,7 @@ def _refusal(where: str, state: str) -> InputError:
     if state.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
         fix = "May you read it? In WAL mode its folder must be writable, or hold its -wal and -shm files."
         return InputError(where, "cannot be opened.", fix)
-    return InputError(where, "is no readable SQLite database.", "Is it encrypted or damaged?")
+    return InputError(where, "is not a readable SQLite database.", "Is it encrypted or damaged?")
 
 
 def _asked(connection: sqlite3.Connection, where: str, command: str, *values: str) -> list[tuple[object, ...]]:

@@ -234,7 +234,7 @@ def packed_member(path: Path) -> tuple[str, int]:
     if found.flag_bits & _ENCRYPTED:
         raise InputError(str(path), "is encrypted.", "Unpack it first.")
     if found.compress_type not in _PLAIN_METHODS:
-        raise InputError(str(path), "is packed by a method other than deflate.", "Unpack it first.")
+        raise InputError(str(path), "is compressed by a method other than deflate.", "Unpack it first.")
     return found.filename, found.file_size
 
 

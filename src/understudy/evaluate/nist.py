@@ -535,7 +535,7 @@ class Nist(Metric):
     chance: float = option(
         PROBABILITY, help="probability that a column enters a conjunction (match 2: 0.33)", above=0, most=1
     )
-    include_last: bool = option(False, help="also draw the last column, which the scorer forgot")
+    include_last: bool = option(False, help="also draw the last column, which the official program leaves out")
     rule: RuleName = option(
         "auto", help="rule for buckets: codes of Match 3, buckets of Matches 1 and 2, or auto (by the columns)"
     )

@@ -558,7 +558,7 @@ class _Row:
         if self.null.mean <= 0:
             if self.kind == "cart":
                 return Unavailable("no tree split under the null, so there is nothing to divide by")
-            return Unavailable("no column varies, so there is nothing to tell the tables apart by")
+            return Unavailable("no column varies, so nothing can tell the tables apart")
         if form == "ratio":
             return self.value / self.null.mean
         if self.null.spread <= 0:

@@ -355,7 +355,7 @@ def fit_model(
             logistic = fit_logistic(design, outcomes)
             found = logistic.covariance(design)
             if found is None:
-                return Unavailable("the outcome is perfectly told apart, so there is no finite estimate")
+                return Unavailable("the outcome is perfectly separated, so there is no finite estimate")
             values, kept, covariance = logistic.coefficients, logistic.kept, found
             runaway = logistic.runaway or logistic.ridge > 0
         else:
@@ -654,7 +654,7 @@ class IntervalOverlap(ModelMetric):
 
     def _check_together(self) -> None:
         if self.interval == "profile" and self.family != "firth":
-            raise UsageError("ci_overlap: interval", "profile is there for family firth only.", "Set family=firth.")
+            raise UsageError("ci_overlap: interval", "profile is available for family firth only.", "Set family=firth.")
 
     def compare(self, pair: TablePair, context: Context) -> Result:
         """Mean and smallest overlap."""

@@ -195,7 +195,7 @@ class DpSyn(Method):
         for names, _ in parse_tables(self.keep) if self.keep.strip() else []:
             kept |= set(domain.clique(names))
         for name in tied & set(starts):
-            raise UsageError(f"groups of column {name!r}", "cannot be used: a rule looks at its codes.", "Drop them.")
+            raise UsageError(f"groups of column {name!r}", "cannot be used: a rule names its codes.", "Drop them.")
         shared = Cost(rho=cost.rho) if cost.rho else whole
         costs = self._costs(shared, [weights.get(name, 1.0) for name in columns], list(tables.values()))
         column_costs, table_costs = costs

@@ -210,7 +210,7 @@ class FieldGroups(Method):
     summary: ClassVar[str] = "Independent groups of columns, each with its own noisy table."
     source: ClassVar[str] = "DPFieldGroups (gardn999), Match 3 of the 2018 NIST challenge; default threshold corrected."
     needs: ClassVar[str] = "A schema; groups of columns that go together, or a share of ε to find them."
-    limits: ClassVar[str] = "Pure ε only. Nothing between groups. At most 2⁶² cells a group."
+    limits: ClassVar[str] = "Pure ε only. Keeps no relation between groups. At most 2⁶² cells per group."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
 
     groups: str = option(

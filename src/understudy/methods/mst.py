@@ -77,7 +77,7 @@ class Mst(Method):
     name: ClassVar[str] = "mst"
     summary: ClassVar[str] = "All columns and a privately chosen tree of pairs; the rows follow the tree."
     source: ClassVar[str] = "McKenna, Miklau and Sheldon (2021), the general form of the winner of a NIST contest."
-    needs: ClassVar[str] = "A schema. Of columns with many codes, the frequent ones keep their relations."
+    needs: ClassVar[str] = "A schema. In columns with many codes, only frequent codes keep their relations."
     limits: ClassVar[str] = "Keeps pairs along one tree. δ above 0. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp",)
 

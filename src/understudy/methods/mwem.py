@@ -67,7 +67,7 @@ class Mwem(Method):
     summary: ClassVar[str] = "A fixed number of rounds, each measuring the table that the model predicts worst."
     source: ClassVar[str] = "Hardt, Ligett and McSherry (2012) with the graphical model of McKenna et al. (2019)."
     needs: ClassVar[str] = "A schema; better with a workload. Also for pure ε."
-    limits: ClassVar[str] = "As many tables as rounds. The model stays below model_bytes."
+    limits: ClassVar[str] = "Measures one table per round. The model stays below model_bytes."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
     workload: str = option(

@@ -115,7 +115,9 @@ class NistMst(Method):
     def informed(self, facts: PublicFacts) -> Self:
         """The same with the list of marginals that the public table suggests; itself if there is none."""
         if facts.public is not None and self._has_list:
-            raise UsageError("public", "is of no use beside a list of marginals.", "Drop the list or the public table.")
+            raise UsageError(
+                "public", "is not used when a list of marginals is given.", "Drop the list or the public table."
+            )
         return self._listing(facts)
 
     def _listing(self, facts: PublicFacts) -> Self:

@@ -61,7 +61,9 @@ class Pfr(Method):
     summary: ClassVar[str] = "A reading of the entry pfr: one denoised table per group, ε by number of columns."
     source: ClassVar[str] = "Our reading of the outline in Bowen and Snoke (2021); the entry itself is not public."
     needs: ClassVar[str] = "A schema with its rules and derived columns; groups of columns that go together."
-    limits: ClassVar[str] = "Pure ε only. Nothing between groups. Columns in no group are uniform. 2⁶² cells a group."
+    limits: ClassVar[str] = (
+        "Pure ε only. Keeps no relation between groups; other columns are uniform. 2⁶² cells per group."
+    )
     currencies: ClassVar[tuple[Currency, ...]] = ("pure",)
 
     groups: str = option(

@@ -410,7 +410,7 @@ class PrivBayes(Method):
         "Zhang, Cormode, Procopiuc, Srivastava and Xiao (2017), refined; presets keep the originals."
     )
     needs: ClassVar[str] = "A schema. Columns of up to a few hundred codes."
-    limits: ClassVar[str] = "Parents are few where columns are many. Very tangled networks answer no conditions."
+    limits: ClassVar[str] = "With many columns each has few parents. Very dense networks cannot answer conditions."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
     preset: Preset = option("refined", help="refined, or as in the sources: published, steps_paper, nist")

@@ -55,7 +55,7 @@ class RandomPartition(Method):
     summary: ClassVar[str] = "A tree that splits by columns drawn at random, every layer measured, over the full table."
     source: ClassVar[str] = "The modified universal histogram of the STEPS papers (2019, 2020)."
     needs: ClassVar[str] = "A schema whose full table can be written out. A baseline for trees with chosen columns."
-    limits: ClassVar[str] = "At most 2²³ cells (option most_cells). Columns in the first layers come out best."
+    limits: ClassVar[str] = "At most 2²³ cells (option most_cells). Columns in the first layers are the most accurate."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
     layers: int = option(

@@ -613,7 +613,7 @@ class Rdt(Method):
         settings, public = self._settings(facts), facts.has_public
         if self.relation == "label_change" and facts.prepared:
             names = ", ".join(facts.prepared)
-            rule = f"label_change cannot be provided for: {names} are fixed from private rows before the trees."
+            rule = f"label_change cannot be guaranteed: {names} are fixed from private rows before the trees."
             raise UsageError("option relation", rule, "List their labels or bins in the schema.")
         singles = [facts.domain.clique([name]) for name in facts.domain.columns]
         check_linked(facts.domain, singles, facts.structural_zeros, f"method {self.name}")

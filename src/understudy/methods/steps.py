@@ -225,7 +225,7 @@ class Steps(Method):
     )
     source: ClassVar[str] = "Bowen, Liu and Su (2019, 2020), STEPS-L, with corrected budgets."
     needs: ClassVar[str] = "A schema whose full table can be written out; better with a public sequence of columns."
-    limits: ClassVar[str] = "At most 2²³ cells (option most_cells). Columns in the first layers come out best."
+    limits: ClassVar[str] = "At most 2²³ cells (option most_cells). Columns in the first layers are the most accurate."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp")
 
     layers: int | None = option(

@@ -303,7 +303,9 @@ def put_in_place(staging: Path, target: Path) -> None:
         check_free(target)
         os.rename(staging, target.absolute())
     except UsageError as error:
-        raise InputError(f"output {str(target)!r}", f"{complete}: the name is taken by now.", fix) from error
+        raise InputError(
+            f"output {str(target)!r}", f"{complete}: the name has been taken in the meantime.", fix
+        ) from error
     except OSError as error:
         raise InputError(f"output {str(target)!r}", f"{complete}.", fix) from error
     with contextlib.suppress(OSError):  # it is in place; only a loss of power in this moment could undo that
@@ -374,7 +376,7 @@ def _check_name(target: Path) -> None:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             rule = "has a name that is too long for the names that are made from it."
-            raise UsageError(f"output {str(target)!r}", rule, "Name it more shortly.") from error
+            raise UsageError(f"output {str(target)!r}", rule, "Choose a shorter name.") from error
 
 
 RESTORE = "Restore the folder from where it was published."

@@ -159,7 +159,7 @@ def _labels(fitted: Fitted, columns: Mapping[str, Column], number: int, seed: in
     for name, codes in public.items():
         if name in codec.leaving_out and (codes >= codec.domain.sizes[name]).any():
             rule = "holds a value that cannot be read, and this release has no code for that."
-            raise UsageError(f"column {codec.origin(name)!r}", rule, "Mend the records, or leave such rows out.")
+            raise UsageError(f"column {codec.origin(name)!r}", rule, "Correct the records, or leave such rows out.")
     rows = len(next(iter(columns.values())))
     return _decoder(fitted).decode(model.label(public, rng, rows=rows), rng)
 

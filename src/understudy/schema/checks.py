@@ -280,7 +280,7 @@ def _cut_problems(formula: Cut, here: str, columns: Mapping[str, Column]) -> Ite
     wrong = [Problem(f"{here}.edges", rule) for rule in map(number_problem, edges) if rule]
     yield from wrong
     if not wrong and any(left >= right for left, right in pairwise(edges)):
-        yield Problem(f"{here}.edges", "must increase.", "Sort the edges and drop doubles.")
+        yield Problem(f"{here}.edges", "must increase.", "Sort the edges and drop duplicates.")
     if not isinstance(labels, tuple) or len(labels) != len(edges) - 1:
         yield Problem(f"{here}.labels", f"must list {len(edges) - 1} labels, one per band between two edges.")
         return

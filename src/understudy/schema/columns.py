@@ -719,7 +719,7 @@ def _edge_problems(column: NumberColumn, edges: object, where: str) -> Iterator[
     for left, right in pairwise(edges):
         if number_of(left) >= number_of(right):
             rule = f"edge {written(right)} must be above the one before it ({written(left)})."
-            yield Problem(where, rule, "Sort the edges and drop doubles.")
+            yield Problem(where, rule, "Sort the edges and drop duplicates.")
             return
     ends = (("first", edges[0], "lower", column.lower), ("last", edges[-1], "upper", column.upper))
     for name, edge, key, bound in ends:

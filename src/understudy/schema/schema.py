@@ -102,7 +102,9 @@ class Dialect:
         """Everything that is wrong with it, under the names of its fields."""
         found = [*_delimiter_problems(self.delimiter), *_names_problems(self.names)]
         if self.encoding is not None and (rule := _encoding_rule(self.encoding)):
-            found.append(Problem("encoding", rule, "Usual are utf-8, latin-1, cp1252, utf-16, shift_jis and gb18030."))
+            found.append(
+                Problem("encoding", rule, "Common ones are utf-8, latin-1, cp1252, utf-16, shift_jis and gb18030.")
+            )
         if self.decimal is not None and self.decimal not in _DECIMALS:
             found.append(Problem("decimal", f'must be "." or ",", got {shown(self.decimal)}.'))
         if self.decimal is not None and self.decimal == self.delimiter:

@@ -157,7 +157,7 @@ class Working(KeptFolder):
         with suppress(OSError):
             if self.hold():
                 return
-        raise UsageError(f"folder {str(self.path)!r}", "another process is at work on this run.", "Wait for it.")
+        raise UsageError(f"folder {str(self.path)!r}", "another process is working on this run.", "Wait for it.")
 
     def drop_unrecorded(self) -> None:
         """Removes complete releases of this output that never came on record.
@@ -384,7 +384,7 @@ def _check_charged_for(ledger: Ledger, dataset: str, design: Design, run: str) -
     words = (unit_words(schema.unit), charge_note(digest_of(schema)))
     if paid != wanted or (charge.unit, charge.note) != words:
         fix = "Give the same settings as before; nothing was continued or charged."
-        raise LedgerError(f"run {run!r}", "was charged for something else than this run.", fix)
+        raise LedgerError(f"run {run!r}", "was charged for something other than this run.", fix)
 
 
 def _check_unreleased(ledger: Ledger, run: str, working: Working) -> None:

@@ -398,7 +398,7 @@ def epsilon_remark(budget: Budget) -> str:
     sure = min(99.9, math.floor(1000 / (1 + 99 * math.exp(-budget.epsilon))) / 10)
     return (
         f"ε = {budget.epsilon:.6g} protects hardly anybody: somebody 1 % sure that a unit is in the table could become "
-        f"more than {sure:.3g} % sure. Usual are values of {LARGE_EPSILON:g} and less."
+        f"more than {sure:.3g} % sure. Values of {LARGE_EPSILON:g} or less are usual."
     )
 
 
@@ -425,7 +425,7 @@ def delta_remark(budget: Budget, unit: Unit, rows_hint: int | None = None) -> st
     whom = "rows" if unit.column is None else "protected units with all their rows"
     return (
         f"δ = {budget.delta:.6g} is large: a promise with this δ still holds for a program that picks about"
-        f" {100 * budget.delta:.3g} % of the {whom} at random and publishes them as they are. Usual is a δ well below"
+        f" {100 * budget.delta:.3g} % of the {whom} at random and publishes them as they are. Choose a δ well below"
         " 1 / number of rows, such as 1e-6 for 100,000 rows."
     )
 

@@ -1,4 +1,4 @@
-"""Every page about a method runs from top to bottom, by the rules of the tutorial's test; so do some other pages."""
+"""Pages with commands and code run from top to bottom, by the rules of the tutorial's test."""
 
 from pathlib import Path
 
@@ -6,14 +6,21 @@ import pytest
 
 from tests.docs.test_tutorial import BLOCK, _require, _run, _steps
 from tests.processes import Forked
+from understudy.evaluate.metric import METRICS
+from understudy.methods.method import METHODS
 
 DOCS = Path(__file__).parents[2] / "docs"
+FOLDERS = ("methods", "metrics", "tutorials", "howto", "reference", "explanation")
+FOUND = [page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))]
 PAGES = [
-    *sorted((DOCS / "methods").glob("*.md")),
+    *(page for page in FOUND if "\n```" in page.read_text(encoding="utf-8")),
     *(DOCS / f"{name}.md" for name in ("check", "evaluate", "ledger", "pool")),
 ]
+NOT_RUN = {"r-and-stata": {"r", "text"}, "codebook": {"csv"}}
+"""Languages of other programs, and files that are saved and not run."""
 
 
+@pytest.mark.usefixtures("quick_runs")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -36,4 +43,10 @@ def test_every_block_is_understood(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)
     assert text.count("\n```") == 2 * len(blocks)
-    assert {kind for _, _, kind, _ in blocks} <= {"console", "python", "yaml"}
+    assert {kind for _, _, kind, _ in blocks} <= {"console", "python", "yaml"} | NOT_RUN.get(page.stem, set())
+
+
+def test_every_method_and_metric_has_a_page_that_runs() -> None:
+    run = {(page.parent.name, page.stem) for page in PAGES}
+    assert {("methods", name) for name in METHODS.built_in} <= run
+    assert {("metrics", name) for name in METRICS.built_in} <= run
