@@ -50,17 +50,17 @@ class Studio:
         templates.globals |= {"key_of": short_id, "seconds_text": words.seconds_text, "kinds": drafting.KINDS}
         return cls(workspace, Runs(workspace), doors, templates)
 
-    def page(self, request: Request | None, name: str, *, status: int = 200, **facts: Any) -> HTMLResponse:
+    def page(self, request: Request | None, template: str, /, *, status: int = 200, **facts: Any) -> HTMLResponse:
         """A page as HTML; characters that may not stand in it are shown escaped."""
         session = None if request is None else request.scope.get("studio.session")
         common = {"csrf": "" if session is None else session.csrf, "inside": session is not None}
         common |= {"read_only": self.doors.read_only, "steps": STEPS, "step": "", "messages": ()}
-        text = self.templates.get_template(name).render(**{**common, **facts})
+        text = self.templates.get_template(template).render(**{**common, **facts})
         return HTMLResponse(text.encode("utf-8", "backslashreplace").replace(b"\0", b"\\0"), status)
 
     def refusal(self, status: int, text: str) -> bytes:
         """The page of a request that was turned away."""
-        return bytes(self.page(None, "refusal.html", status=status, text=text, login=bool(self.doors.password)).body)
+        return bytes(self.page(None, "refusal.html", status=status, text=text, login=status == 401 and bool(self.doors.password)).body)
 
     def said(self, error: us.errors.UnderstudyError) -> list[str]:
         """What the library says is wrong, with paths as one sees them in the folder."""
@@ -287,17 +287,9 @@ def _budget_page(studio: Studio, request: Request, draft: DraftTable, messages: 
         for name, value in (("epsilon", choices.epsilon), ("delta", choices.delta))
     }
     methods = [(one.name, one.summary, one.guarantee) for one in us.methods().values()]
-    facts = {"draft": draft, "choices": choices, "steps_of": steps, "exact": exact, "methods": methods}
+    facts = _plan_facts(studio, draft, choices) | {"steps_of": steps, "exact": exact, "methods": methods}
     status = 422 if messages else 200
-    return studio.page(
-        request,
-        "budget.html",
-        status=status,
-        step="Budget",
-        messages=messages,
-        **facts,
-        **_plan_facts(studio, draft, choices),
-    )
+    return studio.page(request, "budget.html", status=status, step="Budget", messages=messages, **facts)
 
 
 def _planned(draft: DraftTable, choices: Choices) -> Any:
@@ -394,7 +386,7 @@ def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> Stud
     settings = {
         "kind": "release", "name": name, "table": workspace.absolute(draft.table), "shown": draft.table,
         "draft": draft.key, "method": choices.method, "epsilon": choices.epsilon, "delta": choices.delta,
-        "ledger": str(workspace.ledger_path), "dataset": dataset, "ledger_entries": len(ledger.entries()),
+        "ledger": str(workspace.ledger_path), "dataset": dataset, "ledger_sequence": ledger.entries()[-1].sequence,
         "out": str(workspace.root / name), "seconds": plan.seconds,
     }  # fmt: skip
     return studio.runs.start(settings, draft.text)
@@ -443,7 +435,8 @@ def _found_run(studio: Studio, request: Request) -> StudioRun:
 
 def _run_facts(studio: Studio, run: StudioRun) -> dict[str, Any]:
     charged = ""
-    if run.outcome == "interrupted" and run.settings.get("kind") == "release":
+    doubtful = run.outcome == "interrupted" or (run.settings.get("resume") and run.outcome != "released")
+    if doubtful and not run.working and run.settings.get("kind") == "release":
         try:
             charged = charged_since(run, studio.workspace.ledger())
         except us.errors.LedgerError as error:
@@ -465,7 +458,7 @@ def _run_action(studio: Studio, request: Request) -> Response:
     run, action = _found_run(studio, request), request.path_params["action"]
     if action == "cancel":
         studio.runs.cancel(run)
-    elif action == "resume" and run.outcome in ("interrupted", "cancelled", "failed", "fault"):
+    elif action == "resume" and run.outcome in ("interrupted", "cancelled"):
         studio.runs.resume(run)
     elif action == "forget" and not run.working:
         studio.runs.forget(run)

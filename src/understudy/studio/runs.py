@@ -164,17 +164,20 @@ class Runs:
 
 
 def charged_since(run: StudioRun, ledger: "us.Ledger | None") -> str:
-    """What the ledger says of a run that was interrupted: whether a charge without an end was added since it began."""
+    """What the ledger says of a run that came to no release: whether a charge like its own was added since it began."""
     if ledger is None:
         return "There is no ledger, so nothing was charged."
-    entries = [one for one in ledger.entries() if one.sequence > int(run.settings.get("ledger_entries", 0))]
-    ended = {one.run for one in entries if one.kind == "finish"}
-    waiting = [
-        one
+    entries = [one for one in ledger.entries() if one.sequence > int(run.settings.get("ledger_sequence", 0))]
+    released = {one.run for one in entries if one.kind == "finish" and one.outcome == "released"}
+    budget = us.Budget(float(run.settings["epsilon"]), float(run.settings["delta"]))
+    own = (run.settings["dataset"], budget.epsilon_units, budget.delta_units)
+    charged = any(
+        one.kind == "charge"
+        and (one.dataset, one.budget_epsilon, one.budget_delta) == own
+        and one.run not in released
         for one in entries
-        if one.kind == "charge" and one.dataset == run.settings.get("dataset") and one.run not in ended
-    ]
-    if not waiting:
+    )
+    if not charged:
         return "The ledger holds no charge of it: nothing was spent."
     return "The ledger holds its charge, which stands: what was measured with it cannot be taken back."
 

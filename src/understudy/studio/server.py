@@ -96,7 +96,7 @@ def serve(studio: Any, taken: socket.socket) -> None:
 
     config = uvicorn.Config(
         application(studio), access_log=False, log_config=None, server_header=False, lifespan="off",
-        proxy_headers=False, h11_max_incomplete_event_size=1 << 16, timeout_keep_alive=30, limit_concurrency=200, ws="none",
-        timeout_graceful_shutdown=2,
+        proxy_headers=False, h11_max_incomplete_event_size=1 << 16, timeout_keep_alive=30, limit_concurrency=200,
+        ws="none", timeout_graceful_shutdown=2,
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[taken])
