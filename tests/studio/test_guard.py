@@ -33,7 +33,8 @@ def client(folder: Path) -> Client:
 
 FOREIGN_HOSTS = (
     "evil.example", "evil.example:8321", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:8322", "localhost", "[::1]:8321",
-    "127.0.0.1:8321.evil.example", "127.0.0.1:8321@evil.example", "evil@127.0.0.1:8321", "0.0.0.0:8321", "", "127.1:8321",
+    "127.1:8321", "127.0.0.1:8321.evil.example", "127.0.0.1:8321@evil.example", "evil@127.0.0.1:8321", "0.0.0.0:8321",
+    "",
 )  # fmt: skip
 FOREIGN_ORIGINS = (
     "https://evil.example", "null", "", "http://127.0.0.1", "http://127.0.0.1:80", "https://127.0.0.1:8321",
@@ -41,7 +42,8 @@ FOREIGN_ORIGINS = (
     "http://127.0.0.1:9999",
 )  # fmt: skip
 TRAVERSALS = (
-    "/static/../guard.py", "/static/..%2fguard.py", "/static/%2e%2e/guard.py", "/static/guard.py", "/static//etc/passwd",
+    "/static/../guard.py", "/static/..%2fguard.py", "/static/%2e%2e/guard.py", "/static/guard.py",
+    "/static//etc/passwd",
     "/drafts/../../etc/schema", "/drafts/..%2f..%2fetc/schema", "/releases/../people.csv/card", "/releases/%00/card",
     "/releases/people.csv", "/runs/../../x", "/confidential/../x/report", "/confidential/x/tables/..%2freport.html",
     "/.understudy-studio/runs", "/people.csv", "//evil.example/", "/start/", "/start/x/y",

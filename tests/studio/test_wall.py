@@ -1,4 +1,4 @@
-"""The studio sees what everybody sees: public names, charts and pages; and it needs its extra only when it is started."""
+"""The studio sees public names, charts and pages; and its extra is needed only when it is started."""
 
 import ast
 import subprocess
@@ -14,7 +14,7 @@ ENGINES = {"numpy", "pyarrow", "duckdb", "pandas", "polars", "narwhals", "sqlite
 
 
 def strange_names(tree: ast.AST) -> set[str]:
-    """What a file takes from behind the wall: modules, names that are not public, and what others keep to themselves."""
+    """What a file takes from behind the wall: modules, names that are not public, what others keep to themselves."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -30,7 +30,7 @@ def strange_names(tree: ast.AST) -> set[str]:
             own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
             if isinstance(node.value, ast.Name) and node.value.id == "us" and node.attr not in understudy.__all__:
                 found.add(f"us.{node.attr}")
-            if node.attr.startswith("_") and not own and not node.attr.startswith("__name__"):
+            if node.attr.startswith("_") and not own and node.attr not in ("__name__", "__init__"):
                 found.add(node.attr)
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in (
             "import_module",
@@ -84,12 +84,12 @@ def test_nothing_but_synthesize_and_evaluate_gets_the_rows() -> None:
 def test_the_command_line_does_without_the_extra(tmp_path: Path) -> None:
     for name in ("starlette", "uvicorn"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('not installed')", encoding="utf-8")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from understudy.__main__ import main; main()"
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from understudy.__main__ import main; sys.exit(main())"
     run = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    hidden = "import importlib.util as util; found = util.find_spec; "
+    hidden = "import sys, importlib.util as util; found = util.find_spec; "
     hidden += "util.find_spec = lambda name, *rest: None if name == 'starlette' else found(name, *rest); "
-    hidden += "from understudy.__main__ import main; main()"
+    hidden += "from understudy.__main__ import main; sys.exit(main())"
     run = subprocess.run([sys.executable, "-c", hidden, "studio"], capture_output=True, text=True, check=False)
     assert run.returncode == 2
     assert "understudy[studio]" in run.stderr

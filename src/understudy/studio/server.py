@@ -84,6 +84,7 @@ def listening(host: str, port: int) -> socket.socket:
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         taken.bind((host, port))
+        taken.listen(128)  # whoever opens the address at once waits until somebody answers
     except OSError as error:
         taken.close()
         raise us.errors.UsageError("port", f"{port} cannot be had on this machine.", "Choose another one.") from error
