@@ -214,7 +214,7 @@ def test_every_answer_forbids_what_is_not_ours(client: Client) -> None:
         assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
     assert client.get("/").headers["cache-control"] == "no-store"
 
 
