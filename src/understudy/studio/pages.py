@@ -355,8 +355,8 @@ def _confirm_page(
 def _free_name(studio: Studio, name: str) -> str:
     """A name for a release that no folder and no earlier run has."""
     taken = {run.name for run in studio.runs.all()}
-    plain = "".join(letter if letter.isalnum() or letter in "-_ " else "-" for letter in name)[:40].strip() or "table"
-    numbers = (f"{plain}-release-{number}" for number in range(1, 10_000))
+    plain = "".join(letter if letter.isalnum() or letter in "-_ " else "-" for letter in name)[:40].strip("-_ ")
+    numbers = (f"{plain or 'table'}-release-{number}" for number in range(1, 10_000))
     return next(one for one in numbers if one not in taken and not (studio.workspace.root / one).exists())
 
 
