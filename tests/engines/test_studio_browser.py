@@ -35,8 +35,7 @@ def _budget_to_run(walker: Walker, method: str) -> None:
     walker.click("Next: the budget")
     assert walker.look() == []
     walker.browser.value("[...document.querySelectorAll('details')].map(e => e.open = true).length")
-    walker.type("epsilon", "9")
-    walker.browser.until("document.getElementById('plan').innerText.includes('ε = 3,')")
+    walker.set_budget(9, "3")
     walker.browser.value(f"document.getElementById('method').value = {method!r}")
     walker.click("Next: look at it once more")
     assert walker.look() == []

@@ -95,7 +95,7 @@ def test_noise_is_added_to_integers_only() -> None:
 
 
 def test_only_privacy_takes_noise_from_the_operating_system() -> None:
-    """Elsewhere its generator only names files and runs, keys hashes and sessions, picks public seeds; not in methods."""
+    """Elsewhere its generator only names files and runs, keys hashes and sessions, picks seeds; not in methods."""
     for path in OUTSIDE_TESTING:
         package = path.relative_to(SOURCE).parts[0]
         if package == "privacy":

@@ -110,9 +110,9 @@ class Browser:
         """Sets what the reader prefers: light or dark pages."""
         self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def picture(self, target: Path) -> None:
-        """Writes a screenshot of the whole page."""
-        found = self._ask("Page.captureScreenshot", captureBeyondViewport=True)
+    def picture(self, target: Path, *, whole: bool = True) -> None:
+        """Writes a screenshot of the whole page, or of what the window shows."""
+        found = self._ask("Page.captureScreenshot", captureBeyondViewport=whole)
         target.write_bytes(base64.b64decode(found["data"]))
 
     def _ask(self, method: str, **given: object) -> dict[str, Any]:

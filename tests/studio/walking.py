@@ -86,6 +86,11 @@ class Walker:
             " {bubbles: true})); return true; })()"
         )
 
+    def set_budget(self, step: int, epsilon: str) -> None:
+        """Moves the slider of ε, and waits until the page says what that means."""
+        self.type("epsilon", str(step))
+        self.browser.until(f"document.getElementById('plan').innerText.includes('ε = {epsilon},')")
+
     @property
     def words(self) -> str:
         return str(self.browser.value("document.body.innerText"))

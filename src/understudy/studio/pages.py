@@ -60,7 +60,8 @@ class Studio:
 
     def refusal(self, status: int, text: str) -> bytes:
         """The page of a request that was turned away."""
-        return bytes(self.page(None, "refusal.html", status=status, text=text, login=status == 401 and bool(self.doors.password)).body)
+        login = status == 401 and bool(self.doors.password)
+        return bytes(self.page(None, "refusal.html", status=status, text=text, login=login).body)
 
     def said(self, error: us.errors.UnderstudyError) -> list[str]:
         """What the library says is wrong, with paths as one sees them in the folder."""

@@ -172,9 +172,7 @@ def charged_since(run: StudioRun, ledger: "us.Ledger | None") -> str:
     budget = us.Budget(float(run.settings["epsilon"]), float(run.settings["delta"]))
     own = (run.settings["dataset"], budget.epsilon_units, budget.delta_units)
     charged = any(
-        one.kind == "charge"
-        and (one.dataset, one.budget_epsilon, one.budget_delta) == own
-        and one.run not in released
+        one.kind == "charge" and (one.dataset, one.budget_epsilon, one.budget_delta) == own and one.run not in released
         for one in entries
     )
     if not charged:

@@ -183,7 +183,7 @@ def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, 
             told = " ".join(studio.said(error))
     return {
         "release": release,
-        "preview": _as_table(rows, "Rows drawn from the released model: none of them is a real one"),
+        "preview": _as_table(rows, "Rows drawn from the released model, not copied from people"),
         "asked": names,
         "told": told,
         "statistics": table,
