@@ -65,12 +65,17 @@ def finished(client: Client, folder: Path) -> str:
     return draft
 
 
+def offered(page: str) -> dict[str, str]:
+    """What the page of confirmation has filled in."""
+    return dict(re.findall(r'name="(confirmed|name)" value="([^"]*)"', page))
+
+
 def paid(client: Client, draft: str, **form: str) -> Answer:
     """Confirms the run as the page offers it, at a small budget of a method that is quick."""
     key = draft.rpartition("/")[2]
     client.studio.workspace.draft(key).choose(Choices(0.5, 0.0, "independent"))
     page = client.get(f"{draft}/confirm").text
-    said = {name: re.search(f'name="{name}" value="([^"]*)"', page)[1] for name in ("confirmed", "name")}
+    said = offered(page)
     return client.post(f"{draft}/run", {**said, "dataset": "", "cap_epsilon": "2", "cap_delta": "0", **form})
 
 
@@ -232,7 +237,7 @@ def test_a_run_is_charged_once_whoever_presses_how_often(client: Client, folder:
     client.studio.workspace.draft(draft.rpartition("/")[2]).choose(Choices(0.5, 0.0, "independent"))
     page = client.get(f"{draft}/confirm")
     assert "Charge ε = 0.5 and run" in page.words
-    said = {name: re.search(f'name="{name}" value="([^"]*)"', page.text)[1] for name in ("confirmed", "name")}
+    said = offered(page.text)
     form = {**said, "dataset": "", "cap_epsilon": "2", "cap_delta": "0"}
     answers: list[Answer] = []
     threads = [threading.Thread(target=lambda: answers.append(client.post(f"{draft}/run", form))) for _ in range(6)]

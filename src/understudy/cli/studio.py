@@ -47,8 +47,7 @@ def studio(
     with shell("studio", quiet=quiet, debug=debug) as place:
         _require_extra()
         if make_password is not None:
-            _write_password(make_password)
-            place.line(f"Wrote {make_password}. Give it as --password-file, with --host and --address.")
+            _write_password(place, make_password)
             return
         _check(host, password_file, address)
         from understudy.studio.server import LOCAL, listening, serve, studio_of
@@ -90,7 +89,7 @@ def _welcome(place: Shell, made: object, port: int, address: str) -> None:
     sys.stdout.flush()
 
 
-def _write_password(path: Path) -> None:
+def _write_password(place: Shell, path: Path) -> None:
     """Asks twice, and writes the hash to a new file for its owner alone."""
     from understudy.studio.guard import hashed
 
@@ -104,3 +103,4 @@ def _write_password(path: Path) -> None:
         raise UsageError(
             "--make-password", f"{str(path)!r} cannot be made.", "Name a file that is not there."
         ) from error
+    place.line(f"Wrote {path}. Give it as --password-file, with --host and --address.")
