@@ -200,6 +200,37 @@ def test_the_way_back_of_hostile_names_is_the_same_text(client: Client, folder: 
     assert us.Schema.edit(text_of(client, draft)).columns[0].said["note"] == note
 
 
+def test_saving_one_field_leaves_the_others_as_they_are(client: Client, folder: Path) -> None:
+    draft = begun(client)
+    columns = (
+        '  sex: {kind: category, labels: ["F", "two\\nlines"]}\n  age:\n    kind: category\n    labels: [" a ", b]\n'
+    )
+    columns += "    note: |\n      one\n      two\n"
+    assert changed(client, draft, "text", text=f"understudy: 1\nunit: row\ncolumns:\n{columns}").status == 303
+    before = text_of(client, draft)
+    shown = {"kind": "category", "missing": "", "title": "", "description": ""}
+    assert changed(client, draft, "column", column="age", labels=" a \r\nb", note="one two", **shown).status == 303
+    assert text_of(client, draft) == before
+    page = client.get(f"{draft}/schema").text
+    assert 'id="c0-labels"' not in page
+    assert 'id="c1-labels"' in page
+    assert changed(client, draft, "column", column="sex", note="", **(shown | {"title": "Sex"})).status == 303
+    assert us.Schema.edit(text_of(client, draft)).columns[0].said["labels"] == ("F", "two\nlines")
+
+
+def test_the_name_of_another_run_is_refused(client: Client, folder: Path) -> None:
+    first = paid(client, finished(client, folder), name="same")
+    assert first.status == 303
+    (folder / "others.csv").write_text("sex,age\nF,3\n", encoding="utf-8")
+    other = begun(client, "others.csv")
+    text = "understudy: 1\nunit: row\ncolumns:\n  sex: {kind: category, labels: [F, M]}\n"
+    assert changed(client, other, "text", text=text).status == 303
+    second = paid(client, other, name="same")
+    assert second.status == 422
+    assert "another run" in second.words
+    client.until_done(first.headers["location"])
+
+
 def test_a_budget_is_shown_before_anybody_pays(client: Client, folder: Path) -> None:
     draft = finished(client, folder)
     page = client.get(f"{draft}/budget")

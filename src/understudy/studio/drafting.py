@@ -22,10 +22,10 @@ KINDS = {
 }
 _BOUNDED = ("integer", "float", "date", "datetime", "time")
 _FIELDS = ("kind", "lower", "upper", "format", "labels", "missing", "title", "description", "note")
+_PROSE = ("title", "description", "note")
 _CHANGED_ELSEWHERE = (
     "The schema was changed in another tab meanwhile. This is how it stands now; make your change again."
 )
-_MOST_LABELS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class ColumnForm:
     name: str
     kind: str
     said: Mapping[str, str]
-    labels: str
+    labels: str | None
+    """One in each line; None where they are not text that lines could hold."""
     more: tuple[str, ...]
     """Keys that only the text can change, each with its value."""
     guess: str
@@ -52,7 +53,7 @@ class ColumnForm:
     @property
     def shows_labels(self) -> bool:
         """Whether this kind has a list of labels."""
-        return self.kind == "category"
+        return self.kind == "category" and self.labels is not None
 
     @property
     def shows_format(self) -> bool:
@@ -104,8 +105,9 @@ def form_of(text: str) -> SchemaForm:
 def _column_form(number: int, column: Any) -> ColumnForm:
     said = {key: value for key, value in column.said.items() if isinstance(value, str)}
     labels = column.said.get("labels", ())
-    listed = "\n".join(labels) if isinstance(labels, tuple) else ""
-    shown = {*_FIELDS}
+    labels = labels if isinstance(labels, tuple) else ()
+    listed = "\n".join(labels) if all(one.strip() and one.splitlines() == [one] for one in labels) else None
+    shown = set(_FIELDS) - ({"labels"} if listed is None else set())
     more = tuple(
         f"{key}: {value if isinstance(value, str) else ', '.join(value)}"
         for key, value in column.said.items()
@@ -134,18 +136,19 @@ def stated(form: Mapping[str, str]) -> dict[str, str | Sequence[str]]:
     said: dict[str, str | Sequence[str]] = {}
     for key in _FIELDS:
         if key in form and key != "labels":
-            said[key] = " ".join(form[key].split()) if key in ("title", "description", "note") else form[key].strip()
+            said[key] = " ".join(form[key].split()) if key in _PROSE else form[key].strip()
     if "labels" in form:
         lines = form["labels"].replace("\r\n", "\n").split("\n")
-        said["labels"] = [line for line in lines if line.strip()][:_MOST_LABELS]
+        said["labels"] = [line for line in lines if line.strip()]
     return said
 
 
 def unchanged(form: Mapping[str, str], column: ColumnForm) -> dict[str, str | Sequence[str]]:
     """What the form says otherwise than the schema does."""
-    now: dict[str, str | Sequence[str]] = {**column.said, "labels": column.labels.split("\n") if column.labels else []}
-    said = stated(form)
-    return {key: value for key, value in said.items() if value != now.get(key, "")}
+    now: dict[str, str | Sequence[str]] = dict(column.said)
+    now |= {key: " ".join(column.said.get(key, "").split()) for key in _PROSE}  # as a field of one line shows it
+    now["labels"] = column.labels.split("\n") if column.labels else []
+    return {key: value for key, value in stated(form).items() if value != now.get(key, "")}
 
 
 def change(draft: DraftTable, action: str, form: Mapping[str, str]) -> list[str]:

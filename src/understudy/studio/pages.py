@@ -375,8 +375,11 @@ def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> Stud
     workspace, choices = studio.workspace, draft.choices
     name = _release_name(form.get("name", ""))
     known = studio.runs.find(short_id(f"release:{name}"))
-    if known is not None:
+    own = {"draft": draft.key, "method": choices.method, "epsilon": choices.epsilon, "delta": choices.delta}
+    if known is not None and all(known.settings.get(key) == value for key, value in own.items()):
         return known  # a second press of the button, or another tab
+    if known is not None:
+        raise us.errors.UsageError("name", f"{name!r} is the name of another run.", "Choose another one.")
     if form.get("confirmed") != f"{draft.version} {choices.epsilon:g} {choices.delta:g} {choices.method}":
         raise us.errors.UsageError("run", "the schema or the budget was changed in another tab.", "Look at it again.")
     if (workspace.root / name).exists():
@@ -386,7 +389,7 @@ def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> Stud
     ledger = us.Ledger.open(workspace.ledger_path)
     settings = {
         "kind": "release", "name": name, "table": workspace.absolute(draft.table), "shown": draft.table,
-        "draft": draft.key, "method": choices.method, "epsilon": choices.epsilon, "delta": choices.delta,
+        **own,
         "ledger": str(workspace.ledger_path), "dataset": dataset, "ledger_sequence": ledger.entries()[-1].sequence,
         "out": str(workspace.root / name), "seconds": plan.seconds,
     }  # fmt: skip
