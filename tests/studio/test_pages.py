@@ -248,6 +248,27 @@ def test_a_budget_is_shown_before_anybody_pays(client: Client, folder: Path) -> 
     assert not (folder / "ledger.db").exists()
 
 
+def test_an_exact_budget_is_named_and_charged_to_its_last_digit(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    form = {"epsilon": "3", "delta": "0", "epsilon_exact": "0.123456789012", "method": "independent"}
+    assert client.post(f"{draft}/budget", {**form, "then": "confirm"}).status == 303
+    assert 'value="0.123456789012"' in client.get(f"{draft}/budget").text
+    page = client.get(f"{draft}/confirm")
+    assert "Charge ε = 0.123456789012 and run" in page.words
+    said = offered(page.text)
+    client.post(f"{draft}/budget", form | {"epsilon_exact": "0.123456789013"})
+    late = client.post(f"{draft}/run", {**said, "cap_epsilon": "1"})
+    assert late.status == 422
+    assert "another tab" in late.words
+
+
+def test_a_password_in_a_location_is_refused_and_not_kept(client: Client) -> None:
+    answer = client.post("/tables", {"database": "postgresql://steward:hunter22@127.0.0.1:1/db::people"})
+    assert answer.status == 422
+    assert client.studio.workspace.drafts() == []
+    assert "hunter22" not in answer.words
+
+
 @pytest.mark.parametrize("epsilon", ["x", "nan", "inf", "-1", "0", "1e400"])
 def test_a_budget_that_is_none_is_refused(client: Client, folder: Path, epsilon: str) -> None:
     draft = finished(client, folder)

@@ -84,7 +84,9 @@ def _require_extra() -> None:
 
 def _welcome(place: Shell, made: object, port: int, address: str) -> None:
     token = getattr(getattr(made, "doors"), "token")  # noqa: B009 - the studio is an extra, whose types are not loaded
-    place.line(f"Open {address}" if not token else f"Open http://127.0.0.1:{port}/start/{token}")
+    place.line(
+        f"Open {address or f'http://127.0.0.1:{port}'}" if not token else f"Open http://127.0.0.1:{port}/start/{token}"
+    )
     place.line("The address works once. Stop the studio with Ctrl-C; runs go on." if token else "Stop it with Ctrl-C.")
     sys.stdout.flush()
 

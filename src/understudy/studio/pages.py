@@ -47,7 +47,8 @@ class Studio:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        templates.globals |= {"key_of": short_id, "seconds_text": words.seconds_text, "kinds": drafting.KINDS}
+        templates.filters["in_full"] = words.in_full
+        templates.globals |= {"seconds_text": words.seconds_text, "kinds": drafting.KINDS}
         return cls(workspace, Runs(workspace), doors, templates)
 
     def page(self, request: Request | None, template: str, /, *, status: int = 200, **facts: Any) -> HTMLResponse:
@@ -112,6 +113,8 @@ def routes_of(studio: Studio) -> list[tuple[str, Handler, tuple[str, ...]]]:
 
 
 def _start(studio: Studio, request: Request) -> Response:
+    if request.method == "HEAD":  # somebody previews the address: that must not use it up
+        raise RefusedRequest(405, "This cannot be done here.")
     cookie = studio.doors.enter_by_token(request.path_params["token"])
     if cookie is None:
         raise RefusedRequest(401, "This address was used already, or is not from this start. Start the studio again.")
@@ -268,9 +271,7 @@ def _budget(studio: Studio, request: Request) -> Response:
         try:
             draft.choose(_chosen(form))
             if form.get("then") == "confirm":
-                _planned(
-                    draft, draft.choices
-                )  # a plan that cannot be made is told here, before anybody is asked to pay
+                _planned(draft, draft.choices)  # what cannot be planned is told before anybody is asked to pay
                 return go_to(f"/drafts/{draft.key}/confirm")
         except us.errors.UnderstudyError as error:
             return _budget_page(studio, request, draft, studio.said(error))
@@ -284,7 +285,7 @@ def _budget_page(studio: Studio, request: Request, draft: DraftTable, messages: 
         "delta": (words.DELTAS, words.nearest_step(words.DELTAS, choices.delta)),
     }
     exact = {
-        name: "" if value in steps[name][0] else f"{value:g}"
+        name: "" if value in steps[name][0] else words.in_full(value)
         for name, value in (("epsilon", choices.epsilon), ("delta", choices.delta))
     }
     methods = [(one.name, one.summary, one.guarantee) for one in us.methods().values()]
@@ -347,6 +348,7 @@ def _confirm_page(
         "plan": plan,
         "datasets": datasets,
         "own": draft.name,
+        "confirmed": _to_confirm(draft),
         "name": _free_name(studio, draft.name),
         "where": studio.workspace.without_root(str(studio.workspace.ledger_path)),
     }
@@ -380,7 +382,7 @@ def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> Stud
         return known  # a second press of the button, or another tab
     if known is not None:
         raise us.errors.UsageError("name", f"{name!r} is the name of another run.", "Choose another one.")
-    if form.get("confirmed") != f"{draft.version} {choices.epsilon:g} {choices.delta:g} {choices.method}":
+    if form.get("confirmed") != _to_confirm(draft):
         raise us.errors.UsageError("run", "the schema or the budget was changed in another tab.", "Look at it again.")
     if (workspace.root / name).exists():
         raise us.errors.UsageError("name", f"{name!r} exists and is never overwritten.", "Choose another name.")
@@ -394,6 +396,12 @@ def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> Stud
         "out": str(workspace.root / name), "seconds": plan.seconds,
     }  # fmt: skip
     return studio.runs.start(settings, draft.text)
+
+
+def _to_confirm(draft: DraftTable) -> str:
+    """Stands for all that a person agrees to."""
+    choices = draft.choices
+    return short_id(f"{draft.version} {choices.epsilon!r} {choices.delta!r} {choices.method}")
 
 
 def _release_name(text: str) -> str:

@@ -114,7 +114,9 @@ class Runs:
                 place.mkdir(mode=0o700)
             except FileExistsError:
                 known = _run_at(place)
-                assert known is not None
+                if known is None:  # its server was killed, or is just at it
+                    rule = f"{settings['name']!r} was begun and left half-made."
+                    raise us.errors.UsageError("name", rule, "Choose another one.") from None
                 return known
             (place / "schema.yaml").write_text(schema_text, encoding="utf-8", newline="")
             write_json(place / "settings.json", settings)
@@ -128,8 +130,9 @@ class Runs:
         with self.workspace.lock:
             if _is_working(run.place):
                 return
-            (run.place / "end.json").unlink(missing_ok=True)
-            (run.place / "cancel").unlink(missing_ok=True)
+            # The number of the process that is gone may be somebody else's by now.
+            for name in ("end.json", "cancel", "state.json"):
+                (run.place / name).unlink(missing_ok=True)
             write_json(run.place / "settings.json", {**run.settings, "resume": True})
             self._spawn(run.place)
 

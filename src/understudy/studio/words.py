@@ -30,6 +30,15 @@ def nearest_step(steps: Sequence[float], value: float) -> int:
     return min(range(len(steps)), key=lambda place: abs(steps[place] - value))
 
 
+def in_full(value: float) -> str:
+    """A budget to the last digit that is charged.
+
+    >>> in_full(1.0), in_full(0.1234567891), in_full(1e-9)
+    ('1', '0.1234567891', '1e-09')
+    """
+    return f"{value:.15g}"
+
+
 def belief_after(prior: float, epsilon: float) -> float:
     """The most that somebody may come to believe.
 
@@ -57,7 +66,9 @@ def belief_sentences(epsilon: float, delta: float, whom: str) -> list[str]:
         for prior in PRIORS
     ]
     if delta:
-        said.append(f"With a probability of at most δ = {delta:g}, one in {1 / delta:,.0f}, this bound may not hold.")
+        said.append(
+            f"With a probability of at most δ = {in_full(delta)}, one in {1 / delta:,.0f}, this bound may not hold."
+        )
     else:
         said.append("That holds without exception, because δ is 0.")
     return said
@@ -67,13 +78,14 @@ def budget_warnings(epsilon: float, delta: float) -> list[str]:
     """What speaks against the choice at either end; what the plan itself remarks comes on top."""
     found = []
     if epsilon < 0.1:
-        found.append(
-            f"ε = {epsilon:g} is very small: the noise may leave little of a table with fewer than a million rows."
-        )
+        few = "the noise may leave little of a table with fewer than a million rows."
+        found.append(f"ε = {in_full(epsilon)} is very small: {few}")
     if epsilon >= 5:
-        found.append(f"ε = {epsilon:g} is large: the promise to each person is weak. Usual choices are 0.5 to 3.")
+        found.append(
+            f"ε = {in_full(epsilon)} is large: the promise to each person is weak. Usual choices are 0.5 to 3."
+        )
     if delta >= 1e-5:
-        found.append(f"δ = {delta:g} is large. It should be far below one divided by the number of rows.")
+        found.append(f"δ = {in_full(delta)} is large. It should be far below one divided by the number of rows.")
     return found
 
 

@@ -148,6 +148,11 @@ class Workspace:
         if not root.is_dir():
             raise us.errors.UsageError("folder", f"{str(root)!r} is not there.", "Name a folder that exists.")
         self.root = root.resolve()
+        if "::" in str(self.root) or set(str(self.root)) & _SPECIAL:
+            rule = f"{str(self.root)!r} has characters that stand for something else in the names of tables."
+            raise us.errors.UsageError(
+                "folder", rule, "Name a folder without ::, *, ?, brackets, braces and backslashes."
+            )
         self.ledger_path = self.root / LEDGER if ledger is None else ledger.absolute()
         self.lock = threading.RLock()
         self._drafts: dict[str, DraftTable] = {}
