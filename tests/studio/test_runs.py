@@ -190,6 +190,26 @@ def test_a_link_in_the_place_of_the_studios_folder_is_refused(tmp_path: Path) ->
         _ = Workspace(tmp_path / "own").kept
 
 
+def test_undo_takes_back_nobody_elses_change(workspace: Workspace) -> None:
+    mine = workspace.begin_demo()
+    text = mine.text
+    mine.write(f"{text}# mine\n")
+    theirs = Workspace(workspace.root).draft(mine.key)
+    theirs.write(f"{text}# theirs\n")
+    assert not mine.undo()
+    assert not mine.can_undo
+    assert mine.text == f"{text}# theirs\n"
+    assert theirs.undo()
+    assert theirs.text == f"{text}# mine\n"
+
+
+def test_a_folder_whose_name_means_something_else_is_refused(tmp_path: Path) -> None:
+    for name in ("a*b", "a::b", "[a]"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(us.errors.UsageError, match="characters"):
+            Workspace(tmp_path / name)
+
+
 def test_a_draft_keeps_its_choices(workspace: Workspace) -> None:
     draft = workspace.begin_demo()
     draft.choose(Choices(2.0, 0.0, "mwem", 1000))

@@ -21,6 +21,7 @@ from understudy.report import TextTable, render_blocks, style_text
 from understudy.studio.guard import REPORT_POLICY, RefusedRequest
 from understudy.studio.pages import Handler, Studio, form_of, found_or_refused, go_to
 from understudy.studio.runs import StudioRun
+from understudy.studio.words import in_full
 from understudy.studio.workspace import CARD_FILE, read_json, short_id
 
 FORMS = {
@@ -80,8 +81,8 @@ def _home(studio: Studio, request: Request) -> Response:
 def _stated(path: Path) -> dict[str, str]:
     """What a list says of a release, without checking it: title, method and claim."""
     said = read_json(path / "statement.json")
-    claim = f"ε = {said['epsilon']:g}" if isinstance(said.get("epsilon"), int | float) else "no privacy claim"
-    delta = f", δ = {said['delta']:g}" if isinstance(said.get("delta"), int | float) and said["delta"] else ""
+    claim = f"ε = {in_full(said['epsilon'])}" if isinstance(said.get("epsilon"), int | float) else "no privacy claim"
+    delta = f", δ = {in_full(said['delta'])}" if isinstance(said.get("delta"), int | float) and said["delta"] else ""
     return {"title": str(said.get("title") or ""), "claim": claim + delta, "date": str(said.get("date") or "")}
 
 

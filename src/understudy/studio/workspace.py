@@ -74,7 +74,8 @@ class DraftTable:
     key: str
     table: str
     place: Path
-    _past: list[str] = field(default_factory=list)
+    _past: list[tuple[str, str]] = field(default_factory=list)
+    """Texts before and after each change."""
 
     @property
     def text(self) -> str:
@@ -108,17 +109,18 @@ class DraftTable:
         """Keeps what was chosen."""
         write_json(self.place / "choices.json", asdict(choices))
 
-    def write(self, text: str, *, undoing: bool = False) -> None:
-        """Keeps another text of the schema."""
-        if not undoing:
-            self._past = [*self._past[-_MOST_UNDO:], self.text]
+    def write(self, text: str) -> None:
+        """Keeps another text of the schema, with a way back."""
+        self._past = [*self._past[-_MOST_UNDO:], (self.text, text)]
         _write_text(self.schema_path, text)
 
     def undo(self) -> bool:
-        """Takes the last change back; false if there is none."""
-        if not self._past:
+        """Takes the last change back; false if there is none, or if somebody else has changed the text since."""
+        before, after = self._past.pop() if self._past else ("", "")
+        if not after or after != self.text:
+            self._past.clear()
             return False
-        self.write(self._past.pop(), undoing=True)
+        _write_text(self.schema_path, before)
         return True
 
     @property
