@@ -237,6 +237,7 @@ def test_a_budget_is_shown_before_anybody_pays(client: Client, folder: Path) -> 
     assert page.status == 200
     assert "Where the budget goes" in page.words
     assert "An invented column" in page.words
+    assert re.search(r"measure sex .*? \d+\.\d % ", page.words), "every column has its typical error"
     low = client.post(f"{draft}/plan", {"epsilon": "0", "delta": "0", "method": "auto"})
     high = client.post(f"{draft}/plan", {"epsilon": "15", "delta": "10", "method": "auto"})
     assert "very small" in low.words

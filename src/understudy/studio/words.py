@@ -9,13 +9,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import understudy as us
 from understudy.charts import Amounts, SharesChart
-from understudy.report import Block, Figure, TextTable
+from understudy.report import Block, Figure, FoldedBlocks, TextTable
 
 EPSILONS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0)
 DELTAS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 PRIORS = (0.01, 0.5)
-_MOST_STEPS = 12
+_MOST_STEPS, _MOST_LISTED = 12, 300
 _INVENTED = (0.42, 0.27, 0.16, 0.1, 0.04, 0.01)
 _LETTERS = "ABCDEF"
 _INVENTED_ROWS = 10_000
@@ -91,22 +92,32 @@ def budget_warnings(epsilon: float, delta: float) -> list[str]:
 
 def plan_blocks(plan: Any, rows: int | None) -> list[Block]:
     """Where the budget goes, how large errors will be, and an invented column under that noise."""
-    whole = max(plan.cost.rho, 1) if plan.cost.rho else max(plan.cost.epsilon, 1)
-    costs = [(step, (step.cost.rho if plan.cost.rho else step.cost.epsilon) / whole) for step in plan.steps]
+    weights = [_weight(step.cost, mixed=bool(plan.cost.rho)) for step in plan.steps]
+    costs = [(step, weight / (sum(weights) or 1.0)) for step, weight in zip(plan.steps, weights, strict=True)]
     shown = costs[:_MOST_STEPS]
     rest = len(costs) - len(shown)
     labels = [step.name for step, _ in shown] + ([f"{rest:,} more steps"] if rest else [])
     shares = [share for _, share in shown] + ([sum(share for _, share in costs[_MOST_STEPS:])] if rest else [])
     rows_text = [
-        (step.name, f"{100 * share:.1f} %", f"{step.cells:,}", _rows(step.expected_error)) for step, share in shown
+        (step.name, f"{100 * share:.1f} %", f"{step.cells:,}", _rows(step.expected_error))
+        for step, share in costs[:_MOST_LISTED]
     ]
     where = SharesChart(
         "Where the budget goes", tuple(labels), (Amounts("made", "share of the budget", tuple(shares)),)
     )
     header = ("what is measured", "share of the budget", "cells", "typical error of one cell, rows")
-    found: list[Block] = [Figure(where), TextTable(header, tuple(rows_text), numeric=frozenset(header[1:]))]
+    table = TextTable(header, tuple(rows_text), numeric=frozenset(header[1:]))
+    found: list[Block] = [Figure(where), FoldedBlocks("How far off each column and table will be", (table,))]
     preview = _preview(plan, rows)
     return found if preview is None else [preview, *found]
+
+
+def _weight(cost: Any, *, mixed: bool) -> float:
+    """What a step takes of the budget; beside steps paid in ρ, one paid in ε counts as the ρ = ε²/2 that it implies."""
+    if not mixed:
+        return float(cost.epsilon)
+    unit = us.Budget(1.0).epsilon_units
+    return float(cost.rho + cost.epsilon**2 / (2 * unit))
 
 
 def _rows(error: float | None) -> str:
