@@ -13,10 +13,11 @@ SMOKE := .studies-smoke
 LOWEST := .venv-lowest
 LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema tests/test_public_names.py
 
-.PHONY: help setup demo test test-engines test-slow test-explore test-lowest pictures docs docs-pictures studies studies-smoke lint types layers clean
+.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest pictures docs docs-pictures studies studies-smoke lint types layers clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
+	@echo "make studio     open the studio in .studio-demo/: the whole way in a browser, with a simulated table to try"
 	@echo "make test       lint, types, layers, house rules and the test suite"
 	@echo "make test-engines  databases, lakes and Spark, each started for real (PostgreSQL and a Java runtime must be there)"
 	@echo "make test-slow  statistics that need minutes"
@@ -24,7 +25,8 @@ help:
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
-	@echo "make pictures   screenshots of report and card of three tables at three widths, in pictures/ (chromium must be there)"
+	@echo "make pictures   screenshots of report and card in pictures/, and of the studio in docs/studio/ (chromium must be there)"
+	@echo "make axe        fetch axe-core (npm), with which test-engines checks the studio's pages for accessibility"
 	@echo "make docs       the documentation site in site/, strict about links; works offline, also from the folder"
 	@echo "make docs-pictures  draw the pictures of the documentation again"
 	@echo "make setup      only create .venv with everything the other targets need"
@@ -49,6 +51,14 @@ setup: $(STAMP)
 demo: $(STAMP)
 	$(BIN)/understudy demo --out demo-release
 	$(BIN)/understudy verify demo-release
+
+studio: $(STAMP)
+	mkdir -p .studio-demo
+	$(BIN)/understudy studio .studio-demo
+
+axe:
+	mkdir -p .axe
+	cd .axe && npm pack --silent axe-core@4 && tar xzf axe-core-4.*.tgz --strip-components 1 package/axe.min.js package/LICENSE && rm axe-core-4.*.tgz
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -98,6 +108,7 @@ studies-smoke: $(STAMP)
 # Reports in there are confidential; git ignores the folder.
 pictures: $(STAMP)
 	$(BIN)/python -m tests.report.pictures
+	$(BIN)/python -m tests.studio.pictures
 
 # mkdocs looks at the links that we write, website.links at every link of what was built, and at what it would load. Not
 # --quiet: mkdocs then counts no warnings, and --strict lets broken links pass.
@@ -109,4 +120,4 @@ docs-pictures: $(STAMP)
 	$(BIN)/python -m website.pictures
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(SMOKE) site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) $(SMOKE) .axe .studio-demo site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from understudy import errors, schema
+    from understudy import demo, errors, schema
     from understudy.compare.choice import choose
     from understudy.compare.compare import compare
     from understudy.counts.databases import read_database
@@ -40,6 +40,7 @@ __all__ = [
     "__version__",
     "choose",
     "compare",
+    "demo",
     "errors",
     "evaluate",
     "leaf_size",
@@ -67,6 +68,7 @@ _PLACES = {
     "Unit": ("understudy.schema", "Unit"),
     "choose": ("understudy.compare", "choose"),
     "compare": ("understudy.compare", "compare"),
+    "demo": ("understudy.demo", None),
     "errors": ("understudy.errors", None),
     "evaluate": ("understudy.evaluate.suite", "evaluate"),
     "leaf_size": ("understudy.methods.leaf_size", "leaf_size"),

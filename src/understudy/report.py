@@ -152,6 +152,17 @@ def render_page(page: Page) -> str:
     return _written(_template("page.html").render(page=page, policy=POLICY))
 
 
+def render_blocks(blocks: Sequence[Block]) -> str:
+    """Some blocks as a piece of HTML, for a page that has `style_text` for its style; every text is escaped."""
+    return _written(_template("fragment.html").render(blocks=blocks))
+
+
+@cache
+def style_text() -> str:
+    """The style of all pages."""
+    return _template("style.css").render()
+
+
 def render_picture(chart: Lines | Points) -> str:
     """One chart as an SVG file of its own: nothing to load, every text escaped."""
     cloud = draw_points(chart) if isinstance(chart, Points) else None

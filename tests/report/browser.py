@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -73,26 +74,45 @@ class Browser:
         os.close(self._read)
         self._folder.cleanup()
 
-    def open(self, page: Path, width: int, height: int = 900) -> None:
-        """Shows a file in a window of that width, and waits until it is there."""
+    def open(self, page: Path | str, width: int, height: int = 900) -> None:
+        """Shows a file or an address in a window of that width, and waits until it is there."""
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._ask("Emulation.setDeviceMetricsOverride", **screen)
-        self._ask("Page.navigate", url=page.absolute().as_uri())
+        self._ask("Page.navigate", url=page if isinstance(page, str) else page.absolute().as_uri())
         self._wait("Page.loadEventFired")
 
     def value(self, expression: str) -> Any:
         """What a JavaScript expression gives on the page; the page's own policy forbids its scripts, not this."""
         found = self._ask("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found
-        return found["result"]["value"]
+        return found["result"].get("value")
+
+    def promised(self, expression: str) -> Any:
+        """What the promise that a JavaScript expression gives comes to."""
+        found = self._ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def until(self, expression: str, seconds: float = 60.0) -> None:
+        """Waits until a JavaScript expression is true on whatever page is there by then."""
+        deadline = time.monotonic() + seconds
+        while not self._holds(expression):
+            assert time.monotonic() < deadline, f"waited in vain for {expression}"
+            time.sleep(0.05)
+
+    def _holds(self, expression: str) -> bool:
+        try:
+            return bool(self.promised(f"(async () => !!({expression}))()"))
+        except AssertionError:  # a page that is being left, or is not there yet
+            return False
 
     def prefer(self, scheme: str) -> None:
         """Sets what the reader prefers: light or dark pages."""
         self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def picture(self, target: Path) -> None:
-        """Writes a screenshot of the whole page."""
-        found = self._ask("Page.captureScreenshot", captureBeyondViewport=True)
+    def picture(self, target: Path, *, whole: bool = True) -> None:
+        """Writes a screenshot of the whole page, or of what the window shows."""
+        found = self._ask("Page.captureScreenshot", captureBeyondViewport=whole)
         target.write_bytes(base64.b64decode(found["data"]))
 
     def _ask(self, method: str, **given: object) -> dict[str, Any]:

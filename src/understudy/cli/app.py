@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from understudy.cli import compare, demo, evaluate, ledger, methods, sample, schema, synthesize
+from understudy.cli import compare, demo, evaluate, ledger, methods, sample, schema, studio, synthesize
 from understudy.cli.console import OutputError, end, has_output, orderly_signals, show_error, stopped_by
 
 ORDER = (
@@ -33,6 +33,7 @@ ORDER = (
     "compare",
     "pool",
     "ledger",
+    "studio",
 )
 """Commands in the order a steward meets them."""
 
@@ -70,6 +71,7 @@ app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE
 app.command("compare", short_help="Compare methods and budgets; NOT FOR RELEASE.")(compare.compare)
 app.command("pool", short_help="Estimate with intervals that include the noise.")(evaluate.pool)
 app.add_typer(ledger.app, name="ledger", short_help="Keep account of what each table has spent.")
+app.command("studio", short_help="The whole way in a browser, on this machine.")(studio.studio)
 
 # Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.
 _CLICK_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -6,6 +6,9 @@ once, by the same rules as a file that is loaded: what brings a new problem to i
 with the reason. Problems that tell of other columns, or of rules over several, are left to the check at the end. A
 column may also be left out as a whole, unless something else in the file names it.
 
+A form, as the studio shows one, changes what is stated in any order: `state`, `confirm`, `drop`, `protect`, `forbid`
+and `replace` touch one column or key each, may leave problems behind, and can be undone all the same.
+
 Nothing here prints or reads a terminal, and no table is looked at. `save_text` replaces a file in one step.
 """
 
@@ -13,7 +16,7 @@ import datetime as dt
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -24,9 +27,9 @@ import yaml
 
 from understudy.errors import Problem, SchemaError, place, shown
 from understudy.schema.columns import Named
-from understudy.schema.document import KINDS, QUESTIONS, schema_from_text
+from understudy.schema.document import KINDS, QUESTIONS, keys_of, schema_from_text
 from understudy.schema.draft import OpenPlace, open_places
-from understudy.schema.yaml_text import DECIDE, guessed_lines, parse_yaml, text_token
+from understudy.schema.yaml_text import DECIDE, Entries, Leaf, YamlList, guessed_lines, parse_yaml, text_token, written
 
 _GUESS = re.compile(r"\s#[ \t]*guess:", re.IGNORECASE)
 _ITEM = re.compile(r"""\s*(?:("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*|([^,]*)),""")
@@ -53,6 +56,7 @@ _BOOLEAN = ("missing", "ignore_case", "ordered", "parentheses")
 _SHARED = ("kind", *(field.name for field in fields(Named)))
 _ANYTHING = "a value"
 _ROWS = "the most rows that one of them may have"
+_LEFT_OUT = re.compile(r"^[ \t]*# Left out: (.*)$", re.MULTILINE)
 _ABSENT, _FOREIGN = "is not stated.", "is not a key that belongs here."
 
 
@@ -93,6 +97,19 @@ class Question:
     def default(self) -> str:
         """What Enter accepts; empty if nothing was guessed."""
         return self.place.guess
+
+
+@dataclass(frozen=True, slots=True)
+class StatedColumn:
+    """What a schema text says of one column, finished or not."""
+
+    name: str
+    said: Mapping[str, str | tuple[str, ...]]
+    """Key → its value: text as it is, a list of plain values item by item, anything else as YAML on one line."""
+    open: tuple[OpenPlace, ...]
+    """Its places that say DECIDE, and its guesses."""
+    problems: tuple[Problem, ...]
+    """What a check of the schema has against it, open places included."""
 
 
 class SchemaEditor:
@@ -185,6 +202,90 @@ class SchemaEditor:
         self.text, self._skipped, self.answered = self._past.pop()
         self._open = _asked_places(self.text, self.where)
         return True
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything that a check of the text finds, as `schema check` says it."""
+        try:
+            schema_from_text(self.text, self.where)
+        except SchemaError as error:
+            return error.problems
+        return ()
+
+    @property
+    def unit(self) -> Mapping[str, str]:
+        """Who is protected as far as the text says it: `column` and `rows`, or nothing where every row is."""
+        own = {one.path[1]: one.value for one in _composed(self.text) if one.path[:1] == ("unit",) and one.path[1:]}
+        return {key: value.value for key, value in own.items() if isinstance(value, yaml.ScalarNode)}
+
+    @property
+    def open(self) -> tuple[OpenPlace, ...]:
+        """The places that still say DECIDE, and the guesses."""
+        return tuple(self._open)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The remarks that a draft or an editor left in the place of columns."""
+        return tuple(match[1] for match in _LEFT_OUT.finditer(self.text))
+
+    @property
+    def columns(self) -> tuple[StatedColumn, ...]:
+        """Every column in the order of the text, with what is open and what is wrong in it."""
+        tree, problems = parse_yaml(self.text, self.where), self.problems
+        found = []
+        for path, _, value in keys_of(tree):
+            if len(path) == 2 and path[0] == "columns":
+                pairs = value.pairs if isinstance(value, Entries) else ()
+                said = {key.text: _stated(held) for key, held in pairs}
+                here = place(*path)
+                own = tuple(one for one in problems if _is_inside(_place_of(one, self.where), here))
+                opened = tuple(one for one in self._open if one.column == path[1])
+                found.append(StatedColumn(path[1], said, opened, own))
+        return tuple(found)
+
+    def state(self, column: str, said: Mapping[str, str | Sequence[str]]) -> list[str]:
+        """States keys of a column: text as it is, a list item by item; an empty one takes the key out.
+
+        A key that was guessed by itself is confirmed by being stated. Returns the reasons if that cannot be written,
+        and then nothing changes. What it says may be wrong: `columns` tells.
+        """
+        return self._changed(lambda text: _with_stated(text, column, said))
+
+    def confirm(self, column: str) -> list[str]:
+        """Takes every guess about a column for right; with an empty name, what was guessed of the whole table."""
+        return self._changed(lambda text: _confirmed(text, column))
+
+    def drop(self, column: str) -> list[str]:
+        """Takes a column out of the text, with a remark; returns the reason if it has to stay."""
+        reason = (
+            _needed(self.text, column) if column in {one.name for one in self.columns} else "There is no such column."
+        )
+        return [reason] if reason else self._changed(lambda text: _without_column(text, column))
+
+    def protect(self, column: str = "", rows: str = "") -> list[str]:
+        """States who is protected: every row, or everybody in an id column with at most that many rows."""
+        return self._changed(lambda text: _with_unit(text, column, rows))
+
+    def forbid(self, when: Mapping[str, Sequence[str]], note: str = "") -> list[str]:
+        """Adds a rule: no row holds these values of these columns together."""
+        return self._changed(lambda text: _with_rule(text, when, note))
+
+    def replace(self, text: str) -> list[str]:
+        """Takes another text for the whole; returns the reasons if it is no YAML, and then nothing changes."""
+        return self._changed(lambda _: text)
+
+    def _changed(self, change: Callable[[str], str]) -> list[str]:
+        try:
+            text = change(self.text)
+            found = _asked_places(text, self.where)
+        except yaml.YAMLError:
+            return ["cannot be written at this place. Edit the text of the schema itself."]
+        except SchemaError as error:
+            return [str(problem) for problem in error.problems]
+        if text != self.text:
+            self._step(text, self._skipped, 0)
+            self._open = found
+        return []
 
     def _step(self, text: str, skipped: frozenset[tuple[str, str]], answers: int) -> None:
         self._past.append((self.text, self._skipped, self.answered))
@@ -400,6 +501,95 @@ def _offset(zone: yaml.Node | None) -> dt.tzinfo | None:
     with suppress(KeyError, ValueError, OSError):  # the ways in which there may be no such zone
         return ZoneInfo(zone.value)
     return dt.UTC
+
+
+def _place_of(problem: Problem, where: str) -> str:
+    """The key that a problem of this text is about, without file and line."""
+    return (
+        re.sub(r"^:\d+: ", "", problem.where.removeprefix(where)) if problem.where.startswith(where) else problem.where
+    )
+
+
+def _is_inside(here: str, above: str) -> bool:
+    return here == above or here.startswith((f"{above}.", f"{above}["))
+
+
+def _stated(tree: Entries | YamlList | Leaf) -> str | tuple[str, ...]:
+    if isinstance(tree, YamlList) and all(isinstance(one, Leaf) for one in tree.values):
+        return tuple(one.text for one in tree.values if isinstance(one, Leaf))
+    return tree.text if isinstance(tree, Leaf) else written(tree)
+
+
+def _with_stated(text: str, column: str, said: Mapping[str, str | Sequence[str]]) -> str:
+    """The text with some keys of a column stated otherwise, added or taken out."""
+    own = {one.path[2]: one for one in _composed(text) if one.path[:2] == ("columns", column) and len(one.path) == 3}
+    entry = next((one for one in _composed(text) if one.path == ("columns", column)), None)
+    if entry is None:
+        raise SchemaError([Problem("schema", f"there is no column {shown(column)} here.", "Reload the page.")])
+    for key in said:
+        if key in own:
+            asked = OpenPlace(own[key].key.start_mark.line + 1, column, key, "", "")
+            flow = isinstance(entry.value, yaml.CollectionNode) and entry.value.flow_style
+            text = text if flow else _without_remark(_without_guess(text, asked), asked)
+    line = entry.key.start_mark.line + 1
+    if not (isinstance(entry.value, yaml.MappingNode) and entry.value.value):
+        node = next(one.value for one in _composed(text) if one.path == ("columns", column))
+        text = f"{text[: node.start_mark.index].rstrip()} {{kind: {DECIDE}}}{text[_end(node) :]}"
+    # Stating a kind again would take its bins away.
+    same = {key for key in said if key == "kind" and said[key] == _kind_of(text, column)}
+    pairs = [(key, _as_yaml(key, value)) for key, value in said.items() if value and key not in same]
+    if pairs:
+        text = _with_keys(text, OpenPlace(line, column, "", "", ""), sorted(pairs, key=lambda pair: pair[0] != "kind"))
+    own_now = [one for one in _composed(text) if one.path[:2] == ("columns", column) and len(one.path) == 3]
+    gone = [one for one in own_now if not said.get(one.path[2], "stated")]
+    return _with_times(_without(text, own_now, gone), column)
+
+
+def _as_yaml(key: str, said: str | Sequence[str]) -> str:
+    """What was typed into the field of a key, as YAML on one line."""
+    if not isinstance(said, str):
+        return f"[{', '.join(map(text_token, said))}]"
+    if any(not letter.isprintable() for letter in said):
+        raise SchemaError([Problem(key, "holds characters that cannot be seen.", "Type it again, on one line.")])
+    return text_token(said) if key in _TEXTS else said
+
+
+_TEXTS = ("title", "description", "note", "measured_in", "zone", "format")
+
+
+def _confirmed(text: str, column: str) -> str:
+    for one in open_places(text):
+        if one.column == column and one.guess:
+            text = _without_guess(text, one)
+    return text
+
+
+def _with_unit(text: str, column: str, rows: str) -> str:
+    entry = next((one for one in _composed(text) if one.path == ("unit",)), None)
+    if entry is None:
+        raise SchemaError(
+            [Problem("unit", "is not stated in the text.", "Write a line `unit: row` above the columns.")]
+        )
+    text = _without_guess(text, OpenPlace(entry.key.start_mark.line + 1, "", "unit", "", ""))
+    entry = next(one for one in _composed(text) if one.path == ("unit",))
+    said = f"{{column: {text_token(column)}, rows: {_yaml_of(rows, 'rows') if rows else DECIDE}}}" if column else "row"
+    return text[: entry.value.start_mark.index] + said + text[entry.end :]
+
+
+def _with_rule(text: str, when: Mapping[str, Sequence[str]], note: str) -> str:
+    entry = next((one for one in _composed(text) if one.path == ("rules",)), None)
+    said = ", ".join(f"{text_token(name)}: [{', '.join(map(text_token, values))}]" for name, values in when.items())
+    rule = f"- {{impossible: {{{said}}}{f', note: {text_token(note)}' if note else ''}}}"
+    if entry is None:
+        return f"{text.rstrip()}\nrules:\n  {rule}\n"
+    if isinstance(entry.value, yaml.SequenceNode) and not entry.value.flow_style:
+        at = _line_end(text, entry.end)
+        return f"{text[:at]}\n{' ' * entry.value.start_mark.column}{rule}{text[at:]}"
+    if isinstance(entry.value, yaml.SequenceNode):
+        inside = text[entry.value.start_mark.index : entry.end].rstrip()[:-1]
+        comma = ", " if entry.value.value else ""
+        return f"{text[: entry.value.start_mark.index]}{inside}{comma}{rule[2:]}]{text[entry.end :]}"
+    raise SchemaError([Problem("rules", "are written in a way that cannot be added to here.", "Edit the text itself.")])
 
 
 def _without_guess(text: str, asked: OpenPlace) -> str:

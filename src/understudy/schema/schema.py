@@ -52,6 +52,7 @@ from understudy.schema.table_check import TableCheck
 
 if TYPE_CHECKING:
     from understudy.schema.draft import Draft
+    from understudy.schema.edit import SchemaEditor
 
 
 WORDS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
@@ -635,6 +636,17 @@ class Schema:
         # Tables are opened above this package, which reads none; so the way there is not an import.
         made = import_module("understudy.counts.public").draft
         return made(table, like=like, codebook=codebook, unit=unit, names_are_right=names_are_right)  # type: ignore[no-any-return]
+
+    @classmethod
+    def edit(cls, text: str, where: str = "schema") -> "SchemaEditor":
+        """An editor of a schema's text, finished or not, that keeps its comments and can go back.
+
+        Raises:
+            SchemaError: if the text is no YAML.
+        """
+        from understudy.schema.edit import SchemaEditor  # keeps YAML out of programs that build schemas in Python
+
+        return SchemaEditor(text, where)
 
     @classmethod
     def of(cls, given: object) -> "Schema":

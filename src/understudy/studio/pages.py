@@ -1,0 +1,478 @@
+"""The pages from a table to a run: what each address answers, and what each form does.
+
+Every form ends in a redirection to a page, so that reloading never repeats it. Mistakes are shown on the page they were
+made on, in the words of the library, and change nothing.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+import understudy as us
+from understudy.report import render_blocks
+from understudy.studio import drafting, words
+from understudy.studio.guard import Doors, RefusedRequest
+from understudy.studio.runs import Runs, StudioRun, charged_since
+from understudy.studio.workspace import DATABASE, Choices, DraftTable, Workspace, short_id
+
+Handler = Callable[[Request], Response]
+STEPS = ("Table", "Schema", "Budget", "Run", "Release")
+_RESERVED = set('/\\:*?"<>|')
+_MOST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Studio:
+    """What every page needs: the folder, its runs, the doors, and the templates."""
+
+    workspace: Workspace
+    runs: Runs
+    doors: Doors
+    templates: Environment
+
+    @classmethod
+    def of(cls, workspace: Workspace, doors: Doors) -> "Studio":
+        """The studio of a folder."""
+        templates = Environment(
+            loader=PackageLoader("understudy", "studio/templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        templates.filters["in_full"] = words.in_full
+        templates.globals |= {"seconds_text": words.seconds_text, "kinds": drafting.KINDS}
+        return cls(workspace, Runs(workspace), doors, templates)
+
+    def page(self, request: Request | None, template: str, /, *, status: int = 200, **facts: Any) -> HTMLResponse:
+        """A page as HTML; characters that may not stand in it are shown escaped."""
+        session = None if request is None else request.scope.get("studio.session")
+        common = {"csrf": "" if session is None else session.csrf, "inside": session is not None}
+        common |= {"read_only": self.doors.read_only, "steps": STEPS, "step": "", "messages": ()}
+        text = self.templates.get_template(template).render(**{**common, **facts})
+        return HTMLResponse(text.encode("utf-8", "backslashreplace").replace(b"\0", b"\\0"), status)
+
+    def refusal(self, status: int, text: str) -> bytes:
+        """The page of a request that was turned away."""
+        login = status == 401 and bool(self.doors.password)
+        return bytes(self.page(None, "refusal.html", status=status, text=text, login=login).body)
+
+    def said(self, error: us.errors.UnderstudyError) -> list[str]:
+        """What the library says is wrong, with paths as one sees them in the folder."""
+        problems = getattr(error, "problems", None) or [error]
+        return [self.workspace.without_root(str(one)) for one in problems]
+
+
+def form_of(request: Request) -> Mapping[str, str]:
+    """The fields of the request's form, as the guard let them through."""
+    found: Mapping[str, str] = request.scope["studio.form"]
+    return found
+
+
+def go_to(place: str) -> RedirectResponse:
+    """Shows another page after a form."""
+    return RedirectResponse(place, status_code=303)
+
+
+def found_or_refused(found: Any, what: str) -> Any:
+    """What was found; a page that says that it is gone otherwise."""
+    if found is None:
+        raise RefusedRequest(404, f"There is no such {what} here any more.")
+    return found
+
+
+def routes_of(studio: Studio) -> list[tuple[str, Handler, tuple[str, ...]]]:
+    """Addresses of these pages, what answers them, and by which methods they are asked."""
+    get, post = ("GET",), ("POST",)
+    pages: list[tuple[str, Callable[[Studio, Request], Response], tuple[str, ...]]] = [
+        ("/start/{token}", _start, get),
+        ("/login", _login, ("GET", "POST")),
+        ("/tables", _tables, ("GET", "POST")),
+        ("/demo", _demo, post),
+        ("/drafts/{key}/schema", _schema, get),
+        ("/drafts/{key}/schema.yaml", _schema_text, get),
+        ("/drafts/{key}/change/{action}", _change, post),
+        ("/drafts/{key}/try", _try, post),
+        ("/drafts/{key}/forget", _forget_draft, post),
+        ("/drafts/{key}/budget", _budget, ("GET", "POST")),
+        ("/drafts/{key}/plan", _plan, post),
+        ("/drafts/{key}/confirm", _confirm, get),
+        ("/drafts/{key}/run", _run, post),
+        ("/runs/{key}", _show_run, get),
+        ("/runs/{key}/status", _run_status, get),
+        ("/runs/{key}/{action}", _run_action, post),
+    ]
+    return [(place, functools.partial(page, studio), methods) for place, page, methods in pages]
+
+
+def _start(studio: Studio, request: Request) -> Response:
+    if request.method == "HEAD":  # somebody previews the address: that must not use it up
+        raise RefusedRequest(405, "This cannot be done here.")
+    cookie = studio.doors.enter_by_token(request.path_params["token"])
+    if cookie is None:
+        raise RefusedRequest(401, "This address was used already, or is not from this start. Start the studio again.")
+    answer = studio.page(request, "entered.html")
+    answer.headers["set-cookie"] = cookie
+    return answer
+
+
+def _login(studio: Studio, request: Request) -> Response:
+    if not studio.doors.password:
+        raise RefusedRequest(404, "There is no page of this name.")
+    if request.method != "POST":
+        return studio.page(request, "login.html")
+    cookie = studio.doors.enter_by_password(form_of(request).get("password", ""))
+    if cookie is None:
+        wrong = ("This was not the password. After five wrong ones the door stays shut for a minute.",)
+        return studio.page(request, "login.html", status=403, messages=wrong)
+    answer = studio.page(request, "entered.html")
+    answer.headers["set-cookie"] = cookie
+    return answer
+
+
+def _tables(studio: Studio, request: Request) -> Response:
+    messages: list[str] = []
+    form = form_of(request)
+    if request.method == "POST":
+        try:
+            return go_to(f"/drafts/{_begun(studio.workspace, form).key}/schema")
+        except us.errors.UnderstudyError as error:
+            messages = studio.said(error)
+    files, books = studio.workspace.tables(), studio.workspace.codebooks()
+    facts = {"files": files, "books": books, "form": form, "drafts": studio.workspace.drafts()}
+    return studio.page(
+        request, "tables.html", status=422 if messages else 200, step="Table", messages=messages, **facts
+    )
+
+
+def _begun(workspace: Workspace, form: Mapping[str, str]) -> DraftTable:
+    """The draft of the chosen table; of the table itself only the header is read."""
+    database = form.get("database", "").strip()
+    if database and not database.startswith(DATABASE):
+        raise us.errors.UsageError("database", "must begin with postgresql://.", "Choose a file instead, if it is one.")
+    location = workspace.location(database or form.get("table", ""), form.get("inner", ""))
+    known = workspace.draft(short_id(location))
+    if known is not None:
+        return known
+    book, like = form.get("codebook", ""), form.get("like", "")
+    made = us.Schema.draft(
+        workspace.absolute(location),
+        codebook=(workspace.root / workspace.inside(book, workspace.codebooks()),) if book else (),
+        like=workspace.absolute(workspace.location(like)) if like else None,
+        names_are_right=form.get("names_are_right") == "yes",
+    )
+    return workspace.begin(location, made.text)
+
+
+def _demo(studio: Studio, _: Request) -> Response:
+    return go_to(f"/drafts/{studio.workspace.begin_demo().key}/schema")
+
+
+def _draft(studio: Studio, request: Request) -> DraftTable:
+    found: DraftTable = found_or_refused(studio.workspace.draft(request.path_params["key"]), "table")
+    return found
+
+
+def _schema(studio: Studio, request: Request) -> Response:
+    return _schema_page(studio, request, _draft(studio, request))
+
+
+def _schema_page(
+    studio: Studio, request: Request, draft: DraftTable, messages: list[str] | None = None, **more: Any
+) -> Response:
+    try:
+        form, broken = drafting.form_of(draft.text), []
+    except us.errors.SchemaError as error:
+        form, broken = None, studio.said(error)
+    facts: dict[str, Any] = {"draft": draft, "form": form, "broken": broken, "text": draft.text, **more}
+    status = 422 if messages else 200
+    return studio.page(request, "schema.html", status=status, step="Schema", messages=messages or (), **facts)
+
+
+def _schema_text(studio: Studio, request: Request) -> Response:
+    text = _draft(studio, request).text.encode("utf-8", "backslashreplace")
+    return _download(text, "schema.yaml", "application/yaml")
+
+
+def _download(content: bytes, name: str, kind: str) -> Response:
+    return Response(content, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
+
+
+def _change(studio: Studio, request: Request) -> Response:
+    draft, form = _draft(studio, request), form_of(request)
+    with studio.workspace.lock:
+        try:
+            reasons = drafting.change(draft, request.path_params["action"], form)
+        except us.errors.SchemaError as error:
+            reasons = studio.said(error)
+    if not reasons:
+        return go_to(f"/drafts/{draft.key}/schema")
+    kept = {"text": form["text"]} if request.path_params["action"] == "text" and "text" in form else {}
+    return _schema_page(studio, request, draft, reasons, **kept)
+
+
+def _try(studio: Studio, request: Request) -> Response:
+    """The problems that a column would have with what is in its fields now; nothing is kept."""
+    draft, form = _draft(studio, request), form_of(request)
+    try:
+        editor = us.Schema.edit(draft.text, "schema.yaml")
+        before = next((one for one in drafting.form_of(draft.text).columns if one.name == form.get("column")), None)
+        reasons = editor.state(form.get("column", ""), drafting.unchanged(form, before)) if before else []
+        columns = drafting.form_of(editor.text).columns
+    except us.errors.SchemaError as error:
+        reasons, columns = studio.said(error), ()
+    column = next((one for one in columns if one.name == form.get("column")), None)
+    found = [] if column is None else [text for key, texts in column.problems.items() if key for text in texts]
+    return studio.page(request, "tried.html", reasons=[*reasons, *found])
+
+
+def _forget_draft(studio: Studio, request: Request) -> Response:
+    studio.workspace.forget(_draft(studio, request))
+    return go_to("/")
+
+
+def _chosen(form: Mapping[str, str]) -> Choices:
+    """The choices of the budget page.
+
+    Raises:
+        UsageError: for what is no number, or no usable one.
+    """
+    epsilon = _number(form, "epsilon", words.EPSILONS)
+    delta = _number(form, "delta", words.DELTAS)
+    us.Budget(epsilon, delta)
+    rows = "".join(form.get("rows_hint", "").replace(",", "").split())
+    if rows and (not rows.isdecimal() or not 0 < int(rows[:19]) < 10**15):
+        raise us.errors.UsageError("rows", "must be a whole number above 0.", "Leave it empty if it is not public.")
+    return Choices(epsilon, delta, form.get("method", "auto")[:40], int(rows) if rows else None)
+
+
+def _number(form: Mapping[str, str], name: str, steps: tuple[float, ...]) -> float:
+    """An exact number where one was typed, otherwise the step of the slider."""
+    exact, step = form.get(f"{name}_exact", "").strip(), form.get(name, "")
+    try:
+        value = float(exact) if exact else steps[min(max(int(step), 0), len(steps) - 1)]
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise us.errors.UsageError(name, "must be a number.", "Move the slider, or type a number such as 0.5.")
+    return value
+
+
+def _budget(studio: Studio, request: Request) -> Response:
+    draft, form = _draft(studio, request), form_of(request)
+    if request.method == "POST":
+        try:
+            draft.choose(_chosen(form))
+            if form.get("then") == "confirm":
+                _planned(draft, draft.choices)  # what cannot be planned is told before anybody is asked to pay
+                return go_to(f"/drafts/{draft.key}/confirm")
+        except us.errors.UnderstudyError as error:
+            return _budget_page(studio, request, draft, studio.said(error))
+    return _budget_page(studio, request, draft, [])
+
+
+def _budget_page(studio: Studio, request: Request, draft: DraftTable, messages: list[str]) -> Response:
+    choices = draft.choices
+    steps = {
+        "epsilon": (words.EPSILONS, words.nearest_step(words.EPSILONS, choices.epsilon)),
+        "delta": (words.DELTAS, words.nearest_step(words.DELTAS, choices.delta)),
+    }
+    exact = {
+        name: "" if value in steps[name][0] else words.in_full(value)
+        for name, value in (("epsilon", choices.epsilon), ("delta", choices.delta))
+    }
+    methods = [(one.name, one.summary, one.guarantee) for one in us.methods().values()]
+    facts = _plan_facts(studio, draft, choices) | {"steps_of": steps, "exact": exact, "methods": methods}
+    status = 422 if messages else 200
+    return studio.page(request, "budget.html", status=status, step="Budget", messages=messages, **facts)
+
+
+def _planned(draft: DraftTable, choices: Choices) -> Any:
+    return us.plan(
+        us.Schema.from_yaml(draft.schema_path), method=choices.method, epsilon=choices.epsilon, delta=choices.delta,
+        rows_hint=choices.rows_hint,
+    )  # fmt: skip
+
+
+def _plan_facts(studio: Studio, draft: DraftTable, choices: Choices) -> dict[str, Any]:
+    """What the choices mean, or why there is no plan for them."""
+    facts: dict[str, Any] = {"choices": choices, "draft": draft, "plan": None, "blocks": "", "no_plan": []}
+    facts["warnings"] = words.budget_warnings(choices.epsilon, choices.delta)
+    facts["beliefs"] = words.belief_sentences(choices.epsilon, choices.delta, "a certain row")
+    try:
+        schema = us.Schema.from_yaml(draft.schema_path)
+        whom = "a certain row" if schema.unit.column is None else "a certain person (all their rows together)"
+        facts["beliefs"] = words.belief_sentences(choices.epsilon, choices.delta, whom)
+        plan = _planned(draft, choices)
+        facts |= {"plan": plan, "blocks": render_blocks(words.plan_blocks(plan, choices.rows_hint))}
+        facts |= {"memory": us.errors.size_text(plan.limit_bytes), "error": words.typical_error(plan)}
+    except us.errors.UnderstudyError as error:
+        facts["no_plan"] = studio.said(error)
+    return facts
+
+
+def _plan(studio: Studio, request: Request) -> Response:
+    draft = _draft(studio, request)
+    try:
+        choices = _chosen(form_of(request))
+    except us.errors.UnderstudyError as error:
+        return studio.page(request, "plan_refused.html", messages=studio.said(error))
+    return studio.page(request, "plan.html", **_plan_facts(studio, draft, choices))
+
+
+def _confirm(studio: Studio, request: Request) -> Response:
+    return _confirm_page(studio, request, _draft(studio, request), [])
+
+
+def _confirm_page(
+    studio: Studio, request: Request, draft: DraftTable, messages: list[str], *, status: int = 200
+) -> Response:
+    try:
+        schema = us.Schema.from_yaml(draft.schema_path)
+        plan = _planned(draft, draft.choices)
+        ledger = studio.workspace.ledger()
+        datasets = {} if ledger is None else {name: ledger.balance(name) for name in ledger.datasets()}
+    except us.errors.UnderstudyError as error:
+        return _schema_page(studio, request, draft, studio.said(error))
+    facts = {
+        "draft": draft,
+        "choices": draft.choices,
+        "schema": schema,
+        "plan": plan,
+        "datasets": datasets,
+        "own": draft.name,
+        "confirmed": _to_confirm(draft),
+        "name": _free_name(studio, draft.name),
+        "where": studio.workspace.without_root(str(studio.workspace.ledger_path)),
+    }
+    return studio.page(request, "confirm.html", status=status, step="Run", messages=messages, **facts)
+
+
+def _free_name(studio: Studio, name: str) -> str:
+    """A name for a release that no folder and no earlier run has."""
+    taken = {run.name for run in studio.runs.all()}
+    plain = "".join(letter if letter.isalnum() or letter in "-_ " else "-" for letter in name)[:40].strip("-_ ")
+    numbers = (f"{plain or 'table'}-release-{number}" for number in range(1, 10_000))
+    return next(one for one in numbers if one not in taken and not (studio.workspace.root / one).exists())
+
+
+def _run(studio: Studio, request: Request) -> Response:
+    """Begins the run: what a person has confirmed is charged by the process, once."""
+    draft, form = _draft(studio, request), form_of(request)
+    try:
+        with studio.workspace.lock:
+            return go_to(f"/runs/{_started(studio, draft, form).key}")
+    except us.errors.UnderstudyError as error:
+        return _confirm_page(studio, request, draft, studio.said(error), status=422)
+
+
+def _started(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> StudioRun:
+    workspace, choices = studio.workspace, draft.choices
+    name = _release_name(form.get("name", ""))
+    known = studio.runs.find(short_id(f"release:{name}"))
+    own = {"draft": draft.key, "method": choices.method, "epsilon": choices.epsilon, "delta": choices.delta}
+    if known is not None and all(known.settings.get(key) == value for key, value in own.items()):
+        return known  # a second press of the button, or another tab
+    if known is not None:
+        raise us.errors.UsageError("name", f"{name!r} is the name of another run.", "Choose another one.")
+    if form.get("confirmed") != _to_confirm(draft):
+        raise us.errors.UsageError("run", "the schema or the budget was changed in another tab.", "Look at it again.")
+    if (workspace.root / name).exists():
+        raise us.errors.UsageError("name", f"{name!r} exists and is never overwritten.", "Choose another name.")
+    plan = _planned(draft, choices)
+    dataset = _dataset(workspace, draft, form)
+    ledger = us.Ledger.open(workspace.ledger_path)
+    settings = {
+        "kind": "release", "name": name, "table": workspace.absolute(draft.table), "shown": draft.table,
+        **own,
+        "ledger": str(workspace.ledger_path), "dataset": dataset, "ledger_sequence": ledger.entries()[-1].sequence,
+        "out": str(workspace.root / name), "seconds": plan.seconds,
+    }  # fmt: skip
+    return studio.runs.start(settings, draft.text)
+
+
+def _to_confirm(draft: DraftTable) -> str:
+    """Stands for all that a person agrees to."""
+    choices = draft.choices
+    return short_id(f"{draft.version} {choices.epsilon!r} {choices.delta!r} {choices.method}")
+
+
+def _release_name(text: str) -> str:
+    name = text.strip()
+    fits = name.isprintable() and 0 < len(name) <= _MOST_NAME and not set(name) & _RESERVED and name[0] not in ".-"
+    if not fits:
+        rule = f"must be 1 to {_MOST_NAME} letters, digits, spaces, - or _."
+        raise us.errors.UsageError("name of the release", rule, "For example people-release-1.")
+    return name
+
+
+def _dataset(workspace: Workspace, draft: DraftTable, form: Mapping[str, str]) -> str:
+    """The dataset to charge; a new one is opened with the cap that was stated."""
+    chosen = form.get("dataset", "").strip()
+    ledger = workspace.ledger()
+    if ledger is not None and chosen in ledger.datasets():
+        return chosen
+    if chosen:
+        raise us.errors.UsageError("dataset", "is not in the ledger.", "Choose one of the list.")
+    try:
+        cap = us.Budget(float(form.get("cap_epsilon", "")), float(form.get("cap_delta", "") or 0))
+    except ValueError as error:
+        fix = "State the most that all releases of this table together may spend, for example 3 and 1e-8."
+        raise us.errors.UsageError(
+            "cap", str(error) if isinstance(error, us.errors.UsageError) else "must be numbers.", fix
+        ) from error
+    choices = draft.choices
+    if cap.epsilon < choices.epsilon or cap.delta < choices.delta:
+        raise us.errors.UsageError(
+            "cap", "does not cover this run.", "State a cap that is at least this run's ε and δ."
+        )
+    if ledger is None:
+        us.Ledger.create(workspace.ledger_path, draft.name, cap)
+    else:
+        ledger.add_dataset(draft.name, cap)
+    return draft.name
+
+
+def _found_run(studio: Studio, request: Request) -> StudioRun:
+    found: StudioRun = found_or_refused(studio.runs.find(request.path_params["key"]), "run")
+    return found
+
+
+def _run_facts(studio: Studio, run: StudioRun) -> dict[str, Any]:
+    charged = ""
+    doubtful = run.outcome == "interrupted" or (run.settings.get("resume") and run.outcome != "released")
+    if doubtful and not run.working and run.settings.get("kind") == "release":
+        try:
+            charged = charged_since(run, studio.workspace.ledger())
+        except us.errors.LedgerError as error:
+            charged = " ".join(studio.said(error))
+    release = Path(str(run.settings.get("out", ""))).name if run.settings.get("kind") == "release" else ""
+    message = studio.workspace.without_root(str(run.end.get("message", "")))
+    return {"run": run, "charged": charged, "message": message, "release_key": short_id(release) if release else ""}
+
+
+def _show_run(studio: Studio, request: Request) -> Response:
+    return studio.page(request, "run.html", step="Run", **_run_facts(studio, _found_run(studio, request)))
+
+
+def _run_status(studio: Studio, request: Request) -> Response:
+    return studio.page(request, "status.html", **_run_facts(studio, _found_run(studio, request)))
+
+
+def _run_action(studio: Studio, request: Request) -> Response:
+    run, action = _found_run(studio, request), request.path_params["action"]
+    if action == "cancel":
+        studio.runs.cancel(run)
+    elif action == "resume" and run.outcome in ("interrupted", "cancelled"):
+        studio.runs.resume(run)
+    elif action == "forget" and not run.working:
+        studio.runs.forget(run)
+        return go_to("/")
+    return go_to(f"/runs/{run.key}")

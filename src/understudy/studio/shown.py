@@ -1,0 +1,319 @@
+"""The pages that show what there is: home, releases, the confidential comparison, the ledger.
+
+A release page holds what the release folder holds, and is made from it alone. Comparisons with the private table lie in
+a folder of their own, are shown on pages of their own that say so, and no release page links into them.
+"""
+
+import functools
+import importlib.util
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+import understudy as us
+from understudy.report import TextTable, render_blocks, style_text
+from understudy.studio.guard import REPORT_POLICY, RefusedRequest
+from understudy.studio.pages import Handler, Studio, form_of, found_or_refused, go_to
+from understudy.studio.runs import StudioRun
+from understudy.studio.words import in_full
+from understudy.studio.workspace import CARD_FILE, read_json, short_id
+
+FORMS = {
+    "zip": ("The whole release folder (zip)", ""),
+    "parquet": ("Synthetic rows as Parquet", ""),
+    "csv": ("Synthetic rows as CSV", ""),
+    "xlsx": ("Synthetic rows as an Excel workbook", "openpyxl"),
+    "dta": ("Synthetic rows for Stata", "pyreadstat"),
+    "sav": ("Synthetic rows for SPSS", "pyreadstat"),
+}
+_STATIC = {"htmx.js": ("htmx.min.js", "text/javascript"), "studio.css": ("studio.css", "text/css")}
+_PREVIEW_ROWS, _MOST_CELLS = 20, 200
+_CHUNK = 1 << 18
+
+
+def routes_of(studio: Studio) -> list[tuple[str, Handler, tuple[str, ...]]]:
+    """Addresses of these pages; a read-only studio has those of releases alone."""
+    get, post = ("GET",), ("POST",)
+    pages: list[tuple[str, Callable[[Studio, Request], Response], tuple[str, ...]]] = [
+        ("/", _home, get),
+        ("/static/{name}", _static, get),
+        ("/releases/{key}", _release, get),
+        ("/releases/{key}/card", _card, get),
+        ("/releases/{key}/download/{form}", _download, get),
+    ]
+    if not studio.doors.read_only:
+        pages += [
+            ("/accounts", _accounts, get),
+            ("/releases/{key}/compare", _compare, post),
+            ("/confidential", _confidential, get),
+            ("/confidential/{key}/report", _report, get),
+            ("/confidential/{key}/tables/{name}", _numbers, get),
+            ("/ledger", _ledger, get),
+            ("/ledger/export", _export, get),
+        ]
+    return [(place, functools.partial(page, studio), methods) for place, page, methods in pages]
+
+
+def _static(_: Studio, request: Request) -> Response:
+    name, kind = found_or_refused(_STATIC.get(request.path_params["name"]), "file")
+    text = (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
+    if name == "studio.css":
+        text = f"{style_text()}\n{text}"
+    return Response(text, media_type=f"{kind}; charset=utf-8", headers={"cache-control": "private, max-age=300"})
+
+
+def _home(studio: Studio, request: Request) -> Response:
+    releases = [{"key": key, "name": path.name, **_stated(path)} for key, path in studio.workspace.releases().items()]
+    if studio.doors.read_only:
+        return studio.page(request, "home.html", releases=releases, drafts=[], runs=[], empty=not releases)
+    runs = [run for run in studio.runs.all() if run.outcome not in ("released", "compared")]
+    drafts = studio.workspace.drafts()
+    empty = not (releases or runs or drafts)
+    return studio.page(request, "home.html", releases=releases, drafts=drafts, runs=runs, empty=empty)
+
+
+def _stated(path: Path) -> dict[str, str]:
+    """What a list says of a release, without checking it: title, method and claim."""
+    said = read_json(path / "statement.json")
+    claim = f"ε = {in_full(said['epsilon'])}" if isinstance(said.get("epsilon"), int | float) else "no privacy claim"
+    delta = f", δ = {in_full(said['delta'])}" if isinstance(said.get("delta"), int | float) and said["delta"] else ""
+    return {"title": str(said.get("title") or ""), "claim": claim + delta, "date": str(said.get("date") or "")}
+
+
+def _accounts(studio: Studio, request: Request) -> Response:
+    """What every dataset of the ledger has spent and has left: a part of the home page, which comes a moment later."""
+    return studio.page(request, "accounts.html", **_ledger_facts(studio))
+
+
+def _ledger_facts(studio: Studio) -> dict[str, Any]:
+    facts: dict[str, Any] = {"gauges": [], "charges": [], "problems": [], "trouble": [], "head": ""}
+    facts["where"] = studio.workspace.without_root(str(studio.workspace.ledger_path))
+    try:
+        ledger = studio.workspace.ledger()
+        if ledger is None:
+            return facts
+        facts["gauges"] = [_gauge(name, ledger.balance(name)) for name in ledger.datasets()]
+        facts["charges"] = _charges(ledger)
+        facts["problems"] = [str(one) for one in ledger.verify()]
+        facts["head"] = ledger.head()
+    except us.errors.LedgerError as error:
+        facts["trouble"] = studio.said(error)
+    return facts
+
+
+def _gauge(name: str, balance: Any) -> dict[str, Any]:
+    """A dataset's cap, spending and rest, and the larger share of the limit that is spent."""
+    pairs = [
+        (balance.spent.epsilon, balance.limit.epsilon),
+        (balance.spent.rho, balance.limit.rho),
+        (balance.spent.delta, balance.limit.delta),
+    ]
+    share = max((spent / whole for spent, whole in pairs if whole), default=0.0)
+    amounts = {"cap": str(balance.cap), "spent": str(balance.claim()), "left": str(balance.left)}
+    return {"name": name, "share": share, "charges": balance.releases, "composition": balance.composition, **amounts}
+
+
+def _charges(ledger: Any) -> list[dict[str, str]]:
+    entries = ledger.entries()
+    outcomes = {one.run: one.outcome for one in entries if one.kind == "finish"}
+    return [
+        {
+            "made": one.made[:10],
+            "dataset": one.dataset,
+            "run": one.run[:8],
+            "method": one.method,
+            "claim": str(us.Cost(epsilon=one.budget_epsilon, delta=one.budget_delta)),
+            "state": outcomes.get(one.run, "interrupted or at work"),
+        }
+        for one in entries
+        if one.kind == "charge"
+    ]
+
+
+def _ledger(studio: Studio, request: Request) -> Response:
+    return studio.page(request, "ledger.html", **_ledger_facts(studio))
+
+
+def _export(studio: Studio, _: Request) -> Response:
+    """Every line of the ledger as JSON lines; each dataset's lines verify on their own."""
+    try:
+        ledger = found_or_refused(studio.workspace.ledger(), "ledger")
+        lines = [entry.to_json() for entry in ledger.entries()]
+    except us.errors.LedgerError as error:
+        raise RefusedRequest(409, " ".join(studio.said(error))) from error
+    text = "".join(f"{json.dumps(line, sort_keys=True)}\n" for line in lines)
+    return Response(text, media_type="application/jsonl", headers=_attached("ledger.jsonl"))
+
+
+def _attached(name: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="{name}"'}
+
+
+def _folder(studio: Studio, request: Request) -> Path:
+    found: Path = found_or_refused(studio.workspace.releases().get(request.path_params["key"]), "release")
+    return found
+
+
+def _release(studio: Studio, request: Request) -> Response:
+    folder = _folder(studio, request)
+    problems = [str(one) for one in us.verify(folder)]
+    facts: dict[str, Any] = {"key": request.path_params["key"], "name": folder.name, "release": None}
+    facts |= {"problems": [studio.workspace.without_root(one) for one in problems], "forms": _forms(), "messages": []}
+    if not problems:
+        try:
+            facts |= _shown_release(studio, us.Release.load(folder), request)
+        except us.errors.UnderstudyError as error:
+            facts["problems"] = studio.said(error)
+    return studio.page(request, "release.html", step="Release", **facts)
+
+
+def _shown_release(studio: Studio, release: Any, request: Request) -> dict[str, Any]:
+    rows = release.sample(_PREVIEW_ROWS, seed=release.config.seed)
+    asked = request.query_params.getlist("column")[:3]
+    names, told, table = [one for one in asked if one in release.schema.names], "", ""
+    if names:
+        try:
+            table = _as_table(release.stats(names), f"Counts of {', '.join(names)}, with their errors")
+        except us.errors.UnderstudyError as error:
+            told = " ".join(studio.said(error))
+    return {
+        "release": release,
+        "preview": _as_table(rows, "Rows drawn from the released model, not copied from people"),
+        "asked": names,
+        "told": told,
+        "statistics": table,
+        "measured": _as_table(release.stats(), "What was measured with noise"),
+        "commands": _commands(release),
+    }
+
+
+def _as_table(frame: Any, caption: str) -> str:
+    """The first rows of a table of public values as HTML."""
+    header = tuple(str(name) for name in frame.column_names)
+    rows = frame.slice(0, _MOST_CELLS).to_pylist()
+    cells = tuple(tuple(_cell(row[name]) for name in frame.column_names) for row in rows)
+    return render_blocks([TextTable(header, cells, caption=caption)])
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "—"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+def _commands(release: Any) -> dict[str, Any]:
+    """What would have done the same, and what reads it."""
+    config = release.config
+    return {
+        "method": config.method,
+        "epsilon": f"{config.epsilon!r}",
+        "delta": f"{config.delta!r}",
+        "folder": release.folder.name,
+        "rows": config.rows[0],
+    }
+
+
+def _forms() -> dict[str, str]:
+    """The downloads that this installation can make."""
+    return {form: text for form, (text, needs) in FORMS.items() if not needs or importlib.util.find_spec(needs)}
+
+
+def _card(studio: Studio, request: Request) -> Response:
+    text = (_folder(studio, request) / CARD_FILE).read_bytes()
+    headers = {"content-security-policy": REPORT_POLICY}
+    return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+
+
+def _download(studio: Studio, request: Request) -> Response:
+    folder, form = _folder(studio, request), request.path_params["form"]
+    if form not in _forms():
+        raise RefusedRequest(404, "There is no such download here.")
+    place = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed, and so removed, when it was sent
+    try:
+        if form == "zip":
+            _write_zip(folder, place)
+        else:
+            release = us.Release.load(folder)
+            with tempfile.TemporaryDirectory() as drafts:
+                target = Path(drafts) / f"rows.{form}"
+                release.sample_to(target, seed=release.config.seed)
+                with target.open("rb") as written:
+                    while piece := written.read(_CHUNK):
+                        place.write(piece)
+    except us.errors.UnderstudyError as error:
+        place.close()
+        raise RefusedRequest(409, " ".join(studio.said(error))) from error
+    place.seek(0)
+    name = "release.zip" if form == "zip" else f"synthetic-rows.{form}"
+    return StreamingResponse(_pieces(place), media_type="application/octet-stream", headers=_attached(name))
+
+
+def _write_zip(folder: Path, target: Any) -> None:
+    """The files of a release folder, those of its sub-folders too; links are left out."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                packed.write(path, f"release/{path.relative_to(folder).as_posix()}")
+
+
+def _pieces(stream: Any) -> Iterator[bytes]:
+    with stream:
+        while piece := stream.read(_CHUNK):
+            yield piece
+
+
+def _compare(studio: Studio, request: Request) -> Response:
+    """Begins a comparison with the private table, in a process and a folder of its own."""
+    folder = _folder(studio, request)
+    made = studio.runs.find(short_id(f"release:{folder.name}"))
+    table = None if made is None else made.settings.get("table")
+    if table is None:
+        text = "Which table this release was made from is not known here, so it cannot be compared in the studio."
+        raise RefusedRequest(409, f"{text} `understudy evaluate TABLE RELEASE` does it.")
+    place = studio.workspace.kept / "confidential"
+    place.mkdir(mode=0o700, exist_ok=True)
+    out = place / short_id(f"comparison:{folder.name}")
+    settings = {
+        "kind": "comparison", "name": folder.name, "table": table, "release": str(folder), "out": str(out),
+        "quick": form_of(request).get("how", "quick") == "quick", "seconds": None,
+    }  # fmt: skip
+    return go_to(f"/runs/{studio.runs.start(settings).key}")
+
+
+def _comparisons(studio: Studio) -> list[StudioRun]:
+    return [run for run in studio.runs.all() if run.settings.get("kind") == "comparison"]
+
+
+def _confidential(studio: Studio, request: Request) -> Response:
+    begun = {run.name for run in _comparisons(studio)}
+    made = {run.name for run in studio.runs.all() if run.settings.get("kind") == "release"}
+    releases = {key: path.name for key, path in studio.workspace.releases().items()}
+    waiting = {key: name for key, name in releases.items() if name in made and name not in begun}
+    return studio.page(request, "confidential.html", comparisons=_comparisons(studio), waiting=waiting)
+
+
+def _report(studio: Studio, request: Request) -> Response:
+    page = _compared(studio, request) / "report.html"
+    if not page.is_file():
+        raise RefusedRequest(404, "This comparison has not ended yet.")
+    headers = {"content-security-policy": REPORT_POLICY}
+    return Response(page.read_bytes(), media_type="text/html; charset=utf-8", headers=headers)
+
+
+def _numbers(studio: Studio, request: Request) -> Response:
+    """A table of numbers behind a report, which links to it."""
+    folder, name = _compared(studio, request) / "tables", request.path_params["name"]
+    if not folder.is_dir() or name not in {path.name for path in folder.iterdir()}:
+        raise RefusedRequest(404, "There is no such table here.")
+    return Response((folder / name).read_bytes(), media_type="text/csv", headers=_attached("CONFIDENTIAL-numbers.csv"))
+
+
+def _compared(studio: Studio, request: Request) -> Path:
+    run = next((one for one in _comparisons(studio) if one.key == request.path_params["key"]), None)
+    return Path(str(found_or_refused(run, "comparison").settings["out"]))

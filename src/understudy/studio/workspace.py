@@ -1,0 +1,307 @@
+"""The folder that the studio was started for: tables, drafts, releases and the ledger in it, and nothing outside.
+
+Whoever uses the studio names files only by choosing from what the folder shows, and every name that comes back is held
+against that list with all links resolved. What the studio itself keeps lies in one folder of its own, for its owner
+alone: drafts, the settings and the standing of runs, confidential reports. It is no part of any release.
+"""
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import understudy as us
+
+KEPT = ".understudy-studio"
+LEDGER = "ledger.db"
+DEMO_FILE = "demo-voters.duckdb"
+DEMO_TABLE = f"{DEMO_FILE}::voters"
+RELEASE_FILE, CARD_FILE = "statement.json", "card.html"
+_TABLES = (
+    ".csv", ".tsv", ".txt", ".jsonl", ".parquet", ".arrow", ".feather", ".xlsx", ".dta", ".sav", ".sas7bdat", ".duckdb",
+)  # fmt: skip
+_PACKED = (".gz", ".zst", ".zip")
+_INNER = (".duckdb", ".xlsx")
+_BOOKS = (".csv", ".tsv", ".json", ".yaml", ".yml", ".sql", ".do", ".dct", ".sps")
+_MOST_FILES, _MOST_DEPTH, _MOST_UNDO = 500, 3, 200
+_SPECIAL = set("*?[]{}\\")
+DATABASE = "postgresql://"
+
+
+def short_id(text: str) -> str:
+    """What stands for a name in addresses, which others may come to see; names do not."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def write_json(path: Path, document: Mapping[str, object]) -> None:
+    """Replaces a file in one step; for its owner alone."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
+        json.dump(document, stream, ensure_ascii=True)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(draft, path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What the file holds; empty if it cannot be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What was chosen for the run of a draft."""
+
+    epsilon: float = 1.0
+    delta: float = 1e-9
+    method: str = "auto"
+    rows_hint: int | None = None
+
+
+@dataclass(eq=False)
+class DraftTable:
+    """A table on its way to a release: where it lies, its schema's text with a way back, and what was chosen."""
+
+    key: str
+    table: str
+    place: Path
+    _past: list[tuple[str, str]] = field(default_factory=list)
+    """Texts before and after each change."""
+
+    @property
+    def text(self) -> str:
+        """The text of the schema."""
+        return (self.place / "schema.yaml").read_text(encoding="utf-8")
+
+    @property
+    def version(self) -> str:
+        """Stands for the text, so that a form knows whether another one was quicker."""
+        return short_id(self.text)
+
+    @property
+    def schema_path(self) -> Path:
+        """The schema file."""
+        return self.place / "schema.yaml"
+
+    @property
+    def name(self) -> str:
+        """The table's name for people and for the ledger: its file without folder and suffixes, or its last part."""
+        last = (
+            self.table.rpartition("::")[2] if self.table.startswith(DATABASE) else Path(self.table.split("::")[0]).name
+        )
+        return (last if self.table.startswith(DATABASE) else last.partition(".")[0]) or "table"
+
+    @property
+    def choices(self) -> Choices:
+        """What was chosen for a run, so far."""
+        return Choices(**read_json(self.place / "choices.json"))
+
+    def choose(self, choices: Choices) -> None:
+        """Keeps what was chosen."""
+        write_json(self.place / "choices.json", asdict(choices))
+
+    def write(self, text: str) -> None:
+        """Keeps another text of the schema, with a way back."""
+        self._past = [*self._past[-_MOST_UNDO:], (self.text, text)]
+        _write_text(self.schema_path, text)
+
+    def undo(self) -> bool:
+        """Takes the last change back; false if there is none, or if somebody else has changed the text since."""
+        before, after = self._past.pop() if self._past else ("", "")
+        if not after or after != self.text:
+            self._past.clear()
+            return False
+        _write_text(self.schema_path, before)
+        return True
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a change to take back."""
+        return bool(self._past)
+
+
+def _write_text(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.part")
+    with os.fdopen(
+        os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8", newline=""
+    ) as file:
+        file.write(text)
+    os.replace(draft, path)
+
+
+class Workspace:
+    """The folder, with a lock under which it is changed."""
+
+    def __init__(self, root: Path, ledger: Path | None = None) -> None:
+        """Takes over a folder that exists.
+
+        Raises:
+            UsageError: if there is no such folder.
+        """
+        if not root.is_dir():
+            raise us.errors.UsageError("folder", f"{str(root)!r} is not there.", "Name a folder that exists.")
+        self.root = root.resolve()
+        if "::" in str(self.root) or set(str(self.root)) & _SPECIAL:
+            rule = f"{str(self.root)!r} has characters that stand for something else in the names of tables."
+            raise us.errors.UsageError(
+                "folder", rule, "Name a folder without ::, *, ?, brackets, braces and backslashes."
+            )
+        self.ledger_path = self.root / LEDGER if ledger is None else ledger.absolute()
+        self.lock = threading.RLock()
+        self._drafts: dict[str, DraftTable] = {}
+
+    @property
+    def kept(self) -> Path:
+        """The studio's own folder, made when it is first needed."""
+        place = self.root / KEPT
+        place.mkdir(mode=0o700, exist_ok=True)
+        if place.is_symlink():
+            raise us.errors.UsageError(KEPT, "is a link.", "Remove it: the studio keeps confidential files there.")
+        return place
+
+    def tables(self) -> list[str]:
+        """The files that may hold a table, as paths inside the folder."""
+        return [name for name in self._files() if _is_table(name)]
+
+    def codebooks(self) -> list[str]:
+        """The files that may describe columns."""
+        return [name for name in self._files() if Path(name).suffix.lower() in _BOOKS]
+
+    def inside(self, name: str, among: list[str]) -> str:
+        """The path of a file of the list, checked once more with its links resolved.
+
+        Raises:
+            UsageError: for anything that the list does not hold or that lies outside the folder.
+        """
+        path = (self.root / name).resolve() if name in among else self.root
+        if not path.is_relative_to(self.root) or not path.is_file():
+            raise us.errors.UsageError("file", "is not in the studio's folder.", "Choose one from the list.")
+        return name
+
+    def location(self, name: str, inner: str = "") -> str:
+        """Where a table lies, as the library names it: a file of the folder, or a sheet or table inside of it."""
+        if name.startswith(DATABASE):
+            if not name.isprintable() or any(letter.isspace() for letter in name):
+                raise us.errors.UsageError("table", "is not a place in a database.", "postgresql://HOST/DB::TABLE")
+            return name
+        path = self.inside(name, self.tables())
+        inner = inner.strip()
+        if not inner:
+            return path
+        if not path.lower().endswith(_INNER) or not inner.isprintable() or "::" in inner or len(inner) > 200:
+            raise us.errors.UsageError("part", "is not the name of a sheet or table in this file.", "Leave it empty.")
+        return f"{path}::{inner}"
+
+    def absolute(self, location: str) -> str:
+        """The same place for a process that may run anywhere."""
+        return location if location.startswith(DATABASE) else str(self.root / location)
+
+    def _files(self) -> list[str]:
+        found: list[str] = []
+        for folder, folders, files in os.walk(self.root):
+            here = Path(folder)
+            deep = len(here.relative_to(self.root).parts) >= _MOST_DEPTH
+            released = here != self.root and RELEASE_FILE in files
+            folders[:] = [] if deep or released else sorted(one for one in folders if not one.startswith("."))
+            for name in sorted(files) if not released else ():
+                path = here / name
+                if self._may_be_shown(name, path):
+                    found.append(path.relative_to(self.root).as_posix())
+                if len(found) >= _MOST_FILES:
+                    return found
+        return found
+
+    def _may_be_shown(self, name: str, path: Path) -> bool:
+        """Whether a file lies in the folder for good, under a name that the library reads as it is."""
+        whole = path.relative_to(self.root).as_posix()
+        plain = whole.isprintable() and "::" not in whole and not set(whole) & _SPECIAL
+        return plain and not name.startswith(".") and path.is_file() and path.resolve().is_relative_to(self.root)
+
+    def drafts(self) -> list[DraftTable]:
+        """The tables that were begun with, oldest first."""
+        folder = self.kept / "drafts"
+        found = [self.draft(path.name) for path in _sorted(folder)]
+        return [one for one in found if one is not None]
+
+    def draft(self, key: str) -> DraftTable | None:
+        """The draft of that key, if there is one."""
+        with self.lock:
+            if key not in self._drafts:
+                place = self.kept / "drafts" / key
+                table = read_json(place / "draft.json").get("table") if key.isalnum() else None
+                if not isinstance(table, str) or not (place / "schema.yaml").is_file():
+                    return None
+                self._drafts[key] = DraftTable(key, table, place)
+            return self._drafts[key]
+
+    def begin(self, location: str, text: str) -> DraftTable:
+        """The draft of a table: a new one with that schema, or the one that it has already."""
+        key = short_id(location)
+        with self.lock:
+            known = self.draft(key)
+            if known is not None:
+                return known
+            place = self.kept / "drafts" / key
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_text(place / "schema.yaml", text)
+            write_json(place / "draft.json", {"table": location})
+            made = self._drafts[key] = DraftTable(key, location, place)
+            return made
+
+    def forget(self, draft: DraftTable) -> None:
+        """Removes a draft; its table stays."""
+        with self.lock:
+            self._drafts.pop(draft.key, None)
+            for name in ("draft.json", "choices.json", "schema.yaml"):
+                (draft.place / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                draft.place.rmdir()
+
+    def begin_demo(self) -> DraftTable:
+        """The draft of the simulated table, which is written where it is not there yet."""
+        with self.lock:
+            if not (self.root / DEMO_FILE).exists():
+                us.demo.write_database(self.root / DEMO_FILE)
+            return self.begin(DEMO_TABLE, us.demo.schema_text())
+
+    def releases(self) -> dict[str, Path]:
+        """The release folders that lie in the folder, by the key of their name."""
+        found = {}
+        with suppress(OSError):
+            for path in sorted(self.root.iterdir()):
+                if not path.name.startswith(".") and not path.is_symlink() and (path / RELEASE_FILE).is_file():
+                    found[short_id(path.name)] = path
+        return found
+
+    def ledger(self) -> "us.Ledger | None":
+        """The ledger, if there is one yet.
+
+        Raises:
+            LedgerError: if what is there cannot be used.
+        """
+        return us.Ledger.open(self.ledger_path) if self.ledger_path.exists() else None
+
+    def without_root(self, text: str) -> str:
+        """The text with paths as one sees them in the folder."""
+        return text.replace(f"{self.kept}{os.sep}", "").replace(f"{self.root}{os.sep}", "")
+
+
+def _is_table(name: str) -> bool:
+    path = Path(name.lower())
+    suffix = Path(path.stem).suffix if path.suffix in _PACKED else path.suffix
+    return suffix in _TABLES
+
+
+def _sorted(folder: Path) -> Iterator[Path]:
+    """What lies in a folder that may not be there, oldest first."""
+    with suppress(OSError):
+        yield from sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)

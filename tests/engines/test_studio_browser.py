@@ -1,0 +1,140 @@
+"""The whole way through the studio in a real browser, at the width of a telephone and of a desk."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import understudy as us
+from tests.report.browser import CHROMIUM, Browser
+from tests.studio.walking import AXE, Served, Walker
+
+pytest.importorskip("uvicorn", reason="needs the extra [studio]")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian package: chromium)")
+
+WIDTHS = (390, 1280)
+NAME, LABEL = "<img src=x onerror=attacked=1>", '"><script>attacked=1</script>'
+HOSTILE = f"""\
+understudy: 1
+title: "</title><script>attacked=1</script>"
+unit: row
+columns:
+  "{NAME}": {{kind: category, labels: ["\\"><script>attacked=1</script>", "x' onfocus='attacked=1", "&lt;b&gt;"]}}
+  "a\u202eb {{{{7*7}}}}": {{kind: integer, lower: 0, upper: 9, title: "<b>bold</b>"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as opened:
+        yield opened
+
+
+def _budget_to_run(walker: Walker, method: str) -> None:
+    """From a finished schema to a run that has begun."""
+    walker.click("Next: the budget")
+    assert walker.look() == []
+    walker.browser.value("[...document.querySelectorAll('details')].map(e => e.open = true).length")
+    walker.set_budget(9, "3")
+    walker.browser.value(f"document.getElementById('method').value = {method!r}")
+    walker.click("Next: look at it once more")
+    assert walker.look() == []
+    walker.type("cap_epsilon", "4")
+    walker.type("cap_delta", "1e-8")
+    walker.click("Charge ε = 3 and run")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_whole_way_on_the_demo_with_the_server_killed_in_mid_run(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, width)
+        assert walker.look() == []
+        walker.click("Begin with a table")
+        assert walker.look() == []
+        walker.click("Try it on the simulated table")
+        assert walker.look() == []
+        _budget_to_run(walker, "aim")
+        assert "You may close this page" in walker.words
+        assert walker.look() == []
+        served.kill()
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, width)
+        assert walker.look() == []
+        walker.browser.until("document.querySelector('meter')")
+        if "Look at the run" in walker.words:  # else it was quicker than the server
+            walker.click("Look at the run")
+            walker.browser.until("document.body.innerText.includes('Look at the release')", seconds=180)
+            walker.click("Look at the release")
+        else:
+            walker.go("/")
+            walker.click("demo-voters-release-1")
+        assert "nothing wrong was found" in walker.words
+        assert walker.look() == []
+        walker.click("Read its card")
+        assert "ε = 3" in walker.words
+        _what_is_confidential(walker)
+        walker.go("/ledger")
+        assert "The chain of entries is consistent" in walker.words
+        assert walker.look() == []
+    assert us.verify(tmp_path / "demo-voters-release-1") == []
+    assert len([one for one in us.Ledger.open(tmp_path / "ledger.db").entries() if one.kind == "charge"]) == 1
+
+
+def _what_is_confidential(walker: Walker) -> None:
+    walker.go("/confidential")
+    assert walker.look() == []
+    red = walker.browser.value("getComputedStyle(document.querySelector('.red')).backgroundColor")
+    assert red == "rgb(176, 0, 32)"
+    walker.click("Compare")
+    walker.browser.until("document.body.innerText.includes('To the confidential pages')", seconds=180)
+    walker.click("To the confidential pages")
+    walker.click("Open the confidential report")
+    assert "NOT FOR RELEASE" in walker.words.upper()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_hostile_names_and_labels_stay_text(browser: Browser, tmp_path: Path, width: int) -> None:
+    rows = "".join(f'"{LABEL.replace(chr(34), chr(34) * 2)}",{row % 10}\n' for row in range(200))
+    names = f'"{NAME}","a\u202eb {{{{7*7}}}}"\n'
+    (tmp_path / "<b>odd & 'so'.csv").write_text(names + rows, encoding="utf-8")
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, width)
+        walker.click("Begin with a table")
+        walker.browser.value("document.getElementById('table').selectedIndex = 1")
+        walker.browser.value("document.querySelector('[name=names_are_right]').checked = true")
+        walker.click("Read its header")
+        assert NAME in walker.words
+        assert walker.look() == []
+        walker.type("text", HOSTILE)
+        walker.browser.value(
+            "[...document.querySelectorAll('button')].find(e => e.innerText === 'Keep the text').click()"
+        )
+        walker.browser.until("document.body.innerText.includes('Nothing is open')")
+        assert walker.look() == []
+        _as_one_types(walker)
+        _budget_to_run(walker, "independent")
+        walker.browser.until("document.body.innerText.includes('Look at the release')", seconds=180)
+        walker.click("Look at the release")
+        assert NAME in walker.words
+        assert "49" not in walker.browser.value("document.querySelector('table').tHead.innerText")
+        assert walker.look() == []
+
+
+def _as_one_types(walker: Walker) -> None:
+    """A problem stands beside its field before anything is kept, and goes when it is put right."""
+    walker.browser.value("document.getElementById('c1-upper').closest('details').open = true")
+    walker.type("c1-upper", "-5")
+    walker.browser.until("document.getElementById('c1-tried').innerText !== ''")
+    walker.type("c1-upper", "9")
+    walker.browser.until("document.getElementById('c1-tried').innerText === ''")
+    assert "Nothing is open" in walker.words
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not here: make axe fetches it")
+def test_a_page_that_cannot_be_read_aloud_is_noticed(browser: Browser, tmp_path: Path) -> None:
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, 1280)
+        browser.value("document.body.insertAdjacentHTML('beforeend', '<input><img src=\"/x.png\">')")
+        assert any(one.startswith(("label", "image-alt")) for one in walker.look())

@@ -1,0 +1,54 @@
+"""Pictures of the studio's pages on the simulated table, for docs/studio.md: `python -m tests.studio.pictures`."""
+
+import tempfile
+from pathlib import Path
+
+from tests.report.browser import CHROMIUM, Browser
+from tests.studio.walking import Served, Walker
+
+PLACE = Path(__file__).parents[2] / "docs" / "studio"
+WIDTH = 1000
+MOST_BYTES = 150_000
+NAMES = ("home", "schema", "budget", "confirm", "run", "release", "confidential", "ledger")
+"""One picture of each, in the order of the way."""
+
+
+def main() -> None:
+    """Walks the whole way once, and keeps what each page shows first."""
+    if CHROMIUM is None:
+        raise SystemExit("make pictures: needs chromium (Debian package: chromium).")
+    PLACE.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, Served(Path(folder)) as served, Browser() as browser:
+        _walk(Walker(browser, served, WIDTH))
+
+
+def _walk(walker: Walker) -> None:
+    def keep(name: str) -> None:
+        target = PLACE / f"{name}.png"
+        walker.browser.value("scrollTo(0, 0)")
+        walker.browser.picture(target, whole=False)
+        assert target.stat().st_size <= MOST_BYTES, f"{target} is too large"
+
+    keep("home")
+    walker.click("Try it on the simulated table")
+    keep("schema")
+    walker.click("Next: the budget")
+    walker.set_budget(6, "1")
+    keep("budget")
+    walker.click("Next: look at it once more")
+    walker.type("cap_epsilon", "3")
+    walker.type("cap_delta", "1e-8")
+    keep("confirm")
+    walker.click("Charge ε = 1 and run")
+    keep("run")
+    walker.browser.until("document.body.innerText.includes('Look at the release')", seconds=180)
+    walker.click("Look at the release")
+    keep("release")
+    walker.go("/confidential")
+    keep("confidential")
+    walker.go("/ledger")
+    keep("ledger")
+
+
+if __name__ == "__main__":
+    main()

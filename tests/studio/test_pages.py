@@ -1,0 +1,413 @@
+"""The whole way through the studio, page by page, without a browser."""
+
+import json
+import re
+import threading
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+import understudy as us
+
+pytest.importorskip("starlette", reason="needs the extra [studio]")
+
+from tests.studio.client import Answer, Client
+from understudy.studio.workspace import Choices
+
+HOSTILE = '"<b>x</b>","a, ""b"" \'c\'",ok\n'
+SCHEMA = """\
+understudy: 1
+unit: row
+columns:
+  "<b>x</b>": {kind: category, labels: ["<script>alert(1)</script>", "a\\"b", "no", "7"]}
+  "a, \\"b\\" 'c'": {kind: integer, lower: 0, upper: 9}
+  ok: {kind: category, labels: [yes-it-is, "&amp;", "ünï"]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "people.csv").write_text(
+        "person_id,sex,age\n" + "".join(f"{row},{'FM'[row % 2]},{row % 90}\n" for row in range(400)), encoding="utf-8"
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def client(folder: Path) -> Client:
+    return Client(folder).enter()
+
+
+def begun(client: Client, table: str = "people.csv", **more: str) -> str:
+    answer = client.post("/tables", {"table": table, **more})
+    assert answer.status == 303, answer.words
+    return answer.headers["location"].removesuffix("/schema")
+
+
+def changed(client: Client, draft: str, action: str, **form: str) -> Answer:
+    version = re.search(r'name="version" value="(\w+)"', client.get(f"{draft}/schema").text)
+    assert version is not None
+    return client.post(f"{draft}/change/{action}", {"version": version[1], **form})
+
+
+def text_of(client: Client, draft: str) -> str:
+    return client.get(f"{draft}/schema.yaml").text
+
+
+def finished(client: Client, folder: Path) -> str:
+    """The draft of a small table whose schema is complete."""
+    draft = begun(client)
+    text = "understudy: 1\nunit: row\ncolumns:\n  sex: {kind: category, labels: [F, M]}\n"
+    answer = changed(client, draft, "text", text=f"{text}  age: {{kind: integer, lower: 0, upper: 99, bins: 10}}\n")
+    assert answer.status == 303
+    return draft
+
+
+def offered(page: str) -> dict[str, str]:
+    """What the page of confirmation has filled in."""
+    return dict(re.findall(r'name="(confirmed|name)" value="([^"]*)"', page))
+
+
+def paid(client: Client, draft: str, **form: str) -> Answer:
+    """Confirms the run as the page offers it, at a small budget of a method that is quick."""
+    key = draft.rpartition("/")[2]
+    client.studio.workspace.draft(key).choose(Choices(0.5, 0.0, "independent"))
+    page = client.get(f"{draft}/confirm").text
+    said = offered(page)
+    return client.post(f"{draft}/run", {**said, "dataset": "", "cap_epsilon": "2", "cap_delta": "0", **form})
+
+
+def test_home_asks_for_one_thing(client: Client) -> None:
+    page = client.get("/")
+    assert page.status == 200
+    assert "Begin with a table" in page.text
+    assert "There is no release in this folder yet." in page.words
+    assert "Nothing has been spent yet" in client.get("/accounts").words
+
+
+def test_a_table_is_begun_with_once(client: Client) -> None:
+    assert begun(client) == begun(client)
+    assert len(client.studio.workspace.drafts()) == 1
+    assert "people.csv" not in begun(client)
+
+
+def test_only_the_header_is_read(client: Client, folder: Path) -> None:
+    (folder / "rows.csv").write_text("sex,age\nPRIVATEVALUE,3\n", encoding="utf-8")
+    draft = begun(client, "rows.csv")
+    page = client.get(f"{draft}/schema")
+    assert "PRIVATEVALUE" not in page.text + text_of(client, draft)
+
+
+def test_a_header_that_looks_like_a_row_is_refused_without_showing_it(client: Client, folder: Path) -> None:
+    (folder / "bare.csv").write_text("19,2020-01-01,4711\n20,2020-01-02,4712\n", encoding="utf-8")
+    answer = client.post("/tables", {"table": "bare.csv"})
+    assert answer.status == 422
+    assert "look" in answer.words
+    assert "4711" not in answer.text
+
+
+def test_guesses_are_marked_and_confirmed(client: Client) -> None:
+    draft = begun(client)
+    assert "a guess" in client.get(f"{draft}/schema").words
+    assert any(one.guess for one in us.Schema.edit(text_of(client, draft)).open)
+    for column in ("sex", "age", ""):
+        assert changed(client, draft, "confirm", column=column).status == 303
+    assert not any(one.guess for one in us.Schema.edit(text_of(client, draft)).open)
+
+
+def test_problems_stand_beside_their_field_in_the_words_of_the_check(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    assert changed(client, draft, "column", column="age", lower="0", upper="many").status == 303
+    page = client.get(f"{draft}/schema")
+    (folder / "same.yaml").write_text(text_of(client, draft), encoding="utf-8")
+    with pytest.raises(us.errors.SchemaError) as error:
+        us.Schema.from_yaml(folder / "same.yaml")
+    (problem,) = error.value.problems
+    beside = re.search(r'<div id="c1-upper-wrong"><p class="wrong">(.*?)</p>', page.text)
+    assert beside is not None
+    assert beside[1].replace("&#39;", "'") == f"{problem.rule} {problem.fix}".strip()
+    assert changed(client, draft, "column", column="age", upper="99").status == 303
+    assert "Nothing is open" in client.get(f"{draft}/schema").words
+
+
+def test_what_is_typed_is_tried_and_not_kept(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    before = text_of(client, draft)
+    tried = client.post(f"{draft}/try", {"column": "age", "kind": "integer", "lower": "200", "upper": "99"})
+    assert 'class="wrong"' in tried.text
+    assert client.post(f"{draft}/try", {"column": "age", "kind": "integer", "lower": "1", "upper": "99"}).words == ""
+    assert client.post(f"{draft}/try", {"column": "gone"}).status == 200
+    assert text_of(client, draft) == before
+
+
+def test_every_change_can_be_undone(client: Client) -> None:
+    draft = begun(client)
+    texts = [text_of(client, draft)]
+    steps: list[tuple[str, dict[str, str]]] = [
+        ("column", {"column": "sex", "kind": "category", "labels": "F\nM\n\n", "title": 'Sex, as "said"'}),
+        ("unit", {"several": "yes", "id": "person_id", "rows": "3"}),
+        ("confirm", {"column": "age"}),
+        ("rule", {"column_a": "sex", "value_a": "F", "column_b": "sex2", "value_b": "x"}),
+        ("drop", {"column": "age"}),
+    ]
+    for action, form in steps[:3]:
+        assert changed(client, draft, action, **form).status == 303
+        texts.append(text_of(client, draft))
+    assert changed(client, draft, *steps[3:4][0][:1], **steps[3][1]).status == 422
+    assert changed(client, draft, "drop", column="age").status == 303
+    assert "age: {" not in text_of(client, draft)
+    for text in reversed(texts):
+        assert changed(client, draft, "undo").status == 303
+        assert text_of(client, draft) == text
+    assert changed(client, draft, "undo").status == 422
+
+
+def test_two_tabs_do_not_overwrite_each_other(client: Client) -> None:
+    draft = begun(client)
+    version = re.search(r'name="version" value="(\w+)"', client.get(f"{draft}/schema").text)
+    assert version is not None
+    first = client.post(f"{draft}/change/confirm", {"version": version[1], "column": "age"})
+    second = client.post(f"{draft}/change/confirm", {"version": version[1], "column": "sex"})
+    assert (first.status, second.status) == (303, 422)
+    assert "another tab" in second.words
+
+
+def test_a_text_that_is_no_yaml_is_not_kept(client: Client) -> None:
+    draft = begun(client)
+    before = text_of(client, draft)
+    answer = changed(client, draft, "text", text="columns: [")
+    assert answer.status == 422
+    assert "columns: [" in answer.text
+    assert text_of(client, draft) == before
+
+
+def test_the_way_back_of_hostile_names_is_the_same_text(client: Client, folder: Path) -> None:
+    (folder / "odd.csv").write_text(HOSTILE, encoding="utf-8")
+    draft = begun(client, "odd.csv", names_are_right="yes")
+    assert changed(client, draft, "text", text=SCHEMA).status == 303
+    page = client.get(f"{draft}/schema")
+    assert "<script>alert" not in page.text
+    assert "<b>x</b>" not in page.text
+    labels = '<script>alert(1)</script>\na"b\nno\n7\n] }, x: {'
+    assert changed(client, draft, "column", column="<b>x</b>", kind="category", labels=labels).status == 303
+    schema = us.Schema.edit(text_of(client, draft))
+    assert schema.problems == ()
+    assert schema.columns[0].said["labels"] == tuple(labels.split("\n"))
+    note = 'it\'s: {a} # "note" \\ & <i>'
+    assert changed(client, draft, "column", column="<b>x</b>", note=note).status == 303
+    assert us.Schema.edit(text_of(client, draft)).columns[0].said["note"] == note
+
+
+def test_saving_one_field_leaves_the_others_as_they_are(client: Client, folder: Path) -> None:
+    draft = begun(client)
+    columns = (
+        '  sex: {kind: category, labels: ["F", "two\\nlines"]}\n  age:\n    kind: category\n    labels: [" a ", b]\n'
+    )
+    columns += "    note: |\n      one\n      two\n"
+    assert changed(client, draft, "text", text=f"understudy: 1\nunit: row\ncolumns:\n{columns}").status == 303
+    before = text_of(client, draft)
+    shown = {"kind": "category", "missing": "", "title": "", "description": ""}
+    assert changed(client, draft, "column", column="age", labels=" a \r\nb", note="one two", **shown).status == 303
+    assert text_of(client, draft) == before
+    page = client.get(f"{draft}/schema").text
+    assert 'id="c0-labels"' not in page
+    assert 'id="c1-labels"' in page
+    assert changed(client, draft, "column", column="sex", note="", **(shown | {"title": "Sex"})).status == 303
+    assert us.Schema.edit(text_of(client, draft)).columns[0].said["labels"] == ("F", "two\nlines")
+
+
+def test_the_name_of_another_run_is_refused(client: Client, folder: Path) -> None:
+    first = paid(client, finished(client, folder), name="same")
+    assert first.status == 303
+    (folder / "others.csv").write_text("sex,age\nF,3\n", encoding="utf-8")
+    other = begun(client, "others.csv")
+    text = "understudy: 1\nunit: row\ncolumns:\n  sex: {kind: category, labels: [F, M]}\n"
+    assert changed(client, other, "text", text=text).status == 303
+    second = paid(client, other, name="same")
+    assert second.status == 422
+    assert "another run" in second.words
+    client.until_done(first.headers["location"])
+
+
+def test_a_budget_is_shown_before_anybody_pays(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    page = client.get(f"{draft}/budget")
+    assert page.status == 200
+    assert "Where the budget goes" in page.words
+    assert "An invented column" in page.words
+    assert re.search(r"measure sex .*? \d+\.\d % ", page.words), "every column has its typical error"
+    low = client.post(f"{draft}/plan", {"epsilon": "0", "delta": "0", "method": "auto"})
+    high = client.post(f"{draft}/plan", {"epsilon": "15", "delta": "10", "method": "auto"})
+    assert "very small" in low.words
+    assert "is large" in high.words
+    assert "protects hardly anybody" in high.words
+    assert "without exception" in low.words
+    exact = client.post(f"{draft}/plan", {"epsilon": "0", "delta": "0", "epsilon_exact": "1.25"})
+    assert "ε = 1.25" in exact.words
+    assert not (folder / "ledger.db").exists()
+
+
+def test_an_exact_budget_is_named_and_charged_to_its_last_digit(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    form = {"epsilon": "3", "delta": "0", "epsilon_exact": "0.123456789012", "method": "independent"}
+    assert client.post(f"{draft}/budget", {**form, "then": "confirm"}).status == 303
+    assert 'value="0.123456789012"' in client.get(f"{draft}/budget").text
+    page = client.get(f"{draft}/confirm")
+    assert "Charge ε = 0.123456789012 and run" in page.words
+    said = offered(page.text)
+    client.post(f"{draft}/budget", form | {"epsilon_exact": "0.123456789013"})
+    late = client.post(f"{draft}/run", {**said, "cap_epsilon": "1"})
+    assert late.status == 422
+    assert "another tab" in late.words
+
+
+def test_a_password_in_a_location_is_refused_and_not_kept(client: Client) -> None:
+    answer = client.post("/tables", {"database": "postgresql://steward:hunter22@127.0.0.1:1/db::people"})
+    assert answer.status == 422
+    assert client.studio.workspace.drafts() == []
+    assert "hunter22" not in answer.words
+
+
+@pytest.mark.parametrize("epsilon", ["x", "nan", "inf", "-1", "0", "1e400"])
+def test_a_budget_that_is_none_is_refused(client: Client, folder: Path, epsilon: str) -> None:
+    draft = finished(client, folder)
+    answer = client.post(f"{draft}/budget", {"epsilon_exact": epsilon, "delta": "0", "then": "confirm"})
+    assert answer.status == 422
+    assert client.post(f"{draft}/budget", {"epsilon": "3", "delta": "4", "rows_hint": "-4"}).status == 422
+    assert client.post(f"{draft}/budget", {"epsilon": "3", "delta": "4", "method": "<b>"}).status in (200, 422)
+
+
+def test_an_unfinished_schema_leads_back_to_it(client: Client) -> None:
+    draft = begun(client)
+    assert "DECIDE" in client.get(f"{draft}/budget").words
+    assert client.get(f"{draft}/confirm").status == 422
+
+
+def test_a_run_is_charged_once_whoever_presses_how_often(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    client.studio.workspace.draft(draft.rpartition("/")[2]).choose(Choices(0.5, 0.0, "independent"))
+    page = client.get(f"{draft}/confirm")
+    assert "Charge ε = 0.5 and run" in page.words
+    said = offered(page.text)
+    form = {**said, "dataset": "", "cap_epsilon": "2", "cap_delta": "0"}
+    answers: list[Answer] = []
+    threads = [threading.Thread(target=lambda: answers.append(client.post(f"{draft}/run", form))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {(one.status, one.headers.get("location")) for one in answers} == {(303, answers[0].headers["location"])}
+    place = answers[0].headers["location"]
+    assert client.until_done(place) == "released"
+    assert client.post(f"{draft}/run", form).headers["location"] == place
+    charges = [one for one in us.Ledger.open(folder / "ledger.db").entries() if one.kind == "charge"]
+    assert len(charges) == 1
+    _the_release_page(client, folder, said["name"])
+    _the_ledger_page(client)
+    _the_confidential_page(client)
+    _a_read_only_studio(folder)
+
+
+def _the_release_page(client: Client, folder: Path, name: str) -> None:
+    (key,) = client.studio.workspace.releases()
+    page = client.get(f"/releases/{key}?column=sex&column=nothing")
+    assert name in page.words
+    assert "nothing wrong was found" in page.words
+    assert "noisy_count" in page.words
+    assert "Confidential report" not in page.words
+    assert name not in page.text.partition("<body")[0]
+    held = zipfile.ZipFile(BytesIO(client.get(f"/releases/{key}/download/zip").body))
+    assert held.testzip() is None
+    files = {path.relative_to(folder / name).as_posix() for path in (folder / name).rglob("*") if path.is_file()}
+    assert {one.removeprefix("release/") for one in held.namelist()} == files
+    rows = client.get(f"/releases/{key}/download/csv").body.decode().splitlines()
+    assert rows[0].replace('"', "") == "sex,age"
+    assert client.get(f"/releases/{key}/download/exe").status == 404
+    card = client.get(f"/releases/{key}/card")
+    assert "script" not in card.headers["content-security-policy"]
+    damaged = folder / name / "statement.md"
+    before = damaged.read_bytes()
+    damaged.write_text("changed", encoding="utf-8")
+    assert "does not pass its check" in client.get(f"/releases/{key}").words
+    damaged.write_bytes(before)
+
+
+def _the_ledger_page(client: Client) -> None:
+    page = client.get("/ledger")
+    assert "The chain of entries is consistent" in page.words
+    assert "25 % spent, in 1 charge" in page.words
+    lines = [json.loads(line) for line in client.get("/ledger/export").text.splitlines()]
+    assert [line["kind"] for line in lines] == ["dataset", "charge", "finish"]
+
+
+def _the_confidential_page(client: Client) -> None:
+    (key,) = client.studio.workspace.releases()
+    page = client.get("/confidential")
+    assert "CONFIDENTIAL" in page.words
+    answer = client.post(f"/releases/{key}/compare", {"how": "quick"})
+    again = client.post(f"/releases/{key}/compare", {"how": "quick"})
+    assert answer.headers["location"] == again.headers["location"]
+    assert client.until_done(answer.headers["location"]) == "compared"
+    address = re.search(r"/confidential/\w+/report", client.get("/confidential").text)
+    assert address is not None
+    report = client.get(address[0])
+    assert report.status == 200
+    assert "NOT FOR RELEASE" in report.words.upper()
+    numbers = re.findall(r'href="(tables/[^"]+)"', report.text)
+    assert client.get(address[0].replace("report", numbers[0])).status == 200
+    assert client.get(address[0].replace("report", "tables/..")).status == 404
+    assert address[0] not in client.get(f"/releases/{key}").text
+
+
+def _a_read_only_studio(folder: Path) -> None:
+    client = Client(folder, read_only=True).enter()
+    (key,) = client.studio.workspace.releases()
+    assert client.get(f"/releases/{key}").status == 200
+    assert client.get(f"/releases/{key}/card").status == 200
+    assert client.get(f"/releases/{key}/download/zip").status == 200
+    assert client.post(f"/releases/{key}/compare").status == 403
+    assert client.get("/confidential").status == 404
+    assert "people.csv" not in client.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({"name": "../escaped"}, "name of the release"),
+        ({"name": ".hidden"}, "name of the release"),
+        ({"name": "people.csv"}, "exists"),
+        ({"name": "x" * 100}, "name of the release"),
+        ({"cap_epsilon": ""}, "cap"),
+        ({"cap_epsilon": "0.1"}, "cap"),
+        ({"cap_epsilon": "nan"}, "cap"),
+        ({"dataset": "others"}, "dataset"),
+        ({"confirmed": "x"}, "another tab"),
+    ],
+)
+def test_a_run_that_is_not_meant_so_is_not_begun(client: Client, folder: Path, form: dict[str, str], why: str) -> None:
+    answer = paid(client, finished(client, folder), **form)
+    assert answer.status == 422
+    assert why in answer.words
+    assert client.studio.runs.all() == []
+    assert not (folder / "ledger.db").exists()
+
+
+def test_the_ledger_refuses_what_the_cap_does_not_cover(client: Client, folder: Path) -> None:
+    draft = finished(client, folder)
+    us.Ledger.create(folder / "ledger.db", "people", us.Budget(0.6, 0.0))
+    assert client.until_done(paid(client, draft, dataset="people").headers["location"]) == "released"
+    second = paid(client, draft, dataset="people").headers["location"]
+    assert client.until_done(second) == "refused"
+    page = client.get(second)
+    assert "The ledger refused it" in page.words
+    assert "is left" in page.words
+    assert len(client.studio.workspace.releases()) == 1
+
+
+def test_a_draft_is_thrown_away_and_its_table_stays(client: Client, folder: Path) -> None:
+    draft = begun(client)
+    assert client.post(f"{draft}/forget").status == 303
+    assert client.get(f"{draft}/schema").status == 404
+    assert (folder / "people.csv").is_file()

@@ -1,0 +1,216 @@
+"""Runs are processes of their own: they outlive the server, can be cancelled, and tell the truth after being killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import understudy as us
+
+pytest.importorskip("starlette", reason="needs the extra [studio]")
+
+from tests.studio.client import Client
+from understudy.studio.runs import Runs, StudioRun
+from understudy.studio.workspace import Choices, Workspace, read_json
+
+
+def until(what: Callable[[], object], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def demo_settings(workspace: Workspace, **more: object) -> dict[str, object]:
+    """A run of some seconds, charged to a ledger of its own."""
+    workspace.begin_demo()
+    ledger = us.Ledger.create(workspace.ledger_path, "voters", us.Budget(10.0, 1e-6))
+    return {
+        "kind": "release", "name": "made", "table": workspace.absolute("demo-voters.duckdb::voters"), "method": "mst",
+        "epsilon": 1.0, "delta": 1e-9, "ledger": str(workspace.ledger_path), "dataset": "voters",
+        "ledger_sequence": ledger.entries()[-1].sequence, "out": str(workspace.root / "made"), "seconds": 9.0, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+@pytest.fixture
+def run(workspace: Workspace) -> StudioRun:
+    return Runs(workspace).start(demo_settings(workspace), us.demo.schema_text())
+
+
+def again(run: StudioRun, workspace: Workspace) -> StudioRun:
+    found = Runs(workspace).find(run.key)
+    assert found is not None
+    return found
+
+
+def measuring(run: StudioRun) -> None:
+    """Waits until rows are being measured, which is after the charge."""
+    until(lambda: read_json(run.place / "state.json").get("stage") in ("prepare", "measure"))
+
+
+def charges(workspace: Workspace) -> list[str]:
+    entries = us.Ledger.open(workspace.ledger_path).entries()
+    outcomes = {one.run: one.outcome for one in entries if one.kind == "finish"}
+    return [outcomes.get(one.run, "") for one in entries if one.kind == "charge"]
+
+
+def test_a_run_that_is_cancelled_stays_charged(run: StudioRun, workspace: Workspace) -> None:
+    measuring(run)
+    Runs(workspace).cancel(run)
+    until(lambda: not again(run, workspace).working)
+    ended = again(run, workspace)
+    assert ended.outcome == "cancelled"
+    assert "ε = 1" in ended.end["message"]
+    assert "stands" in ended.end["message"]
+    assert charges(workspace) == ["failed"]
+    assert not (workspace.root / "made").exists()
+    page = Client(workspace.root).enter().get(f"/runs/{run.key}")
+    assert "It was cancelled" in page.words
+    assert "no release was written" in page.words
+
+
+def test_a_run_that_is_cancelled_before_it_is_charged_costs_nothing(run: StudioRun, workspace: Workspace) -> None:
+    Runs(workspace).cancel(run)  # its process has not even begun to read its settings
+    until(lambda: not again(run, workspace).working)
+    assert again(run, workspace).outcome in ("cancelled", "interrupted")
+    assert charges(workspace) == []
+
+
+def test_a_run_that_is_killed_says_that_its_charge_stands(run: StudioRun, workspace: Workspace) -> None:
+    measuring(run)
+    os.kill(read_json(run.place / "state.json")["pid"], signal.SIGKILL)
+    until(lambda: not again(run, workspace).working)
+    assert again(run, workspace).outcome == "interrupted"
+    client = Client(workspace.root).enter()
+    assert "its charge, which stands" in client.get(f"/runs/{run.key}").words
+    assert "interrupted" in client.get("/").words
+    assert client.post(f"/runs/{run.key}/resume").status == 303
+    until(lambda: not again(run, workspace).working)
+    page = client.get(f"/runs/{run.key}")
+    assert "keeps no checkpoints" in page.words
+    assert "its charge, which stands" in page.words
+    assert charges(workspace) == [""]
+    assert client.post(f"/runs/{run.key}/forget").status == 303
+    assert client.get(f"/runs/{run.key}").status == 404
+
+
+def test_a_run_outlives_the_server_that_began_it(workspace: Workspace) -> None:
+    """Its server is a process of its own here, which is killed while rows are being measured."""
+    settings = demo_settings(workspace)
+    code = (
+        "import sys, json, time; from pathlib import Path; import understudy as us\n"
+        "from understudy.studio.runs import Runs; from understudy.studio.workspace import Workspace\n"
+        "run = Runs(Workspace(Path(sys.argv[1]))).start(json.loads(sys.argv[2]), us.demo.schema_text())\n"
+        "print(run.key, flush=True); time.sleep(600)"
+    )
+    import json
+
+    command = [sys.executable, "-c", code, str(workspace.root), json.dumps(settings)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    key = server.stdout.readline().strip()
+    run = Runs(workspace).find(key)
+    assert run is not None
+    measuring(run)
+    server.kill()
+    server.wait()
+    server.stdout.close()
+    assert again(run, workspace).working
+    client = Client(workspace.root).enter()
+    status = client.get(f"/runs/{key}/status")
+    assert "% done" in status.words
+    assert 'hx-trigger="every 1s"' in status.text
+    assert client.until_done(f"/runs/{key}") == "released"
+    assert us.verify(workspace.root / "made") == []
+    assert charges(workspace) == ["released"]
+
+
+def test_a_run_that_works_is_not_started_or_forgotten(run: StudioRun, workspace: Workspace) -> None:
+    runs = Runs(workspace)
+    measuring(run)
+    number = read_json(run.place / "state.json")["pid"]
+    runs.resume(run)
+    runs.forget(run)
+    assert runs.start(dict(run.settings)).key == run.key
+    assert again(run, workspace).working
+    assert read_json(run.place / "state.json")["pid"] == number
+    runs.cancel(run)
+    until(lambda: not again(run, workspace).working)
+
+
+def test_a_table_that_is_gone_costs_nothing(workspace: Workspace) -> None:
+    settings = demo_settings(workspace, table=str(workspace.root / "gone.csv"))
+    run = Runs(workspace).start(settings, us.demo.schema_text())
+    until(lambda: not again(run, workspace).working)
+    ended = again(run, workspace)
+    assert ended.outcome == "failed"
+    assert "gone.csv" in ended.end["message"]
+    assert charges(workspace) == []
+    page = Client(workspace.root).enter().get(f"/runs/{run.key}")
+    assert str(workspace.root) not in page.text
+
+
+def test_shares_and_times_follow_the_stages(tmp_path: Path) -> None:
+    def standing(stage: str, done: float) -> StudioRun:
+        state = {"stage": stage, "done": done, "began": time.time() - 10.0}
+        return StudioRun("x", tmp_path, {"seconds": 30.0}, state, {}, working=True)
+
+    shares = [standing(*one).share for one in (("check", 0.0), ("charge", 0.0), ("measure", 0.5), ("write", 1.0))]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, pytest.approx(1.0))
+    assert standing("check", 0.0).seconds_left == pytest.approx(20.0, abs=0.5)
+    halfway = standing("measure", 0.5)
+    assert halfway.seconds_left == pytest.approx(10.0 * (1 - halfway.share) / halfway.share, rel=0.05)
+    assert standing("nothing", 1.0).share == 0.0
+
+
+def test_what_is_kept_is_for_its_owner_alone(run: StudioRun, workspace: Workspace) -> None:
+    until(lambda: (run.place / "state.json").exists())
+    assert workspace.kept.stat().st_mode & 0o077 == 0
+    assert (run.place / "settings.json").stat().st_mode & 0o077 == 0
+    Runs(workspace).cancel(run)
+    until(lambda: not again(run, workspace).working)
+
+
+def test_a_link_in_the_place_of_the_studios_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / ".understudy-studio").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(us.errors.UsageError, match="is a link"):
+        _ = Workspace(tmp_path / "own").kept
+
+
+def test_undo_takes_back_nobody_elses_change(workspace: Workspace) -> None:
+    mine = workspace.begin_demo()
+    text = mine.text
+    mine.write(f"{text}# mine\n")
+    theirs = Workspace(workspace.root).draft(mine.key)
+    theirs.write(f"{text}# theirs\n")
+    assert not mine.undo()
+    assert not mine.can_undo
+    assert mine.text == f"{text}# theirs\n"
+    assert theirs.undo()
+    assert theirs.text == f"{text}# mine\n"
+
+
+def test_a_folder_whose_name_means_something_else_is_refused(tmp_path: Path) -> None:
+    for name in ("a*b", "a::b", "[a]"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(us.errors.UsageError, match="characters"):
+            Workspace(tmp_path / name)
+
+
+def test_a_draft_keeps_its_choices(workspace: Workspace) -> None:
+    draft = workspace.begin_demo()
+    draft.choose(Choices(2.0, 0.0, "mwem", 1000))
+    assert Workspace(workspace.root).draft(draft.key).choices == Choices(2.0, 0.0, "mwem", 1000)
