@@ -14,6 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from understudy.charts import Between, Chart, Lines, Points, draw, draw_lines, draw_points
 
+Light = Literal["good", "fair", "poor", "unknown"]
+
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
@@ -48,15 +50,16 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """Rows of text under a header. Columns named in `numeric` are set flush right."""
+    """Rows of text under a header. Columns named in `numeric` are set flush right.
+
+    `lights` colours cells by what they mean; the text must say it too. "" leaves a cell plain.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
     numeric: frozenset[str] = frozenset()
-
-
-Light = Literal["good", "fair", "poor", "unknown"]
+    lights: tuple[tuple[Light | Literal[""], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

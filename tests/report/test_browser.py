@@ -12,7 +12,7 @@ from tests.compare.studies import made_up
 from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from tests.real.shared_tables import FOLDER, schema_of
 from tests.report.browser import CHROMIUM, Browser
-from understudy.compare.summary import build_page
+from understudy.compare.page import build_page
 from understudy.evaluate import evaluate
 from understudy.evaluate.page import build_report
 from understudy.report import render_page
