@@ -57,7 +57,7 @@ from understudy.errors import UsageError
 from understudy.folders import CLOSED_FILE, write_durably
 from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
-from understudy.report import render_page
+from understudy.report import Pictures, render_page, section_pictures
 from understudy.schema import Schema
 from understudy.synthesizer.design import memory_limit
 
@@ -91,6 +91,14 @@ class Comparison:
         rows = [(f"{one.epsilon:g}", one.answer, one.grounds) for one in self.recommendations]
         note = "NOT FOR RELEASE: this compares with the private table." if self.study.confidential else ""
         return shown_as_html(self.study.title or "Comparison", (), ("ε", "method", "grounds"), rows, note)
+
+    def plot(self, what: str = "errors") -> Pictures:
+        """Charts of the study's page: "errors" over ε with intervals, or "resources" (seconds and memory).
+
+        Raises:
+            UsageError: if there is no such chart.
+        """
+        return section_pictures(build_page(self.study), what)
 
     def frame(self) -> pa.Table:
         """Every score of every run, tidy."""
@@ -142,8 +150,7 @@ def compare(
         metrics, options, formula, seed: what is scored, as `evaluate` takes it; seed of drawing rows and of scoring.
         seconds, memory_bytes: limits of one run; a run that goes past them ends as such and the study goes on.
         jobs: how many runs are made at a time, as far as memory goes.
-        public: a public table, given to those methods that use one.
-        public_proxy: the table itself is public, so the study is not confidential.
+        public, public_proxy: a public table for methods that use one; whether the table itself is public.
         out: the study's folder. One begun before under the same settings is taken up where it stopped.
     """
     known, listed = Schema.of(schema), _listed("metrics", metrics)
@@ -157,7 +164,7 @@ def compare(
     )
     tables = Tables(data, None if public is None else str(public), public_proxy)
     asked = _Asked(tables, known, settings, ProcessLimits(seconds, memory_bytes), jobs)
-    return _carried_out(asked, out=None if out is None else Path(out), progress=progress or silent)
+    return _carried_out(asked, None if out is None else Path(out), progress or silent)
 
 
 def _listed(name: str, values: Sequence[Item]) -> tuple[Item, ...]:
@@ -194,7 +201,7 @@ class _Asked:
         return Study(self.settings, runs, confidential, self.schema.title, self.tables.public is not None)
 
 
-def _carried_out(asked: _Asked, *, out: Path | None, progress: Progress) -> Comparison:
+def _carried_out(asked: _Asked, out: Path | None, progress: Progress) -> Comparison:
     """The study as asked, begun or taken up again; nothing is written before everything was checked."""
     progress.stage("check", 0.0)
     if out is not None:
@@ -241,15 +248,16 @@ class StudyPages:
         place = self._place
         if place is None:
             return
-        files = {"results.parquet": _parquet(tidy(study)), "index.html": render_page(build_page(study)).encode()}
-        files |= {name: _csv(table) for name, table in summary_tables(study).items()}
+        files = {name: _csv(table) for name, table in summary_tables(study).items()}
+        files |= {"results.parquet": _parquet(tidy(study)), "index.html": render_page(build_page(study)).encode()}
         for name, content in files.items():
             write_durably(place / name, content, for_all=not study.confidential)
 
     def drop(self) -> None:
         """Removes the page and its tables: what they say does not hold."""
-        for name in () if self._place is None else ("index.html", "results.parquet", *TABLES):
-            (self._place / name).unlink(missing_ok=True)
+        if self._place is not None:
+            for name in ("index.html", "results.parquet", *TABLES):
+                (self._place / name).unlink(missing_ok=True)
 
 
 def _parquet(table: pa.Table) -> bytes:
