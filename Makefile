@@ -23,7 +23,7 @@ help:
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
-	@echo "make pictures   screenshots of report and card of three tables at three widths, in pictures/ (chromium must be there)"
+	@echo "make pictures   screenshots of report, card and study of three tables at three widths, in pictures/ (chromium must be there)"
 	@echo "make setup      only create .venv with everything the other targets need"
 
 $(STAMP): pyproject.toml

@@ -665,10 +665,11 @@ def _key(chart: Matrix, left: float, y: float) -> list[SvgMark]:
     if chart.signed:
         styles = [f"less-{shade}" for shade in reversed(range(0, SHADES, 2))]
         styles += [f"more-{shade}" for shade in range(0, SHADES, 2)]
-    width = 100 / len(styles)
+    low, high = in_digits(-chart.top if chart.signed else 0.0), in_digits(chart.top)
+    whole = max(100.0, LETTER * (len(low) + len(high)) + 14)
+    width = whole / len(styles)
     shapes = [_rect(style, (left + place * width, y, width, 10)) for place, style in enumerate(styles)]
-    low, high = (-chart.top if chart.signed else 0.0), chart.top
-    return [*shapes, _text("edge", left, y + 24, in_digits(low)), _text("label", left + 100, y + 24, in_digits(high))]
+    return [*shapes, _text("edge", left, y + 24, low), _text("label", left + whole, y + 24, high)]
 
 
 def _extremes(chart: Matrix) -> str:

@@ -59,7 +59,12 @@ class Browser:
         self._rest = b""
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self._ask("Page.enable")
+        self.complaints: list[str] = []
+        """What the console was told since the page was opened: errors, warnings, whatever the page's policy stopped."""
+        self.requests: list[str] = []
+        """Every address that the page asked for, its own first."""
+        for part in ("Page", "Runtime", "Log", "Network"):
+            self._ask(f"{part}.enable")
 
     def __enter__(self) -> "Browser":
         return self
@@ -75,6 +80,7 @@ class Browser:
 
     def open(self, page: Path, width: int, height: int = 900) -> None:
         """Shows a file in a window of that width, and waits until it is there."""
+        self.complaints, self.requests = [], []
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._ask("Emulation.setDeviceMetricsOverride", **screen)
         self._ask("Page.navigate", url=page.absolute().as_uri())
@@ -85,6 +91,11 @@ class Browser:
         found = self._ask("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"]["value"]
+
+    def press_tab(self) -> None:
+        """Moves on to the next link or control."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self._ask("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
 
     def prefer(self, scheme: str) -> None:
         """Sets what the reader prefers: light or dark pages."""
@@ -117,7 +128,15 @@ class Browser:
             assert part, "the browser is gone"
             self._rest += part
         text, _, self._rest = self._rest.partition(b"\0")
-        return dict(json.loads(text))
+        message = dict(json.loads(text))
+        self._note(message.get("method", ""), message.get("params", {}))
+        return message
+
+    def _note(self, event: str, facts: dict[str, Any]) -> None:
+        if event in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+            self.complaints.append(json.dumps(facts)[:500])
+        elif event == "Network.requestWillBeSent":
+            self.requests.append(str(facts["request"]["url"]))
 
 
 def _pipe() -> tuple[int, int]:
