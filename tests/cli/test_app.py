@@ -26,7 +26,7 @@ OPTIONS = {
     ("synthesize",): [
         *("--schema", "--method", "--epsilon", "--delta", "--out", "--rows", "--copies", "--copies-mode"),
         *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory", "--resume", "--rows-file", "--yes"),
-        *DIALECT,
+        *("--rows-hint", *DIALECT),
     ],
     ("sample",): ["--rows", "--seed", "--where", "--out", "--excel-safe", "--copy"],
     ("stats",): ["--table", "--out", "--copy"],

@@ -1,4 +1,4 @@
-"""Screenshots of report, card and comparison study of three tables: `python -m tests.report.pictures [TABLE …]` (make pictures).
+"""Screenshots of report, card and study of three tables: `python -m tests.report.pictures [TABLE …]` (make pictures).
 
 The demo's simulated voters, Adult and stroke_ist (110 columns), the latter two where the shared data lie beside the
 checkout. Pages and pictures go into the folder `pictures`, which git ignores; reports there are confidential.
