@@ -20,6 +20,7 @@ from markupsafe import Markup
 from understudy.charts import (
     Between,
     Chart,
+    Cloud,
     Drawing,
     Graph,
     Lines,
@@ -184,6 +185,25 @@ def render_picture(chart: Chart | Lines | Points) -> str:
 def _svg(kind: str, graph: Drawing | Graph, **more: object) -> str:
     text = _template("picture.svg").render(kind=kind, graph=graph, styles=_light_styles(), **more)
     return _written(text).lstrip()
+
+
+def render_panels(title: str, rows: Sequence[Sequence[Chart | Points]]) -> str:
+    """Charts in rows below a title, as one SVG file."""
+    drawn = [[draw_points(one) if isinstance(one, Points) else draw(one) for one in row] for row in rows]
+    panels, top, right = [], TITLE_ROOM, 0
+    for row in drawn:
+        left = 0
+        for one in row:
+            graph = one.graph if isinstance(one, Cloud) else one
+            panels.append((left, top, graph, one))
+            left += graph.width + GAP
+        top += max(graph.height for _, at, graph, _ in panels if at == top) + TITLE_ROOM
+        right = max(right, left)
+    facts = {"title": title, "panels": panels, "width": right, "height": top, "styles": _light_styles()}
+    return _written(_template("panels.svg").render(facts)).lstrip()
+
+
+TITLE_ROOM, GAP = 30, 16
 
 
 @cache

@@ -490,6 +490,7 @@ def _associations(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
         return ()
     names = tuple(dict.fromkeys(str(row[key]) for row in records for key in ("column_1", "column_2")))
     place = {name: number for number, name in enumerate(names)}
+    gaps = np.array([abs(cast(float, row["synthetic"]) - cast(float, row["real"])) for row in known])
     figures = []
     for what in ("real", "synthetic", "difference"):
         cells = []
@@ -501,8 +502,9 @@ def _associations(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
             told = len(names) <= MOST_HINTS / 2 and value is not None
             hint = f"{first} × {second}: {in_digits(value or 0.0)}" if told else ""
             cells.append(MatrixCell(place[second], place[first], value, hint))
-        figures.append(Figure(Matrix(what, names, names, tuple(cells), 1.0, what == "difference", small=True)))
-    gaps = np.array([abs(cast(float, row["synthetic"]) - cast(float, row["real"])) for row in known])
+        signed = what == "difference"
+        top = max(float(gaps.max()), 1e-3) if signed else 1.0  # on a scale to 1 most differences could not be seen
+        figures.append(Figure(Matrix(what, names, names, tuple(cells), top, signed, small=True)))
     worst = max(known, key=lambda row: abs(cast(float, row["synthetic"]) - cast(float, row["real"])))
     text = (
         f"{_quantiles('Differences', gaps)} Most changed: {worst['column_1']} × {worst['column_2']}, "
