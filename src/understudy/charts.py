@@ -402,7 +402,8 @@ TOLD = 8
 
 
 def draw_shares(chart: SharesChart) -> Drawing:
-    """Bars for labels; a histogram for bins, with a bar for whatever is no number."""
+    """Bars for labels; a histogram for bins and many numbered labels, with a bar for whatever is no number."""
+    chart = replace(chart, bins=chart.bins or _numbered(chart.labels))
     if chart.bins >= FEWEST_BINS:
         shapes, height = _histogram(chart)
         odd = _part(chart, chart.bins, len(chart.labels))
@@ -414,6 +415,20 @@ def draw_shares(chart: SharesChart) -> Drawing:
         shapes, height = _bars(chart, 2, _largest(chart))
     names = tuple((f"key-{one.side}", one.name) for one in chart.amounts)
     return Drawing(chart.caption, _told(chart), SMALL, math.ceil(height), tuple(shapes), names)
+
+
+def _numbered(labels: Sequence[str]) -> int:
+    """How many labels, from the first, are ascending numbers; 0 if there are no more than have bars of their own."""
+    last, count = -math.inf, 0
+    for label in labels:
+        try:
+            number = float(label)
+        except ValueError:
+            break
+        if not last < number < math.inf:
+            break
+        last, count = number, count + 1
+    return count if count > MOST_ROWS else 0
 
 
 def _largest(chart: SharesChart) -> float:
@@ -617,11 +632,12 @@ def draw_matrix(chart: Matrix) -> Drawing:
     left = min(96.0, 16 + longest) if chart.small else float(ROW_NAME)
     above = 12 + min(COLUMN_NAME, LETTER * max((len(name) for name in chart.columns), default=0))
     room = (SMALL if chart.small else WHOLE) - left - 4
-    size = min(MOST_CELL, max(LEAST_CELL if not chart.small else 3.0, room / max(len(chart.columns), 1)))
+    size = min(MOST_CELL, max(LEAST_CELL if not chart.small else 1.0, room / max(len(chart.columns), 1)))
     shapes = _names(chart, left, above, size)
     plain: dict[str, list[str]] = {}
     for cell in chart.cells:
         x, y, style = left + cell.column * size, above + cell.row * size, _shade(chart, cell.value)
+        style = "blank" if style == "unknown" and size < LEAST_CELL else style  # frames would be all that is seen
         if cell.hint or cell.link:
             shapes.append(_rect(style, (x, y, size, size), cell.hint, cell.link))
         else:

@@ -61,7 +61,9 @@ def test_whiskers_surround_the_end_of_the_bar() -> None:
 
 def test_errors_of_what_is_put_together_add_up_in_squares() -> None:
     values, halves = tuple(float(20 - place) for place in range(15)), (3.0,) * 15
-    drawing = draw(SharesChart("x", tuple(map(str, range(15))), (Amounts("made", "n", values, halves),), unit="count"))
+    drawing = draw(
+        SharesChart("x", tuple(map(chr, range(97, 112))), (Amounts("made", "n", values, halves),), unit="count")
+    )
     assert [shape.text for shape in drawing.shapes if shape.style == "value"][-1] == "30 ± 6"
 
 
@@ -77,7 +79,9 @@ def test_two_tables_stand_side_by_side_with_their_shares() -> None:
 
 def test_of_many_labels_the_rare_ones_are_put_together_and_none_is_lost() -> None:
     values = tuple(float(place) for place in range(40))
-    drawing = draw(SharesChart("x", tuple(map(str, range(40))), (Amounts("made", "n", values),), unit="count"))
+    drawing = draw(
+        SharesChart("x", tuple(f"label {place}" for place in range(40)), (Amounts("made", "n", values),), unit="count")
+    )
     assert len(_bars(drawing)) == MOST_ROWS
     numbers = [float(shape.text.replace(",", "")) for shape in drawing.shapes if shape.style == "value"]
     assert sum(numbers) == sum(values)
@@ -238,3 +242,21 @@ def test_names_of_curves_have_the_styles_of_their_panels() -> None:
     dots = [[one.style for one in made.shapes if one.style.startswith("dot")] for made in (drawing, panel)]
     assert dots[0] == dots[1][::2]
     assert [one.text for one in drawing.shapes if one.style == "name"] == list(names)
+
+
+def test_many_numbered_labels_are_a_histogram_with_bars_for_the_rest() -> None:
+    labels = (*(str(number) for number in range(100)), "other")
+    drawing = draw(SharesChart("codes", labels, (Amounts("made", "rows", (1.0,) * 101),), unit="count"))
+    assert len([one for one in drawing.shapes if one.style.startswith("area")]) == 1
+    assert [one.text for one in drawing.shapes if one.style == "label"][-1] == "other"
+    for few in (tuple(map(str, range(MOST_ROWS))), tuple(map(str, reversed(range(30)))), ("nan",) * 30, ("inf",) * 30):
+        flat = draw(SharesChart("codes", few, (Amounts("made", "rows", (1.0,) * len(few)),), unit="count"))
+        assert not [one for one in flat.shapes if one.style.startswith("area")]
+
+
+def test_a_small_matrix_of_many_columns_is_no_wider_than_its_room() -> None:
+    names = tuple(f"c{place}" for place in range(110))
+    cells = tuple(MatrixCell(place, place - 1, None) for place in range(1, 110))
+    drawing = draw(Matrix("many", names, names, cells, 1.0, small=True))
+    assert drawing.width <= SMALL + 1
+    assert {one.style for one in drawing.shapes if one.element == "path"} == {"blank"}
