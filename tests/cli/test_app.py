@@ -60,6 +60,7 @@ OPTIONS = {
             "--dataset",
             "--minutes",
             "--memory",
+            "--jobs",
             "--seed",
             "--out",
         ),

@@ -68,8 +68,8 @@ TEMPORARY = "understudy-study-"
 """How the folder of a study is called that is not to be kept."""
 JOB, LEFT, LOG = "job.json", "outcome.json", "log.txt"
 SEED_STEP = 1_000_003
-PROGRAM_BYTES = 2**28
-"""What a process takes besides its plan, roughly: the interpreter, libraries and compiled kernels."""
+PROGRAM_BYTES = 2**29
+"""What a process takes besides its plan: interpreter, libraries, kernels and scoring; 420 MiB were measured."""
 QUICK, CALM = 1.0, 20
 """A page that takes longer than these seconds is written anew only when this many times as long has passed."""
 
@@ -296,7 +296,7 @@ class Workers:
 
     A run is begun beside others only if all of them together stay within the memory of the machine, by what their plans
     say they may come to and by what runs of the same method took before, whichever is more. All of them are started
-    and watched from one thread, so that no signal finds a process that nobody holds.
+    and watched from one thread; a process that an exception meets in the very moment of its start ends with this one.
     """
 
     def __init__(self, folder: StudyFolder, limits: ProcessLimits, jobs: int, forecasts: Forecasts) -> None:
@@ -311,7 +311,9 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         for one in self._running:
-            one.stop()
+            one.process.stop()
+        for one in self._running:
+            one.place.cleanup()
 
     @property
     def busy(self) -> bool:
@@ -334,14 +336,17 @@ class Workers:
         # Closed and marked as the study is.
         place = tempfile.TemporaryDirectory(prefix=WORK, dir=self._folder.place)
         described, left, log = (Path(place.name) / name for name in (JOB, LEFT, LOG))
+        process: WatchedProcess | None = None
         try:
             job.write(described)
             arguments = ["-m", "understudy.compare.worker", str(described), str(left)]
             process = WatchedProcess(arguments, self._limits, log, threads=self._threads)
+            self._running.append(Underway(cell, process, place, self._needs(cell)))
         except BaseException:
+            if process is not None:
+                process.stop()
             place.cleanup()
             raise
-        self._running.append(Underway(cell, process, place, self._needs(cell)))
 
     def ended(self) -> list[Finished]:
         """The runs that have ended since it was last asked, with their outcomes in the study's folder."""
