@@ -20,7 +20,7 @@ from understudy.report import render_page
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian package: chromium)")
 
 CENSUS = FOLDER / "nist_crc_acs2019" / "ma2019.parquet"
-WIDTHS = (1280, 820, 390)
+WIDTHS = (1600, 1280, 820, 390)
 WIDER = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, .wide'))
   .filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + ' ' + e.className).slice(0, 5)"""
 EMPTY = "[...document.querySelectorAll('svg')].filter(e => !e.querySelector('rect, path, .mark, .point')).length"

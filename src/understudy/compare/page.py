@@ -219,7 +219,10 @@ def _ranked(study: Study, found: Sequence[MeanScore]) -> tuple[Section, ...]:
         blocks.append(_places(study, found, first or names, epsilon))
         more = [_places(study, found, names, epsilon)] if len(names) > len(first) else []
         blocks.append(
-            FoldedBlocks("By every score, and where scores disagree", (*more, *_disagreement(found, epsilon)))
+            FoldedBlocks(
+                f"ε = {spelled(epsilon)}: every score, and where scores disagree",
+                (*more, *_disagreement(found, epsilon)),
+            )
         )
     blocks.append(Link("All places (CSV)", "ranks.csv"))
     return (Section("Ranks", "Which methods differ, by which score?", tuple(blocks), "ranks"),)

@@ -686,7 +686,7 @@ def _metric(result: Result, numbers: str) -> FoldedBlocks:
             )
     if result.notes:
         blocks.append(BulletList(result.notes))
-    return FoldedBlocks(f"{result.question} ({result.metric})", tuple(blocks))
+    return FoldedBlocks(f"{result.question} ({result.metric.replace('_', ' ')})", tuple(blocks))
 
 
 def _detail(detail: Detail) -> list[Block]:
@@ -707,8 +707,16 @@ def _detail(detail: Detail) -> list[Block]:
         name.replace("_", " ") for name in detail.table.column_names if isinstance(shown[0][name], int | float)
     )
     caption = detail.caption if rows <= MOST_ROWS else f"{detail.caption} The first {MOST_ROWS} of {rows:,}."
-    body = tuple(tuple(_cell(value) for value in row.values()) for row in shown)
+    body = tuple(tuple(_word(value) if key in OPTIONS else _cell(value) for key, value in row.items()) for row in shown)
     return [*blocks, TextTable(header, body, caption, numeric)]
+
+
+OPTIONS = ("null", "scheme")
+"""Columns of details that hold the value of an option, which is spelled as it is typed."""
+
+
+def _word(value: object) -> str:
+    return _cell(value).replace("_", " ")
 
 
 def _how(evaluation: Evaluation) -> Section:
