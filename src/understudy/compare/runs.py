@@ -127,17 +127,6 @@ class WatchedProcess:
         self._child.wait()
 
 
-def watched(arguments: list[str], limits: ProcessLimits, log: Path) -> ProcessEnding:
-    """Runs one process to its end."""
-    process = WatchedProcess(arguments, limits, log)
-    try:
-        while (ending := process.ending()) is None:
-            time.sleep(PAUSE)
-        return ending
-    finally:
-        process.stop()
-
-
 def _tied_to_this_process() -> list[str]:
     """The beginning of a command that the kernel ends together with this process; empty where it cannot.
 
