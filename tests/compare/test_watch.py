@@ -59,8 +59,11 @@ def test_memory_of_a_process_that_is_gone_is_nothing() -> None:
 def test_no_child_outlives_a_watcher_that_is_killed(tmp_path: Path) -> None:
     child = "from understudy.compare.runs import end_with_parent as end; import os, time; end();"
     child += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    watcher = "import sys; from pathlib import Path; from understudy.compare.runs import ProcessLimits, WatchedProcess;"
-    watcher += f"WatchedProcess(['-c', {child!r}], ProcessLimits(60.0, 2**34), Path({str(tmp_path / 'log')!r})); import time; time.sleep(60)"
+    watcher = (
+        "from pathlib import Path; from understudy.compare.runs import ProcessLimits, WatchedProcess; import time;"
+    )
+    watcher += f"WatchedProcess(['-c', {child!r}], ProcessLimits(60.0, 2**34), Path({str(tmp_path / 'log')!r}));"
+    watcher += "time.sleep(60)"
     running = subprocess.Popen([sys.executable, "-c", watcher])
     number = _number_in(tmp_path / "pid")
     running.send_signal(signal.SIGKILL)
@@ -72,8 +75,11 @@ def test_no_child_outlives_a_watcher_even_while_it_cannot_look_at_its_input(tmp_
     """As while it is starting, or compiling a kernel: then no thread of the interpreter gets its turn."""
     child = "import os, re;"
     child += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); re.match('(a*)*b', 'a' * 60)"
-    watcher = "import sys; from pathlib import Path; from understudy.compare.runs import ProcessLimits, WatchedProcess;"
-    watcher += f"WatchedProcess(['-c', {child!r}], ProcessLimits(60.0, 2**34), Path({str(tmp_path / 'log')!r})); import time; time.sleep(60)"
+    watcher = (
+        "from pathlib import Path; from understudy.compare.runs import ProcessLimits, WatchedProcess; import time;"
+    )
+    watcher += f"WatchedProcess(['-c', {child!r}], ProcessLimits(60.0, 2**34), Path({str(tmp_path / 'log')!r}));"
+    watcher += "time.sleep(60)"
     running = subprocess.Popen([sys.executable, "-c", watcher])
     number = _number_in(tmp_path / "pid")
     running.send_signal(signal.SIGKILL)
