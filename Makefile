@@ -25,7 +25,7 @@ help:
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
-	@echo "make pictures   screenshots of report and card in pictures/, and of the studio in docs/studio/ (chromium must be there)"
+	@echo "make pictures   screenshots of report, card and study of three tables at three widths, in pictures/, and of the studio in docs/studio/ (chromium must be there)"
 	@echo "make axe        fetch axe-core (npm), with which test-engines checks the studio's pages for accessibility"
 	@echo "make docs       the documentation site in site/, strict about links; works offline, also from the folder"
 	@echo "make docs-pictures  draw the pictures of the documentation again"

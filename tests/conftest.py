@@ -1,12 +1,13 @@
 """Releases made once and shared: reading them costs nothing, so tests only copy or read them."""
 
 import signal
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.processes import forked_run
+from tests.processes import ForkedRun
 from tests.release.people import release_of_everything, release_of_simple
 from understudy.release.release import Release
 
@@ -54,4 +55,4 @@ def plain_folder(plain_release: Release, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def quick_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The runs of a study in processes that are forked ready."""
-    monkeypatch.setattr("understudy.compare.study.watched", forked_run)
+    monkeypatch.setattr(import_module("understudy.compare.compare"), "WatchedProcess", ForkedRun)

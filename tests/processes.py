@@ -14,10 +14,11 @@ import time
 from dataclasses import dataclass
 from multiprocessing import forkserver, get_context
 from pathlib import Path
+from typing import Literal
 
-from understudy.compare.study import ProcessEnding, ProcessLimits
+from understudy.compare.runs import ProcessEnding, ProcessLimits
 
-__all__ = ["COMMAND", "Ended", "Forked", "forked_run"]
+__all__ = ["COMMAND", "Ended", "Forked", "ForkedRun"]
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "import sys\nfrom understudy.__main__ import main\nsys.exit(main())"
@@ -80,19 +81,36 @@ class Forked:
             said.unlink(missing_ok=True)
 
 
-def forked_run(arguments: list[str], limits: ProcessLimits, log: Path) -> ProcessEnding:
-    """One run of a study: stands in for `watched`, which starts an interpreter, and is held to the time alone."""
-    program, job, outcome = arguments[-3:]
-    assert program == "understudy.compare.worker"
-    begun = time.monotonic()
-    run = Forked(_RUN, job, outcome)
-    while run.runs() and time.monotonic() - begun < limits.seconds:
-        time.sleep(0.005)
-    how = "time" if run.runs() else "exit"
-    run.send(signal.SIGKILL)
-    ended = run.ended()
-    log.write_text(ended.said, encoding="utf-8")
-    return ProcessEnding(how, ended.status, time.monotonic() - begun, 0)
+class ForkedRun:
+    """One run of a study: stands in for `WatchedProcess`, which starts an interpreter; held to the time alone."""
+
+    def __init__(self, arguments: list[str], limits: ProcessLimits, log: Path, *, threads: int | None = None) -> None:
+        program, job, outcome = arguments[-3:]
+        assert program == "understudy.compare.worker"
+        self.peak_bytes = 0
+        self._limits, self._log, self._begun = limits, log, time.monotonic()
+        self._run = Forked(_RUN, job, outcome)
+        self._ended = False
+
+    def ending(self) -> ProcessEnding | None:
+        """How it ended; None while it runs."""
+        spent = time.monotonic() - self._begun
+        if self._run.runs() and spent <= self._limits.seconds:
+            return None
+        how: Literal["time", "exit"] = "time" if self._run.runs() else "exit"
+        return ProcessEnding(how, self._stopped(), spent, 0)
+
+    def stop(self) -> None:
+        """Ends it, unless it has ended."""
+        if not self._ended:
+            self._stopped()
+
+    def _stopped(self) -> int:
+        self._run.send(signal.SIGKILL)
+        ended = self._run.ended()
+        self._ended = True
+        self._log.write_text(ended.said, encoding="utf-8")
+        return ended.status
 
 
 def _execute(script: str, words: list[str], environment: dict[str, str], said: str) -> None:

@@ -2,14 +2,20 @@
 
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import cast
+from xml.etree import ElementTree
 
 import pytest
 
 import understudy as us
 from tests.compare.tables import SCHEMA, table
 from tests.release.people import SCRIPT, everything, people
-from understudy.compare import compare
+from understudy.compare import Comparison, compare
+from understudy.errors import UsageError
+from understudy.methods.method import Plan
 from understudy.notebook import MOST_LINES, shown_as_html
+from understudy.report import Pictures
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +91,43 @@ def test_a_run_without_a_claim_says_so() -> None:
     refused = replace(plan, refused="as published")
     assert "NO CLAIM" in repr(refused)
     assert "as published" in refused._repr_html_()
+
+
+def test_what_can_be_drawn_gives_charts_that_show_themselves_and_can_be_kept(
+    objects: dict[str, object], tmp_path: Path
+) -> None:
+    evaluation = us.evaluate(people(), cast(us.Release, objects["release"]).table, everything(), metrics=["marginals"])
+    drawn = {
+        "plan": cast(Plan, objects["plan"]).plot(),
+        "columns": cast(us.Release, objects["release"]).plot(),
+        "compared columns": evaluation.plot(),
+        "pairs": evaluation.plot("pairs"),
+        "study": cast(Comparison, objects["comparison"]).plot("resources"),
+    }
+    kept = {name: pictures.confidential for name, pictures in drawn.items()}
+    assert kept == {"plan": False, "columns": False, "compared columns": True, "pairs": True, "study": True}
+    for name, pictures in drawn.items():
+        assert len(pictures) == len(pictures.charts) > 0
+        assert repr(pictures).startswith("<")
+        assert len(repr(pictures)) < 250
+        tags = _Tags()
+        tags.feed(pictures._repr_html_())
+        assert tags.found == {"figure", "img", "figcaption"}
+        text = pictures.save(tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        assert ("NOT FOR RELEASE" in text) == pictures.confidential
+    assert {chart.caption for chart in drawn["columns"].charts} <= set(everything().names)
+
+
+def test_one_chart_is_a_file_of_svg_with_its_colours_written_out(objects: dict[str, object], tmp_path: Path) -> None:
+    pictures = cast(Plan, objects["plan"]).plot()
+    text = pictures.save(tmp_path / "plan.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(text).tag.endswith("svg")
+    assert "var(" not in text
+    assert "fill: #0b66a8" in text
+    for name in ("plan.svg", "plan.png"):
+        with pytest.raises(UsageError):
+            pictures.save(tmp_path / name)
+    with pytest.raises(UsageError, match="2 charts"):
+        Pictures(pictures.figures * 2).save(tmp_path / "two.svg")
+    with pytest.raises(UsageError, match='There is "columns"'):
+        cast(us.Release, objects["release"]).plot("nothing")

@@ -402,7 +402,8 @@ TOLD = 8
 
 
 def draw_shares(chart: SharesChart) -> Drawing:
-    """Bars for labels; a histogram for bins, with a bar for whatever is no number."""
+    """Bars for labels; a histogram for bins and many numbered labels, with a bar for whatever is no number."""
+    chart = replace(chart, bins=chart.bins or _numbered(chart.labels))
     if chart.bins >= FEWEST_BINS:
         shapes, height = _histogram(chart)
         odd = _part(chart, chart.bins, len(chart.labels))
@@ -414,6 +415,20 @@ def draw_shares(chart: SharesChart) -> Drawing:
         shapes, height = _bars(chart, 2, _largest(chart))
     names = tuple((f"key-{one.side}", one.name) for one in chart.amounts)
     return Drawing(chart.caption, _told(chart), SMALL, math.ceil(height), tuple(shapes), names)
+
+
+def _numbered(labels: Sequence[str]) -> int:
+    """How many labels, from the first, are ascending numbers; 0 if there are no more than have bars of their own."""
+    last, count = -math.inf, 0
+    for label in labels:
+        try:
+            number = float(label)
+        except ValueError:
+            break
+        if not last < number < math.inf:
+            break
+        last, count = number, count + 1
+    return count if count > MOST_ROWS else 0
 
 
 def _largest(chart: SharesChart) -> float:
@@ -617,11 +632,12 @@ def draw_matrix(chart: Matrix) -> Drawing:
     left = min(96.0, 16 + longest) if chart.small else float(ROW_NAME)
     above = 12 + min(COLUMN_NAME, LETTER * max((len(name) for name in chart.columns), default=0))
     room = (SMALL if chart.small else WHOLE) - left - 4
-    size = min(MOST_CELL, max(LEAST_CELL if not chart.small else 3.0, room / max(len(chart.columns), 1)))
+    size = min(MOST_CELL, max(LEAST_CELL if not chart.small else 1.0, room / max(len(chart.columns), 1)))
     shapes = _names(chart, left, above, size)
     plain: dict[str, list[str]] = {}
     for cell in chart.cells:
         x, y, style = left + cell.column * size, above + cell.row * size, _shade(chart, cell.value)
+        style = "blank" if style == "unknown" and size < LEAST_CELL else style  # frames would be all that is seen
         if cell.hint or cell.link:
             shapes.append(_rect(style, (x, y, size, size), cell.hint, cell.link))
         else:
@@ -665,10 +681,11 @@ def _key(chart: Matrix, left: float, y: float) -> list[SvgMark]:
     if chart.signed:
         styles = [f"less-{shade}" for shade in reversed(range(0, SHADES, 2))]
         styles += [f"more-{shade}" for shade in range(0, SHADES, 2)]
-    width = 100 / len(styles)
+    low, high = in_digits(-chart.top if chart.signed else 0.0), in_digits(chart.top)
+    whole = max(100.0, LETTER * (len(low) + len(high)) + 14)
+    width = whole / len(styles)
     shapes = [_rect(style, (left + place * width, y, width, 10)) for place, style in enumerate(styles)]
-    low, high = (-chart.top if chart.signed else 0.0), chart.top
-    return [*shapes, _text("edge", left, y + 24, in_digits(low)), _text("label", left + 100, y + 24, in_digits(high))]
+    return [*shapes, _text("edge", left, y + 24, low), _text("label", left + whole, y + 24, high)]
 
 
 def _extremes(chart: Matrix) -> str:
@@ -805,7 +822,158 @@ def draw_map(chart: PointMap) -> Drawing:
     return Drawing(chart.caption, chart.summary, SMALL, 296, tuple(shapes))
 
 
-Chart = SharesChart | Matrix | Between | Forest | PointMap
+@dataclass(frozen=True, slots=True)
+class CurvePanel:
+    """One of several small pictures of the same curves: values over a logarithmic axis, each with its interval.
+
+    Where all values stand at one place, each curve is a row of its own with its name beside it.
+    """
+
+    caption: str
+    across: str
+    series: tuple[Series, ...]
+    stops: tuple[float, ...] = ()
+    """Places that the axis names."""
+    yardstick: float | None = None
+    decades: bool = False
+
+
+PANEL_HEIGHT = 190
+
+
+def draw_panel(chart: CurvePanel) -> Drawing:
+    """Curves in the styles of their numbers, or rows of one value each."""
+    places = {place for one in chart.series for place in one.places}
+    shapes, height = _rows_of_one(chart) if len(places) < 2 else _small_curves(chart)
+    return Drawing(chart.caption, _panel_told(chart), SMALL, math.ceil(height), tuple(shapes))
+
+
+def _panel_axis(chart: CurvePanel, start: float, end: float) -> ChartAxis:
+    whole = Lines(chart.caption, "", "", chart.series, True, chart.yardstick, chart.decades)
+    numbers = _heights(whole)
+    if not chart.decades and min([number for number in numbers if math.isfinite(number)], default=0.0) >= 0:
+        numbers = [*numbers, 0.0]
+    return ChartAxis.around(numbers, start, end, logarithmic=chart.decades)
+
+
+def _small_curves(chart: CurvePanel) -> tuple[list[SvgMark], float]:
+    bottom = 8.0 + PANEL_HEIGHT
+    upward = _panel_axis(chart, bottom, 12.0)
+    ticks = upward.ticks()
+    left = 14 + LETTER * max([len(tick.text) for tick in ticks], default=3)
+    places = sorted({place for one in chart.series for place in one.places})
+    across = ChartAxis.around(places, left + INSET, SMALL - 8 - INSET, logarithmic=True)
+    shapes = []
+    for tick in ticks:
+        shapes.append(_line("grid", (left, tick.place), (SMALL - 8, tick.place)))
+        shapes.append(_text("label", left - 5, tick.place + 4, tick.text))
+    if chart.yardstick is not None:
+        level = upward.at(chart.yardstick)
+        shapes.append(_line("yardstick", (left, level), (SMALL - 8, level)))
+    stops = [Tick(across.at(place), f"{place:g}") for place in sorted(chart.stops)]
+    for tick in _apart_enough(stops or across.ticks()):
+        shapes.append(_line("frame", (tick.place, bottom), (tick.place, bottom + 4)))
+        shapes.append(_text("middle", tick.place, bottom + 17, tick.text))
+    shapes.append(_line("frame", (left, bottom), (SMALL - 8, bottom)))
+    shapes.append(_text("label", SMALL - 8, bottom + 33, chart.across))
+    for number, one in enumerate(chart.series):
+        shapes += _small_curve(number, one, across, upward)
+    return shapes, bottom + 40
+
+
+def _small_curve(number: int, series: Series, across: ChartAxis, upward: ChartAxis) -> list[SvgMark]:
+    curve = _curve(number, series, across, upward)
+    shapes = [_line(f"trace style-{curve.style}", (x, low), (x, high)) for x, low, high in curve.whiskers]
+    if len(curve.marks) > 1:
+        at = (("d", curve.path), ("stroke-dasharray", curve.dashes))
+        shapes.append(SvgMark("path", f"trace style-{curve.style}", at))
+    known = [index for index, value in enumerate(series.values) if math.isfinite(value)]
+    for index, spot in zip(known, curve.marks, strict=True):
+        shapes.append(_curve_mark(curve.style, curve.mark, spot, _value_told(series, index)))
+    return shapes
+
+
+def _curve_mark(style: int, mark: str, spot: tuple[float, float], hint: str = "") -> SvgMark:
+    at = (("d", mark), ("transform", f"translate({_number(spot[0])} {_number(spot[1])})"))
+    return SvgMark("path", f"dot style-{style}", at, hint=hint)
+
+
+def _rows_of_one(chart: CurvePanel) -> tuple[list[SvgMark], float]:
+    left = min(MOST_LABEL, max([LETTER * len(one.name) for one in chart.series], default=0.0) + 16)
+    axis = _panel_axis(chart, left + 8, SMALL - 14.0)
+    bottom = 6.0 + 24 * len(chart.series)
+    shapes = []
+    for tick in _apart_enough(axis.ticks()):
+        shapes.append(_line("grid", (tick.place, 4), (tick.place, bottom)))
+        shapes.append(_text("middle", tick.place, bottom + 16, tick.text))
+    if chart.yardstick is not None:
+        shapes.append(_line("yardstick", (axis.at(chart.yardstick), 4), (axis.at(chart.yardstick), bottom)))
+    for number, one in enumerate(chart.series):
+        y = 18.0 + 24 * number
+        shapes.append(_text("label", left, y + 4, shortened(one.name, left - 2), hint=one.name))
+        if not one.values or not math.isfinite(one.values[0]):
+            shapes.append(_text("value", left + 8, y + 4, "none"))
+            continue
+        style = number % STYLES
+        if one.lows and math.isfinite(one.lows[0]):
+            shapes.append(_line(f"trace style-{style}", (axis.at(one.lows[0]), y), (axis.at(one.highs[0]), y)))
+        shapes.append(_curve_mark(style, _MARKS[style], (axis.at(one.values[0]), y), _value_told(one, 0)))
+    return shapes, bottom + 24
+
+
+def _apart_enough(ticks: Sequence[Tick]) -> list[Tick]:
+    """As many ticks as can stand beside one another, the first and then what has room."""
+    kept: list[Tick] = []
+    for tick in ticks:
+        half = LETTER * len(tick.text) / 2
+        if not kept or tick.place - half > kept[-1].place + LETTER * len(kept[-1].text) / 2 + 6:
+            kept.append(tick)
+    return [tick for tick in kept if tick.place + LETTER * len(tick.text) / 2 <= SMALL]
+
+
+def _value_told(series: Series, index: int) -> str:
+    text = f"{series.name}: {in_digits(series.values[index])}"
+    if series.lows and math.isfinite(series.lows[index]):
+        text += f" ({in_digits(series.lows[index])} to {in_digits(series.highs[index])})"
+    return text
+
+
+def _panel_told(chart: CurvePanel) -> str:
+    words = []
+    for one in chart.series:
+        found = [_value_told(one, index).partition(": ")[2] for index in range(len(one.values))]
+        spots = [f"at {chart.across} {in_digits(place)}: {text}" for place, text in zip(one.places, found, strict=True)]
+        words.append(f"{one.name} {', '.join(spots) or 'none'}")
+    line = "" if chart.yardstick is None else f" Dotted: {in_digits(chart.yardstick)}."
+    return f"{'; '.join(words)}.{line}"
+
+
+@dataclass(frozen=True, slots=True)
+class CurveNames:
+    """Which mark and line belongs to which curve, for several panels of the same curves."""
+
+    caption: str
+    names: tuple[str, ...]
+
+
+def draw_names(chart: CurveNames) -> Drawing:
+    """A sample of each curve with its name, in as many columns as names leave room for."""
+    longest = max([LETTER * len(name) for name in chart.names], default=0.0) + 50
+    columns = max(1, int(SMALL // longest))
+    width = SMALL / columns
+    shapes = []
+    for number, name in enumerate(chart.names):
+        x, y = (number % columns) * width, 14.0 + 22 * (number // columns)
+        style = number % STYLES
+        at = (("d", f"M{_number(x + 2)} {_number(y)}h32"), ("stroke-dasharray", _DASHES[style]))
+        shapes.append(SvgMark("path", f"trace style-{style}", at))
+        shapes.append(_curve_mark(style, _MARKS[style], (x + 18, y)))
+        shapes.append(_text("name", x + 42, y + 4, shortened(name, width - 46), hint=name))
+    height = 22 * math.ceil(len(chart.names) / columns) + 6
+    return Drawing(chart.caption, ", ".join(chart.names), SMALL, height, tuple(shapes))
+
+
+Chart = SharesChart | Matrix | Between | Forest | PointMap | CurvePanel | CurveNames
 
 
 def draw(chart: Chart) -> Drawing:
@@ -821,3 +989,7 @@ def draw(chart: Chart) -> Drawing:
             return draw_forest(chart)
         case PointMap():
             return draw_map(chart)
+        case CurvePanel():
+            return draw_panel(chart)
+        case CurveNames():
+            return draw_names(chart)

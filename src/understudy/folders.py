@@ -86,12 +86,12 @@ def write_json(path: Path, document: object) -> None:
     write_durably(path, json.dumps(document, indent=1, allow_nan=False).encode() + b"\n")
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """A file for its owner alone, whatever the umask, that is there in full or not at all, and stays."""
+def write_durably(path: Path, content: bytes, *, for_all: bool = False) -> None:
+    """A file that is there in full or not at all, and stays; for its owner alone, or as the umask has it `for_all`."""
     draft = path.with_name(f".{path.name}.part")
     draft.unlink(missing_ok=True)
     flags = os.O_CREAT | os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(draft, flags, CLOSED_FILE), "wb") as stream:
+    with os.fdopen(os.open(draft, flags, 0o666 if for_all else CLOSED_FILE), "wb") as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())

@@ -5,14 +5,33 @@ writes as inline SVG. Markup is written by the templates alone, whose engine esc
 policy in the page itself forbids whatever a label might try all the same. Nothing private is computed here.
 """
 
-from collections.abc import Sequence
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, cast
+from html import escape
+from pathlib import Path
+from typing import Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 
-from understudy.charts import Between, Chart, Lines, Points, draw, draw_lines, draw_points
+from understudy.charts import (
+    Between,
+    Chart,
+    Cloud,
+    Drawing,
+    Graph,
+    Lines,
+    Points,
+    draw,
+    draw_lines,
+    draw_points,
+)
+from understudy.errors import UsageError
+
+Light = Literal["good", "fair", "poor", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +67,16 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """Rows of text under a header. Columns named in `numeric` are set flush right."""
+    """Rows of text under a header. Columns named in `numeric` are set flush right.
+
+    `lights` colours cells by what they mean; the text must say it too. "" leaves a cell plain.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
     numeric: frozenset[str] = frozenset()
-
-
-Light = Literal["good", "fair", "poor", "unknown"]
+    lights: tuple[tuple[Light | Literal[""], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +183,131 @@ def style_text() -> str:
     return _template("style.css").render()
 
 
-def render_picture(chart: Lines | Points) -> str:
-    """One chart as an SVG file of its own: nothing to load, every text escaped."""
-    cloud = draw_points(chart) if isinstance(chart, Points) else None
-    graph = cloud.graph if cloud is not None else draw_lines(cast(Lines, chart))
-    return _written(_template("picture.svg").render(graph=graph, cloud=cloud)).lstrip()
+def render_picture(chart: Chart | Lines | Points) -> str:
+    """One chart as an SVG file of its own: light, nothing to load, every text escaped."""
+    if isinstance(chart, Points):
+        cloud = draw_points(chart)
+        return _svg("points", cloud.graph, cloud=cloud)
+    if isinstance(chart, Lines):
+        return _svg("lines", draw_lines(chart))
+    return _svg("drawing", draw(chart))
+
+
+def _svg(kind: str, graph: Drawing | Graph, **more: object) -> str:
+    text = _template("picture.svg").render(kind=kind, graph=graph, styles=_light_styles(), **more)
+    return _written(text).lstrip()
+
+
+def render_panels(title: str, rows: Sequence[Sequence[Chart | Points]]) -> str:
+    """Charts in rows below a title, as one SVG file."""
+    drawn = [[draw_points(one) if isinstance(one, Points) else draw(one) for one in row] for row in rows]
+    panels, top, right = [], TITLE_ROOM, 0
+    for row in drawn:
+        left = 0
+        for one in row:
+            graph = one.graph if isinstance(one, Cloud) else one
+            panels.append((left, top, graph, one))
+            left += graph.width + GAP
+        top += max(graph.height for _, at, graph, _ in panels if at == top) + TITLE_ROOM
+        right = max(right, left)
+    facts = {"title": title, "panels": panels, "width": right, "height": top, "styles": _light_styles()}
+    return _written(_template("panels.svg").render(facts)).lstrip()
+
+
+TITLE_ROOM, GAP = 30, 16
+
+
+@cache
+def _light_styles() -> Markup:
+    """The rules for charts with the colours of a light page written out: not every program knows variables."""
+    colours = dict(re.findall(r"(--[a-z-]+): ([^;]+);", _template("style.css").render().split("@media")[0]))
+    return Markup(re.sub(r"var\((--[a-z-]+)\)", lambda found: colours[found[1]], _template("charts.css").render()))
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """Charts to look at in a notebook and to keep: what `plot()` gives.
+
+    `charts` are plain data, from which they can be drawn in another way.
+    """
+
+    figures: tuple[Figure, ...]
+    confidential: bool = False
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """What is shown, without remarks."""
+        return tuple(figure.chart for figure in self.figures)
+
+    def __len__(self) -> int:
+        return len(self.figures)
+
+    def __repr__(self) -> str:
+        names = ", ".join(chart.caption for chart in self.charts[:3])
+        more = ", …" if len(self) > 3 else ""
+        return f"<{len(self):,} chart{'' if len(self) == 1 else 's'}: {names}{more}{self._kept}>"
+
+    @property
+    def _kept(self) -> str:
+        return "; CONFIDENTIAL" if self.confidential else ""
+
+    def _repr_html_(self) -> str:
+        """For notebooks: images with their texts; they bring no styles that others could take on."""
+        return "".join(
+            f'<figure style="display:inline-block;margin:4px"><img alt="{escape(draw(one.chart).summary)}" src="'
+            f'data:image/svg+xml;base64,{b64encode(render_picture(one.chart).encode()).decode()}">'
+            f"<figcaption>{escape(one.chart.caption)}. {escape(one.remark)}</figcaption></figure>"
+            for one in self.figures
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Writes one chart as .svg, or any number as a page, .html.
+
+        Raises:
+            UsageError: for another suffix, several charts in one .svg, or a file that is there already.
+        """
+        target = Path(path)
+        if target.suffix not in (".svg", ".html") or (target.suffix == ".svg" and len(self) != 1):
+            fix = "Use .html for a page of charts, or .svg for one chart."
+            raise UsageError(f"file {str(path)!r}", f"cannot hold {len(self)} charts in the form of its name.", fix)
+        if target.suffix == ".svg":
+            text = render_picture(self.charts[0])
+        else:
+            banner = "NOT FOR RELEASE: this compares with the private table." if self.confidential else ""
+            section = Section("Charts", "What was looked at?", (Gallery(self.figures),))
+            text = render_page(Page("Charts", banner, (section,), confidential=self.confidential))
+        try:
+            with target.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise UsageError(f"file {str(path)!r}", "exists already.", "Give a new name.") from None
+        return target
+
+
+def figures_of(blocks: Iterable[Block]) -> Iterator[Figure]:
+    """Every figure among these blocks, in galleries and in folded blocks too."""
+    for block in blocks:
+        if isinstance(block, Figure):
+            yield block
+        elif isinstance(block, Gallery):
+            yield from block.figures
+        elif isinstance(block, FoldedBlocks):
+            yield from figures_of(block.blocks)
+
+
+def section_pictures(page: Page, what: str, *, missing: str = "") -> Pictures:
+    """The charts of one section of a page, by the section's name to jump to.
+
+    Raises:
+        UsageError: for a section that is not there or has no chart, with those that have.
+    """
+    found = {one.anchor: tuple(figures_of(one.blocks)) for one in page.sections}
+    if not found.get(what):
+        known = ", ".join(f'"{name}"' for name, figures in found.items() if name and figures)
+        raise UsageError(
+            f"plot {what!r}", "is not among the charts.", f"There is {known or 'no chart'}. {missing}".strip()
+        )
+    return Pictures(found[what], page.confidential)
 
 
 def _written(text: str) -> str:

@@ -27,7 +27,7 @@ OPTIONS = {
     ("synthesize",): [
         *("--schema", "--method", "--epsilon", "--delta", "--out", "--rows", "--copies", "--copies-mode"),
         *("--ledger", "--dataset", "--public", "--set", "--seed", "--memory", "--resume", "--rows-file", "--yes"),
-        *("--check-share", "--criteria"),
+        *("--rows-hint", "--check-share", "--criteria"),
         *DIALECT,
     ],
     ("sample",): ["--rows", "--seed", "--where", "--out", "--excel-safe", "--copy"],
@@ -62,6 +62,7 @@ OPTIONS = {
             "--dataset",
             "--minutes",
             "--memory",
+            "--jobs",
             "--seed",
             "--out",
         ),

@@ -145,7 +145,7 @@ def test_options_of_metrics_are_those_of_evaluate_and_part_of_the_study(folder: 
     request = ("--method", "independent", "--epsilon", 1, "--repeats", 1, "--metric", "marginals")
     shown = run(*_words(folder, *request, "--set", "marginals.ways=1"))
     assert shown.status == 0, shown.words
-    expected = "ε = 1: independent. Scored by marginals: one_way_mean; there was nothing to compare it with."
+    expected = "ε = 1: independent. There was nothing to compare it with."
     assert expected in shown.words
     rows = pq.read_table(folder / "study" / "results.parquet").to_pylist()
     assert {row["score"]: row["value"] for row in rows}["two_way_mean"] is None

@@ -48,6 +48,24 @@ def test_a_budget_that_protects_hardly_anybody_must_be_meant(
     assert place.balance() == before, "nothing was charged"
 
 
+@pytest.mark.parametrize(("epsilon", "words"), [(0.0000001, ()), (0.01, ("--rows-hint", 100))])
+def test_a_budget_that_leaves_nothing_must_be_meant(
+    place: Workspace, epsilon: float, words: tuple[object, ...]
+) -> None:
+    out, before = place.folder / f"drowned-{epsilon}", place.balance()
+    shown = place.synthesize("--out", out, "--method", "independent", *words, epsilon=epsilon)
+    assert shown.status == 2
+    assert "The noise drowns the table" in shown.words
+    assert "give --yes" in shown.words
+    assert not out.exists()
+    assert place.balance() == before, "nothing was charged"
+
+
+def test_noise_is_judged_by_a_large_table_where_nobody_says_how_many_rows_there_are(tmp_path: Path) -> None:
+    place = Workspace.make(tmp_path)
+    assert place.synthesize("--method", "independent", epsilon=0.01).status == 0
+
+
 def test_a_large_budget_that_is_meant_is_spent(tmp_path: Path) -> None:
     place = Workspace.make(tmp_path)
     assert place.synthesize("--yes", "--method", "independent", epsilon=25).status == 0

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from understudy.compare.study import Candidate, Cell, Finished, Found, Outcome, Study, StudySettings
+from understudy.compare.runs import Found, Outcome
+from understudy.compare.study import Candidate, Cell, Finished, Study, StudySettings
 
 __all__ = ["made_up", "put_first"]
 

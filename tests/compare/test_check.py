@@ -8,7 +8,8 @@ import pytest
 
 from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
-from understudy.compare.study import Candidate, ProcessLimits, StudySettings, Tables, check_place, check_study
+from understudy.compare.runs import ProcessLimits
+from understudy.compare.study import Candidate, StudySettings, Tables, check_place, check_study
 from understudy.errors import ResourceError, SchemaError, UsageError
 from understudy.schema import Category, OpenCategory
 

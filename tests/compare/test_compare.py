@@ -22,7 +22,7 @@ def test_runs_that_cannot_finish_end_as_such_and_the_study_goes_on(tmp_path: Pat
     )
     assert not found.study.confidential
     assert [run.outcome.status for run in found.study.runs] == ["done", "done"]
-    assert found.recommendations[0].candidate
+    assert found.recommendations[0].tied, "one repeat names nobody"
     rows = found.frame().to_pylist()
     assert {row["candidate"] for row in rows} == {"independent", "laplace dense_cells=10 threshold=5"}
     assert all(row["value"] is not None or row["why_not"] for row in rows)
@@ -49,6 +49,8 @@ def test_a_run_past_its_limit_of_time_is_an_outcome() -> None:
         {"memory_bytes": float("nan")},
         {"memory_bytes": None},
         {"seconds": "5"},
+        {"jobs": 0},
+        {"jobs": 1.5},
         {"methods": [5]},
         {"methods": ["laplace 'threshold=5"]},
         {"options": {"marginals": 3}},

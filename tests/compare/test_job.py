@@ -1,7 +1,7 @@
 import os
 from pathlib import Path
 
-from understudy.compare.study import Found, Job, Outcome, read_outcome
+from understudy.compare.runs import Found, Job, Outcome, read_outcome
 
 OUTCOME = Outcome("done", "", 1.5, 2.5, 2**20, (Found("marginals", "2-way", 0.1, None, "lower", 0.0, ""),))
 

@@ -1,6 +1,7 @@
 import pytest
 
-from understudy.compare.study import Candidate, StudySettings, plain_options
+from understudy.compare.runs import plain_options
+from understudy.compare.study import Candidate, StudySettings
 from understudy.errors import UsageError
 
 AIM, LAPLACE = Candidate.read("aim"), Candidate.read("laplace")

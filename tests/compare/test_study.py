@@ -1,31 +1,29 @@
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
 
+from tests.compare.studies import made_up
 from tests.compare.tables import SCHEMA, table
 from understudy.compare import compare
-from understudy.compare.study import (
-    Candidate,
-    Outcome,
-    ProcessEnding,
-    ProcessLimits,
-    StudyFolder,
-    StudySettings,
-    Tables,
-    drop_left_behind,
-    read_outcome,
-)
+from understudy.compare.compare import PROGRAM_BYTES, StudyPages, Workers
+from understudy.compare.page import build_page
+from understudy.compare.runs import Job, ProcessEnding, ProcessLimits, read_outcome
+from understudy.compare.study import Candidate, Cell, Study, StudyFolder, StudySettings, Tables, drop_left_behind
 from understudy.errors import UsageError
 from understudy.evaluate.suite import MARKER
+from understudy.report import Page
 
 SETTINGS = StudySettings((Candidate.read("independent"),), (1.0,))
 PRIVATE = Tables(table(20))
@@ -160,7 +158,7 @@ def test_a_table_that_changes_in_mid_study_is_noticed(tmp_path: Path) -> None:
 
 
 def test_what_a_fallen_process_printed_is_kept_for_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("understudy.compare.study.watched", _falls)
+    monkeypatch.setattr(import_module("understudy.compare.compare"), "WatchedProcess", _Falling)
     found = compare(table(60), SCHEMA, **ONE_RUN, out=tmp_path / "study")
     (run,) = found.study.runs
     assert run.outcome.status == "failed"
@@ -174,9 +172,17 @@ def test_what_a_fallen_process_printed_is_kept_for_the_owner(tmp_path: Path, mon
     assert not log.exists()
 
 
-def _falls(arguments: list[str], limits: ProcessLimits, log: Path) -> ProcessEnding:
-    log.write_text("scoring\na traceback\n")
-    return ProcessEnding("exit", 1, 0.1, 1)
+class _Falling:
+    peak_bytes = 0
+
+    def __init__(self, arguments: list[str], limits: ProcessLimits, log: Path, *, threads: int | None = None) -> None:
+        log.write_text("scoring\na traceback\n")
+
+    def ending(self) -> ProcessEnding:
+        return ProcessEnding("exit", 1, 0.1, 1)
+
+    def stop(self) -> None:
+        pass
 
 
 def test_copies_of_killed_studies_without_a_folder_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +224,7 @@ def test_no_file_of_a_confidential_study_is_open_to_others(tmp_path: Path) -> No
         if path.is_file()
     }
     assert {"study/study.json", "study/results.parquet", "study/index.html", f"study/{MARKER}"} < set(modes)
-    assert len(modes) == 5
+    assert len(modes) == 7, "and a table of means, and one of ranks"
     assert set(modes.values()) == {0o600}
 
 
@@ -234,14 +240,101 @@ def test_the_copy_of_a_frame_is_closed_and_gone_afterwards(tmp_path: Path) -> No
     assert not list((tmp_path / "study").glob(".work-*"))
 
 
-def test_only_runs_that_ended_are_part_of_the_study(tmp_path: Path) -> None:
+def test_an_outcome_that_is_torn_is_none(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "study")
+    folder.open(StudySettings(SETTINGS.candidates, (1.0,), repeats=1, metrics=("marginals",)), SCHEMA, PRIVATE)
+    (cell,) = replace(SETTINGS, repeats=1).cells
+    folder.outcome(cell).write_text('{"status": "done", "sco')
+    found = compare(table(20), SCHEMA, **ONE_RUN, out=folder.place)
+    assert [run.outcome.status for run in found.study.runs] == ["done"]
+    assert found.study.runs[0].outcome.scores
+
+
+def test_the_page_is_written_anew_while_the_study_runs(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    class Reading:
+        def stage(self, name: str, done: float) -> None:
+            page = tmp_path / "study" / "index.html"
+            said.extend(re.findall(r"\d of \d runs are done", page.read_text()) if page.exists() else ["no page"])
+
+    asked = ONE_RUN | {"repeats": 3}
+    compare(table(60), SCHEMA, **asked, out=tmp_path / "study", progress=Reading())
+    assert list(dict.fromkeys(said)) == ["no page", *(f"{done} of 3 runs are done" for done in range(3))]
+    page = (tmp_path / "study" / "index.html").read_text()
+    assert "runs are done" not in page
+    for name in re.findall(r'href="([^"#]+)"', page):
+        assert (tmp_path / "study" / name).is_file()
+
+
+def test_a_page_that_takes_long_is_written_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = made_up({"a": [0.1] * 3})
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    pages = StudyPages(tmp_path)
+
+    def slow(study: object) -> Page:
+        now[0] += 2.0
+        return build_page(cast(Study, study))
+
+    monkeypatch.setattr(import_module("understudy.compare.compare"), "build_page", slow)
+    pages.write_while_running(study)
+    (tmp_path / "index.html").unlink()
+    now[0] += 39.0
+    pages.write_while_running(study)
+    assert not (tmp_path / "index.html").exists()
+    now[0] += 2.0
+    pages.write_while_running(study)
+    assert (tmp_path / "index.html").exists()
+
+
+def test_runs_side_by_side_give_the_outcomes_of_runs_one_by_one(tmp_path: Path) -> None:
+    asked = ONE_RUN | {"methods": ["independent", "laplace"], "repeats": 2}
+    alone = compare(table(60), SCHEMA, **asked, out=tmp_path / "alone").study
+    beside = compare(table(60), SCHEMA, **asked, jobs=3, out=tmp_path / "beside").study
+    assert [run.cell for run in beside.runs] == [run.cell for run in alone.runs]
+    assert {run.outcome.status for run in beside.runs} == {"done"}
+    names = [[(one.metric, one.score) for one in run.outcome.scores] for run in beside.runs]
+    assert names == [[(one.metric, one.score) for one in run.outcome.scores] for run in alone.runs]
+    assert [{run.outcome.jobs for run in study.runs} for study in (alone, beside)] == [{1}, {3}]
+    kept = compare(table(60), SCHEMA, **asked, out=tmp_path / "beside").study
+    assert kept.runs == beside.runs, "taken up one by one, nothing is run again"
+
+
+def test_runs_are_begun_beside_others_as_far_as_memory_and_jobs_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("understudy.compare.compare"), "memory_limit", lambda _: 4 * PROGRAM_BYTES)
+    monkeypatch.setattr(import_module("understudy.compare.compare"), "WatchedProcess", _Endless)
+    small, large = (Candidate.read(name) for name in ("independent", "mst"))
+    forecasts = {("independent", 1.0): 0, ("mst", 1.0): 3 * PROGRAM_BYTES}
     folder = StudyFolder(tmp_path / "study")
     folder.open(SETTINGS, SCHEMA, PRIVATE)
-    first = SETTINGS.cells[0]
-    Outcome("done", "", 1.0, 1.0, 1).write(folder.outcome(first))
-    folder.outcome(SETTINGS.cells[1]).write_text('{"status": "done", "sco')
-    found = folder.study(SETTINGS, confidential=True, title="")
-    assert [run.cell for run in found.runs] == [first]
+    job = Job("", "", {}, {})
+    with Workers(folder, ProcessLimits(60.0, 2**40), 2, forecasts) as workers:
+        assert workers.may_begin(Cell(large, 1.0, 1)), "one alone always may"
+        workers.begin(Cell(small, 1.0, 1), job)
+        assert not workers.may_begin(Cell(large, 1.0, 1))
+        assert workers.may_begin(Cell(small, 1.0, 2))
+        workers.begin(Cell(small, 1.0, 2), job)
+        assert not workers.may_begin(Cell(small, 1.0, 3)), "no more than two at a time"
+        assert len(list(folder.place.glob(".work-*"))) == 2
+    assert not list(folder.place.glob(".work-*"))
+    assert _Endless.stopped == 2
+
+
+class _Endless:
+    stopped = 0
+    peak_bytes = 0
+
+    def __init__(self, arguments: list[str], limits: ProcessLimits, log: Path, *, threads: int | None = None) -> None:
+        assert threads == max(1, (os.cpu_count() or 1) // 2)
+
+    def ending(self) -> None:
+        return None
+
+    def stop(self) -> None:
+        _Endless.stopped += 1
 
 
 def test_a_study_that_was_killed_goes_on_and_keeps_what_it_had(tmp_path: Path) -> None:
@@ -256,7 +349,7 @@ def test_a_study_that_was_killed_goes_on_and_keeps_what_it_had(tmp_path: Path) -
     running.wait()
     before = {path.name: path.read_bytes() for path in (out / "runs").glob("*.json")}
     assert list(before) == [kept.name]  # the other run was cut off
-    assert not (out / "index.html").exists()
+    assert "of 2 runs are done" in (out / "index.html").read_text()
     first = read_outcome(kept)
     assert first is not None
     found = compare(

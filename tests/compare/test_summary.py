@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from tests.compare.studies import made_up, put_first
-from understudy.compare.study import Found
+from understudy.compare.runs import Found
 from understudy.compare.summary import Gap, agreements, failures, gaps, judging, levels, ranks, spelled, tidy
 
 

@@ -8,9 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from understudy.compare.study import ProcessLimits, resident_bytes, watched
+from understudy.compare.runs import PAUSE, ProcessEnding, ProcessLimits, WatchedProcess, resident_bytes
 
 ROOMY = ProcessLimits(60.0, 2**34)
+
+
+def watched(arguments: list[str], limits: ProcessLimits, log: Path) -> ProcessEnding:
+    """Runs one process to its end."""
+    process = WatchedProcess(arguments, limits, log)
+    while (ending := process.ending()) is None:
+        time.sleep(PAUSE)
+    process.stop()
+    return ending
 
 
 def test_a_process_that_ends_by_itself_keeps_its_status(tmp_path: Path) -> None:
@@ -48,10 +57,13 @@ def test_memory_of_a_process_that_is_gone_is_nothing() -> None:
 
 
 def test_no_child_outlives_a_watcher_that_is_killed(tmp_path: Path) -> None:
-    child = "from understudy.compare.study import end_with_parent as end; import os, time; end();"
+    child = "from understudy.compare.runs import end_with_parent as end; import os, time; end();"
     child += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    watcher = "import sys; from pathlib import Path; from understudy.compare.study import ProcessLimits, watched;"
-    watcher += f"watched(['-c', {child!r}], ProcessLimits(60.0, 2**34), Path({str(tmp_path / 'log')!r}))"
+    watcher = (
+        "from pathlib import Path; from understudy.compare.runs import ProcessLimits, WatchedProcess; import time;"
+    )
+    watcher += f"WatchedProcess(['-c', {child!r}], ProcessLimits(60.0, 2**34), Path({str(tmp_path / 'log')!r}));"
+    watcher += "time.sleep(60)"
     running = subprocess.Popen([sys.executable, "-c", watcher])
     number = _number_in(tmp_path / "pid")
     running.send_signal(signal.SIGKILL)
@@ -63,8 +75,11 @@ def test_no_child_outlives_a_watcher_even_while_it_cannot_look_at_its_input(tmp_
     """As while it is starting, or compiling a kernel: then no thread of the interpreter gets its turn."""
     child = "import os, re;"
     child += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); re.match('(a*)*b', 'a' * 60)"
-    watcher = "import sys; from pathlib import Path; from understudy.compare.study import ProcessLimits, watched;"
-    watcher += f"watched(['-c', {child!r}], ProcessLimits(60.0, 2**34), Path({str(tmp_path / 'log')!r}))"
+    watcher = (
+        "from pathlib import Path; from understudy.compare.runs import ProcessLimits, WatchedProcess; import time;"
+    )
+    watcher += f"WatchedProcess(['-c', {child!r}], ProcessLimits(60.0, 2**34), Path({str(tmp_path / 'log')!r}));"
+    watcher += "time.sleep(60)"
     running = subprocess.Popen([sys.executable, "-c", watcher])
     number = _number_in(tmp_path / "pid")
     running.send_signal(signal.SIGKILL)
@@ -76,30 +91,33 @@ def test_no_child_outlives_a_watcher_even_while_it_cannot_look_at_its_input(tmp_
             os.kill(number, signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
-def test_a_study_that_is_stopped_takes_its_process_along(tmp_path: Path, number: int, status: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "status", "jobs"),
+    [(signal.SIGKILL, -9, 1), (signal.SIGKILL, -9, 2), (signal.SIGTERM, 143, 2), (signal.SIGINT, 130, 2)],
+)
+def test_a_study_that_is_stopped_takes_its_processes_along(tmp_path: Path, number: int, status: int, jobs: int) -> None:
     from tests.cli.workspace import Workspace
 
     place = Workspace.make(tmp_path)
-    words = ["compare", place.table, "--schema", place.schema, "--method", "aim", "--epsilon", 1]
+    words = ["compare", place.table, "--schema", place.schema, "--method", "aim", "--epsilon", 1, "--jobs", jobs]
     command = [sys.executable, "-m", "understudy", *map(str, words), "--delta", "1e-6", "--out", "study"]
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    worker = _child_of(running)
+    workers = _children_of(running, jobs)
     running.send_signal(number)
     assert running.wait(timeout=300) == status
-    assert _ends(worker)
-    if number == signal.SIGTERM:
+    assert all(map(_ends, workers))
+    if number != signal.SIGKILL:
         assert [path.name for path in (tmp_path / "study").glob(".*")] == []
 
 
-def _child_of(process: subprocess.Popen[bytes]) -> int:
-    """The first child, waited for as long as a busy machine may need."""
+def _children_of(process: subprocess.Popen[bytes], number: int) -> list[int]:
+    """So many children at the same time, waited for as long as a busy machine may need."""
     while process.poll() is None:
         found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        if found:
-            return int(found[0])
-        time.sleep(0.05)
-    raise AssertionError("the child never started")
+        if len(found) == number:
+            return list(map(int, found))
+        time.sleep(0.02)
+    raise AssertionError("so many children never ran at a time")
 
 
 def _number_in(place: Path) -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from tests.compare.tables import SCHEMA, table
-from understudy.compare.study import Job
+from understudy.compare.runs import Job
 from understudy.compare.worker import run_job
 
 

@@ -2,16 +2,23 @@
 
 import itertools
 import math
+import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from tests.evaluate.examples import codes_schema, context, mixed_frame, pair_of, shuffled
+from understudy.evaluate import evaluate
 from understudy.evaluate.marginals import Correlations, Marginals
-from understudy.evaluate.metric import TablePair
+from understudy.evaluate.metric import Detail, TablePair
+from understudy.evaluate.page import build_report
 from understudy.evaluate.pictures import LEAST_GROUP, pictures_of
 from understudy.evaluate.propensity import Specks
+from understudy.report import render_page
+from understudy.schema import Category, Integer, Schema, Unit
 
 
 def _tables(pair: TablePair, worst: list[tuple[str, str]] | None = None) -> dict[str, pd.DataFrame]:
@@ -140,3 +147,45 @@ def test_single_columns_are_held_against_all_values_equally_often() -> None:
     frame = pd.DataFrame({"a": ["0"] * 30 + ["1"] * 10, "b": ["0"] * 40})
     score = Marginals().compare(pair_of(frame, frame, schema=codes_schema({"a": 4, "b": 2})), context("marginals"))
     assert score.score("one_way_mean").baseline == pytest.approx((0.5 + 0.5) / 2)
+
+
+def test_the_report_of_fifty_columns_is_small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3 MB at most, and 20 seconds of a processor beyond the metrics."""
+    rng = np.random.default_rng(7)
+    numbers = rng.integers(0, 40, (1000, 50))
+    numbers[:, 1:] = np.where(rng.random((1000, 49)) < 0.4, numbers[:, :-1], numbers[:, 1:])
+    columns = tuple(
+        Integer(name=f"amount {place}", lower=0, upper=39)
+        if place % 3 == 0
+        else Category(name=f"a category {place}", labels=tuple(f"label {code}" for code in range(40)))
+        for place in range(50)
+    )
+    real, made = (
+        pa.table(
+            {
+                column.name: [
+                    str(code) if isinstance(column, Integer) else f"label {code}" for code in part[:, place].tolist()
+                ]
+                for place, column in enumerate(columns)
+            }
+        )
+        for part in (numbers[:500], numbers[500:])
+    )
+    took: list[float] = []
+
+    def timed(*given: Any) -> tuple[Detail, ...]:
+        begun = time.process_time()
+        made = pictures_of(*given)
+        took.append(time.process_time() - begun)
+        return made
+
+    monkeypatch.setattr("understudy.evaluate.suite.pictures_of", timed)
+    asked = {"marginals": {"ways": 2}}
+    found = evaluate(real, made, Schema(columns, Unit()), metrics=["marginals"], options=asked, seed=1)
+    begun = time.process_time()
+    text = render_page(build_report(found))
+    spent = time.process_time() - begun + sum(took)
+    assert len(took) == 1
+    assert text.count("<svg") > 55
+    assert len(text.encode()) <= 3e6
+    assert spent <= 20

@@ -60,7 +60,12 @@ class Browser:
         self._rest = b""
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self._ask("Page.enable")
+        self.complaints: list[str] = []
+        """What the console was told since the page was opened: errors, warnings, whatever the page's policy stopped."""
+        self.requests: list[str] = []
+        """Every address that the page asked for, its own first."""
+        for part in ("Page", "Runtime", "Log", "Network"):
+            self._ask(f"{part}.enable")
 
     def __enter__(self) -> "Browser":
         return self
@@ -76,6 +81,7 @@ class Browser:
 
     def open(self, page: Path | str, width: int, height: int = 900) -> None:
         """Shows a file or an address in a window of that width, and waits until it is there."""
+        self.complaints, self.requests = [], []
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._ask("Emulation.setDeviceMetricsOverride", **screen)
         self._ask("Page.navigate", url=page if isinstance(page, str) else page.absolute().as_uri())
@@ -105,6 +111,11 @@ class Browser:
             return bool(self.promised(f"(async () => !!({expression}))()"))
         except AssertionError:  # a page that is being left, or is not there yet
             return False
+
+    def press_tab(self) -> None:
+        """Moves on to the next link or control."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self._ask("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
 
     def prefer(self, scheme: str) -> None:
         """Sets what the reader prefers: light or dark pages."""
@@ -137,7 +148,15 @@ class Browser:
             assert part, "the browser is gone"
             self._rest += part
         text, _, self._rest = self._rest.partition(b"\0")
-        return dict(json.loads(text))
+        message = dict(json.loads(text))
+        self._note(message.get("method", ""), message.get("params", {}))
+        return message
+
+    def _note(self, event: str, facts: dict[str, Any]) -> None:
+        if event in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+            self.complaints.append(json.dumps(facts)[:500])
+        elif event == "Network.requestWillBeSent":
+            self.requests.append(str(facts["request"]["url"]))
 
 
 def _pipe() -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Screenshots of the report and the card of three tables: `python -m tests.report.pictures [TABLE …]` (make pictures).
+"""Screenshots of report, card and study of three tables: `python -m tests.report.pictures [TABLE …]` (make pictures).
 
 The demo's simulated voters, Adult and stroke_ist (110 columns), the latter two where the shared data lie beside the
 checkout. Pages and pictures go into the folder `pictures`, which git ignores; reports there are confidential.
@@ -22,11 +22,13 @@ from understudy.schema.document import schema_from_text
 
 WIDTHS = (390, 820, 1280)
 PLACE = Path("pictures")
+NAMES = {"report.html": "report", "card.html": "card", "index.html": "study"}
 FORMULAS = {
     "demo": "voted ~ age + female + family_income + college_degree + residence",
     "adult": "`income>50K`[1] ~ age + sex + race + `hours-per-week` + `education-num`",
     "stroke_ist": "",
 }
+STUDY_ROWS = 4000
 QUICK = ("marginals", "crosstab_l1", "specks", "correlations", "prediction", "rules")
 """Of wide tables: `pmse` alone takes minutes."""
 NUMBERS = {"age": 85, "hours-per-week": 99, "fnlwgt": 100, "capital-gain": 100, "capital-loss": 100}
@@ -68,13 +70,29 @@ def pages_of(name: str, place: Path) -> list[Path]:
     spent = time.process_time() - began
     began = time.process_time()
     found.save(place / "report.html")
-    pages = [place / "report.html", place / "release" / "card.html"]
+    pages = [place / "report.html", place / "release" / "card.html", study_of(name, table, schema, place)]
     sizes = ", ".join(f"{page.name} {page.stat().st_size / 1e6:.2f} MB" for page in pages)
     print(
         f"{name}: evaluated in {spent:.1f} CPU s, of which pictures {found.seconds['pictures']:.1f} s; "
         f"written in {time.process_time() - began:.1f} CPU s; {sizes}"
     )
     return pages
+
+
+def study_of(name: str, table: pa.Table, schema: Schema, place: Path) -> Path:
+    """The page of a small study of the first rows."""
+    us.compare(
+        table.slice(0, STUDY_ROWS),
+        schema,
+        methods=("independent", "laplace", "mst") if len(schema.modelled) <= 50 else ("independent", "mst"),
+        epsilons=[0.3, 3.0],
+        delta=1e-9,
+        repeats=3,
+        metrics=["marginals", "specks", "correlations"],
+        jobs=2,
+        out=place / "study",
+    )
+    return place / "study" / "index.html"
 
 
 def main() -> None:
@@ -91,7 +109,7 @@ def main() -> None:
             for page in pages_of(name, place):
                 for width in WIDTHS:
                     browser.open(page, width)
-                    browser.picture(place / f"{page.stem}-{width}.png")
+                    browser.picture(place / f"{NAMES[page.name]}-{width}.png")
             print(f"Looked at in {place}")
 
 

@@ -13,7 +13,7 @@ from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from tests.real.shared_tables import FOLDER, schema_of
 from tests.release.people import release_of_simple
 from tests.report.browser import CHROMIUM, Browser
-from understudy.compare.summary import build_page
+from understudy.compare.page import build_page
 from understudy.evaluate import evaluate
 from understudy.evaluate.page import build_report
 from understudy.release.criteria import criteria_of
@@ -22,7 +22,7 @@ from understudy.report import render_page
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian package: chromium)")
 
 CENSUS = FOLDER / "nist_crc_acs2019" / "ma2019.parquet"
-WIDTHS = (1280, 390)
+WIDTHS = (1600, 1280, 820, 390)
 WIDER = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, .wide'))
   .filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + ' ' + e.className).slice(0, 5)"""
 EMPTY = "[...document.querySelectorAll('svg')].filter(e => !e.querySelector('rect, path, .mark, .point')).length"
@@ -42,8 +42,21 @@ FAINT = """(() => { const light = c => { const n = c.match(/[0-9.]+/g).map(Numbe
     const pair = [light(ink), light(behind(e))].sort((a, b) => b - a);
     return [(pair[0] + 0.05) / (pair[1] + 0.05), e.textContent.trim().slice(0, 30)]; })
     .filter(([ratio, text]) => text && ratio < 4.5).slice(0, 5); })()"""
+CLIPPED = """[...document.querySelectorAll('p, td, th, li, h1, h2, h3, summary, figcaption, caption')]
+  .filter(e => e.clientWidth && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 2)
+    && getComputedStyle(e).overflow !== 'visible').map(e => e.textContent.slice(0, 30)).slice(0, 5)"""
+OVERLAPPING = """[...document.querySelectorAll('svg')].flatMap(svg => { const all = [...svg.querySelectorAll('text')]
+  .filter(e => e.textContent.trim() && !e.getAttribute('transform')).map(e => [e, e.getBoundingClientRect()]);
+  return all.flatMap(([one, a], place) => all.slice(place + 1).filter(([other, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 5)
+    .map(([other]) => one.textContent + ' / ' + other.textContent)); }).slice(0, 5)"""
+FOCUSABLE = """(() => { globalThis.reachable = [...document.querySelectorAll('a[href], summary, [tabindex]')]
+  .filter(e => e.checkVisibility ? e.checkVisibility() : true); return reachable.length; })()"""
+AT = "reachable.indexOf(document.activeElement)"
+MOST_TABS = 60
 REACHED = "[...document.querySelectorAll('a[href], summary, [tabindex]')].filter(e => e.tabIndex < 0).length"
-CHARTS_OF = {"report": 26, "study": 2, "card": 3, "checked card": 3}
+CHARTS_OF = {"report": 26, "study": 7, "alone": 5, "card": 3, "checked card": 3}
 CHARTS = "document.querySelectorAll('svg').length"
 SIZES = """[...document.querySelectorAll('p, td, th, li, svg text')].map(e => {
   const shown = e.ownerSVGElement ? e.getScreenCTM() : {a: 1, b: 0};
@@ -63,7 +76,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory, plain_folder: Path) -> dict[
     place = tmp_path_factory.mktemp("pages")
     frame = mixed_frame(300)
     found = evaluate(frame, shuffled(frame), mixed(), metrics=["marginals", "correlations", "rules", "nist"], seed=4)
-    study = made_up({"a": [0.1, 0.2, 0.3], "b": [0.2] * 3}, other={"a": 1.0, "b": 2.0})
+    names = {"a": [0.1, 0.2, 0.3], "a method with=a very=long name=indeed": [0.2] * 3}
+    others = dict(zip(names, (1.0, 2.0), strict=True))
+    study = made_up(names, other=others, epsilons=(0.1, 0.3, 1.0, 3.0, 10.0))
+    alone = made_up(names, other=others)
+    (place / "alone.html").write_text(render_page(build_page(alone)), encoding="utf-8")
     (place / "report.html").write_text(render_page(build_report(found)), encoding="utf-8")
     (place / "study.html").write_text(render_page(build_page(study)), encoding="utf-8")
     limits = criteria_of(
@@ -71,7 +88,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory, plain_folder: Path) -> dict[
     )
     release_of_simple(check_share=0.3, criteria=limits, out=place / "checked")
     cards = {"card": plain_folder / "card.html", "checked card": place / "checked" / "card.html"}
-    return {"report": place / "report.html", "study": place / "study.html", **cards}
+    made = {name: place / f"{name}.html" for name in ("report", "study", "alone")}
+    return {**made, **cards}
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -148,5 +166,35 @@ def _check(browser: Browser, *, charts: int) -> None:
     assert browser.value(CUT) == []
     assert browser.value(FAINT) == []
     assert browser.value(REACHED) == 0
+    assert browser.value(CLIPPED) == []
+    assert browser.value(OVERLAPPING) == []
+    assert browser.complaints == []
+    assert len(browser.requests) == 1, browser.requests
+    assert browser.requests[0].startswith("file://")
+    _tab_through(browser)
     browser.value(OPENED)
     assert browser.value("document.documentElement.scrollWidth <= innerWidth + 1"), browser.value(WIDER)
+
+
+def _tab_through(browser: Browser) -> None:
+    """The key moves from one link or control to the next in the order in which they are read."""
+    count = min(browser.value(FOCUSABLE), MOST_TABS)
+    for place in range(count):
+        browser.press_tab()
+        assert browser.value(AT) == place
+
+
+def test_what_a_page_asks_for_and_complains_about_is_noticed(browser: Browser, tmp_path: Path) -> None:
+    page = (
+        '<!DOCTYPE html><img src="missing.png"><p style="width:3rem;overflow:hidden;white-space:nowrap">long text</p>'
+    )
+    over = '<svg width="90" height="40"><text y="20">one</text><text y="22">two</text></svg>'
+    script = "<script>console.error('oh')</script><a href='#b' tabindex='2'>b</a><a href='#a' tabindex='1'>a</a>"
+    (tmp_path / "noisy.html").write_text(page + over + script, encoding="utf-8")
+    browser.open(tmp_path / "noisy.html", 390)
+    assert any("oh" in one for one in browser.complaints)
+    assert [Path(one).name for one in browser.requests] == ["noisy.html", "missing.png"]
+    assert browser.value(CLIPPED) == ["long text"]
+    assert browser.value(OVERLAPPING) == ["one / two"]
+    with pytest.raises(AssertionError):
+        _tab_through(browser)

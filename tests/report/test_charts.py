@@ -14,12 +14,15 @@ from understudy.charts import (
     SMALL,
     Amounts,
     Between,
+    CurveNames,
+    CurvePanel,
     Drawing,
     Forest,
     IntervalRow,
     Matrix,
     MatrixCell,
     PointMap,
+    Series,
     SharesChart,
     SvgMark,
     draw,
@@ -58,7 +61,9 @@ def test_whiskers_surround_the_end_of_the_bar() -> None:
 
 def test_errors_of_what_is_put_together_add_up_in_squares() -> None:
     values, halves = tuple(float(20 - place) for place in range(15)), (3.0,) * 15
-    drawing = draw(SharesChart("x", tuple(map(str, range(15))), (Amounts("made", "n", values, halves),), unit="count"))
+    drawing = draw(
+        SharesChart("x", tuple(map(chr, range(97, 112))), (Amounts("made", "n", values, halves),), unit="count")
+    )
     assert [shape.text for shape in drawing.shapes if shape.style == "value"][-1] == "30 ± 6"
 
 
@@ -74,7 +79,9 @@ def test_two_tables_stand_side_by_side_with_their_shares() -> None:
 
 def test_of_many_labels_the_rare_ones_are_put_together_and_none_is_lost() -> None:
     values = tuple(float(place) for place in range(40))
-    drawing = draw(SharesChart("x", tuple(map(str, range(40))), (Amounts("made", "n", values),), unit="count"))
+    drawing = draw(
+        SharesChart("x", tuple(f"label {place}" for place in range(40)), (Amounts("made", "n", values),), unit="count")
+    )
     assert len(_bars(drawing)) == MOST_ROWS
     numbers = [float(shape.text.replace(",", "")) for shape in drawing.shapes if shape.style == "value"]
     assert sum(numbers) == sum(values)
@@ -195,3 +202,61 @@ def test_maps_with_one_frame_put_equal_points_in_equal_places() -> None:
     maps = [draw(PointMap("m", "made", "a", "b", points, ends)) for points in (((0.0, 0.0), (1.0, 1.0)), ((0.0, 0.0),))]
     paths = [next(dict(shape.at)["d"] for shape in one.shapes if shape.style == "dots made") for one in maps]
     assert paths[0].startswith(paths[1])
+
+
+def test_a_panel_names_its_places_and_tells_its_numbers() -> None:
+    first = Series("mst", (0.1, 1.0, 10.0), (0.4, 0.2, 0.1), (0.3, 0.1, math.nan), (0.5, 0.3, math.nan))
+    second = Series("aim", (0.1, 1.0), (0.3, 0.1))
+    drawing = draw(CurvePanel("error", "ε", (first, second), (0.1, 1.0, 10.0), yardstick=0.05))
+    assert [one.text for one in drawing.shapes if one.style == "middle"] == ["0.1", "1", "10"]
+    assert "mst at ε 0.1: 0.4 (0.3 to 0.5), at ε 1: 0.2 (0.1 to 0.3), at ε 10: 0.1" in drawing.summary
+    assert drawing.summary.endswith("Dotted: 0.05.")
+    whiskers = [one for one in drawing.shapes if (one.element, one.style) == ("line", "trace style-0")]
+    assert len(whiskers) == 2, "a value without an interval has none"
+    dots = [one.hint for one in drawing.shapes if one.style.startswith("dot")]
+    assert dots == ["mst: 0.4 (0.3 to 0.5)", "mst: 0.2 (0.1 to 0.3)", "mst: 0.1", "aim: 0.3", "aim: 0.1"]
+    heights = [float(dict(one.at)["y1"]) for one in drawing.shapes if one.style == "yardstick"]
+    lowest = [float(dict(one.at)["y1"]) for one in drawing.shapes if one.style == "frame"]
+    assert heights[0] < max(lowest), "the level lies above the axis, which begins at 0"
+
+
+def test_a_panel_of_one_place_has_a_row_for_each_curve() -> None:
+    rows = (Series("mst", (1.0,), (0.4,), (0.3,), (0.5,)), Series("a very long name of a method", (), ()))
+    drawing = draw(CurvePanel("error", "ε", rows, (1.0,)))
+    names = [(one.text, one.hint) for one in drawing.shapes if one.style == "label"]
+    assert names[0] == ("mst", "mst")
+    assert names[1][0].endswith("…")
+    assert names[1][1] == "a very long name of a method"
+    assert [one.text for one in drawing.shapes if one.style == "value"] == ["none"]
+    (interval,) = [dict(one.at) for one in drawing.shapes if one.style == "trace style-0"]
+    (dot,) = [dict(one.at)["transform"] for one in drawing.shapes if one.style == "dot style-0"]
+    middle = (float(interval["x1"]) + float(interval["x2"])) / 2
+    assert float(dot.removeprefix("translate(").split()[0]) == pytest.approx(middle, abs=0.11)
+
+
+def test_names_of_curves_have_the_styles_of_their_panels() -> None:
+    names = tuple(f"method {place}" for place in range(10))
+    drawing = draw(CurveNames("Methods", names))
+    series = tuple(Series(name, (0.1, 1.0), (0.1, 0.2)) for name in names)
+    panel = draw(CurvePanel("error", "ε", series))
+    dots = [[one.style for one in made.shapes if one.style.startswith("dot")] for made in (drawing, panel)]
+    assert dots[0] == dots[1][::2]
+    assert [one.text for one in drawing.shapes if one.style == "name"] == list(names)
+
+
+def test_many_numbered_labels_are_a_histogram_with_bars_for_the_rest() -> None:
+    labels = (*(str(number) for number in range(100)), "other")
+    drawing = draw(SharesChart("codes", labels, (Amounts("made", "rows", (1.0,) * 101),), unit="count"))
+    assert len([one for one in drawing.shapes if one.style.startswith("area")]) == 1
+    assert [one.text for one in drawing.shapes if one.style == "label"][-1] == "other"
+    for few in (tuple(map(str, range(MOST_ROWS))), tuple(map(str, reversed(range(30)))), ("nan",) * 30, ("inf",) * 30):
+        flat = draw(SharesChart("codes", few, (Amounts("made", "rows", (1.0,) * len(few)),), unit="count"))
+        assert not [one for one in flat.shapes if one.style.startswith("area")]
+
+
+def test_a_small_matrix_of_many_columns_is_no_wider_than_its_room() -> None:
+    names = tuple(f"c{place}" for place in range(110))
+    cells = tuple(MatrixCell(place, place - 1, None) for place in range(1, 110))
+    drawing = draw(Matrix("many", names, names, cells, 1.0, small=True))
+    assert drawing.width <= SMALL + 1
+    assert {one.style for one in drawing.shapes if one.element == "path"} == {"blank"}

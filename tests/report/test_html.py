@@ -7,6 +7,8 @@ import pytest
 from understudy.charts import (
     Amounts,
     Between,
+    CurveNames,
+    CurvePanel,
     Forest,
     IntervalRow,
     Lines,
@@ -32,6 +34,7 @@ from understudy.report import (
     Verdict,
     Verdicts,
     render_page,
+    render_panels,
     render_picture,
 )
 
@@ -132,6 +135,9 @@ def test_payloads_create_no_element_in_a_picture(payload: str) -> None:
         return [
             render_picture(Lines(text, text, text, (curve,), yardstick=1.0)),
             render_picture(Points(text, text, text, ((0.0, 1.0), (1.0, 0.5)))),
+            render_picture(CurvePanel(text, text, (curve,), yardstick=1.0)),
+            render_picture(CurveNames(text, (text,))),
+            render_panels(text, [[Points(text, text, text, ((0.0, 1.0), (1.0, 0.5)))], [CurveNames(text, (text,))]]),
         ]
 
     for plain, hostile in zip(pictures("plain"), pictures(payload), strict=True):

@@ -508,6 +508,7 @@ def test_plans_say_which_budgets_protect_nobody_and_which_destroy_everything() -
     (said,) = hazards(Budget(20.0, 1e-9), Unit())
     assert "could become more than 99.9 % sure" in said
     assert len(hazards(Budget(20.0, 0.01), Unit())) == 2
+    assert delta_remark(Budget(1.0, 0.001), Unit(), 10), "however few rows there are"
     schema = Schema((Category(name="a", labels=("x", "y")), Category(name="b", labels=("x", "y"))), Unit())
     for epsilon, drowned in ((0.001, True), (1.0, False)):
         notes = plan(schema, method="independent", epsilon=epsilon, rows_hint=1000).notes

@@ -46,6 +46,7 @@ Metrics = Annotated[
 StudyPlace = Annotated[Path, typer.Option("--out", "-o", help="Folder of the study; an unfinished study is continued.")]
 Minutes = Annotated[float, typer.Option("--minutes", help="Time limit of one run, in minutes.")]
 RunMemory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of one run, e.g. 4GiB.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Runs made at a time, as far as memory goes.")]
 Proxy = Annotated[bool, typer.Option("--public-proxy", help="The table is public: nothing here is confidential.")]
 ChoiceEpsilon = Annotated[
     float | None,
@@ -81,6 +82,7 @@ def compare(
     dataset: Dataset = None,
     minutes: Minutes = MINUTES,
     memory: RunMemory = MEMORY,
+    jobs: Jobs = 1,
     seed: StudySeed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -95,7 +97,7 @@ def compare(
         if choose is not None and ledger is not None:
             alone = {"--copies": copies != 1, "--copies-mode": copies_mode != "resample", "--seed": seed != 0}
             alone |= {"--repeats": repeats != REPEATS, "--rows": rows is not None, "--public-proxy": public_proxy}
-            alone |= {"--minutes": minutes != MINUTES, "--memory": memory != MEMORY}
+            alone |= {"--minutes": minutes != MINUTES, "--memory": memory != MEMORY, "--jobs": jobs != 1}
             named = {"--metric": metrics, "--set": settings, "--formula": formula, "--public": public}
             _refuse_unused(alone | {name: value is not None for name, value in named.items()})
             paid = _Paid((epsilons[0], delta), choose, ledger, dataset)
@@ -103,7 +105,7 @@ def compare(
             return
         request = _CompareOptions(methods, epsilons, delta, repeats, copies, copies_mode, rows, seed)
         scored = _ScoreOptions(metrics, settings, formula)
-        limits = (60.0 * minutes, memory_bytes(memory) or 0)
+        limits = _Limits(60.0 * minutes, memory_bytes(memory) or 0, jobs)
         _study(place, _Read(table, schema, public, public_proxy), request, scored, limits=limits, out=out)
 
 
@@ -141,6 +143,15 @@ class _ScoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class _Limits:
+    """What one run may take, and how many may be made at a time."""
+
+    seconds: float
+    bytes: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Paid:
     """What a private choice may cost, and where it is charged."""
 
@@ -151,7 +162,7 @@ class _Paid:
 
 
 def _study(
-    place: Shell, read: _Read, request: _CompareOptions, scored: _ScoreOptions, *, limits: tuple[float, int], out: Path
+    place: Shell, read: _Read, request: _CompareOptions, scored: _ScoreOptions, *, limits: _Limits, out: Path
 ) -> None:
     with place.running(("check", "measure")) as progress:
         from understudy.compare.compare import METRICS
@@ -172,8 +183,9 @@ def _study(
             formula=scored.formula,
             rows=request.rows,
             seed=request.seed,
-            seconds=limits[0],
-            memory_bytes=limits[1],
+            seconds=limits.seconds,
+            memory_bytes=limits.bytes,
+            jobs=limits.jobs,
             public=read.public,
             public_proxy=read.public_proxy,
             out=out,
@@ -215,13 +227,14 @@ def _document(found: "Comparison", out: Path) -> dict[str, object]:
 
 
 def _show(place: Shell, found: "Comparison", out: Path) -> None:
-    from understudy.compare.summary import spelled
+    from understudy.compare.summary import judged_by, spelled
 
     if found.study.confidential:
         place.line("NOT FOR RELEASE: this compares with the private table.")
     _require_scores(found, out)
     for one in found.recommendations:
-        place.line(f"ε = {spelled(one.epsilon)}: {one.candidate or 'none'}. {one.grounds}")
+        place.line(f"ε = {spelled(one.epsilon)}: {one.answer}. {one.grounds}")
+    place.line(judged_by(found.study))
     for failure in found.failures:
         place.line(f"Without scores: {in_flags(failure)}")
     place.note(f"Open {out / 'index.html'}; every number is in {out / 'results.parquet'}.")

@@ -84,6 +84,7 @@ FLAGS = {
     "formula": "--formula",
     "by": "--by",
     "header": "--no-header",
+    "jobs": "--jobs",
     "keep": "--keep",
     "known": "--known",
     "ledger": "--ledger",

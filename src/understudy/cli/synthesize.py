@@ -1,7 +1,8 @@
 """`understudy synthesize` and `understudy plan`: from a private table to a release folder, and what that would cost."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,8 +42,14 @@ if TYPE_CHECKING:
     from understudy.release import Release, Statement
     from understudy.schema import Schema
 
+RowsHint = Annotated[
+    int | None,
+    typer.Option("--rows-hint", help="Public guess of the number of rows, for time, memory and notes only."),
+]
+LARGE_TABLE = 1_000_000
+"""Rows of a table for which noise is judged where nobody says how many there may be."""
 Yes = Annotated[
-    bool, typer.Option("--yes", help="Go on with a budget that protects hardly anybody (ε above 10, δ above 1e-4).")
+    bool, typer.Option("--yes", help="Go on with a budget that protects hardly anybody, or that leaves nothing.")
 ]
 READING = "docs/schema.md says how values are read. Text must be in the declared encoding."
 
@@ -69,6 +76,7 @@ def synthesize(
     memory: Memory = None,
     resume: Resume = False,
     rows_file: SecondFile = None,
+    rows_hint: RowsHint = None,
     as_json: Json = False,
     yes: Yes = False,
     quiet: Quiet = False,
@@ -85,8 +93,8 @@ def synthesize(
             known, options = _read(schema, ledger, dataset), pairs("--set", settings)
             if rows_file is not None:
                 _check_rows_file(rows_file, known, rows, out)
-            _require_meant((epsilon, delta), known, yes=yes)
-            progress.expect(_expected(place, known, method, (epsilon, delta), options=options, public=public))
+            planned = {"method": method, "epsilon": epsilon, "delta": delta, "options": options, "public": public}
+            progress.expect(_planned(place, known, planned, rows_hint, yes=yes))
             release = make_release(
                 table, known, method=method, epsilon=epsilon, delta=delta, rows=rows, copies=copies,
                 copies_mode=copies_mode, ledger=ledger, dataset=dataset, seed=seed, out=out, options=options,
@@ -127,32 +135,26 @@ def _show_account(place: Shell, release: "Release", ledger: Path, *, resumed: bo
     place.line(f"{said} to {dataset!r} in {ledger}: {budget}; left: {left}.")
 
 
-def _require_meant(budget: tuple[float, float], schema: "Schema", *, yes: bool) -> None:
-    """Refuses a budget that protects hardly anybody, unless it is said to be meant."""
-    from understudy.privacy.cost import Budget
-    from understudy.synthesizer.design import hazards
-
-    found = () if yes else hazards(Budget(*budget), schema.unit)
-    if found:
-        raise UsageError("budget", " ".join(found), "Lower it, or give --yes if it is meant.")
-
-
-def _expected(
-    place: Shell,
-    schema: "Schema",
-    method: str,
-    budget: tuple[float, float],
-    *,
-    options: dict[str, str],
-    public: str | Path | None,
+def _planned(
+    place: Shell, schema: "Schema", asked: Mapping[str, Any], rows_hint: int | None, *, yes: bool
 ) -> float | None:
-    """Seconds by the plan, if somebody watches."""
-    if not place.watched:
-        return None
-    from understudy.synthesizer import plan
+    """Seconds by the plan; refuses a budget that protects hardly anybody or leaves nothing, unless that is meant.
 
-    epsilon, delta = budget
-    return plan(schema, method=method, epsilon=epsilon, delta=delta, options=options, public=public).seconds
+    How many rows there are is private: what noise would drown is judged by a public guess, or for a large table.
+    """
+    from understudy.privacy.cost import Budget
+    from understudy.synthesizer import plan
+    from understudy.synthesizer.design import drowned_remark, hazards
+
+    if yes and not place.watched:
+        return None
+    found = list(hazards(Budget(asked["epsilon"], asked["delta"]), schema.unit, rows_hint))
+    made = None if found and not yes else plan(schema, rows_hint=rows_hint, **asked)
+    drowned = "" if made is None else drowned_remark(made, rows_hint or LARGE_TABLE)
+    found += [drowned] if drowned else []
+    if found and not yes:
+        raise UsageError("budget", " ".join(found), "Change it, or give --yes if it is meant.")
+    return None if made is None else made.seconds
 
 
 def _read(schema: Path, ledger: Path | None, dataset: str | None) -> "Schema":
@@ -232,10 +234,7 @@ def plan(
     method: Method = "auto",
     settings: Settings = None,
     *,
-    rows_hint: Annotated[
-        int | None,
-        typer.Option("--rows-hint", help="Public guess of the number of rows, for time, memory and notes only."),
-    ] = None,
+    rows_hint: RowsHint = None,
     public: PublicTable = None,
     check_share: CheckShare = None,
     criteria: CriteriaFile = None,

@@ -6,16 +6,11 @@ public table of the same schema (`public_proxy`) costs nothing and may be shown.
 The folder
 ----------
 It holds `study.json` (settings, digests of schema and tables), `runs/` (one outcome for each finished run),
-`results.parquet`, and `index.html`. A run's outcome appears in one step, so what is there is finished, and what is not
-there is run again. A study is resumed only under the settings it was begun with and on the same tables; methods, ε and
-repeats may be added later. Files are told apart by their bytes; frames and opened tables by a sum over their rows, so
-that neither the order of rows nor the kind of frame matters. Such a fingerprint depends on every private value: it
-stays in the folder, which is as confidential as the table.
-
-A run
------
-Its process is watched from outside and killed when it goes past its limit of time or memory. What it is to do and what
-it leaves behind are JSON files in the folder.
+`index.html` with its tables as CSV, and `results.parquet`. A run's outcome appears in one step, so what is there is
+finished, and what is not there is run again. A study is resumed only under the settings it was begun with and on the
+same tables; methods, ε and repeats may be added later. Files are told apart by their bytes; frames and opened tables by
+a sum over their rows, so that neither the order of rows nor the kind of frame matters. Such a fingerprint depends on
+every private value: it stays in the folder, which is as confidential as the table.
 
 Checks beforehand
 -----------------
@@ -31,33 +26,27 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
-import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from understudy.arrays import Words
+from understudy.compare.runs import Outcome, Plain, ProcessLimits
 from understudy.counts.files import Container, columns_read, opened
 from understudy.counts.kernels import hash_rows
 from understudy.counts.opening import is_of_files, open_table
-from understudy.counts.readers import StreamedTable
 from understudy.counts.source import PrivateTable, label_keys, texts_of
 from understudy.errors import InputError, ResourceError, UsageError
 from understudy.evaluate.suite import MARKER, check_metrics, chosen_metrics
-from understudy.folders import CLOSED_FILE, CLOSED_FOLDER, KeptFolder, write_durably, write_json
+from understudy.folders import CLOSED_FOLDER, KeptFolder, write_durably
 from understudy.methods.method import method_named
 from understudy.notebook import counted, shown_as_html
 from understudy.privacy.cost import Budget
-from understudy.progress import Progress, silent
 from understudy.release.files import file_digest, refuse_release_folder
 from understudy.release.statement import digest_of
 from understudy.schema import OpenCategory, Schema
@@ -112,10 +101,6 @@ def _keys(values: pa.Array | pa.ChunkedArray) -> Words:
 
 
 MOST_CELLS = 100_000
-
-
-Plain = str | int | float | bool | None | tuple[str | int | float | bool, ...]
-"""What an option of a metric may be, so that it can be written down and compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,30 +223,6 @@ def leaves_labels_open(schema: Schema) -> bool:
     return any(isinstance(column, OpenCategory) for column in schema.modelled)
 
 
-def plain_options(options: Mapping[str, Mapping[str, object]] | None) -> dict[str, dict[str, Plain]]:
-    """Options of metrics as values that can be written down: lists become tuples.
-
-    >>> plain_options({"slopes": {"outcomes": ["age", "sex"]}})
-    {'slopes': {'outcomes': ('age', 'sex')}}
-    """
-    for metric, given in (options or {}).items():
-        if not isinstance(given, Mapping):
-            raise UsageError(f"options of {metric}", f"must be names with values, got {type(given).__name__}.")
-    return {
-        metric: {option: _plain(value, f"{metric}.{option}") for option, value in given.items()}
-        for metric, given in (options or {}).items()
-    }
-
-
-def _plain(value: object, where: str) -> Plain:
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, list | tuple) and all(isinstance(one, str | int | float | bool) for one in value):
-        return tuple(value)
-    rule = f"must be text, a number, or a list of those, got {type(value).__name__}."
-    raise UsageError(f"option {where!r}", rule, "A study writes its options down and hands them to its runs.")
-
-
 def _check_some(name: str, values: Sequence[object]) -> None:
     if not values:
         raise UsageError(name, "must name at least one.")
@@ -269,169 +230,9 @@ def _check_some(name: str, values: Sequence[object]) -> None:
         raise UsageError(name, "must not name one twice.")
 
 
-PAUSE = 0.05
-_TIE = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; it survives exec
-if os.getppid() != int(sys.argv[1]):  # the parent ended before the request
-    sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
-SCORING = "scoring"
-"""What a run prints when its table is made, so that its log tells how far it came."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessLimits:
-    """Most seconds (wall clock) and most bytes (resident) of one process."""
-
-    seconds: float
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessEnding:
-    """How a process ended: by itself with a status, or killed for time or memory."""
-
-    how: Literal["exit", "time", "memory"]
-    status: int
-    seconds: float
-    peak_bytes: int
-
-
-def watched(arguments: list[str], limits: ProcessLimits, log: Path) -> ProcessEnding:
-    """Runs `python` with these arguments; what it prints goes to the log.
-
-    The child never outlives this process, even if that is ended by kill -9. On Linux the kernel sees to it. Elsewhere
-    the child's input is a pipe that closes when this process ends, and a child that watches its input
-    (`end_with_parent`) ends as soon as the interpreter lets it: not while it is starting or compiling.
-    """
-    begun = time.monotonic()
-    peak = 0
-    with log.open("wb") as file:
-        child = subprocess.Popen(
-            # -P: files of the folder one happens to be in must not stand in for modules.
-            [*_tied_to_this_process(), sys.executable, "-P", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            while child.poll() is None:
-                peak = max(peak, resident_bytes(child.pid))
-                spent = time.monotonic() - begun
-                if spent > limits.seconds:
-                    return ProcessEnding("time", -9, spent, peak)
-                if peak > limits.bytes:
-                    return ProcessEnding("memory", -9, spent, peak)
-                time.sleep(PAUSE)
-        finally:
-            if child.poll() is None:
-                child.kill()
-            assert child.stdin is not None
-            child.stdin.close()
-            child.wait()
-    return ProcessEnding("exit", child.returncode, time.monotonic() - begun, peak)
-
-
-def _tied_to_this_process() -> list[str]:
-    """The beginning of a command that the kernel ends together with this process; empty where it cannot.
-
-    A small interpreter makes the request and then becomes the command. Making it between fork and exec instead would
-    run what libraries do at every fork, and a signal that arrives there is lost.
-    """
-    if sys.platform != "linux":
-        return []
-    return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid())]
-
-
-def end_with_parent() -> None:
-    """Ends this process at once when its input closes, which it does when the process that watches it is gone."""
-
-    def wait() -> None:
-        while os.read(0, 1):
-            pass
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def resident_bytes(process: int) -> int:
-    """Resident memory of a process; 0 where the system does not tell (then only its own limit holds)."""
-    try:
-        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
-    except (OSError, IndexError):
-        return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
-Status = Literal["done", "refused", "failed", "memory", "time"]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One run: files of the table and the schema, the arguments of `synthesize`, and those of `evaluate`."""
-
-    table: str
-    schema: str
-    run: Mapping[str, Any]
-    scoring: Mapping[str, Any]
-
-    def write(self, path: Path) -> None:
-        """Writes the job for the process that runs it."""
-        write_json(path, asdict(self))
-
-    @classmethod
-    def read(cls, path: Path) -> "Job":
-        """Reads what `write` wrote."""
-        document = json.loads(path.read_text(encoding="utf-8"))
-        document["scoring"]["options"] = plain_options(document["scoring"]["options"])
-        return cls(**document)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One score of a run and which way is better."""
-
-    metric: str
-    score: str
-    value: float | None
-    yardstick: float | None
-    direction: str
-    best: float | None
-    why_not: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended; scores only if it is done, a reason only if it is not."""
-
-    status: Status
-    reason: str
-    seconds: float
-    cpu_seconds: float
-    peak_bytes: int
-    scores: tuple[Found, ...] = ()
-
-    def write(self, path: Path) -> None:
-        """Writes the outcome in one step: the file is there as a whole or not at all."""
-        write_json(path, asdict(self))
-
-
-def read_outcome(path: Path) -> Outcome | None:
-    """The outcome that was written there; None if there is none, or only a torn one."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        scores = tuple(Found(**score) for score in document.pop("scores"))
-        return Outcome(**document, scores=scores)
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
 KIND = "understudy study"
 FORMAT = f"{KIND}, format 2"
 BEGUN, LOCK, WORK = "study.json", ".lock", ".work-"
-SEED_STEP = 1_000_003
 
 
 @dataclass(frozen=True, slots=True)
@@ -589,12 +390,6 @@ class StudyFolder:
             rule = "changed while the study was running, so its runs may be of two tables."
             raise UsageError("table", rule, "Give a new folder, and tables that stay as they are.")
 
-    def study(self, settings: StudySettings, *, confidential: bool, title: str, has_public: bool = False) -> Study:
-        """What has ended so far."""
-        read = ((cell, read_outcome(self.outcome(cell))) for cell in settings.cells)
-        runs = tuple(Finished(cell, outcome) for cell, outcome in read if outcome is not None)
-        return Study(settings, runs, confidential, title, has_public)
-
 
 def drop_left_behind(prefix: str) -> None:
     """Removes studies without a lasting folder whose processes were killed: they may hold a copy of a table."""
@@ -653,139 +448,14 @@ def _covers(name: str, now: object, before: object) -> bool:
     return now == before
 
 
-def run_study(
-    tables: Tables,
-    schema: Schema,
-    settings: StudySettings,
-    folder: StudyFolder,
-    limits: ProcessLimits,
-    *,
-    progress: Progress | None = None,
-) -> int:
-    """Runs what has not ended yet, one process after the other, and tells how many that were."""
-    progress = progress or silent
-    waiting = [cell for cell in settings.cells if not _ended(read_outcome(folder.outcome(cell)))]
-    done = len(settings.cells) - len(waiting)
-    with _files(tables.data, schema, folder.place) as (rows, declared):
-        for cell in waiting:
-            progress.stage("measure", done / len(settings.cells))
-            job = Job(rows, declared, *_arguments(cell, settings, tables.public_for(cell.candidate)))
-            _run(job, folder, cell, limits)
-            done += 1
-    progress.stage("measure", 1.0)
-    return len(waiting)
-
-
-def _arguments(cell: Cell, settings: StudySettings, public: str | None) -> tuple[dict[str, object], dict[str, object]]:
-    """What one run of the study tells `synthesize`, and what it tells `evaluate`."""
-    budget = settings.budget(cell.candidate, cell.epsilon)
-    seed = settings.seed + SEED_STEP * cell.repeat
-    run = {
-        "method": cell.candidate.method,
-        "options": dict(cell.candidate.options),
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "rows": settings.rows,
-        "copies": settings.copies,
-        "copies_mode": settings.copies_mode,
-        "public": public,
-        "seed": seed,
-    }
-    options = {"options": settings.metric_options, "formula": settings.formula}
-    return run, {"metrics": list(settings.metrics), "seed": seed, **options}
-
-
-def _ended(outcome: Outcome | None) -> bool:
-    """Whether a run need not be tried again. Limits may be wider by now, the machine larger, faults gone."""
-    return outcome is not None and outcome.status == "done"
-
-
-def _run(job: Job, folder: StudyFolder, cell: Cell, limits: ProcessLimits) -> None:
-    """One process; if it leaves no outcome, what stopped it is the outcome, and what it printed is kept."""
-    target = folder.outcome(cell)
-    kept = target.with_suffix(".log")
-    with tempfile.TemporaryDirectory(prefix=WORK, dir=folder.place) as place:  # closed and marked as the study is
-        described, left, log = (Path(place) / name for name in ("job.json", "outcome.json", "log.txt"))
-        job.write(described)
-        ending = watched(["-m", "understudy.compare.worker", str(described), str(left)], limits, log)
-        outcome = read_outcome(left)
-        if outcome is None and ending.how == "exit":
-            write_durably(kept, log.read_bytes())
-        else:
-            kept.unlink(missing_ok=True)
-        (outcome or _stopped(ending, limits, log, kept.name)).write(target)
-
-
-def _stopped(ending: ProcessEnding, limits: ProcessLimits, log: Path, kept: str) -> Outcome:
-    """What is said of a run whose process left no outcome."""
-    doing = "scored" if SCORING.encode() in log.read_bytes() else "made"
-    if ending.how == "time":
-        reason = f"was still being {doing} after {limits.seconds:,.3g} s."
-        return Outcome("time", reason, ending.seconds, 0.0, 0)
-    if ending.how == "memory":
-        reason = f"went past {limits.bytes / 2**20:,.0f} MiB while being {doing}."
-        return Outcome("memory", reason, ending.seconds, 0.0, ending.peak_bytes)
-    how = f"ended with status {ending.status}"
-    if ending.status < 0:
-        how = f"was killed by signal {-ending.status} (9: perhaps by the system, for lack of memory)"
-    reason = (
-        f"its process {how} while the table was being {doing}, without an outcome; runs/{kept} holds what it printed."
-    )
-    return Outcome("failed", reason, ending.seconds, 0.0, ending.peak_bytes)
-
-
-@contextlib.contextmanager
-def _files(table: object, schema: Schema, place: Path) -> Iterator[tuple[str, str]]:
-    """Table and schema as files for the processes; what is no file is written into the study's folder and removed.
-
-    So all runs of a study are of the same rows, whatever becomes of a table in a database meanwhile, and its location
-    reaches no other process.
-    """
-    with tempfile.TemporaryDirectory(prefix=WORK, dir=place) as work:
-        declared = Path(work) / "schema.yaml"
-        schema.to_yaml(declared)
-        location = _reopened(os.fspath(table), schema) if isinstance(table, str | os.PathLike) else ""
-        if location:
-            yield location, str(declared)
-            return
-        rows = Path(work) / "table.parquet"
-        rows.touch(CLOSED_FILE)
-        pq.write_table(_written(open_table(table, schema), schema), rows)
-        yield str(rows), str(declared)
-
-
-def _reopened(location: str, schema: Schema) -> str:
-    """A location at which processes, one after the other, find the rows that are there now; "" if there is none."""
-    if is_of_files(location):
-        return location
-    opened = open_table(location, schema)
-    try:
-        return opened.reader.pinned if isinstance(opened, StreamedTable) else ""
-    finally:
-        opened.close()
-
-
-def _written(table: PrivateTable, schema: Schema) -> pa.Table:
-    """All rows as one table. Where batches of a column differ in type, as some databases have it, it becomes text."""
-    names = columns_read(schema)
-    parts = [dict(batch) for _, batch in table.batches(names)]
-    mixed = [name for name in names if len({part[name].type for part in parts}) > 1]
-    for part in parts:
-        part |= {name: _as_text(part[name]) for name in mixed}
-    return pa.concat_tables([pa.table(part) for part in parts])
-
-
-def _as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    texts = texts_of(values)
-    places = pa.array(texts.places, mask=texts.places < 0)
-    return texts.values.take(places)
-
-
 LEAST_BYTES = 2**20
 
+Forecasts = Mapping[tuple[str, float], int]
+"""The most memory that the plan of a method at an ε says a run may come to; of those that were not refused."""
 
-def check_study(tables: Tables, schema: Schema, settings: StudySettings, limits: ProcessLimits) -> None:
-    """Raises unless the study can be run as it is asked for.
+
+def check_study(tables: Tables, schema: Schema, settings: StudySettings, limits: ProcessLimits) -> Forecasts:
+    """What memory each method may take at each ε; raises unless the study can be run as it is asked for.
 
     Raises:
         UsageError, SchemaError: for a mistake in what is asked, or a table that cannot be read under the schema.
@@ -797,7 +467,7 @@ def check_study(tables: Tables, schema: Schema, settings: StudySettings, limits:
         raise UsageError("limits", f"must be above 0 s and 1 MiB, got {given}.")
     _check_metrics(settings, schema)
     _check_table(tables.data, schema)
-    _check_plans(tables, schema, settings)
+    return _check_plans(tables, schema, settings)
 
 
 def check_place(place: Path) -> None:
@@ -827,15 +497,16 @@ def _check_table(data: object, schema: Schema) -> None:
         raise InputError("table", "has no rows, so there is nothing to compare with.", "Name a table with rows.")
 
 
-def _check_plans(tables: Tables, schema: Schema, settings: StudySettings) -> None:
+def _check_plans(tables: Tables, schema: Schema, settings: StudySettings) -> Forecasts:
     if tables.public is not None and not any(one.uses_public for one in settings.candidates):
         rule = "is given, but none of these methods uses a public table."
         raise UsageError("public", rule, "Drop it or add a method that uses one; see `understudy methods`.")
     refused: list[ResourceError] = []
+    found: dict[tuple[str, float], int] = {}
     pairs = [(one, epsilon) for one in settings.candidates for epsilon in settings.epsilons]
     for one, epsilon in pairs:
         try:
-            _check_plan(one, epsilon, tables, schema, settings)
+            found[one.name, epsilon] = _check_plan(one, epsilon, tables, schema, settings)
         except ResourceError as error:
             refused.append(error)
         except InputError:
@@ -846,10 +517,11 @@ def _check_plans(tables: Tables, schema: Schema, settings: StudySettings) -> Non
             raise UsageError(where, error.problem.rule, error.problem.fix) from None
     if len(refused) == len(pairs):
         raise refused[0]
+    return found
 
 
-def _check_plan(one: Candidate, epsilon: float, tables: Tables, schema: Schema, settings: StudySettings) -> None:
-    """Raises what `synthesize` would raise before it reads a row."""
+def _check_plan(one: Candidate, epsilon: float, tables: Tables, schema: Schema, settings: StudySettings) -> int:
+    """The most memory by its plan; raises what `synthesize` would raise before it reads a row."""
     wanted = Copies(settings.copies, settings.copies_mode, settings.rows, settings.seed)
     budget, public = settings.budget(one, epsilon), tables.public_for(one)
     design = Design.of(schema, one.method, budget, options=dict(one.options), runs=wanted.runs, public=public)
@@ -858,3 +530,4 @@ def _check_plan(one: Candidate, epsilon: float, tables: Tables, schema: Schema, 
     else:
         open_table(public, public_schema(design))
     check_memory(design.plan, None)
+    return design.plan.limit_bytes

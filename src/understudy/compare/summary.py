@@ -1,24 +1,23 @@
-"""What the runs of a study say together: tidy tables, means with intervals, ranks, a recommendation, and a page.
+"""What the runs of a study say together: tidy tables, means with intervals, ranks, and a recommendation for each ε.
 
-The recommendation names one method for each ε, by the mean rank over the headline score of every metric that judges and
-has numbers at that ε; of equals, the faster. Ranked are the methods that finished every repeat there (if none did,
-those that finished most) and have all of these scores in each; who is left out is named with the reason. A lead or a
-lag counts as clear only where intervals do not overlap. The best by mean rank is named even where the runs do not tell
-it from others: then these are named beside it, and which of them is much faster.
+Judged are the methods that finished every repeat at an ε (if none did, those that finished most) and have the first
+score of every metric in each; who is left out is named with the reason. A method is clearly ahead of another by a score
+where the 95 % intervals of their means do not overlap, and better than it if it is ahead by some score and behind by
+none. Recommended is the method that is better than every other; if there is none, nobody is: then those that no other
+is better than are said to tie, with what tells them apart, if anything. One repeat gives no interval, so no winner.
+Intervals are of each score by itself: of many comparisons a few may be apart by chance alone.
 """
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from importlib.metadata import version
 
 import pyarrow as pa
 from scipy import stats
 
-from understudy.charts import Lines, Series
-from understudy.compare.study import Cell, Study, StudySettings
-from understudy.report import Block, BulletList, Page, Paragraph, Section, TextTable
+from understudy.compare.study import Cell, Study
+from understudy.evaluate.page import spoken
 
 CONFIDENCE = 0.95
 
@@ -43,7 +42,7 @@ class MeanScore:
 
     @property
     def name(self) -> str:
-        """Metric and score in one word."""
+        """Metric and score in one word, by which scores are told apart."""
         return f"{self.metric}: {self.score}"
 
 
@@ -65,6 +64,16 @@ class Gap:
     epsilons: tuple[float, ...]
     runs: int
     why: str
+
+
+def said(name: str) -> str:
+    """A score as people say it.
+
+    >>> said("marginals: two_way_mean")
+    'pairs of columns, mean distance'
+    """
+    metric, _, score = name.partition(": ")
+    return spoken(metric, score)
 
 
 def spelled(epsilon: float) -> str:
@@ -141,6 +150,45 @@ def levels(study: Study) -> tuple[MeanScore, ...]:
     return tuple(_level(key, values, lines.get(key, []), best[key]) for key, values in found.items())
 
 
+def resources(study: Study) -> tuple[MeanScore, ...]:
+    """Seconds, CPU seconds and memory of every method at every ε, over its finished runs, with their intervals."""
+    found: dict[tuple[str, str, str, str, float], list[float]] = {}
+    for run in study.runs:
+        if run.outcome.status == "done":
+            took = run.outcome.seconds, run.outcome.cpu_seconds, run.outcome.peak_bytes / 2**20
+            for name, value in zip(RESOURCES, took, strict=True):
+                key = ("resources", name, "lower", run.cell.candidate.name, run.cell.epsilon)
+                found.setdefault(key, []).append(value)
+    return tuple(_level(key, values, [], 0.0) for key, values in found.items())
+
+
+def summary_tables(study: Study) -> dict[str, pa.Table]:
+    """What stands behind the pictures of the page, by the names of their files."""
+    means, found = [*levels(study), *resources(study)], levels(study)
+    columns = {
+        "score": [level.name for level in means],
+        "method": [level.candidate for level in means],
+        "epsilon": [level.epsilon for level in means],
+        "repeats": [level.repeats for level in means],
+        "mean": [level.mean for level in means],
+        "low": [level.low for level in means],
+        "high": [level.high for level in means],
+        "two_real_halves": [level.yardstick for level in means],
+        "better": [level.direction for level in means],
+    }
+    ranked = [
+        {"score": name, "epsilon": epsilon, "method": one, "best_place": best, "worst_place": worst}
+        for epsilon in study.settings.epsilons
+        for name in judging(found)
+        for one, (best, worst) in places(found, name, epsilon).items()
+    ]
+    return {"means.csv": pa.table(columns, schema=_MEANS), "ranks.csv": pa.Table.from_pylist(ranked, schema=_RANKS)}
+
+
+TABLES = ("means.csv", "ranks.csv")
+RESOURCES = ("seconds", "CPU seconds", "memory, MiB")
+
+
 def judging(found: Sequence[MeanScore]) -> tuple[str, ...]:
     """The names of scores that say which is better, in the order they were met."""
     return tuple(dict.fromkeys(level.name for level in found if level.direction != "none"))
@@ -152,6 +200,21 @@ def ranks(found: Sequence[MeanScore], name: str, epsilon: float) -> dict[str, fl
     signed = [level.mean if level.direction == "lower" else -level.mean for level in rows]
     order = stats.rankdata(signed, method="average") if signed else []
     return {level.candidate: float(rank) for level, rank in zip(rows, order, strict=True)}
+
+
+def places(found: Sequence[MeanScore], name: str, epsilon: float) -> dict[str, tuple[int, int]]:
+    """The best and the worst place of every method by that score at that ε that its interval leaves open.
+
+    A place is lost to each method that is clearly ahead, and won from each that is clearly behind.
+    """
+    rows = [level for level in found if level.name == name and level.epsilon == epsilon]
+    return {
+        one.candidate: (
+            1 + sum(_apart(other, one) for other in rows),
+            len(rows) - sum(_apart(one, other) for other in rows),
+        )
+        for one in rows
+    }
 
 
 def agreements(found: Sequence[MeanScore], epsilon: float) -> tuple[Agreement, ...]:
@@ -190,6 +253,30 @@ _TIDY = pa.schema(
 )
 
 
+_MEANS = pa.schema(
+    [
+        ("score", pa.string()),
+        ("method", pa.string()),
+        ("epsilon", pa.float64()),
+        ("repeats", pa.int64()),
+        ("mean", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("two_real_halves", pa.float64()),
+        ("better", pa.string()),
+    ]
+)
+_RANKS = pa.schema(
+    [
+        ("score", pa.string()),
+        ("epsilon", pa.float64()),
+        ("method", pa.string()),
+        ("best_place", pa.int64()),
+        ("worst_place", pa.int64()),
+    ]
+)
+
+
 def _delta(study: Study, cell: Cell) -> float:
     return study.settings.budget(cell.candidate, cell.epsilon).delta
 
@@ -218,11 +305,27 @@ MUCH_FASTER = 5
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """What to use at an ε and why; `candidate` is empty if no method could be ranked."""
+    """What to use at an ε and why.
+
+    `candidate` is empty if no method is better than every other; then `tied` names those that none is better than,
+    the lowest mean rank first. Both are empty if no method could be judged.
+    """
 
     epsilon: float
     candidate: str
     grounds: str
+    tied: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> str:
+        """In a few words.
+
+        >>> Recommendation(1.0, "", "", ("aim", "mst")).answer
+        'no winner: aim and mst tie'
+        """
+        if self.candidate:
+            return self.candidate
+        return f"no winner: {_and(self.tied)} tie" if self.tied else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,14 +348,27 @@ def headlines(study: Study) -> tuple[str, ...]:
     return tuple(names.values())
 
 
+def judged_by(study: Study) -> str:
+    """By which scores methods are judged, as a sentence."""
+    return f"Judged by the first score of each metric: {_listed(headlines(study)) or 'none'}."
+
+
 def recommend(study: Study) -> tuple[Recommendation, ...]:
     """One recommendation for each ε of the study."""
     found = levels(study)
     return tuple(_at(study, found, epsilon) for epsilon in study.settings.epsilons)
 
 
+def is_running(study: Study, epsilon: float) -> bool:
+    """Whether runs at that ε have not ended yet."""
+    ended = sum(run.cell.epsilon == epsilon for run in study.runs)
+    return ended < len(study.settings.candidates) * study.settings.repeats
+
+
 def _at(study: Study, found: Sequence[MeanScore], epsilon: float) -> Recommendation:
     seconds = {one.name: _seconds(study, one.name, epsilon) for one in study.settings.candidates}
+    if is_running(study, epsilon):
+        return Recommendation(epsilon, "", "Nobody is named before all runs at this ε have ended.")
     most = max(len(spent) for spent in seconds.values())
     if not most:
         return Recommendation(epsilon, "", "No method finished at this ε.")
@@ -264,10 +380,11 @@ def _at(study: Study, found: Sequence[MeanScore], epsilon: float) -> Recommendat
         words += [f"Methods finished at this ε, but {lack} in every run.", *field.left_out]
         return Recommendation(epsilon, "", " ".join(words))
     took = {one: math.fsum(seconds[one]) / most for one in field.kept}
-    best, grounds = _first(field, here, took)
+    tied, grounds = _judged(field, here, took)
     if most == 1 and len(field.kept) > 1:
-        grounds += " One repeat only: chance is not ruled out."
-    return Recommendation(epsilon, best, " ".join((*words, grounds, *field.left_out)))
+        grounds = f"One repeat only: chance is not ruled out, so nobody is named. {grounds}"
+    said = " ".join((*words, grounds, *field.left_out))
+    return Recommendation(epsilon, tied[0], said) if len(tied) == 1 else Recommendation(epsilon, "", said, tied)
 
 
 def _field(study: Study, here: Sequence[MeanScore], finished: Mapping[str, int]) -> _Field:
@@ -280,10 +397,10 @@ def _field(study: Study, here: Sequence[MeanScore], finished: Mapping[str, int])
     kept = tuple(one for one in pool if names and not any(lost[name, one] for name in names))
     out = [f"{one} ({_runs(count, study)})" for one, count in finished.items() if count < most]
     for one in pool:
-        lacks = [f"{name} missing in {lost[name, one]} of {most} runs" for name in names if lost[name, one]]
+        lacks = [f"{said(name)}: missing in {lost[name, one]} of {most} runs" for name in names if lost[name, one]]
         out += [f"{one} ({', '.join(lacks)})"] if lacks else []
     uncounted = [name for name in every if name not in names]
-    left_out = [f"Not counted, for want of numbers: {', '.join(uncounted)}."] if uncounted else []
+    left_out = [f"Not counted, for want of numbers: {_listed(uncounted)}."] if uncounted else []
     left_out += [f"Left out: {', '.join(out)}."] if out else []
     return _Field(kept, names, tuple(left_out))
 
@@ -292,28 +409,40 @@ def _runs(finished: int, study: Study) -> str:
     return f"{finished} of {study.settings.repeats} runs finished"
 
 
-def _first(field: _Field, here: Sequence[MeanScore], took: Mapping[str, float]) -> tuple[str, str]:
-    """The best by mean rank, of equals the faster, and on what grounds."""
+def _judged(field: _Field, here: Sequence[MeanScore], took: Mapping[str, float]) -> tuple[tuple[str, ...], str]:
+    """The one method that is better than every other, or those that tie; and on what grounds."""
     rows = [level for level in here if level.candidate in field.kept]
-    tables = {name: ranks(rows, name, rows[0].epsilon) for name in field.names}
-    means = {one: math.fsum(table[one] for table in tables.values()) / len(tables) for one in field.kept}
-    best, *others = sorted(field.kept, key=lambda one: (means[one], took[one]))
-    spent = f"It took {_time(took[best])} on average"
-    if not others:
-        return best, f"Scored by {', '.join(field.names)}; there was nothing to compare it with. {spent}."
-    wins = [name for name, table in tables.items() if table[best] == 1.0]
-    metrics = "1 metric" if len(tables) == 1 else f"{len(tables)} metrics"
-    words = [f"Mean rank {means[best]:.2f} over {metrics}; best by {', '.join(wins) or 'none of them alone'}."]
-    equals = [one for one in others if means[one] == means[best]]
-    if equals:
-        words.append(f"Same mean rank as {', '.join(equals)}; of equals, the faster is named.")
+    tables = [ranks(rows, name, rows[0].epsilon) for name in field.names]
+    means = {one: math.fsum(table[one] for table in tables) / len(tables) for one in field.kept}
+    order = sorted(field.kept, key=lambda one: (means[one], took[one]))
+    if len(order) == 1:
+        return tuple(order), f"There was nothing to compare it with. It took {_time(took[order[0]])}."
     at = {(level.name, level.candidate): level for level in rows}
-    leads = {one: _leads(at, field.names, best, one) for one in others}
-    words += _against(leads)
-    rivals = [one for one in others if leads[one][1] or not leads[one][0]]
-    faster = [f"{one} ({_time(took[one])})" for one in rivals if MUCH_FASTER * took[one] <= took[best]]
-    words.append(f"{spent}; much faster: {', '.join(faster)}." if faster else f"{spent}.")
-    return best, " ".join(words)
+    leads = {pair: _leads(at, field.names, *pair) for pair in itertools.permutations(order, 2)}
+    worse = {(one, other) for (one, other), (ahead, behind) in leads.items() if behind and not ahead}
+    tied = _not_beaten(order, worse)
+    return tied, " ".join((*_against(leads, tied, order), *_speed(tied, took)))
+
+
+def _not_beaten(order: Sequence[str], worse: Set[tuple[str, str]]) -> tuple[str, ...]:
+    """The method than which every other is worse; if there is none, those than which no other is better.
+
+    One that nobody is better than may still not be told from others, which then tie with it.
+    """
+    free = [one for one in order if not any((one, other) in worse for other in order)] or list(order)
+    first = free[0]
+    rest = [one for one in order if one != first and (one, first) not in worse]
+    return (first, *(one for one in rest if one in free or len(free) == 1))
+
+
+def _speed(tied: Sequence[str], took: Mapping[str, float]) -> list[str]:
+    """What the best took, and which of those that tie is much faster than the first."""
+    if len(tied) == 1:
+        return [f"It took {_time(took[tied[0]])} on average."]
+    fastest = min(tied, key=took.__getitem__)
+    slowest = max(took[one] for one in tied)
+    much = " by far" if MUCH_FASTER * took[fastest] <= slowest else ""
+    return [f"The fastest of those that tie{much}: {fastest} ({_time(took[fastest])}; others up to {_time(slowest)})."]
 
 
 _Leads = tuple[tuple[str, ...], tuple[str, ...]]
@@ -326,23 +455,39 @@ def _leads(at: Mapping[tuple[str, str], MeanScore], names: Sequence[str], best: 
     return ahead, behind
 
 
-def _against(leads: Mapping[str, _Leads]) -> list[str]:
-    """How the best stands to every other method, those that it stands to in the same way taken together."""
-    groups: dict[_Leads, list[str]] = {}
-    for other, lead in leads.items():
-        groups.setdefault(lead, []).append(other)
+def _against(leads: Mapping[tuple[str, str], _Leads], tied: Sequence[str], order: Sequence[str]) -> list[str]:
+    """What tells those that tie apart, and who of them is better than each of the others."""
     words = []
-    for (ahead, behind), others in groups.items():
-        them, by, less = ", ".join(others), ", ".join(ahead), ", ".join(behind)
+    for first, second in itertools.combinations(tied, 2):
+        ahead, behind = leads[first, second]
         if ahead and behind:
-            words.append(f"Split with {them}: clearly ahead by {by}, clearly behind by {less}.")
-        elif ahead:
-            words.append(f"Clearly ahead of {them} by {by}.")
-        elif behind:
-            words.append(f"Clearly behind {them} by {less}, clearly ahead by none.")
-        else:
-            words.append(f"The runs do not tell it apart from {them}.")
+            words.append(f"{first} and {second} are each ahead by something: {first} by {_listed(ahead)}, {second} "
+                         f"by {_listed(behind)}.")  # fmt: skip
+    alike = [pair for pair in itertools.combinations(tied, 2) if not any(leads[pair])]
+    if alike and len(alike) == len(tied) * (len(tied) - 1) // 2:
+        words.append(f"The runs do not tell {_and(tied)} apart.")
+    elif alike:
+        words.append(f"The runs do not tell apart: {'; '.join(_and(pair) for pair in alike)}.")
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for other in order:
+        if other not in tied:
+            better = next(one for one in (*tied, *order) if one != other and _is_better(leads, one, other))
+            groups.setdefault((better, leads[better, other][0]), []).append(other)
+    words += [f"{one} is clearly ahead of {_and(others)} by {_listed(by)}." for (one, by), others in groups.items()]
     return words
+
+
+def _is_better(leads: Mapping[tuple[str, str], _Leads], one: str, other: str) -> bool:
+    ahead, behind = leads[one, other]
+    return bool(ahead) and not behind
+
+
+def _listed(names: Sequence[str]) -> str:
+    return "; ".join(map(said, names))
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _apart(one: MeanScore, other: MeanScore) -> bool:
@@ -363,245 +508,3 @@ def _seconds(study: Study, candidate: str, epsilon: float) -> list[float]:
 
 def _time(seconds: float) -> str:
     return f"{seconds:,.0f} s" if seconds >= 1000 else f"{seconds:.3g} s"
-
-
-CONFIDENTIAL = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."
-PUBLIC = "Computed from a public table of the same schema: no private row was read and no budget was spent."
-SIDE_STEP = 0.015
-"""How far apart methods are drawn at one ε, as a share of the axis."""
-DECADES = 30
-"""Errors that lie further apart than this, largest over smallest, are drawn on a logarithmic axis."""
-_BETTER = {"lower": "lower is better", "higher": "higher is better", "none": "descriptive only"}
-
-
-def build_page(study: Study) -> Page:
-    """The whole study as a page."""
-    found = levels(study)
-    return Page(
-        title=f"Comparison of methods{': ' + study.title if study.title else ''}",
-        banner=CONFIDENTIAL if study.confidential else PUBLIC,
-        sections=(
-            _recommended(study),
-            *(_metric(study, found, metric) for metric in dict.fromkeys(level.metric for level in found)),
-            _ranked(study, found),
-            _resources(study),
-            _unfinished(study),
-            *_without_number(study),
-            _how(study),
-        ),
-        footer="All numbers are in results.parquet beside this page.",
-        confidential=study.confidential,
-    )
-
-
-def _recommended(study: Study) -> Section:
-    rows = tuple((spelled(one.epsilon), one.candidate or "none", one.grounds) for one in recommend(study))
-    names = headlines(study)
-    text = f"Ranked by the first score of each metric: {'; '.join(names) or 'none'}."
-    warning = "A method chosen by scores on the private table is itself a release of information about it."
-    blocks: list[Block] = [TextTable(("ε", "Method", "Grounds"), rows, numeric=frozenset({"ε"})), Paragraph(text)]
-    if study.confidential:
-        blocks.append(Paragraph(warning + " Use a public proxy, or pay for the choice."))
-    return Section("Recommendation", "Which method should be used, at which ε?", tuple(blocks))
-
-
-def _metric(study: Study, found: Sequence[MeanScore], metric: str) -> Section:
-    names = list(dict.fromkeys(level.name for level in found if level.metric == metric))
-    blocks: list[Block] = []
-    for name in names:
-        rows = [level for level in found if level.name == name]
-        yardsticks = [level.yardstick for level in rows if level.yardstick is not None]
-        line = math.fsum(yardsticks) / len(yardsticks) if yardsticks else None
-        caption = f"{rows[0].score} ({_BETTER[rows[0].direction]})"
-        if line is not None:
-            caption += f"; dotted: two halves of the real table, {line:.4g}"
-        decades = _in_decades(rows, line)
-        upward = f"{rows[0].score} (logarithmic)" if decades else rows[0].score
-        curves = _curves(study, rows)
-        blocks.append(Lines(caption, "ε", upward, curves, logarithmic=True, yardstick=line, decades=decades))
-        blocks.append(_numbers(study, rows))
-    return Section(metric, f"How do the methods compare by {metric}, and how much is chance?", tuple(blocks))
-
-
-def _in_decades(rows: Sequence[MeanScore], yardstick: float | None) -> bool:
-    """Whether errors lie so far apart that a linear axis would press the smaller ones onto the floor."""
-    values = [level.mean for level in rows] + ([] if yardstick is None else [yardstick])
-    return rows[0].direction == "lower" and min(values) > 0 and max(values) > DECADES * min(values)
-
-
-def _curves(study: Study, rows: Sequence[MeanScore]) -> tuple[Series, ...]:
-    curves = []
-    for number, candidate in enumerate(study.settings.candidates):
-        own = sorted((level for level in rows if level.candidate == candidate.name), key=lambda level: level.epsilon)
-        if not own:
-            continue
-        lows = tuple(math.nan if level.low is None else level.low for level in own)
-        highs = tuple(math.nan if level.high is None else level.high for level in own)
-        beside = _beside(study.settings, number)
-        places, values = tuple(level.epsilon * beside for level in own), tuple(level.mean for level in own)
-        curves.append(Series(candidate.name, places, values, lows, highs))
-    return tuple(curves)
-
-
-def _beside(settings: StudySettings, number: int) -> float:
-    """What moves a method's points a little to the side, so that intervals at one ε do not cover one another."""
-    order = sorted(math.log(epsilon) for epsilon in settings.epsilons)
-    if len(order) < 2:
-        return 1.0
-    gap = min(after - before for before, after in itertools.pairwise(order))
-    step = min(SIDE_STEP * (order[-1] - order[0]), gap / (3 * len(settings.candidates)))
-    return math.exp(step * (number - (len(settings.candidates) - 1) / 2))
-
-
-def _numbers(study: Study, rows: Sequence[MeanScore]) -> TextTable:
-    at = {(level.candidate, level.epsilon): level for level in rows}
-    epsilons, queries = study.settings.epsilons, study.settings.repeats
-    header = ("Method", *(f"ε = {spelled(epsilon)}" for epsilon in epsilons))
-    body = tuple(
-        (one.name, *(_mean(at.get((one.name, epsilon)), queries) for epsilon in epsilons))
-        for one in study.settings.candidates
-    )
-    caption = "Mean and 95 % interval over repeats."
-    if any(level.repeats != queries for level in rows):
-        caption += f" n: how many repeats gave a number, where it was not {queries}."
-    return TextTable(header, body, caption, frozenset(header[1:]))
-
-
-def _mean(level: MeanScore | None, queries: int) -> str:
-    """A mean with half of its interval (the longer half, where one was cut) and with n where repeats are missing."""
-    if level is None:
-        return "none"
-    text = f"{level.mean:.4g}"
-    if level.low is not None and level.high is not None:
-        text += f" ± {max(level.high - level.mean, level.mean - level.low):.2g}"
-    return text if level.repeats == queries else f"{text} (n = {level.repeats})"
-
-
-def _ranked(study: Study, found: Sequence[MeanScore]) -> Section:
-    blocks: list[Block] = []
-    for epsilon in study.settings.epsilons:
-        names = judging(found)
-        tables = {name: ranks(found, name, epsilon) for name in names}
-        header = ("Score", *(one.name for one in study.settings.candidates))
-        body = tuple((name, *(_rank(tables[name].get(cell)) for cell in header[1:])) for name in names)
-        blocks.append(TextTable(header, body, f"Ranks at ε = {spelled(epsilon)}; 1 is best.", frozenset(header[1:])))
-        blocks += _disagreement(found, epsilon)
-    return Section("Ranks", "Do the scores agree on the order of methods?", tuple(blocks))
-
-
-def _disagreement(found: Sequence[MeanScore], epsilon: float) -> list[Block]:
-    """The pairs of scores that disagree most on the order of methods; nothing if there is no pair to compare."""
-    pairs = agreements(found, epsilon)
-    apart = [pair for pair in pairs if round(pair.tau, 9) < 1]
-    if not apart:
-        agreed = "All scores that can be compared put the methods in the same order (Kendall's τ = 1)."
-        return [Paragraph(agreed)] if pairs else []
-    lines = tuple(f"{pair.first} against {pair.second}: τ = {pair.tau:.2f}" for pair in apart[:3])
-    return [
-        Paragraph("Where scores disagree most (Kendall's τ; 1 the same order, −1 the opposite):"),
-        BulletList(lines),
-    ]
-
-
-def _rank(rank: float | None) -> str:
-    return "none" if rank is None else f"{rank:g}"
-
-
-def _resources(study: Study) -> Section:
-    header = ("Method", "ε", "Runs", "Seconds", "CPU seconds", "Peak MiB")
-    body = []
-    for candidate in study.settings.candidates:
-        for epsilon in study.settings.epsilons:
-            done = [
-                run.outcome
-                for run in study.runs
-                if (run.cell.candidate, run.cell.epsilon) == (candidate, epsilon) and run.outcome.status == "done"
-            ]
-            if done:
-                means = [
-                    math.fsum(numbers) / len(done)
-                    for numbers in (
-                        [one.seconds for one in done],
-                        [one.cpu_seconds for one in done],
-                        [one.peak_bytes / 2**20 for one in done],
-                    )
-                ]
-                body.append((candidate.name, spelled(epsilon), str(len(done)), *(f"{mean:,.3g}" for mean in means)))
-    caption = "Means over runs: synthesis and drawing rows in a fresh process, scoring not included."
-    table = TextTable(header, tuple(body), caption, frozenset(header[1:]))
-    return Section("Time and memory", "What does each method cost to run?", (table,))
-
-
-def _unfinished(study: Study) -> Section:
-    ended = ((run.cell, run.outcome) for run in study.runs if run.outcome.status != "done")
-    rows = tuple(
-        (cell.candidate.name, spelled(cell.epsilon), str(cell.repeat), outcome.status, outcome.reason)
-        for cell, outcome in ended
-    )
-    missing = len(study.settings.cells) - len(study.runs)
-    whole = "Every run has ended." if rows else "Every run has ended and has scores."
-    blocks: list[Block] = [Paragraph(f"{missing} runs have not ended yet." if missing else whole)]
-    if rows:
-        blocks.append(TextTable(("Method", "ε", "Repeat", "Ended", "Why"), rows))
-    return Section("Runs without scores", "What did not finish, and why?", tuple(blocks))
-
-
-def _without_number(study: Study) -> tuple[Section, ...]:
-    """The section on scores that finished runs could not give; none if all have numbers."""
-    every = len(study.settings.candidates)
-    rows = tuple(
-        (
-            gap.name,
-            "all" if len(gap.candidates) == every > 1 else ", ".join(gap.candidates),
-            ", ".join(map(spelled, gap.epsilons)),
-            str(gap.runs),
-            gap.why,
-        )
-        for gap in gaps(study)
-    )
-    if not rows:
-        return ()
-    table = TextTable(("Score", "Methods", "ε", "Runs", "Why"), rows, numeric=frozenset({"Runs"}))
-    return (Section("Scores without a number", "What could not be computed, and why?", (table,)),)
-
-
-def _how(study: Study) -> Section:
-    settings = study.settings
-    items = [
-        _delta_sentence(settings),
-        f"{_counted(settings.repeats, 'repeat', 'repeats')}, each with fresh noise; "
-        f"{_counted(settings.copies, 'copy', 'copies')} a run ({settings.copies_mode}).",
-        "Each run in a process of its own, under a limit of time and memory.",
-        "In pictures, methods at one ε stand a little beside one another, so that every interval can be seen.",
-        f"Seed of drawing rows and of scoring: {settings.seed}. Noise has no seed, so a new study gives other numbers.",
-        f"This page was written by understudy {version('understudy')}.",
-    ]
-    if study.has_public:
-        items.append(_public(study))
-    given = [f"{name}.{key}={value}" for name, own in settings.metric_options.items() for key, value in own.items()]
-    if given:
-        items.append(f"Options of metrics: {', '.join(given)}.")
-    if settings.formula is not None:
-        items.append(f"Model of regression and ci_overlap: {settings.formula}.")
-    return Section("How it was done", "What was run?", (BulletList(tuple(items)),))
-
-
-def _delta_sentence(settings: StudySettings) -> str:
-    """Which δ the methods had."""
-    least = min(settings.epsilons)
-    pure = [one.name for one in settings.candidates if not settings.budget(one, least).delta]
-    if settings.delta and pure:
-        return f"δ = {settings.delta:g}; {', '.join(pure)} had δ = 0, a stronger promise, for want of a use for more."
-    return f"δ = {settings.delta:g} for every method."
-
-
-def _counted(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
-
-
-def _public(study: Study) -> str:
-    """Who was given the public table."""
-    names = study.settings.candidates
-    users, others = [one.name for one in names if one.uses_public], [one.name for one in names if not one.uses_public]
-    rest = f" {', '.join(others)} cannot use one and had none." if others else ""
-    return f"A public table was given to {', '.join(users)}.{rest}"

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from understudy.compare.study import SCORING, Found, Job, Outcome, end_with_parent
+from understudy.compare.runs import SCORING, Found, Job, Outcome, end_with_parent
 from understudy.errors import ResourceError, UnderstudyError
 from understudy.evaluate import evaluate
 from understudy.schema import Schema

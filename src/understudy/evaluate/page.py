@@ -490,6 +490,7 @@ def _associations(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
         return ()
     names = tuple(dict.fromkeys(str(row[key]) for row in records for key in ("column_1", "column_2")))
     place = {name: number for number, name in enumerate(names)}
+    gaps = np.array([abs(cast(float, row["synthetic"]) - cast(float, row["real"])) for row in known])
     figures = []
     for what in ("real", "synthetic", "difference"):
         cells = []
@@ -501,8 +502,9 @@ def _associations(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
             told = len(names) <= MOST_HINTS / 2 and value is not None
             hint = f"{first} × {second}: {in_digits(value or 0.0)}" if told else ""
             cells.append(MatrixCell(place[second], place[first], value, hint))
-        figures.append(Figure(Matrix(what, names, names, tuple(cells), 1.0, what == "difference", small=True)))
-    gaps = np.array([abs(cast(float, row["synthetic"]) - cast(float, row["real"])) for row in known])
+        signed = what == "difference"
+        top = max(float(gaps.max()), 1e-3) if signed else 1.0  # on a scale to 1 most differences could not be seen
+        figures.append(Figure(Matrix(what, names, names, tuple(cells), top, signed, small=True)))
     worst = max(known, key=lambda row: abs(cast(float, row["synthetic"]) - cast(float, row["real"])))
     text = (
         f"{_quantiles('Differences', gaps)} Most changed: {worst['column_1']} × {worst['column_2']}, "
@@ -684,7 +686,7 @@ def _metric(result: Result, numbers: str) -> FoldedBlocks:
             )
     if result.notes:
         blocks.append(BulletList(result.notes))
-    return FoldedBlocks(f"{result.question} ({result.metric})", tuple(blocks))
+    return FoldedBlocks(f"{result.question} ({result.metric.replace('_', ' ')})", tuple(blocks))
 
 
 def _detail(detail: Detail) -> list[Block]:
@@ -705,8 +707,16 @@ def _detail(detail: Detail) -> list[Block]:
         name.replace("_", " ") for name in detail.table.column_names if isinstance(shown[0][name], int | float)
     )
     caption = detail.caption if rows <= MOST_ROWS else f"{detail.caption} The first {MOST_ROWS} of {rows:,}."
-    body = tuple(tuple(_cell(value) for value in row.values()) for row in shown)
+    body = tuple(tuple(_word(value) if key in OPTIONS else _cell(value) for key, value in row.items()) for row in shown)
     return [*blocks, TextTable(header, body, caption, numeric)]
+
+
+OPTIONS = ("null", "scheme")
+"""Columns of details that hold the value of an option, which is spelled as it is typed."""
+
+
+def _word(value: object) -> str:
+    return _cell(value).replace("_", " ")
 
 
 def _how(evaluation: Evaluation) -> Section:

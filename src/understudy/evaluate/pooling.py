@@ -77,8 +77,7 @@ def pool(
         rule: "liu" for estimates; "raghunathan" for those from copies that some other program drew from a posterior
             distribution, each with parameters of its own; "chi2" for χ² statistics, "p_values" for their p-values.
         degrees: degrees of freedom of the χ² tests.
-        formula: with a release: the model to fit to every copy and pool, as "income ~ age + sex".
-        family: kind of that model.
+        formula, family: with a release: the model to fit to every copy and pool, as "income ~ age + sex", and its kind.
         where: with a release: the condition whose share is wanted; beside a rate, mean or quantile the rows it is of.
         rate: the condition whose share among those rows is wanted, for example {"voted": "yes"}.
         mean: the column of numbers whose mean is wanted.

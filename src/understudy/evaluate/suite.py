@@ -42,7 +42,7 @@ from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
 from understudy.release.files import RELEASE_FILE, check_free, published, refuse_release_folder
 from understudy.release.release import Release
-from understudy.report import render_page
+from understudy.report import Pictures, render_page, section_pictures
 from understudy.schema import Schema
 
 NOTICE = "NOT FOR RELEASE. Computed from the private table; no privacy guarantee covers these numbers."
@@ -100,6 +100,20 @@ class Evaluation:
         ]
         header = ("metric", "score", "value", "yardstick", "better")
         return shown_as_html(f"Evaluation: {self.title or 'untitled table'}", facts, header, rows, NOTICE)
+
+    def plot(self, what: str = "columns") -> Pictures:
+        """Charts of the report: "columns", "pairs", "associations", "classifier", "models", "map" or "nearest".
+
+        CONFIDENTIAL, as the evaluation is.
+
+        Raises:
+            UsageError: if there is no such chart, with those that there are.
+        """
+        from understudy.evaluate.page import build_report
+
+        return section_pictures(
+            build_report(self), what, missing="Some need pictures=True, or a formula, in `evaluate`."
+        )
 
     def __getitem__(self, metric: str) -> Result:
         for result in self.results:

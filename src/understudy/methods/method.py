@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,9 @@ from understudy.privacy.cost import Budget, Cost, Currency, distribution_for
 from understudy.privacy.curator import KEPT_BYTES, Curator
 from understudy.privacy.scores import PART_CELLS
 from understudy.schema import OpenCategory, Schema
+
+if TYPE_CHECKING:
+    from understudy.report import Pictures
 
 PublicCounts = Callable[[Sequence[Clique]], Mapping[Clique, npt.NDArray[np.int64]]]
 """Exact counts of a public table, which is about nobody who is protected."""
@@ -124,6 +127,17 @@ class Plan:
         ]
         header = ("step", "cost", "cells", "noise scale", "expected error, rows")
         return shown_as_html(f"Plan of {self.method}", facts, header, rows, "Made without private data.")
+
+    def plot(self) -> "Pictures":
+        """How the budget is shared among the queries, as a chart; made without private data."""
+        from understudy.charts import Amounts, SharesChart
+        from understudy.report import Figure, Pictures
+
+        spent = [float(step.cost.epsilon or step.cost.rho) for step in self.steps]
+        whole = math.fsum(spent) or 1.0
+        shares = Amounts("made", "share of the budget", tuple(part / whole for part in spent))
+        chart = SharesChart(f"Budget of {self.method} by query", tuple(step.name for step in self.steps), (shares,))
+        return Pictures((Figure(chart, remark=f"{self.cost} in all."),))
 
     @property
     def limit_bytes(self) -> int:

@@ -53,10 +53,12 @@ from understudy.report import (
     Link,
     Page,
     Paragraph,
+    Pictures,
     Section,
     TextTable,
     Verdict,
     Verdicts,
+    section_pictures,
 )
 from understudy.schema import Category, Column
 from understudy.schema.columns import NumberColumn
@@ -462,6 +464,25 @@ def _use(facts: CardFacts) -> Section:
         Paragraph(facts.copies),
     )
     return Section("How to use it", "How do I read this data?", blocks, "use")
+
+
+def card_pictures(release: Release, what: str) -> Pictures:
+    """The charts of the card of a release: "columns", or "relations" (pairs measured together); no rows are drawn."""
+    statement, first = release.statement, release.fits[0]
+    facts = CardFacts(
+        title="",
+        banner="",
+        statement=statement,
+        measured=(),
+        together=_together(first),
+        one_ways=tuple(_one_way(name, first) for name in first.codec.domain.columns),
+        sample=SampleRows((), (), 0),
+        copies="",
+        footer="",
+        columns=tuple(map(_column_note, release.schema.columns)),
+        pairs=_measured_pairs(first),
+    )
+    return section_pictures(Page("", "", (_columns(facts), *_pairs(facts))), "relations" if what == "pairs" else what)
 
 
 def card_facts(release: Release, data: Path) -> CardFacts:

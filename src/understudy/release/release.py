@@ -43,6 +43,7 @@ from understudy.schema.yaml_text import Entries, Tree, YamlList, parse_yaml
 
 if TYPE_CHECKING:
     from understudy.counts.source import ColumnType
+    from understudy.report import Pictures
 
 FORMAT = "understudy config, format 1"
 COPIES_MODES = ("resample", "remeasure")
@@ -395,6 +396,15 @@ class Release:
         measured = [(answer.name, type(answer).__name__) for answer in self.transcript]
         title = f"Synthetic stand-in: {self.schema.title or 'untitled table'}"
         return shown_as_html(title, facts, ("query", "answer"), measured, self.statement.promise)
+
+    def plot(self, what: str = "columns") -> "Pictures":
+        """Charts of the card: "columns" with error bars, or "relations": which pairs were measured, and how well.
+
+        Made from noisy answers alone, so they cost nothing.
+        """
+        from understudy.release.card import card_pictures
+
+        return card_pictures(self, what)
 
     @property
     def codec(self) -> TableCodec:

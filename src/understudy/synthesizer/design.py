@@ -408,8 +408,8 @@ def drowned_remark(plan: Plan, rows_hint: int | None) -> str:
     if not rows_hint or not scales or min(scales) < rows_hint / 4:
         return ""
     return (
-        f"The noise drowns the table: a typical error of {min(scales):,.0f} rows in every cell, for about "
-        f"{rows_hint:,} rows in all. Raise the budget, or declare fewer columns or wider bins."
+        f"The noise drowns the table: a typical error of {min(scales):,.0f} rows in every cell, where a table of "
+        f"{rows_hint:,} rows is the measure. Raise the budget, or declare fewer columns or wider bins."
     )
 
 
@@ -419,7 +419,7 @@ def delta_remark(budget: Budget, unit: Unit, rows_hint: int | None = None) -> st
     To publish each unit as it is with probability δ, and nothing of the others, satisfies (0, δ)-differential privacy:
     one unit more or less changes the output only if it is picked.
     """
-    least = LARGE_DELTA if not rows_hint or rows_hint < 1 else 1 / rows_hint
+    least = LARGE_DELTA if not rows_hint or rows_hint < 1 else min(LARGE_DELTA, 1 / rows_hint)
     if budget.delta <= least:
         return ""
     whom = "rows" if unit.column is None else "protected units with all their rows"
