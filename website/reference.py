@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 import understudy
-from understudy import errors, testing
+from understudy import demo, errors, testing
 from understudy import schema as schema_package
 from understudy.cli.app import app
 from understudy.cli.methods import BETTER
@@ -157,6 +157,8 @@ def api_page() -> str:
         value = named(getattr(understudy, name), name)
         if not isinstance(value, ModuleType):
             parts.append(_entry(f"us.{name}", name, value))
+    parts += ["## us.demo", prose(inspect.getdoc(demo) or "")]
+    parts += [_entry(f"us.demo.{name}", name, value, 3) for name, value in _functions(demo)]
     parts += ["## us.schema", prose(inspect.getdoc(schema_package) or "")]
     parts += [_entry(f"us.schema.{name}", name, getattr(schema_package, name), 3) for name in schema_package.__all__]
     parts += ["## us.errors", prose(inspect.getdoc(errors) or "")]
@@ -173,6 +175,11 @@ def named(value: object, name: str) -> object:
     if isinstance(value, ModuleType) and callable(value):  # `understudy.methods`, which several imports may hide
         return vars(importlib.import_module("understudy.methods.method"))[name]
     return value
+
+
+def _functions(module: ModuleType) -> list[tuple[str, FunctionType]]:
+    own = [(name, value) for name, value in vars(module).items() if inspect.isfunction(value) and name[0] != "_"]
+    return [(name, value) for name, value in own if value.__module__ == module.__name__]
 
 
 def _classes(module: ModuleType) -> list[tuple[str, type]]:
