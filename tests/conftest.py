@@ -27,7 +27,7 @@ for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collected tests stay for the whole run: to search them for garbage again and again takes a third of collecting."""
+    """Collected tests stay for the whole run: searching them for garbage again and again is a third of collecting."""
     gc.disable()
     try:
         return (yield)
