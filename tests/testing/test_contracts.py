@@ -30,8 +30,8 @@ from understudy.synthesizer.design import Design
 from understudy.testing import NoNoise, check_model, check_source
 from understudy.testing import cases as tables
 from understudy.testing.contracts import _check_header_that_is_data
-from understudy.testing.method_contract import PLACES, MethodChecks, check_method
-from understudy.testing.replay import Leak
+from understudy.testing.method_contract import PLACES, MethodChecks, _some_pairs, check_method
+from understudy.testing.replay import Leak, designed_pairs
 
 DOMAIN = Domain.of({"a": 2, "b": 3})
 
@@ -177,6 +177,18 @@ def test_source_contract_rejects_a_header_that_is_data() -> None:
     for planted, said in ((quoting, "a value is quoted"), (taking, "was taken for a header")):
         with mock.patch.object(Schema, "header_problems", planted), pytest.raises(AssertionError, match=said):
             _check_header_that_is_data(open_table)
+
+
+@pytest.mark.parametrize("schema", [tables.small(), tables.every_kind(), tables.split_amounts()])
+def test_however_few_pairs_are_wanted_the_budgets_together_meet_all_designed_ones(schema: Schema) -> None:
+    listed = [pair.name for pair in designed_pairs(schema)]
+    plain, hostile = ({name for name in listed if name.startswith("hostile") is kind} for kind in (False, True))
+    taken = [{pair.name for pair in _some_pairs(schema, 2, seed=1, turn=(place, 2))} for place in range(2)]
+    assert taken[0] | taken[1] == plain
+    assert not taken[0] & taken[1]
+    assert plain == {pair.name for pair in _some_pairs(schema, len(plain), seed=1, turn=(0, 2))}
+    many = {pair.name for pair in _some_pairs(schema, 2 * len(listed), seed=1, turn=(0, 2))}
+    assert plain | hostile <= many
 
 
 CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)

@@ -385,14 +385,20 @@ def _some_pairs(schema: Schema, count: int, *, seed: int, turn: tuple[int, int])
     The first of `turn` says which of so many takes turns at the designed list where `count` is too small for all.
     """
     rng = np.random.default_rng(seed)
-    designed = list(designed_pairs(schema))
-    fixed = [pair for pair in designed if not pair.name.startswith("hostile")]
-    hostile = [pair for pair in designed if pair.name.startswith("hostile")]
-    rng.shuffle(hostile)
+    fixed = list(itertools.takewhile(lambda pair: not _is_hostile(pair), designed_pairs(schema)))
     fixed = fixed if count >= len(fixed) else fixed[turn[0] :: turn[1]]
+    hostile: list[NeighbourPair] = []
+    if count // 2 > len(fixed):  # hundreds of tables, which are made only where some are wanted
+        hostile = [pair for pair in designed_pairs(schema) if _is_hostile(pair)]
+        rng.shuffle(hostile)
     chosen = (fixed + hostile)[: max(len(fixed), count // 2)]
     yield from chosen
     yield from random_pairs(schema, max(0, count - len(chosen)), rng)
+
+
+def _is_hostile(pair: NeighbourPair) -> bool:
+    """Whether it is one of the pairs with a hostile value, which come last in the designed list."""
+    return pair.name.startswith("hostile")
 
 
 def _distance(release: Release, table: pa.Table, columns: Sequence[str]) -> float:
