@@ -127,7 +127,7 @@ def test_forecast_of_rounds_agrees_with_the_work_that_was_done(method, granted, 
 def test_forecast_is_not_a_hundred_times_off(method):
     """Wide, since processors and their load differ; forecasts from the limit of bytes alone were off by 200."""
     cost = rho(0.05)
-    method.fit(door(TABLE, CODES, rho(0.001)), rho(0.001))  # loads kernels
+    method.fit(door(TABLE, CODES, cost), cost)  # loads kernels
     start = time.process_time()
     method.fit(door(TABLE, CODES, cost), cost)
     assert 1 / 40 < method.plan(FACTS, cost).seconds / (time.process_time() - start) < 40
