@@ -13,7 +13,10 @@ SMOKE := .studies-smoke
 LOWEST := .venv-lowest
 LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema tests/test_public_names.py
 
-.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest pictures docs docs-pictures studies studies-smoke lint types layers clean
+# The suite starts hundreds of processes that load the package: byte code is kept, whatever the shell is set to.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest pictures docs docs-pictures studies studies-smoke lint types layers kernels clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
@@ -70,7 +73,12 @@ types: $(STAMP)
 layers: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
-test: $(STAMP) lint types layers
+kernels: $(STAMP)
+	$(BIN)/python -m tests.kernels
+
+# Each of the four needs one core, so they go side by side. Kernels compiled here are not compiled by every process.
+test: $(STAMP)
+	$(MAKE) --no-print-directory -j $(JOBS) kernels types lint layers
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow"
 
 # A file of tests stays on one process: each process would start servers of its own.

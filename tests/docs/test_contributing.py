@@ -39,6 +39,7 @@ def package(tmp_path: Path) -> Path:
 
 PYTEST = """
 import os, sys
+os.environ.pop("PYTEST_ADDOPTS", None)  # a report of the suite is not to be written over
 os.chdir(sys.argv[1])
 sys.path.insert(0, sys.argv[1])
 import pytest

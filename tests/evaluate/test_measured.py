@@ -195,6 +195,7 @@ def test_intervals_hold_the_truth_of_real_tables() -> None:
     _all_cover({kind: (held / tried, int(tried)) for kind, (held, tried) in hits.items()}, least=500)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (FOLDER / "bank_marketing").is_dir(), reason="the shared tables are not here")
 def test_intervals_hold_the_truth_of_a_real_table() -> None:
     table = pq.read_table(FOLDER / "bank_marketing" / "data.parquet")

@@ -270,7 +270,8 @@ def _damaged(content: bytes, probability: random.Random) -> bytes:
             return content[:start] + bytes(probability.randrange(256) for _ in range(4)) + content[start + 4 :]
 
 
-def test_damage_to_any_file_is_told_as_such(plain_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_damage_to_any_file_is_told_as_such(times: int, plain_folder: Path, tmp_path: Path) -> None:
     """Whether its manifest shows the damage or was made to fit."""
     probability = random.Random(13)
     folder = copied(plain_folder, tmp_path / "release")
@@ -278,7 +279,7 @@ def test_damage_to_any_file_is_told_as_such(plain_folder: Path, tmp_path: Path) 
     manifest = (folder / "manifest.json").read_bytes()
     for name in names:
         whole = (folder / name).read_bytes()
-        for _ in range(40):
+        for _ in range(times):
             (folder / name).write_bytes(_damaged(whole, probability))
             verify_release(folder)
             if name != "manifest.json":

@@ -30,8 +30,8 @@ from understudy.synthesizer.design import Design
 from understudy.testing import NoNoise, check_model, check_source
 from understudy.testing import cases as tables
 from understudy.testing.contracts import _check_header_that_is_data
-from understudy.testing.method_contract import PLACES, MethodChecks, check_method
-from understudy.testing.replay import Leak
+from understudy.testing.method_contract import PLACES, MethodChecks, _some_pairs, check_method
+from understudy.testing.replay import Leak, designed_pairs
 
 DOMAIN = Domain.of({"a": 2, "b": 3})
 
@@ -179,6 +179,18 @@ def test_source_contract_rejects_a_header_that_is_data() -> None:
             _check_header_that_is_data(open_table)
 
 
+@pytest.mark.parametrize("schema", [tables.small(), tables.every_kind(), tables.split_amounts()])
+def test_however_few_pairs_are_wanted_the_budgets_together_meet_all_designed_ones(schema: Schema) -> None:
+    listed = [pair.name for pair in designed_pairs(schema)]
+    plain, hostile = ({name for name in listed if name.startswith("hostile") is kind} for kind in (False, True))
+    taken = [{pair.name for pair in _some_pairs(schema, 2, seed=1, turn=(place, 2))} for place in range(2)]
+    assert taken[0] | taken[1] == plain
+    assert not taken[0] & taken[1]
+    assert plain == {pair.name for pair in _some_pairs(schema, len(plain), seed=1, turn=(0, 2))}
+    many = {pair.name for pair in _some_pairs(schema, 2 * len(listed), seed=1, turn=(0, 2))}
+    assert plain | hostile <= many
+
+
 CHECKS = MethodChecks("chooser", [Budget(1.0), Budget(1.0, 1e-6)], (["voted"], ["age"]), pairs=30)
 
 
@@ -195,20 +207,25 @@ def test_a_method_with_trees_choices_in_cells_and_scores_passes_the_contract() -
 
 @dataclass(frozen=True, slots=True)
 class Flat(Independent):
-    """Asks for the number of rows alone: every code is as likely as any other."""
+    """Asks for the number of rows alone, many times: every code is as likely as any other.
+
+    With one draw of noise in a run, the audit of the noise would need hundreds of runs.
+    """
 
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
-        step = noisy_step("measure total", cost, 1, facts.unit_rows)
-        return Plan(self, cost, cost, (step,), 1, 64, 0.1, fixed=True)
+        parts = cost.split([1.0] * 25)
+        steps = tuple(noisy_step("measure total", part, 1, facts.unit_rows) for part in parts)
+        return Plan(self, cost, sum(parts, Cost()), steps, 1, 64, 0.1, schedule=parts, fixed=True)
 
     def run(self, curator: Curator, plan: Plan) -> BlockModel:
-        (answer,) = curator.measure([Clique()], plan.granted)
-        return BlockModel.uniform(curator.domain, curator.structural_zeros, max(0.0, float(answer.values[0])))
+        answers = [curator.measure([Clique()], part)[0] for part in plan.schedule]
+        total = sum(float(answer.values[0]) for answer in answers) / len(answers)
+        return BlockModel.uniform(curator.domain, curator.structural_zeros, max(0.0, total))
 
 
 def test_a_method_that_promises_no_distribution_passes_the_contract() -> None:
     """With nothing to keep there is no error to improve, and no column in which unreadable values could show."""
-    checks = MethodChecks("flat", [Budget(1.0), Budget(1.0, 1e-6)], keeps=(), pairs=1)
+    checks = MethodChecks("flat", [Budget(1.0)], keeps=(), pairs=1)
     with mock.patch.dict(METHODS.built_in, {"flat": Flat}):
         check_method(checks)
         with pytest.raises(AssertionError, match=r"method flat at ε = 100000 on .*: total variation of age is"):

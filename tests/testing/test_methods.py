@@ -38,7 +38,9 @@ METHODS = {
     "mst": MethodChecks("mst", [CONCENTRATED], [["registered", "voted"], ["age"]]),
     "mwem": MethodChecks("mwem", [PURE, CONCENTRATED], [["registered", "voted"], ["voted", "age"]]),
     "aim": MethodChecks("aim", [CONCENTRATED], [["registered", "voted"], ["voted", "age"]]),
-    "nist_mst": MethodChecks("nist_mst", [CONCENTRATED], [["registered", "voted"], ["age"]], {"marginals": "pairs"}),
+    "nist_mst": MethodChecks(
+        "nist_mst", [CONCENTRATED], [["registered", "voted"], ["age"]], {"marginals": "pairs", "steps": 100}
+    ),
     "aim with a public table": MethodChecks(
         "aim", [CONCENTRATED], [["registered", "voted"], ["voted", "age"]], public=_public_rows
     ),
@@ -114,3 +116,10 @@ def test_method(method: str, check: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_method_on_many_neighbours(method: str) -> None:
     replace(METHODS[method], places=ENGINE_TOO).replays_on_neighbours()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [PURE, CONCENTRATED], ids=["pure", "zcdp"])
+@pytest.mark.parametrize("method", [name for name, checks in METHODS.items() if len(checks.budgets) > 1])
+def test_every_edge_shape_in_every_currency(method: str, budget: Budget) -> None:
+    replace(METHODS[method], budgets=[budget]).survives_edge_shapes()

@@ -25,7 +25,6 @@ adds in new files meanwhile are not seen.
 
 import contextlib
 import fnmatch
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +42,7 @@ from understudy.arrays import Bools
 from understudy.counts.files import INT96_UNIT, PARQUET, SUFFIXES, columns_read, parquet_batches
 from understudy.counts.readers import Header, RowReader
 from understudy.counts.source import Batch
-from understudy.counts.stores import MAGIC, Place, place_of
+from understudy.counts.stores import Place, place_of
 from understudy.errors import InputError
 from understudy.schema import Schema
 
@@ -68,18 +67,6 @@ class PinnedFile:
     """What all of its rows hold in columns that are not in the file."""
     kept: Bools | None = None
     """Which of its rows still count; None if all do."""
-
-
-def is_dataset(location: str) -> bool:
-    """Whether a location on this machine is a folder, or a pattern of Parquet files in several folders.
-
-    >>> is_dataset("data/year=*/*.parquet"), is_dataset("data/*.parquet"), is_dataset("data/*/x.csv")
-    (True, False, False)
-    """
-    folder, _, name = location.rpartition("/")
-    with contextlib.suppress(ValueError):
-        return os.path.isdir(location) or bool(MAGIC.search(folder) and name.lower().endswith(PARQUET))
-    return False
 
 
 class PinnedFilesReader(RowReader):

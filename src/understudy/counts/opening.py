@@ -16,12 +16,12 @@ from pathlib import Path
 from narwhals.dependencies import is_into_series
 
 from understudy.codec.table import TableCodec
-from understudy.counts.datasets import DatasetReader, is_dataset
-from understudy.counts.files import SUFFIXES, FileReader
+from understudy.counts.datasets import DatasetReader
+from understudy.counts.files import PARQUET, SUFFIXES, FileReader
 from understudy.counts.frames import FrameSource, FrameTable, is_frame
 from understudy.counts.readers import RowReader, StreamedTable
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, CountSource, LabelCounts, PrivateTable
-from understudy.counts.stores import STORES
+from understudy.counts.stores import MAGIC, STORES
 from understudy.counts.streaming import StreamedSource, streamed_labels
 from understudy.errors import InputError, UsageError, size_text
 from understudy.options import Registry
@@ -83,11 +83,23 @@ def _source_class(location: str | Path) -> Callable[..., PrivateTable | RowReade
     for name in (scheme[1].lower() if scheme else "", Path(text.partition("::")[0]).suffix.lower()):
         if name and (name in SOURCES.built_in or name in SOURCES.offered()):
             found = SOURCES.find(name)
-            return DatasetReader if found is FileReader and is_dataset(text) else found
+            return DatasetReader if found is FileReader and _is_dataset(text) else found
         if scheme:
             _refuse_foreign(text)  # before its suffix can make it look like a file
     _refuse_foreign(text)
-    return DatasetReader if is_dataset(text) else FileReader
+    return DatasetReader if _is_dataset(text) else FileReader
+
+
+def _is_dataset(location: str) -> bool:
+    """Whether a location on this machine is a folder, or a pattern of Parquet files in several folders.
+
+    >>> [_is_dataset(f"data/{name}") for name in ("year=*/*.parquet", "*.parquet", "*/x.csv")]
+    [True, False, False]
+    """
+    folder, _, name = location.rpartition("/")
+    with contextlib.suppress(ValueError):
+        return os.path.isdir(location) or bool(MAGIC.search(folder) and name.lower().endswith(PARQUET))
+    return False
 
 
 def _refuse_secrets(location: str, scheme: str) -> None:

@@ -24,7 +24,6 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from understudy.counts.source import DEFAULT_MEMORY_BYTES, Batch, PrivateTable
-from understudy.counts.streaming import share_of
 from understudy.errors import InputError, UnderstudyError
 from understudy.schema import Schema
 
@@ -97,12 +96,12 @@ class StreamedTable(PrivateTable):
         """Rows of these columns, batch by batch. Private."""
         # A generator of the table's own, so that the table, and with it the reader, lasts as long as the pass.
         yield from unbroken(
-            self.reader.where, self.reader.batches(columns, memory_bytes=share_of(self), threads=self.threads)
+            self.reader.where, self.reader.batches(columns, memory_bytes=self.batch_bytes, threads=self.threads)
         )
 
     def parts(self, columns: Sequence[str], most: int) -> Sequence[Iterator[Batch]]:
         """The same rows in streams for several threads. Private."""
-        found = self.reader.parts(columns, memory_bytes=share_of(self) // most, threads=most)
+        found = self.reader.parts(columns, memory_bytes=self.batch_bytes // most, threads=most)
         return [self._part(part) for part in found]
 
     def _part(self, part: Iterator[Batch]) -> Iterator[Batch]:

@@ -76,6 +76,7 @@ Batch = tuple[int, Mapping[str, pa.Array | pa.ChunkedArray]]
 """A number of rows and their values by column."""
 
 DEFAULT_MEMORY_BYTES = 2 << 30
+LEAST_BATCH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,11 @@ class PrivateTable(abc.ABC):
     def schema(self) -> Schema:
         """The public schema it will be read under."""
         return self._schema
+
+    @property
+    def batch_bytes(self) -> int:
+        """The part of the memory limit that is for batches in flight."""
+        return max(LEAST_BATCH_BYTES, self.memory_bytes // 4)
 
     @property
     def undeclared(self) -> tuple[str, ...]:

@@ -288,9 +288,6 @@ class SortedCells:
         self._merged = len(first)
 
 
-LEAST_SHARE_BYTES = 64 << 20
-
-
 class StreamedSource(ChunkedSource):
     """Exact counts of batches. Coded columns are kept for the next question, in memory and beyond it on disk."""
 
@@ -369,7 +366,7 @@ class StreamedSource(ChunkedSource):
             unit = self._table.schema.unit
             assert unit.column is not None
             names, origin = self.domain.columns, self._codec.origin
-            rows = UnitRows([self._codec.dtype(name) for name in names], unit.rows, share_of(self._table))
+            rows = UnitRows([self._codec.dtype(name) for name in names], unit.rows, self._table.batch_bytes)
             for _, batch in _read(self._table, list(dict.fromkeys([*map(origin, names), unit.column]))):
                 codes = {name: self._codec.encode(name, batch[origin(name)]) for name in names}
                 ids = texts_of(batch[unit.column]).only_ids().only_at(rows_with_codes(self._codec, codes))
@@ -389,7 +386,7 @@ def streamed_labels(table: PrivateTable, column: str) -> LabelCounts:
     unit, known = table.schema.unit, LabelNumbers()
     absent = missing_texts(table.schema.column(column))
     names = [column] if unit.column is None else list(dict.fromkeys([column, unit.column]))
-    rows = UnitRows([np.dtype(np.uint64)] * 3, unit.rows, share_of(table))
+    rows = UnitRows([np.dtype(np.uint64)] * 3, unit.rows, table.batch_bytes)
     times = np.zeros(0, np.int64)
     for _, batch in _read(table, names):
         labels = texts_of(batch[column]).only_labels(absent)
@@ -428,8 +425,3 @@ def _whole(table: PrivateTable, batches: Iterator[Batch], columns: Sequence[str]
         if any(name not in batch or len(batch[name]) != rows for name in columns):
             raise InputError(type(table).__name__, "hands over batches whose columns are missing or differ in length.")
         yield rows, batch
-
-
-def share_of(table: PrivateTable) -> int:
-    """The part of the memory limit that is for batches in flight."""
-    return max(LEAST_SHARE_BYTES, table.memory_bytes // 4)

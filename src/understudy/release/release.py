@@ -452,7 +452,7 @@ class Release:
         wanted = self.config.rows[copy - 1] if rows is None else rows
         pieces = draw_tables(fitted, wanted, seed=_seed(seed), copy=copy, where=where)
         check_frame(self.schema, wanted)
-        return as_it_came(one_table(fitted.codec, pieces), fitted.codec, self.frame_kind, self.frame_types)
+        return self._as_it_came(one_table(fitted.codec, pieces), fitted.codec)
 
     def sample_to(
         self,
@@ -602,10 +602,15 @@ class Release:
         if self.folder is not None:
             path = self.folder / data_name(copy, self.config.copies)
             rows = stored_rows(path, codec, self.config.rows[copy - 1])
-            return as_it_came(rows, codec, self.frame_kind, self.frame_types)
+            return self._as_it_came(rows, codec)
         check_frame(self.schema, self.config.rows[copy - 1])
         pieces = draw_tables(self.fitted(copy), self.config.rows[copy - 1], seed=self.config.seed, copy=copy)
-        return as_it_came(one_table(codec, pieces), codec, self.frame_kind, self.frame_types)
+        return self._as_it_came(one_table(codec, pieces), codec)
+
+    def _as_it_came(self, rows: pa.Table, codec: TableCodec) -> Frame:
+        if self.frame_kind == "arrow" and not self.frame_types:  # rows of a folder, or of a file
+            return rows
+        return as_it_came(rows, codec, self.frame_kind, self.frame_types)
 
 
 def checked_release(release: Release, rows: Callable[[int], Iterable[pa.Table]] | None = None) -> Release:
