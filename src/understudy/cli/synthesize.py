@@ -90,26 +90,26 @@ def synthesize(
         with place.running() as progress:  # from the first second, so before the heavy imports
             from understudy.synthesizer import synthesize as make_release
 
-            known, options = _read(schema, ledger, dataset), pairs("--set", settings)
-            if rows_file is not None:
-                _check_rows_file(rows_file, known, rows, out)
-            planned = {"method": method, "epsilon": epsilon, "delta": delta, "options": options, "public": public}
-            progress.expect(_planned(place, known, planned, rows_hint, yes=yes))
+            known = _read(schema, ledger, dataset)
+            _check_rows_file(rows_file, known, rows, out)
+            asked: dict[str, Any] = {"method": method, "epsilon": epsilon, "delta": delta, "public": public}
+            asked |= {"check_share": check_share, "criteria": criteria, "options": pairs("--set", settings)}
+            progress.expect(_planned(place, known, asked, rows_hint, yes=yes))
             release = make_release(
-                table, known, method=method, epsilon=epsilon, delta=delta, rows=rows, copies=copies,
-                copies_mode=copies_mode, ledger=ledger, dataset=dataset, seed=seed, out=out, options=options,
-                memory_bytes=memory_bytes(memory), public=public, check_share=check_share, criteria=criteria,
-                resume=resume, progress=progress,
+                table, known, **asked, rows=rows, copies=copies, copies_mode=copies_mode, ledger=ledger, seed=seed,
+                dataset=dataset, out=out, memory_bytes=memory_bytes(memory), resume=resume, progress=progress,
             )  # fmt: skip
         if rows_file is not None:
             release.sample_to(rows_file, seed=release.config.seed)
-        place.json(release_document(release, out) | {"rows_file": None if rows_file is None else str(rows_file)})
+        place.json(release_document(release, out) | {"rows_file": rows_file and str(rows_file)})
         show_release(place, release, out, ledger, resumed=resume)
         note_lines(place, table, known)
 
 
-def _check_rows_file(path: Path, schema: "Schema", rows: int | None, out: Path) -> None:
-    """Refuses a second file that could not be written, before anything is charged."""
+def _check_rows_file(path: Path | None, schema: "Schema", rows: int | None, out: Path) -> None:
+    """Refuses a second file, if one is wanted, that could not be written, before anything is charged."""
+    if path is None:
+        return
     from understudy.release.files import WORKBOOK
     from understudy.release.release import check_rows_file
 
