@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from understudy import errors, schema
+    from understudy.audit.audit import audit
     from understudy.compare.choice import choose
     from understudy.compare.compare import compare
     from understudy.counts.databases import read_database
@@ -38,6 +39,7 @@ __all__ = [
     "Synthesizer",
     "Unit",
     "__version__",
+    "audit",
     "choose",
     "compare",
     "errors",
@@ -65,6 +67,7 @@ _PLACES = {
     "Statement": ("understudy.release", "Statement"),
     "Synthesizer": ("understudy.synthesizer", "Synthesizer"),
     "Unit": ("understudy.schema", "Unit"),
+    "audit": ("understudy.audit", "audit"),
     "choose": ("understudy.compare", "choose"),
     "compare": ("understudy.compare", "compare"),
     "errors": ("understudy.errors", None),

@@ -11,7 +11,8 @@ tables are made from the schema (`neighbours.py`), so no private table is read a
 
 Two bounds share the allowed error: one for (ε, δ) as it is defined, and one for the account (ρ) behind a claim with
 δ > 0, written as the ε that this account would print (`bounds.py`). Either above the claim is a violation. A bound
-below the claim proves nothing about other tables, other events, or rarer ones: an audit finds faults, not their absence.
+below the claim proves nothing about other tables, other events, or rarer ones: an audit finds faults and cannot show
+that there are none.
 """
 
 import time
@@ -295,10 +296,8 @@ class Audit:
             logarithmic=True,
             yardstick=self.claim[0],
         )
-        rows = tuple(
-            (f"{count:,}", f"{bound:.4g}", f"{bound / self.claim[0]:.0%}")
-            for count, bound in zip(runs, bounds, strict=True)
-        )
+        shown = zip(runs, bounds, strict=True)
+        rows = tuple((f"{count:,}", f"{bound:.4g}", f"{bound / self.claim[0]:.0%}") for count, bound in shown)
         table = TextTable(("runs a side", "bound on ε", "of the claim"), rows, numeric=frozenset({"bound on ε"}))
         text = Paragraph("Expected if the event stays as frequent as it was; the first row is what was shown.")
         return Section("Power", "How many runs would show more?", (chart, text, table))
@@ -465,7 +464,8 @@ def audit(
     _check(runs, confidence)
     schema = default_schema() if schema is None else Schema.of(schema)
     if delta is None:
-        delta = 1e-6 if "zcdp" in method_named(method, options).currencies else 0.0
+        known = method_named(method, options)
+        delta = 0.0 if known.currencies == ("pure",) and not known.spends_delta else 1e-6
     game = _game(Game(schema, method, Budget(epsilon, delta), options or {}, copies, copies_mode, public))
     progress.stage("prepare", 0.0)
     with in_memory():

@@ -1,9 +1,9 @@
 """What one run tells about which of two neighbouring tables it was made from: numbers that go up with the extra unit.
 
-From the transcript, where the distribution of the noise is known: the log likelihood ratio of all answers, the strongest
-evidence there is (Neyman and Pearson). The exact inputs of every query are known for both tables: the queries of the
-run are put once more to the other table, with the answers that were given, as a replay does. So choices, trees and
-scores count as noisy tables do. Nothing of this is open to whoever gets a release; an audit knows both tables.
+From the transcript, where the distribution of the noise is known: the log likelihood ratio of all answers, which is the
+strongest evidence there is (Neyman and Pearson). The exact inputs of every query are known for both tables: the queries
+of the run are put once more to the other table, with the answers that were given, as a replay does. So choices, trees
+and scores count as noisy tables do. Whoever gets a release has no such inputs; an audit knows both tables.
 
 From the rows, where it is not (a training, whose sampled units nobody sees) and beside it, as a check of everything
 that might leave in another way: numbers of a black box, which knows the rows and the model of the release alone.

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from understudy.cli import compare, demo, evaluate, ledger, methods, sample, schema, synthesize
+from understudy.cli import audit, compare, demo, evaluate, ledger, methods, sample, schema, synthesize
 from understudy.cli.console import OutputError, end, has_output, orderly_signals, show_error, stopped_by
 
 ORDER = (
@@ -31,6 +31,7 @@ ORDER = (
     "evaluate",
     "compare",
     "pool",
+    "audit",
     "ledger",
 )
 """Commands in the order a steward meets them."""
@@ -67,6 +68,7 @@ app.command("metrics", short_help="List the metrics: question, scores, options."
 app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE.")(evaluate.evaluate)
 app.command("compare", short_help="Compare methods and budgets; NOT FOR RELEASE.")(compare.compare)
 app.command("pool", short_help="Estimate with intervals that include the noise.")(evaluate.pool)
+app.command("audit", short_help="Hold a method's claim against real runs; reads no data.")(audit.audit)
 app.add_typer(ledger.app, name="ledger", short_help="Keep account of what each table has spent.")
 
 # Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.

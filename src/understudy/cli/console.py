@@ -70,6 +70,7 @@ UNSEEN = re.compile(r"[^\n\x20-\x7e]")
 FLAGS = {
     "codebook": "--codebook",
     "composition": "--composition",
+    "confidence": "--confidence",
     "copies": "--copies",
     "copies_mode": "--copies-mode",
     "copy": "--copy",
@@ -106,6 +107,7 @@ FLAGS = {
     "resume": "--resume",
     "rows": "--rows",
     "rows_hint": "--rows-hint",
+    "runs": "--runs",
     "schema": "--schema",
     "seed": "--seed",
     "where": "--where",
