@@ -37,6 +37,10 @@ OPTIONS = {
     ],
     ("verify",): ["--everything"],
     ("metrics",): [],
+    ("audit",): [
+        *("--schema", "--epsilon", "--delta", "--runs", "--set", "--copies", "--copies-mode", "--public"),
+        *("--confidence", "--out"),
+    ],
     ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose", *DIALECT],
     ("compare",): [
         *(

@@ -8,7 +8,10 @@ from tests.docs.test_tutorial import BLOCK, _require, _run, _steps
 from tests.processes import Forked
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [*sorted((DOCS / "methods").glob("*.md")), *(DOCS / f"{name}.md" for name in ("evaluate", "ledger", "pool"))]
+PAGES = [
+    *sorted((DOCS / "methods").glob("*.md")),
+    *(DOCS / f"{name}.md" for name in ("audit", "evaluate", "ledger", "pool")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

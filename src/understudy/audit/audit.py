@@ -16,6 +16,7 @@ that there are none.
 """
 
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,7 @@ from understudy.audit.evidence import BLACK_BOX, is_known, log_ratio, seen_from_
 from understudy.audit.neighbours import WorstPair, invented_public, worst_pairs
 from understudy.charts import Lines, Series
 from understudy.counts.source import Records
-from understudy.errors import UsageError
+from understudy.errors import UnderstudyWarning, UsageError
 from understudy.methods.method import method_named
 from understudy.privacy.composition import tight_epsilon
 from understudy.privacy.cost import DELTA_UNIT, UNIT, Budget, Cost, Currency, epsilon_of_rho
@@ -191,8 +192,10 @@ def findings(samples: Samples, account: Account, confidence: float) -> tuple[Fin
     def found(bound: Any) -> Finding:
         place, event = max(chosen.events(), key=lambda option: bound(option[1].rates(each)))
         seen = tested.event(place, event.cut)
-        more = tuple((2 * seen.runs * times, bound(seen.rates(each, times))) for times in _MORE)
-        return Finding(more[0][1], seen, more)
+        shown = bound(seen.rates(each))
+        most = max(shown, account.epsilon)  # rates of few runs promise more than a claim that holds lets any show
+        more = tuple((2 * seen.runs * times, min(bound(seen.rates(each, times)), most)) for times in _MORE)
+        return Finding(shown, seen, more)
 
     direct = found(lambda rates: rates.epsilon_lower(account.delta))
     by_account = found(account.bound) if account.cost.rho and not account.cost.epsilon else None
@@ -407,7 +410,7 @@ class Game:
 
     def most_telling(self, runs: int) -> WorstPair:
         """Of the designed pairs the one whose sides lie farthest apart in short trials."""
-        trials = max(6, runs // _TRIAL_SHARE)
+        trials = max(4, runs // _TRIAL_SHARE)
         pairs = worst_pairs(self.schema)
         return max(pairs, key=lambda pair: _apart(self.samples(pair, trials, silent)[0]))
 
@@ -468,7 +471,8 @@ def audit(
         delta = 0.0 if known.currencies == ("pure",) and not known.spends_delta else 1e-6
     game = _game(Game(schema, method, Budget(epsilon, delta), options or {}, copies, copies_mode, public))
     progress.stage("prepare", 0.0)
-    with in_memory():
+    with in_memory(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnderstudyWarning)  # of each run anew, about tables that nobody has
         pair = game.most_telling(runs)
         progress.stage("prepare", 1.0)
         samples, shares = game.samples(pair, runs, progress)
