@@ -35,7 +35,8 @@ OPTIONS = {
         *("--width", "--share", "--rate", "--epsilon", "--trees", "--columns", "--relation", "--confidence"),
         *("--svg", "--simulate", "--seed"),
     ],
-    ("verify",): ["--everything"],
+    ("verify",): ["--everything", "--key"],
+    ("sign",): ["--key", "--new-key"],
     ("metrics",): [],
     ("audit",): [
         *("--schema", "--epsilon", "--delta", "--runs", "--set", "--copies", "--copies-mode", "--public"),

@@ -52,6 +52,7 @@ COMMANDS = {
     "synthesize": ("synthesize", "{table}", "--schema", "{schema}", "--epsilon", "1", "-o", "{new}"),
     "sample": ("sample", "{release}", "--rows", "5", "-o", "{new}.feather"),
     "verify": ("verify", "{release}"),
+    "sign": ("sign", "--new-key", "{new}.pem"),
     "ledger init": ("ledger", "init", "{new}.db", "--dataset", "d", "--epsilon", "1"),
     "ledger show": ("ledger", "show", "{ledger}"),
     "ledger verify": ("ledger", "verify", "{ledger}"),

@@ -10,7 +10,7 @@ from tests.processes import Forked
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [
     *sorted((DOCS / "methods").glob("*.md")),
-    *(DOCS / f"{name}.md" for name in ("audit", "evaluate", "ledger", "pool")),
+    *(DOCS / f"{name}.md" for name in ("audit", "evaluate", "ledger", "pool", "signing")),
 ]
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from understudy.cli import audit, compare, demo, evaluate, ledger, methods, sample, schema, synthesize
+from understudy.cli import audit, compare, demo, evaluate, ledger, methods, sample, schema, sign, synthesize
 from understudy.cli.console import OutputError, end, has_output, orderly_signals, show_error, stopped_by
 
 ORDER = (
@@ -26,6 +26,7 @@ ORDER = (
     "sample",
     "stats",
     "label",
+    "sign",
     "verify",
     "metrics",
     "evaluate",
@@ -63,6 +64,7 @@ app.command("synthesize", short_help="Make a release folder from a private table
 app.command("sample", short_help="Draw more rows from a release, free of charge.")(sample.sample)
 app.command("stats", short_help="Measured tables with their errors, free of charge.")(sample.stats)
 app.command("label", short_help="Fill in private columns of your own records, free of charge.")(sample.label)
+app.command("sign", short_help="Sign a release folder with your key.")(sign.sign)
 app.command("verify", short_help="Check a release folder without private data.")(sample.verify)
 app.command("metrics", short_help="List the metrics: question, scores, options.")(methods.metrics)
 app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE.")(evaluate.evaluate)

@@ -86,6 +86,7 @@ FLAGS = {
     "by": "--by",
     "header": "--no-header",
     "keep": "--keep",
+    "key": "--key",
     "known": "--known",
     "ledger": "--ledger",
     "level": "--level",

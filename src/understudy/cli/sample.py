@@ -150,6 +150,9 @@ def verify(
     everything: Annotated[
         bool, typer.Option("--everything", help="Check every value of a very large folder, however long it takes.")
     ] = False,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="Also check the signature, by the publisher's public key (PEM).")
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -157,18 +160,27 @@ def verify(
     """Checks every file of a release: complete, unaltered, and consistent with what its statement claims."""
     with shell("verify", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.models.model import read_json
+        from understudy.release.files import SIGNATURE
+        from understudy.release.signing import check_signature, read_signature
         from understudy.release.statement import read_statement
         from understudy.release.verify import inspect_release
 
         found = inspect_release(release, everything=everything)
-        problems = [dataclasses.asdict(problem) for problem in found.problems]
+        signed = [] if key is None or not release.is_dir() else check_signature(release, key)
+        listed = tuple(dict.fromkeys((*signed, *found.problems)))
+        problems = [dataclasses.asdict(problem) for problem in listed]
         document = {"release": str(release), "problems": problems, "unchecked": list(found.unchecked), "promise": None}
-        if found.problems:
-            place.json(document)
-            raise ReleaseError(found.problems)
+        if listed:
+            place.json(document | {"signed": None})
+            raise ReleaseError(listed)
         promise = read_statement(read_json(release / "statement.json")).promise
-        place.json({**document, "promise": promise})
+        signer = read_signature(release).key if (release / SIGNATURE).exists() else None
+        place.json({**document, "promise": promise, "signed": signer if key is not None else None})
         place.line(f"{release}: nothing wrong was found.")
+        if key is not None:
+            place.line(f"Signed by the key of fingerprint {signer}.")
+        elif signer is not None:
+            place.line(f"It says that it is signed by the key of fingerprint {signer}; check that with --key.")
         for part in found.unchecked:
             place.line(f"Not checked, because there is too much of it: {part}. Check it with --everything.")
         place.line(promise)

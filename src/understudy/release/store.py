@@ -43,6 +43,7 @@ from understudy.models.model import fraction_of, load_model, parse_json, read_js
 from understudy.progress import Progress
 from understudy.release.card import build_card, card_facts
 from understudy.release.files import machine_bytes, published, walk
+from understudy.release.packages import PACKAGES_FILE, packages_text
 from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.release import (
     Fitted,
@@ -105,6 +106,7 @@ def save_release(
         release.schema.to_yaml(folder / "schema.yaml")
         write_config(release.config, folder / "config.yaml")
         _write_text(folder / "ledger.jsonl", "".join(f"{line}\n" for line in release.ledger))
+        _write_text(folder / PACKAGES_FILE, packages_text())
         page = build_card(card_facts(release, folder / data_name(1, release.config.copies)))
         _write_text(folder / "card.html", render_page(page))
     progress.stage("write", 1.0)

@@ -54,9 +54,11 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.ledger import verify_extract
 from understudy.privacy.training import course_parts, parts_epsilon
-from understudy.release.files import MANIFEST, Effort, check_expected, check_files
+from understudy.release.files import MANIFEST, SIGNATURE, Effort, check_expected, check_files
+from understudy.release.packages import PACKAGES_FILE
 from understudy.release.parquet import batch_rows, open_parquet
 from understudy.release.release import Fitted, RunConfig, data_name, read_config
+from understudy.release.signing import read_signature
 from understudy.release.statement import (
     Charge,
     Statement,
@@ -584,8 +586,10 @@ def inspect_release(folder: str | Path, *, everything: bool = False) -> Inspecti
     if stated:
         findings.problems += stated[1]
         findings.add("ledger.jsonl", lambda: check_ledger(stated[0], read_ledger(place)))
+    if (place / SIGNATURE).exists():  # of the right form; whose it is, a key must tell
+        findings.read(SIGNATURE, lambda: read_signature(place))
     if config:
-        findings.add("folder", lambda: check_expected(place, expected_files(config), (STATISTICS_FILE,)))
+        findings.add("folder", lambda: check_expected(place, expected_files(config), (STATISTICS_FILE, PACKAGES_FILE)))
     if config and stated and schema:
         findings.add("config.yaml", lambda: check_settings(stated[0], config, schema))
         _check_runs(findings, place, schema, config, (stated[0], effort))
