@@ -8,7 +8,7 @@ import pytest
 import understudy as us
 from tests.audit.halved import smaller_noise
 from tests.cli.terminal import run
-from understudy.audit.audit import Account, Audit, Samples, findings
+from understudy.audit.audit import Audit, ClaimedAccount, Samples, findings
 from understudy.audit.neighbours import in_words, worst_pairs
 from understudy.domain import Clique
 from understudy.errors import UsageError
@@ -43,10 +43,10 @@ def _gaussian(scale: float, runs: int = 20_000) -> Samples:
 
 
 def test_correct_noise_is_not_refuted_and_half_of_it_is() -> None:
-    pure = Account(1.0, 0.0, Cost(epsilon=UNIT), "pure")
+    pure = ClaimedAccount(1.0, 0.0, Cost(epsilon=UNIT), "pure")
     assert 0.75 < findings(_laplace(1.0), pure, CONFIDENCE)[0].bound <= 1.0
     assert findings(_laplace(0.5), pure, CONFIDENCE)[0].bound > 1.0
-    concentrated = Account(6.0, 1e-6, RHO, "zcdp")
+    concentrated = ClaimedAccount(6.0, 1e-6, RHO, "zcdp")
     direct, by_account = findings(_gaussian(1.0), concentrated, CONFIDENCE)
     assert by_account is not None
     assert direct.bound < 0.6 * 6.0 < by_account.bound <= 6.0
@@ -58,7 +58,7 @@ def test_correct_noise_is_not_refuted_and_half_of_it_is() -> None:
 def test_a_gaussian_account_is_read_as_one() -> None:
     cost = Budget(6.0, 1e-6).cost("gaussian")
     wide = (RHO.rho / cost.rho) ** 0.5
-    found = findings(_gaussian(wide), Account(6.0, 1e-6, cost, "gaussian"), CONFIDENCE)[1]
+    found = findings(_gaussian(wide), ClaimedAccount(6.0, 1e-6, cost, "gaussian"), CONFIDENCE)[1]
     assert found is not None
     assert 0.8 * 6.0 < found.bound <= 6.0
 
@@ -69,7 +69,7 @@ def test_chosen_and_tested_on_other_runs() -> None:
     noise = rng.normal(size=(2, runs, 1))
     noise[1, : runs // 2] += 5.0  # tells the sides apart in the first half only
     samples = Samples(("nothing",), noise[0], noise[1])
-    pure = Account(1.0, 0.0, Cost(epsilon=UNIT), "pure")
+    pure = ClaimedAccount(1.0, 0.0, Cost(epsilon=UNIT), "pure")
     assert findings(samples, pure, CONFIDENCE)[0].bound == 0.0
 
 

@@ -19,7 +19,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -73,7 +73,7 @@ class Witness(Recorder):
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ClaimedAccount:
     """The claim of a run and how it was computed from ρ, if it was."""
 
     epsilon: float
@@ -184,7 +184,7 @@ class Finding:
     expected: tuple[tuple[int, float], ...]
 
 
-def findings(samples: Samples, account: Account, confidence: float) -> tuple[Finding, Finding | None]:
+def findings(samples: Samples, account: ClaimedAccount, confidence: float) -> tuple[Finding, Finding | None]:
     """The bound on (ε, δ) itself and that on the account, if there is one, which share the allowed error."""
     each = 1 - (1 - confidence) / 2
     chosen, tested = samples.halves()
@@ -212,11 +212,22 @@ class Audit:
     runs: int
     confidence: float
     pair: str
-    direct: Finding
-    by_account: Finding | None
+    found: tuple[Finding, Finding | None]
+    """By (ε, δ) as defined, and by the account of ρ, if there is one."""
     shares: Mapping[str, float]
+    """Mean log likelihood ratio that each answer contributed in runs with the unit, the largest first."""
     seconds: float
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+
+    @property
+    def direct(self) -> Finding:
+        """The bound on (ε, δ) as defined."""
+        return self.found[0]
+
+    @property
+    def by_account(self) -> Finding | None:
+        """The bound by the account of ρ; None where the claim is none of ρ."""
+        return self.found[1]
 
     @property
     def telling(self) -> Finding:
@@ -349,14 +360,18 @@ class Game:
     public: object | None = None
 
     @cached_property
-    def account(self) -> Account:
+    def account(self) -> ClaimedAccount:
         """The claim, by a plan that needs no data."""
         runs = self.copies if self.copies_mode == "remeasure" else 1
         design = Design.of(self.schema, self.method, self.budget, options=self.options, runs=runs, public=self.public)
         if self.public is None:
             check_without_public(design)
+        if design.plan.refused:
+            raise UsageError("options", f"leave nothing to audit: no privacy claim is made. {design.plan.refused}")
         epsilon, delta = self.budget.claim(design.granted, design.currency)
-        return Account(min(epsilon, self.budget.epsilon), delta, design.granted, design.currency, design.variances)
+        return ClaimedAccount(
+            min(epsilon, self.budget.epsilon), delta, design.granted, design.currency, design.variances
+        )
 
     def release(self, table: pa.Table, randomizer: Any) -> Release:
         """One run from table to release."""
@@ -448,13 +463,12 @@ def audit(
 
     Args:
         method: name of a method.
-        schema: what tables may contain, for which the bound is found; three columns of two labels when not given.
+        schema: what tables may contain; three columns of two labels when not given.
         epsilon: the budget's ε; a larger one needs fewer runs to show a given share of the claim.
         delta: the budget's δ; 0 for methods that know pure ε alone and 1e-6 for others when not given.
         runs: runs on either table; half of them choose the event, the other half test it.
         options: options of the method.
-        copies: synthetic tables of each release.
-        copies_mode: "resample" or "remeasure", as for `synthesize`.
+        copies, copies_mode: as for `synthesize`.
         public: a public table, for methods that use one; one is invented where the method needs it.
         confidence: with which the bound holds.
         progress: told how much is done.
@@ -463,25 +477,38 @@ def audit(
         UsageError, SchemaError: for settings under which there is no run.
         Leak: if a method asks other queries of neighbouring tables given the same answers.
     """
-    began, progress = time.process_time(), progress or silent
     _check(runs, confidence)
     schema = default_schema() if schema is None else Schema.of(schema)
-    if delta is None:
-        known = method_named(method, options)
-        delta = 0.0 if known.currencies == ("pure",) and not known.spends_delta else 1e-6
-    game = _game(Game(schema, method, Budget(epsilon, delta), options or {}, copies, copies_mode, public))
+    budget = Budget(epsilon, _usual_delta(method, options) if delta is None else delta)
+    game = _game(Game(schema, method, budget, options or {}, copies, copies_mode, public))
+    notes = () if game.public is public else ("The public table was invented from the schema as well.",)
+    return replace(_audited(game, runs, confidence, progress or silent), notes=notes)
+
+
+def _audited(game: Game, runs: int, confidence: float, progress: Progress) -> Audit:
+    began = time.process_time()
     progress.stage("prepare", 0.0)
     with in_memory(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UnderstudyWarning)  # of each run anew, about tables that nobody has
         pair = game.most_telling(runs)
         progress.stage("prepare", 1.0)
         samples, shares = game.samples(pair, runs, progress)
-    direct, by_account = findings(samples, game.account, confidence)
-    claim = game.account.epsilon, game.account.delta
-    notes = () if game.public is public else ("The public table was invented from the schema as well.",)
-    spent = time.process_time() - began
-    found = (game.method, game.options, claim, runs, confidence, pair.words)
-    return Audit(*found, direct, by_account, shares, round(spent, 3), notes)
+    return Audit(
+        method=game.method,
+        options=game.options,
+        claim=(game.account.epsilon, game.account.delta),
+        runs=runs,
+        confidence=confidence,
+        pair=pair.words,
+        found=findings(samples, game.account, confidence),
+        shares=shares,
+        seconds=round(time.process_time() - began, 3),
+    )
+
+
+def _usual_delta(method: str, options: Mapping[str, object] | None) -> float:
+    known = method_named(method, options)
+    return 0.0 if known.currencies == ("pure",) and not known.spends_delta else 1e-6
 
 
 def _game(game: Game) -> Game:

@@ -98,6 +98,7 @@ FLAGS = {
     "metrics": "--metric",
     "most_bytes": "--most-bytes",
     "names": "--names",
+    "new_key": "--new-key",
     "names_are_right": "--names-are-right",
     "out": "--out",
     "public": "--public",

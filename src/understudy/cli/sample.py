@@ -1,4 +1,4 @@
-"""What a release is good for: `understudy sample`, `stats`, `label`, `verify`; and `leafsize`, which needs none.
+"""What a release is good for: `understudy sample`, `stats`, `label`, `sign`, `verify`; and `leafsize`.
 
 None of them charges anything. Records to be labelled may be private; all else is public.
 """
@@ -144,6 +144,44 @@ def _cell(value: object) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def sign(
+    release: Annotated[Path | None, typer.Argument(metavar="[RELEASE]", help="The release folder to sign.")] = None,
+    *,
+    key: Annotated[Path | None, typer.Option("--key", help="Your private key, a PEM file.")] = None,
+    new_key: Annotated[
+        Path | None,
+        typer.Option("--new-key", metavar="FILE", help="Make a key instead: FILE, and its public part beside it."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Signs every file of a release with your key, so that readers can tell that it is yours and unaltered.
+
+    No key is ever made unless --new-key asks for one.
+    """
+    with shell("sign", quiet=quiet, debug=debug, as_json=as_json) as place:
+        from understudy.release.files import SIGNATURE
+        from understudy.release.provenance import new_key as make_key
+        from understudy.release.provenance import sign_release
+
+        if new_key is not None:
+            if release is not None or key is not None:
+                raise UsageError("--new-key", "makes a key and signs nothing.", "Sign with it in a second command.")
+            public = make_key(new_key)
+            place.json({"release": None, "signature": None, "key": str(new_key), "public_key": str(public)})
+            place.line(f"Wrote the private key {new_key} and the public key {public}.")
+            place.note("Keep the private key to yourself, with a copy in a safe place; publish the public one.")
+            return
+        if release is None or key is None:
+            raise UsageError("sign", "needs a release folder and --key.", "Make a key with --new-key if you have none.")
+        fingerprint = sign_release(release, key)
+        signature = str(release / SIGNATURE)
+        place.json({"release": str(release), "signature": signature, "key": fingerprint, "public_key": None})
+        place.line(f"Signed {release} with the key of fingerprint {fingerprint}.")
+        place.note("Publish the fingerprint or the public key by another way than the folder.")
+
+
 def verify(
     release: ReleaseFolder,
     *,
@@ -161,7 +199,7 @@ def verify(
     with shell("verify", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.models.model import read_json
         from understudy.release.files import SIGNATURE
-        from understudy.release.signing import check_signature, read_signature
+        from understudy.release.provenance import check_signature, read_signature
         from understudy.release.statement import read_statement
         from understudy.release.verify import inspect_release
 

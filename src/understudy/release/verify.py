@@ -55,10 +55,9 @@ from understudy.privacy.cost import (
 from understudy.privacy.ledger import verify_extract
 from understudy.privacy.training import course_parts, parts_epsilon
 from understudy.release.files import MANIFEST, SIGNATURE, Effort, check_expected, check_files
-from understudy.release.packages import PACKAGES_FILE
 from understudy.release.parquet import batch_rows, open_parquet
+from understudy.release.provenance import PACKAGES_FILE, read_signature
 from understudy.release.release import Fitted, RunConfig, data_name, read_config
-from understudy.release.signing import read_signature
 from understudy.release.statement import (
     Charge,
     Statement,

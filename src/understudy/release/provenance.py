@@ -1,4 +1,7 @@
-"""Who published a release: an Ed25519 signature over the digest of every file in its folder.
+"""Where a release comes from: the signature of whoever published it, and the packages that made it.
+
+A signature: Ed25519 over the digest of every file
+--------------------------------------------------
 
 `verify` finds that a folder agrees with itself; whoever rewrites every file can make another one that does. A signature
 says in addition that the holder of a key saw this very folder. It is one file in the folder, `signature.json`: its
@@ -11,6 +14,12 @@ line that says what is signed, so that no signature made for something else can 
 A signature says nothing about privacy: a folder is signed only if `verify` finds nothing wrong, and that is all. No key
 is made unless it is asked for, and none is ever written into a release. Keys are PEM files as `openssl` writes them.
 Needs the extra `sign` (the package cryptography), because signatures are no place for code of our own.
+
+A bill of materials: what was installed
+---------------------------------------
+One small file in CycloneDX form lists understudy and every installed package that it requires, directly or through
+others, by name and version. That depends on the machine and not on any row, so it tells nothing private; it has no time
+and no serial number, so that the same installation writes the same bytes.
 """
 
 import base64
@@ -18,10 +27,13 @@ import binascii
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from understudy.errors import Problem, ReleaseError, UsageError
 from understudy.models.model import open_plain, read_json
@@ -189,31 +201,40 @@ def _cryptography() -> tuple[Any, Any]:
     return serialization, ed25519
 
 
+def _unsupported() -> type[Exception]:
+    """What a key of a kind that the package does not know raises."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    return UnsupportedAlgorithm
+
+
 def _private_key(place: Path) -> "Ed25519PrivateKey":
     serialization, ed25519 = _cryptography()
+    content = _key_bytes(place)
     try:
-        key = serialization.load_pem_private_key(_key_bytes(place), None)
+        key = serialization.load_pem_private_key(content, None)
     except TypeError as error:
         fix = "Unlock it into a file of your own with `openssl pkey -in KEY -out OTHER`."
         raise UsageError("key", f"{str(place)!r} is locked by a passphrase.", fix) from error
-    except ValueError as error:
+    except (ValueError, _unsupported()) as error:
         rule = f"{str(place)!r} holds no private key in PEM form."
-        raise UsageError("key", rule, "Make one with `understudy sign --new-key FILE`.") from error
+        raise UsageError("key", rule, "Make one with new_key=FILE.") from error
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise UsageError("key", f"{str(place)!r} is no Ed25519 key.", "Make one with `understudy sign --new-key FILE`.")
-    return key
+        raise UsageError("key", f"{str(place)!r} is no Ed25519 key.", "Make one with new_key=FILE.")
+    return cast("Ed25519PrivateKey", key)
 
 
 def _public_key(place: Path) -> "Ed25519PublicKey":
     serialization, ed25519 = _cryptography()
+    content = _key_bytes(place)
     try:
-        key = serialization.load_pem_public_key(_key_bytes(place))
-    except ValueError as error:
+        key = serialization.load_pem_public_key(content)
+    except (ValueError, _unsupported()) as error:
         fix = "Ask the publisher for the public key; a private one must not be given away."
         raise UsageError("key", f"{str(place)!r} holds no public key in PEM form.", fix) from error
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise UsageError("key", f"{str(place)!r} is no Ed25519 key.", "Ask the publisher for the right one.")
-    return key
+    return cast("Ed25519PublicKey", key)
 
 
 def _key_bytes(place: Path) -> bytes:
@@ -251,3 +272,54 @@ def _write_new(place: Path, content: bytes, mode: int) -> None:
     except BaseException:
         place.unlink(missing_ok=True)
         raise
+
+
+PACKAGES_FILE = "packages.cdx.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@cache
+def packages_text() -> str:
+    """The bill of materials of this installation."""
+    root, *others = _component("understudy"), *map(_component, _required())
+    document = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": {**root, "type": "application"}},
+        "components": others,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
+
+
+def _required() -> list[str]:
+    """Normalised names of installed packages that understudy reaches through requirements."""
+    found: set[str] = set()
+    waiting = ["understudy"]
+    while waiting:
+        try:
+            requires = distribution(waiting.pop()).requires or []
+        except PackageNotFoundError:
+            continue
+        names = {_normal(match[0]) for match in map(_NAME.match, requires) if match}
+        fresh = {name for name in names - found - {"understudy"} if _is_installed(name)}
+        found |= fresh
+        waiting += fresh
+    return sorted(found)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _component(name: str) -> dict[str, str]:
+    version = distribution(name).version
+    return {"type": "library", "name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}"}
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -12,8 +12,14 @@ from tests.cli.terminal import run
 from tests.release.people import copied, relisted
 from understudy.errors import ReleaseError, UsageError
 from understudy.release.files import FILE_TIME
-from understudy.release.packages import PACKAGES_FILE, packages_text
-from understudy.release.signing import check_signature, new_key, read_signature, sign_release
+from understudy.release.provenance import (
+    PACKAGES_FILE,
+    check_signature,
+    new_key,
+    packages_text,
+    read_signature,
+    sign_release,
+)
 from understudy.release.verify import verify_release
 
 pytest.importorskip("cryptography")
@@ -122,7 +128,7 @@ def test_keys_that_cannot_be_used(keys: tuple[Path, Path], plain_folder: Path, t
 def test_without_the_package_the_message_names_the_extra(plain_folder: Path, tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['cryptography'] = None\n"
-        "from pathlib import Path\nfrom understudy.release.signing import new_key\n"
+        "from pathlib import Path\nfrom understudy.release.provenance import new_key\n"
         f"try: new_key(Path({str(tmp_path / 'key.pem')!r}))\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
