@@ -163,3 +163,12 @@ def test_the_bill_of_materials_names_what_is_installed(plain_folder: Path) -> No
     assert {"numpy", "pyarrow", "duckdb", "scipy", "click"} & set(listed) >= {"numpy", "pyarrow", "duckdb", "scipy"}
     assert document["metadata"]["component"]["name"] == "understudy"
     assert packages_text() == (plain_folder / PACKAGES_FILE).read_text(encoding="ascii")
+
+
+@pytest.mark.parametrize("text", ["[]", '{"bomFormat": "CycloneDX"}', "not json"])
+def test_what_is_no_bill_of_materials_is_a_finding(text: str, plain_folder: Path, tmp_path: Path) -> None:
+    folder = copied(plain_folder, tmp_path / "release")
+    (folder / PACKAGES_FILE).write_text(text, encoding="ascii")
+    assert [problem.where for problem in verify_release(relisted(folder))] == [PACKAGES_FILE]
+    (folder / PACKAGES_FILE).unlink()
+    assert verify_release(relisted(folder)) == [], "folders of earlier versions have none"

@@ -275,6 +275,9 @@ def _write_new(place: Path, content: bytes, mode: int) -> None:
 
 
 PACKAGES_FILE = "packages.cdx.json"
+_KEYS = {"bomFormat", "specVersion", "version", "metadata", "components"}
+_PARTS = {"type", "name", "version", "purl"}
+_LONGEST = 1000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -290,6 +293,22 @@ def packages_text() -> str:
         "components": others,
     }
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
+
+
+def check_packages(folder: Path) -> list[Problem]:
+    """Findings about the form of the bill of materials in a folder; one without it is of an earlier version."""
+    if not (folder / PACKAGES_FILE).exists():
+        return []
+    document = read_json(folder / PACKAGES_FILE)
+    try:
+        if not isinstance(document, dict) or set(document) != _KEYS or document["bomFormat"] != "CycloneDX":
+            raise ValueError("keys")
+        for part in (document["metadata"]["component"], *document["components"]):
+            if set(part) != _PARTS or not all(isinstance(text, str) and len(text) < _LONGEST for text in part.values()):
+                raise ValueError("component")
+    except (ValueError, TypeError, KeyError):
+        return [Problem(PACKAGES_FILE, "does not have the form of a bill of materials.", _FIX)]
+    return []
 
 
 def _required() -> list[str]:

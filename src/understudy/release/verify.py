@@ -56,7 +56,7 @@ from understudy.privacy.ledger import verify_extract
 from understudy.privacy.training import course_parts, parts_epsilon
 from understudy.release.files import MANIFEST, SIGNATURE, Effort, check_expected, check_files
 from understudy.release.parquet import batch_rows, open_parquet
-from understudy.release.provenance import PACKAGES_FILE, read_signature
+from understudy.release.provenance import PACKAGES_FILE, check_packages, read_signature
 from understudy.release.release import Fitted, RunConfig, data_name, read_config
 from understudy.release.statement import (
     Charge,
@@ -585,6 +585,7 @@ def inspect_release(folder: str | Path, *, everything: bool = False) -> Inspecti
     if stated:
         findings.problems += stated[1]
         findings.add("ledger.jsonl", lambda: check_ledger(stated[0], read_ledger(place)))
+    findings.add(PACKAGES_FILE, lambda: check_packages(place))
     if (place / SIGNATURE).exists():  # of the right form; whose it is, a key must tell
         findings.read(SIGNATURE, lambda: read_signature(place))
     if config:
