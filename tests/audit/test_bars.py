@@ -65,8 +65,8 @@ class Bar:
 
 BARS = {
     "laplace": Bar("laplace", 0.85, epsilon=3.0, runs=12_000),
-    "independent": Bar("independent", 0.6, runs=6000),
-    "mst": Bar("mst", 0.6, runs=6000),
+    "independent": Bar("independent", 0.6, runs=12_000),
+    "mst": Bar("mst", 0.6, runs=12_000),
     "privsyn": Bar("privsyn", 0.5, runs=4000),
     "privbayes": Bar("privbayes", 0.5, runs=4000, schema=PAIR),
     "aim": Bar("aim"),
