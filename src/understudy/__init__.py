@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from understudy import demo, errors, schema
+    from understudy.audit.audit import audit
     from understudy.compare.choice import choose
     from understudy.compare.compare import compare
     from understudy.counts.databases import read_database
@@ -38,6 +39,7 @@ __all__ = [
     "Synthesizer",
     "Unit",
     "__version__",
+    "audit",
     "choose",
     "compare",
     "demo",
@@ -66,6 +68,7 @@ _PLACES = {
     "Statement": ("understudy.release", "Statement"),
     "Synthesizer": ("understudy.synthesizer", "Synthesizer"),
     "Unit": ("understudy.schema", "Unit"),
+    "audit": ("understudy.audit", "audit"),
     "choose": ("understudy.compare", "choose"),
     "compare": ("understudy.compare", "compare"),
     "demo": ("understudy.demo", None),

@@ -37,8 +37,13 @@ OPTIONS = {
         *("--width", "--share", "--rate", "--epsilon", "--trees", "--columns", "--relation", "--confidence"),
         *("--svg", "--simulate", "--seed"),
     ],
-    ("verify",): ["--everything", "--criteria"],
+    ("verify",): ["--everything", "--criteria", "--key"],
+    ("sign",): ["--key", "--new-key"],
     ("metrics",): [],
+    ("audit",): [
+        *("--schema", "--epsilon", "--delta", "--runs", "--set", "--copies", "--copies-mode", "--public"),
+        *("--confidence", "--out"),
+    ],
     ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose", *DIALECT],
     ("compare",): [
         *(

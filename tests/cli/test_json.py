@@ -44,6 +44,7 @@ def test_page_lists_every_command_that_prints_an_object() -> None:
 COMMANDS = {
     "methods": ("methods", "aim"),
     "metrics": ("metrics",),
+    "audit": ("audit", "laplace", "--schema", "{schema}", "--runs", "20", "--epsilon", "3"),
     "plan": ("plan", "--schema", "{schema}", "--epsilon", "1", "--method", "laplace"),
     "leafsize": ("leafsize", "--width", "0.1", "--epsilon", "1"),
     "schema check": ("schema", "check", "{schema}", "{table}"),
@@ -51,6 +52,7 @@ COMMANDS = {
     "synthesize": ("synthesize", "{table}", "--schema", "{schema}", "--epsilon", "1", "-o", "{new}"),
     "sample": ("sample", "{release}", "--rows", "5", "-o", "{new}.feather"),
     "verify": ("verify", "{release}"),
+    "sign": ("sign", "--new-key", "{new}.pem"),
     "ledger init": ("ledger", "init", "{new}.db", "--dataset", "d", "--epsilon", "1"),
     "ledger show": ("ledger", "show", "{ledger}"),
     "ledger verify": ("ledger", "verify", "{ledger}"),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.methods.test_independent import voters
-from tests.nets.lower_bound import epsilon_lower
+from understudy.audit.bounds import epsilon_lower
 from understudy.domain import Measurement
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.method import facts_of

@@ -1,9 +1,7 @@
-"""Empirical lower bounds: how much a mechanism provably leaks, from repeated runs on one worst-case pair.
+"""Bounds that only tests need: how far the log odds of a choice move, and the exact ε of one noisy integer.
 
-Every bound is one-sided: "with this confidence the mechanism leaks at least this much". A bound above the claim is a
-violation; a bound far below the claim where the game is tight means that the audit has lost its power, which is also
-a failure. The verdict on integer noise is against the exact curve of integer noise (integer Gaussian noise of small
-scale is not Gaussian DP). Error rates get Clopper–Pearson bounds; nothing is asymptotic.
+The verdict on integer noise is against the exact curve of integer noise (integer Gaussian noise of small scale is not
+Gaussian DP). Error rates get Clopper–Pearson bounds (`understudy.audit.bounds`); nothing is asymptotic.
 """
 
 import math
@@ -12,39 +10,8 @@ from fractions import Fraction
 import numpy as np
 
 from understudy.arrays import Floats
+from understudy.audit.bounds import EventRates
 from understudy.domain import Distribution
-
-
-def rate_bounds(hits: int, runs: int, confidence: float) -> tuple[float, float]:
-    """Clopper–Pearson bounds of a success rate, each holding with the given confidence.
-
-    >>> low, high = rate_bounds(50, 100, 0.999)
-    >>> low < 0.5 < high
-    True
-    """
-    from scipy.special import betaincinv
-
-    alpha = 1 - confidence
-    low = 0.0 if hits == 0 else float(betaincinv(hits, runs - hits + 1, alpha))
-    high = 1.0 if hits == runs else float(betaincinv(hits + 1, runs - hits, 1 - alpha))
-    return low, high
-
-
-def epsilon_lower(hits_without: int, hits_with: int, runs: int, confidence: float, *, delta: float = 0.0) -> float:
-    """Lower bound on ε from how often one event occurs without and with the extra unit (both of `runs` runs).
-
-    (ε, δ)-DP demands p₁ ≤ e^ε p₀ + δ in both directions and for the complement.
-    """
-    half = 1 - (1 - confidence) / 2
-    low_with, high_with = rate_bounds(hits_with, runs, half)
-    low_without, high_without = rate_bounds(hits_without, runs, half)
-    candidates = [
-        (low_with - delta, high_without),
-        (low_without - delta, high_with),
-        (1 - high_with - delta, 1 - low_without),
-        (1 - high_without - delta, 1 - low_with),
-    ]
-    return max([0.0, *(math.log(top / bottom) for top, bottom in candidates if top > 0 and bottom > 0)])
 
 
 def log_odds_lower(hits_without: int, hits_with: int, runs: int, confidence: float) -> float:
@@ -53,9 +20,8 @@ def log_odds_lower(hits_without: int, hits_with: int, runs: int, confidence: flo
     The exponential mechanism at ε has privacy loss of range ε, so log odds move by at most ε: a far stronger test than
     the ratio of probabilities, and one that permute-and-flip charged at ε²/8 fails.
     """
-    half = 1 - (1 - confidence) / 2
-    low_with, _ = rate_bounds(hits_with, runs, half)
-    _, high_without = rate_bounds(hits_without, runs, half)
+    rates = EventRates.of(hits_without, hits_with, runs, confidence)
+    low_with, high_without = rates.with_unit[0], rates.without[1]
     if not 0 < low_with < 1 or not 0 < high_without < 1:
         return 0.0
     return math.log(low_with / (1 - low_with)) - math.log(high_without / (1 - high_without))

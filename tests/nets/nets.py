@@ -35,7 +35,8 @@ import pyarrow.parquet as pq
 from scipy import stats
 
 from tests.nets.doubles import Chains, Chooser, Grower, Interrupted, Trainee
-from tests.nets.lower_bound import epsilon_lower, exact_epsilon, log_odds_lower, rate_bounds
+from tests.nets.lower_bound import exact_epsilon, log_odds_lower
+from understudy.audit.bounds import epsilon_lower, rate_bounds
 from understudy.codec.table import TableCodec
 from understudy.counts.opening import open_table
 from understudy.counts.source import OccupiedCells, PrivateTable, Records

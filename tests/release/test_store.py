@@ -9,6 +9,7 @@ import pytest
 from tests.release.people import copied
 from understudy.errors import InputError, ReleaseError, UsageError
 from understudy.models.model import read_json
+from understudy.release.provenance import PACKAGES_FILE
 from understudy.release.release import Release
 from understudy.release.statistics import STATISTICS_FILE
 from understudy.release.store import expected_files, load_release
@@ -17,8 +18,8 @@ from understudy.release.store import expected_files, load_release
 def test_the_folder_holds_exactly_its_files(full_folder: Path, full_release: Release) -> None:
     present = {path.relative_to(full_folder).as_posix() for path in full_folder.rglob("*") if path.is_file()}
     arrays = {name for name in present if name.endswith(".npy")}
-    assert present - arrays == {*expected_files(full_release.config), STATISTICS_FILE, "manifest.json"}
-    assert len(present - arrays) == 12
+    assert present - arrays == {*expected_files(full_release.config), STATISTICS_FILE, PACKAGES_FILE, "manifest.json"}
+    assert len(present - arrays) == 13
 
 
 def test_saving_refuses_a_folder_that_exists(full_release: Release, full_folder: Path) -> None:

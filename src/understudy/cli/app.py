@@ -27,11 +27,13 @@ ORDER = (
     "sample",
     "stats",
     "label",
+    "sign",
     "verify",
     "metrics",
     "evaluate",
     "compare",
     "pool",
+    "audit",
     "ledger",
     "studio",
 )
@@ -65,11 +67,13 @@ app.command("synthesize", short_help="Make a release folder from a private table
 app.command("sample", short_help="Draw more rows from a release, free of charge.")(sample.sample)
 app.command("stats", short_help="Measured tables with their errors, free of charge.")(sample.stats)
 app.command("label", short_help="Fill in private columns of your own records, free of charge.")(sample.label)
+app.command("sign", short_help="Sign a release folder with your key.")(sample.sign)
 app.command("verify", short_help="Check a release folder without private data.")(sample.verify)
 app.command("metrics", short_help="List the metrics: question, scores, options.")(methods.metrics)
 app.command("evaluate", short_help="Compare with the real table; NOT FOR RELEASE.")(evaluate.evaluate)
 app.command("compare", short_help="Compare methods and budgets; NOT FOR RELEASE.")(compare.compare)
 app.command("pool", short_help="Estimate with intervals that include the noise.")(evaluate.pool)
+app.command("audit", short_help="Hold a method's claim against real runs; reads no data.")(methods.audit)
 app.add_typer(ledger.app, name="ledger", short_help="Keep account of what each table has spent.")
 app.command("studio", short_help="The whole way in a browser, on this machine.")(studio.studio)
 

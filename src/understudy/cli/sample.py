@@ -1,4 +1,4 @@
-"""What a release is good for: `understudy sample`, `stats`, `label`, `verify`; and `leafsize`, which needs none.
+"""What a release is good for: `understudy sample`, `stats`, `label`, `sign`, `verify`; and `leafsize`.
 
 None of them charges anything. Records to be labelled may be private; all else is public.
 """
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from understudy.methods.leaf_size import LeafSize, Relation
     from understudy.progress import Progress
+    from understudy.release.criteria import Criterion
 
 
 def sample(
@@ -145,6 +146,44 @@ def _cell(value: object) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def sign(
+    release: Annotated[Path | None, typer.Argument(metavar="[RELEASE]", help="The release folder to sign.")] = None,
+    *,
+    key: Annotated[Path | None, typer.Option("--key", help="Your private key, a PEM file.")] = None,
+    new_key: Annotated[
+        Path | None,
+        typer.Option("--new-key", metavar="FILE", help="Make a key instead: FILE, and its public part beside it."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Signs every file of a release with your key, so that readers can tell that it is yours and unaltered.
+
+    No key is ever made unless --new-key asks for one.
+    """
+    with shell("sign", quiet=quiet, debug=debug, as_json=as_json) as place:
+        from understudy.release.files import SIGNATURE
+        from understudy.release.provenance import new_key as make_key
+        from understudy.release.provenance import sign_release
+
+        if new_key is not None:
+            if release is not None or key is not None:
+                raise UsageError("--new-key", "makes a key and signs nothing.", "Sign with it in a second command.")
+            public = make_key(new_key)
+            place.json({"release": None, "signature": None, "key": str(new_key), "public_key": str(public)})
+            place.line(f"Wrote the private key {new_key} and the public key {public}.")
+            place.note("Keep the private key to yourself, with a copy in a safe place; publish the public one.")
+            return
+        if release is None or key is None:
+            raise UsageError("sign", "needs a release folder and --key.", "Make a key with --new-key if you have none.")
+        fingerprint = sign_release(release, key)
+        signature = str(release / SIGNATURE)
+        place.json({"release": str(release), "signature": signature, "key": fingerprint, "public_key": None})
+        place.line(f"Signed {release} with the key of fingerprint {fingerprint}.")
+        place.note("Publish the fingerprint or the public key by another way than the folder.")
+
+
 BROKEN, UNDECIDED = 5, 6
 """Exit status where the rows break a criterion, and where none is broken but one is undecided."""
 
@@ -156,6 +195,9 @@ def verify(
         bool, typer.Option("--everything", help="Check every value of a very large folder, however long it takes.")
     ] = False,
     criteria: CriteriaFile = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="Also check the signature, by the publisher's public key (PEM).")
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -165,39 +207,61 @@ def verify(
     With --criteria the exit status is 5 if the rows break one of them, 6 if none is broken and one is undecided.
     """
     with shell("verify", quiet=quiet, debug=debug, as_json=as_json) as place:
-        from understudy.cli.synthesize import show_check
-        from understudy.models.model import read_json
-        from understudy.release import Release
         from understudy.release.criteria import read_criteria
-        from understudy.release.statement import read_statement, statement_document, verdict_document
+        from understudy.release.provenance import check_signature
         from understudy.release.verify import inspect_release
 
         limits = None if criteria is None else read_criteria(criteria)
         found = inspect_release(release, everything=everything)
-        problems = [dataclasses.asdict(problem) for problem in found.problems]
-        nothing: dict[str, object] = {"promise": None, "check": None, "verdicts": []}
-        document = {"release": str(release), "problems": problems, "unchecked": list(found.unchecked), **nothing}
-        if found.problems:
-            place.json(document)
-            raise ReleaseError(found.problems)
-        statement = read_statement(read_json(release / "statement.json"))
-        promise = statement.promise
-        judged = () if limits is None else Release.load(release).judge(limits)
-        said = {"promise": promise, "check": statement_document(statement).get("check")}
-        place.json({**document, **said, "verdicts": list(map(verdict_document, judged))})
-        place.line(f"{release}: nothing wrong was found.")
-        for part in found.unchecked:
-            place.line(f"Not checked, because there is too much of it: {part}. Check it with --everything.")
-        place.line(promise)
-        if limits is None:
-            show_check(place, statement)
-        for one in judged:
-            place.line(f"Criterion {one.text}")
-        place.note("Not checkable from here: that the noise was drawn honestly, and from which table.")
-        outcomes = {one.outcome for one in judged}
-        if outcomes - {"pass"}:
-            place.flush()
-            raise typer.Exit(BROKEN if "fail" in outcomes else UNDECIDED)
+        signed = [] if key is None or not release.is_dir() else check_signature(release, key)
+        listed = tuple(dict.fromkeys((*signed, *found.problems)))
+        problems = [dataclasses.asdict(problem) for problem in listed]
+        document = {"release": str(release), "problems": problems, "unchecked": list(found.unchecked)}
+        if listed:
+            place.json({**document, "promise": None, "check": None, "verdicts": [], "signed": None})
+            raise ReleaseError(listed)
+        _show_verified(place, release, document, limits, signed=key is not None)
+
+
+def _show_verified(
+    place: Shell,
+    release: Path,
+    document: dict[str, object],
+    limits: "Sequence[Criterion] | None",
+    *,
+    signed: bool,
+) -> None:
+    """What a folder without faults says, and how its rows stand to the criteria."""
+    from understudy.cli.synthesize import show_check
+    from understudy.models.model import read_json
+    from understudy.release import Release
+    from understudy.release.files import SIGNATURE
+    from understudy.release.provenance import read_signature
+    from understudy.release.statement import read_statement, statement_document, verdict_document
+
+    statement = read_statement(read_json(release / "statement.json"))
+    judged = () if limits is None else Release.load(release).judge(limits)
+    signer = read_signature(release).key if (release / SIGNATURE).exists() else None
+    said = {"promise": statement.promise, "check": statement_document(statement).get("check")}
+    verdicts = list(map(verdict_document, judged))
+    place.json({**document, **said, "verdicts": verdicts, "signed": signer if signed else None})
+    place.line(f"{release}: nothing wrong was found.")
+    if signed:
+        place.line(f"Signed by the key of fingerprint {signer}.")
+    elif signer is not None:
+        place.line(f"It says that it is signed by the key of fingerprint {signer}; check that with --key.")
+    for part in cast(list[str], document["unchecked"]):
+        place.line(f"Not checked, because there is too much of it: {part}. Check it with --everything.")
+    place.line(statement.promise)
+    if limits is None:
+        show_check(place, statement)
+    for one in judged:
+        place.line(f"Criterion {one.text}")
+    place.note("Not checkable from here: that the noise was drawn honestly, and from which table.")
+    outcomes = {one.outcome for one in judged}
+    if outcomes - {"pass"}:
+        place.flush()
+        raise typer.Exit(BROKEN if "fail" in outcomes else UNDECIDED)
 
 
 @reads_table("records")

@@ -197,6 +197,8 @@ class Effort:
 
 
 MANIFEST = "manifest.json"
+SIGNATURE = "signature.json"
+"""Written into a folder after it was published, so that no manifest lists it."""
 RELEASE_FILE = "statement.json"
 FORMAT = "understudy manifest, format 1"
 DIGEST_BYTES = 2**20
@@ -399,7 +401,7 @@ def check_files(folder: Path, effort: Effort | None = None) -> list[Problem]:
         for name in listed
         if name not in set(present)
     ]
-    extra = [name for name in present if name not in listed and name != MANIFEST]
+    extra = [name for name in present if name not in listed and name not in (MANIFEST, SIGNATURE)]
     found += [Problem(_shown(name), "is not listed in the manifest.", "Remove it.") for name in extra]
     for name in sorted(set(present) & set(listed)):
         found += _content(folder / name, name, listed[name], effort or Effort())
@@ -430,7 +432,7 @@ def check_expected(folder: Path, expected: Sequence[str], optional: Sequence[str
     missing = [
         Problem(name, "is missing from the release folder.", RESTORE) for name in expected if name not in present
     ]
-    allowed = {*expected, *optional, MANIFEST}
+    allowed = {*expected, *optional, MANIFEST, SIGNATURE}
     strange = [name for name in present if name not in allowed and not _ARRAY.fullmatch(name)]
     return missing + [Problem(_shown(name), "does not belong in a release folder.", "Remove it.") for name in strange]
 

@@ -48,6 +48,7 @@ from understudy.release.card import build_card, card_facts
 from understudy.release.check import stored_tables
 from understudy.release.files import machine_bytes, published, walk
 from understudy.release.parquet import batch_rows, open_parquet
+from understudy.release.provenance import PACKAGES_FILE, packages_text
 from understudy.release.release import (
     Fitted,
     Release,
@@ -114,6 +115,7 @@ def save_release(
         release.schema.to_yaml(folder / "schema.yaml")
         write_config(release.config, folder / "config.yaml")
         _write_text(folder / "ledger.jsonl", "".join(f"{line}\n" for line in release.ledger))
+        _write_text(folder / PACKAGES_FILE, packages_text())
         page = build_card(card_facts(release, folder / data_name(1, release.config.copies)))
         _write_text(folder / "card.html", render_page(page))
     progress.stage("write", 1.0)

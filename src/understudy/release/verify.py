@@ -65,8 +65,9 @@ from understudy.release.check import (
     held_back_tables,
     stored_tables,
 )
-from understudy.release.files import MANIFEST, Effort, check_expected, check_files
+from understudy.release.files import MANIFEST, SIGNATURE, Effort, check_expected, check_files
 from understudy.release.parquet import batch_rows, open_parquet
+from understudy.release.provenance import PACKAGES_FILE, check_packages, read_signature
 from understudy.release.release import Fitted, RunConfig, data_name, read_config
 from understudy.release.statement import (
     Charge,
@@ -646,8 +647,11 @@ def inspect_release(folder: str | Path, *, everything: bool = False) -> Inspecti
     if stated:
         findings.problems += stated[1]
         findings.add("ledger.jsonl", lambda: check_ledger(stated[0], read_ledger(place)))
+    findings.add(PACKAGES_FILE, lambda: check_packages(place))
+    if (place / SIGNATURE).exists():  # of the right form; whose it is, a key must tell
+        findings.read(SIGNATURE, lambda: read_signature(place))
     if config:
-        findings.add("folder", lambda: check_expected(place, expected_files(config), (STATISTICS_FILE,)))
+        findings.add("folder", lambda: check_expected(place, expected_files(config), (STATISTICS_FILE, PACKAGES_FILE)))
     if config and stated and schema:
         findings.add("config.yaml", lambda: check_settings(stated[0], config, schema))
         _check_runs(findings, place, schema, config, (stated[0], effort))

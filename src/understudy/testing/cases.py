@@ -214,7 +214,7 @@ class Case:
         """The replay pipeline: all released bytes and the granted cost."""
 
         def run(table: pa.Table, randomizer: Randomizer) -> tuple[bytes, Cost]:
-            with _in_memory(), tempfile.TemporaryDirectory() as folder, _listening() as heard:
+            with in_memory(), tempfile.TemporaryDirectory() as folder, _listening() as heard:
                 out = Path(folder) / "release" if self.with_folder else None
                 try:
                     release = self.release(place(table), randomizer, out=out)
@@ -273,7 +273,7 @@ def _folder_times(folder: Path) -> bytes:
     return "".join(f"{path.relative_to(folder).as_posix()} {path.stat().st_mtime_ns}\n" for path in paths).encode()
 
 
-def _in_memory() -> contextlib.AbstractContextManager[object]:
+def in_memory() -> contextlib.AbstractContextManager[object]:
     """Temporary files in memory where the system offers it: replay is about bytes, not about surviving power loss."""
     shared = Path("/dev/shm")
     if not (shared.is_dir() and os.access(shared, os.W_OK)):

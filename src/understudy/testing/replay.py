@@ -9,7 +9,7 @@ Run it again on a neighbour D′ and answer exactly as before. If the pipeline i
 3. the costs of the requests add up to no more than the cost that was granted,
 4. everything that leaves is the same, byte for byte: rows, model, statement, messages, error type and text.
 
-One pair of runs, no statistics. It says nothing about the shape of the noise: `tests/nets/lower_bound.py`, the sampler
+One pair of runs, no statistics. It says nothing about the shape of the noise: `understudy.audit`, the sampler
 tests and the audit below do that.
 
 Neighbours
@@ -632,16 +632,21 @@ def _intervals(exchange: Exchange) -> Iterator[tuple[Floats, Floats]]:
 
 
 def _whitened(exchange: Exchange, noise: Ints) -> tuple[Floats, Floats]:
-    """Contrasts of wide integer noise, made independent: differences from one cell have covariance σ²·(I + J)."""
+    """Contrasts of wide integer noise, made independent."""
     scale = _distribution_of(exchange).scale
     if scale < 64.0:  # the sum of four draws is not smooth enough to be taken for a normal one
         return np.zeros(0), np.zeros(0)
-    found = noise.reshape([size - 1 for size in exchange.request.shape]).astype(np.float64)
-    for axis, size in enumerate(exchange.request.shape):
+    below = ndtr(whitened(noise, exchange.request.shape) / scale)
+    return np.asarray(below, np.float64), np.zeros(below.size)
+
+
+def whitened(noise: Ints, shape: tuple[int, ...]) -> Floats:
+    """Contrasts of noise with variance σ², made independent: differences from one cell have covariance σ²·(I + J)."""
+    found = noise.reshape([size - 1 for size in shape]).astype(np.float64)
+    for axis, size in enumerate(shape):
         independent = np.linalg.inv(np.linalg.cholesky(np.eye(size - 1) + 1.0))
         found = np.moveaxis(np.tensordot(independent, found, (1, axis)), 0, axis)
-    below = ndtr(found.ravel() / scale)
-    return np.asarray(below, np.float64), np.zeros(below.size)
+    return found.ravel()
 
 
 def _sparse(exchange: Exchange, exact: OccupiedCells, answer: OccupiedCells) -> Iterator[tuple[Floats, Floats]]:
