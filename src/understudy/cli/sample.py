@@ -5,7 +5,7 @@ None of them charges anything. Records to be labelled may be private; all else i
 
 import dataclasses
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -226,7 +226,7 @@ def verify(
 def _show_verified(
     place: Shell,
     release: Path,
-    document: dict[str, object],
+    document: Mapping[str, object],
     limits: "Sequence[Criterion] | None",
     *,
     signed: bool,
