@@ -221,9 +221,13 @@ class MixtureEnsemble(Method):
         return known.expanded(model.codes, model.total, np.random.default_rng(self.structure_seed))
 
     def _of_columns(self, curator: Curator, remaining: RemainingBudget) -> RecordModel:
-        """Columns at all that is left, and independent records."""
+        """Columns at all that is left, and independent records.
+
+        Costs are equal. Shares by codes are best where noise adds up, but here it is so large that cutting negative
+        counts bounds the error of wide columns, and narrow ones gain more.
+        """
         names = live_columns(curator.domain)
-        costs = remaining.left.split(_column_weights(curator.domain, names))
+        costs = remaining.left.split([1.0] * len(names))
         answers = at_costs(curator, alone(names), costs)
         ones = {name: [answer] for name, answer in zip(names, answers, strict=True)}
         return self._synthesis().made(Coarsening(curator.domain, {}), ones, (), curator.structural_zeros)
