@@ -116,7 +116,7 @@ def told(ones=((60, 40), (60, 40)), rules=()):
     answers = [Measurement(name, (name,), (2,), np.array(one), noise) for name, one in zip("ab", ones, strict=True)]
     known = _KnownColumns.of(Coarsening(domain, {}), total, answers, rules, 0.0)
     pair = ResidualTable("a × b", ("a", "b"), (2, 2), np.array([0]), noise)
-    return _Synthesis(QUICK, known, tuple(rules), _Excess(known.independent(), np.zeros(1)), {Clique("ab"): pair})
+    return _Synthesis(QUICK, known, tuple(rules), _Excess(known.independent(), np.zeros(1), {}), {Clique("ab"): pair})
 
 
 def test_columns_get_the_noisy_number_of_rows_and_no_negative_count():

@@ -27,7 +27,7 @@ grow with the square of all codes, which are pooled to `most_codes`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -59,9 +59,12 @@ from understudy.methods.record_synthesis import (
     laid_out_together,
 )
 from understudy.methods.rounds import RemainingBudget, live_columns, shares_of
+from understudy.methods.wide_columns import WideColumns, attached
+from understudy.models.consistency import OverlapTable
 from understudy.models.estimation import NoisyTable, estimate_total
 from understudy.models.model import Codes
 from understudy.models.pair_mixtures import (
+    CodeGroups,
     Fitting,
     PairEvidence,
     PairGrid,
@@ -104,6 +107,8 @@ _MATRIX_BYTES = 60
 """Per cell of the matrix of all pairs: values, precisions, pulls, three fits, means and targets."""
 _SWEEP_SECONDS = 1.2e-8
 _MOST_CODES = 2**13
+_WIDE, _WIDEST = 256, 2**13
+"""A column with more codes than the first is wide; it keeps at most so many as the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,8 @@ class MixtureEnsemble(Method):
     threshold: float = option(2.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
     components: int = option(200, help="components of one mixture", least=1, most=2**12)
     steps: int = option(500, help="steps of fitting where noise is small; half of them where not", least=1, most=2**16)
-    most_codes: int = option(1024, help="pooled codes of all columns together", least=2, most=_MOST_CODES)
+    most_codes: int = option(2048, help="pooled codes of all columns but wide ones", least=2, most=_MOST_CODES)
+    most_groups: int = option(1024, help="groups of codes that mixtures speak of", least=2, most=_MOST_CODES)
     sweeps: int = option(12, help="maximum number of sweeps over all rows and columns", least=0, most=MOST_STEPS)
     most_records: int = option(2**20, help="maximum number of records in the model", least=1, most=MOST_STEPS)
     structure_seed: int = option(0, help="seed for fitting mixtures and moving records", least=0, most=MOST_STEPS)
@@ -185,9 +191,9 @@ class MixtureEnsemble(Method):
         if share >= _COLUMNS_ALONE:
             return self._of_columns(curator, remaining)
         known = self._columns(curator, total, Cost(rho=plan.granted.rho).share(share), noise)
-        if not known.pairs:
+        if not known.pairs and not known.wide.pairs:
             return self._without_pairs(curator, known, remaining)
-        excess = _excess(curator, known, plan.schedule.scores)
+        excess = _excess(curator, known, plan.schedule.scores, remaining.left)
         tables = _measured(curator, known, excess, remaining.left)
         return _Synthesis(self, known, curator.structural_zeros, excess, tables).records()
 
@@ -200,20 +206,34 @@ class MixtureEnsemble(Method):
         """All columns, and the codes that stay apart; from here on the door counts pooled codes."""
         domain, columns = curator.domain, live_columns(curator.domain)
         answers = at_costs(curator, alone(columns), cost.split(_column_weights(domain, columns)))
-        pooled = self._pooled(domain, dict(zip(columns, answers, strict=True)), curator.structural_zeros)
+        pooled, wide = self._pooled(domain, dict(zip(columns, answers, strict=True)), curator.structural_zeros)
         curator.merge(pooled.places)
-        return _KnownColumns.of(pooled, total, answers, curator.structural_zeros, noise)
+        return _KnownColumns.of(
+            pooled, total, answers, curator.structural_zeros, noise, wide=wide, most_groups=self.most_groups
+        )
 
-    def _pooled(self, domain: Domain, answers: dict[str, Measurement], rules: Sequence[StructuralZeros]) -> Coarsening:
-        """Rare codes pooled; where too many are left, the rarest of the columns that have most."""
+    def _pooled(
+        self, domain: Domain, answers: dict[str, Measurement], rules: Sequence[StructuralZeros]
+    ) -> tuple[Coarsening, frozenset[str]]:
+        """Rare codes pooled, and which columns still have so many that they are wide.
+
+        Where the others have too many together, the rarest of those that have most are pooled.
+        """
         free = set(answers) - _tied(rules)
+        found = Coarsening.of(domain, answers, {name: Rare(self.threshold, most=_WIDEST) for name in free})
+        wide = {name for name in free if found.domain.sizes[name] > _WIDE}
+        if len(wide) == len(domain.columns):
+            wide.remove(min(wide, key=lambda name: found.domain.sizes[name]))
         low, high = 1, max(domain.sizes.values())
         while low < high:
             most = (low + high + 1) // 2
-            found = Coarsening.of(domain, answers, {name: Rare(self.threshold, most=most) for name in free})
-            fits = sum(found.domain.sizes.values()) <= self.most_codes
+            found = Coarsening.of(domain, answers, self._rare(free, wide, most))
+            fits = sum(size for name, size in found.domain.sizes.items() if name not in wide) <= self.most_codes
             low, high = (most, high) if fits else (low, most - 1)
-        return Coarsening.of(domain, answers, {name: Rare(self.threshold, most=low) for name in free})
+        return Coarsening.of(domain, answers, self._rare(free, wide, low)), frozenset(wide)
+
+    def _rare(self, free: Iterable[str], wide: Container[str], most: int) -> dict[str, Rare]:
+        return {name: Rare(self.threshold, most=_WIDEST if name in wide else most) for name in free}
 
     def _without_pairs(self, curator: Curator, known: "_KnownColumns", remaining: RemainingBudget) -> RecordModel:
         """One column, or none that noise leaves two codes of: the rest improves the columns."""
@@ -278,11 +298,16 @@ class _EnsembleCosts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _KnownColumns:
-    """What the columns told: pooled codes, their noisy counts with variances, and the number of rows."""
+    """What the columns told: pooled codes, their noisy counts with variances, and the number of rows.
+
+    The grid, and all arrays with one number per code, leave out wide columns.
+    """
 
     coarsening: Coarsening
     answers: dict[str, list[Measurement]]
     grid: PairGrid
+    groups: CodeGroups
+    wide: WideColumns
     total: float
     counts: Floats
     variances: Floats
@@ -298,22 +323,39 @@ class _KnownColumns:
         answers: Sequence[Measurement],
         rules: Sequence[StructuralZeros],
         noise: float,
+        *,
+        wide: frozenset[str] = frozenset(),
+        most_groups: int = _MOST_CODES,
     ) -> Self:
         """From the answers about the total and about all columns with two codes or more."""
-        grid = PairGrid.of(coarsening.domain)
+        domain = coarsening.domain
+        grid = PairGrid.of(Domain.of({name: size for name, size in domain.sizes.items() if name not in wide}))
         by_name = {answer.columns[0]: answer for answer in answers}
-        tables = [NoisyTable(Clique(), total.values.astype(np.float64), max(total.distribution.variance, 1e-9))]
-        counts, variances = np.empty(grid.codes), np.empty(grid.codes)
         columns = {name: coarsening.column(name, answer) for name, answer in by_name.items()}
+        tables = [NoisyTable(Clique(), total.values.astype(np.float64), max(total.distribution.variance, 1e-9))]
         for table in columns.values():
             tables.append(NoisyTable(table.clique, table.values, float(np.mean(table.variances))))
-        rows = estimate_total(grid.domain, tables, ())
-        for name in grid.domain.columns:
-            place = grid.places(name)
-            counts[place] = columns[name].values if name in columns else rows
-            variances[place] = columns[name].variances if name in columns else 1.0
+        rows = estimate_total(domain, tables, ())
+        # A column of one code was not asked about.
+        told = {
+            name: columns.get(name, OverlapTable(Clique((name,)), np.array([rows]), 1.0)) for name in domain.columns
+        }
+        counts = {name: _of_all_rows(table, rows) for name, table in told.items()}
+        noisy = np.concatenate([told[name].values for name in grid.domain.columns])
+        shares = np.concatenate([norm_sub(told[name].values, rows) for name in grid.domain.columns]) / rows
         ones = {name: [answer] for name, answer in by_name.items()}
-        return cls(coarsening, ones, grid, rows, counts, variances, grid.impossible(rules), noise)
+        return cls(
+            coarsening,
+            ones,
+            grid,
+            CodeGroups.of(grid, shares, most_groups),
+            WideColumns(domain, wide, counts, rows),
+            rows,
+            noisy,
+            np.concatenate([_variances(told[name]) for name in grid.domain.columns]),
+            grid.impossible(rules),
+            noise,
+        )
 
     @property
     def pairs(self) -> list[Clique]:
@@ -342,29 +384,52 @@ class _Excess:
 
     expected: Floats
     rows: Floats
+    wide: Mapping[Clique, tuple[CellGain, float]]
+    """Pairs that wide columns hang on, in the order in which they join: what measuring them gains, and their scores."""
 
 
-def _excess(curator: Curator, known: _KnownColumns, cost: Cost) -> _Excess:
-    """Scores every pair; what is left after the scatter of counts, drawn towards the mean by what noise warrants."""
-    expected, pairs, grid = known.independent(), known.pairs, known.grid
-    tables = {pair: np.ascontiguousarray(grid.table(expected, pair)).ravel() for pair in pairs}
-    noisy = curator.score(MarginalError("pairs", pairs, tables), cost)
-    scatter = np.array([float(expected_scatter(tables[pair]).sum()) for pair in pairs])
-    rows = 0.5 * (noisy.scores / WEIGHT_UNIT - scatter)
-    variance = noisy.distribution.variance / (2.0 * SCORE_UNIT * WEIGHT_UNIT) ** 2
-    return _Excess(expected, steadied(rows, variance))
+def _excess(curator: Curator, known: _KnownColumns, cost: Cost, left: Cost) -> _Excess:
+    """Scores every pair; what is left after the scatter of counts, drawn towards the mean by what noise warrants.
+
+    Pairs of wide columns are scored by what is off beyond a floor, in the same query.
+    """
+    expected, pairs, grid, wide = known.independent(), known.pairs, known.grid, known.wide
+    wide_pairs, noise = wide.pairs, wide.noise(left, curator.unit_rows)
+    floors = [wide.floor(pair, noise) for pair in wide_pairs]
+
+    def estimates(cliques: Sequence[Clique]) -> dict[Clique, Floats]:
+        narrow = set(grid.domain.columns)
+        return {
+            clique: np.ascontiguousarray(
+                grid.table(expected, clique) if set(clique) <= narrow else wide.expected(clique)
+            ).ravel()
+            for clique in cliques
+        }
+
+    options = [*pairs, *wide_pairs]
+    noisy = curator.score(MarginalError("pairs", options, estimates, floors=[*(0.0 for _ in pairs), *floors]), cost)
+    scores = noisy.scores / WEIGHT_UNIT
+    scatter = np.array([float(expected_scatter(grid.table(expected, pair)).sum()) for pair in pairs])
+    variance = noisy.distribution.variance / (SCORE_UNIT * WEIGHT_UNIT) ** 2
+    rows = steadied(0.5 * (scores[: len(pairs)] - scatter), variance / 4.0)
+    hung: dict[Clique, tuple[CellGain, float]] = {}
+    for at in wide.tree(wide_pairs, scores[len(pairs) :], math.sqrt(variance)):
+        pair, beyond = wide_pairs[at], float(scores[len(pairs) + at])
+        hung[pair] = wide.gain(pair, beyond, floors[at], float(noise.scale)), beyond
+    return _Excess(expected, rows, hung)
 
 
 def _measured(curator: Curator, known: _KnownColumns, excess: _Excess, left: Cost) -> dict[Clique, ResidualTable]:
     """Residuals of pairs, at all that is left, each at its number of tickets."""
-    pairs = known.pairs
     gains = [
         CellGain.of(known.grid.table(excess.expected, pair), float(rows), known.total, _PENALTY * _moved(known, pair))
-        for pair, rows in zip(pairs, excess.rows, strict=True)
+        for pair, rows in zip(known.pairs, excess.rows, strict=True)
     ]
+    pairs = [*known.pairs, *excess.wide]
+    gains += [gain for gain, _ in excess.wide.values()]
     count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(pairs), _MOST_TICKETS))
     scale = curator.unit_rows * math.sqrt(count * UNIT / (2.0 * left.rho))
-    given = tickets(gains, count, scale, excess.rows)
+    given = tickets(gains, count, scale, np.concatenate([excess.rows, [score for _, score in excess.wide.values()]]))
     chosen = [pair for pair, number in zip(pairs, given, strict=True) if number]
     answers = residuals_at_costs(curator, chosen, left.split([float(number) for number in given if number]))
     return dict(zip(chosen, answers, strict=True))
@@ -404,28 +469,46 @@ class _Synthesis:
             settled=_SETTLED,
             structural_zeros=self.rules,
         )
-        return known.expanded(moved.codes, known.total, rng)
+        return known.expanded(self._with_wide(moved.codes, rng), known.total, rng)
+
+    def _with_wide(self, codes: Codes, rng: np.random.Generator) -> Codes:
+        """The rows with codes of the wide columns, each by its code of the column that it hangs on."""
+        found, wide = dict(codes), self.known.wide
+        rows = len(next(iter(codes.values())))
+        for pair in self.excess.wide:
+            if pair in self.tables:
+                (other,) = (name for name in pair if name in found)
+                answer = self.tables[pair]
+                table = wide.wanted(pair, answer.residuals, self._variance(pair))
+                name = pair[1 - pair.index(other)]
+                found[name] = attached(table if pair[0] == name else table.T, found[other], rng)
+        for name in wide.names - set(found):
+            found[name] = attached(wide.counts[name][:, np.newaxis], np.zeros(rows, dtype=np.int64), rng)
+        return {name: found[name] for name in wide.domain.columns}
 
     def _members(self, rng: np.random.Generator) -> list[PairMixture]:
         known = self.known
         small = known.noise < _LITTLE_NOISE
         steps = self.method.steps if small else -(-self.method.steps // 2)
-        fitting, members = self.method._fitting(known.grid.codes, steps)
+        fitting, members = self.method._fitting(known.groups.grouped.codes, steps)
         evidence = self._evidence()
-        start = np.maximum(known.shares, _LEAST_SHARE / known.total)
+        start = np.maximum(known.groups.sums(known.shares), _LEAST_SHARE / known.total)
         return [
-            PairMixture.started(known.grid, start, fitting.components, rng).fit(evidence, fitting, ridge)
+            PairMixture.started(known.groups.grouped, start, fitting.components, rng).fit(evidence, fitting, ridge)
             for ridge in (_WEAK_RIDGES if small else _RIDGES)[:members]
         ]
 
     def _evidence(self) -> PairEvidence:
         """Measured pairs with their noise; the others as independent, in doubt by their score and their scatter."""
-        known, total = self.known, self.known.total
-        evidence = PairEvidence.of_columns(known.grid, known.counts / total, total**2 / known.variances)
+        known, total, groups = self.known, self.known.total, self.known.groups
+        counts, variances, members = groups.sums(known.counts), groups.sums(known.variances), groups.members
+        evidence = PairEvidence.of_columns(groups.grouped, counts / total, total**2 / variances, members)
         for pair, rows in zip(known.pairs, self.excess.rows, strict=True):
-            expected = known.grid.table(self.excess.expected, pair)
+            expected = groups.table(pair, known.grid.table(self.excess.expected, pair))
             if pair in self.tables:
-                evidence.add_residuals(pair, self._noisy(pair) / total, total**2 / self._variance(pair))
+                codes = np.outer(*(members[groups.grouped.places(name)] for name in pair))
+                noisy = groups.table(pair, self._noisy(pair))
+                evidence.add_residuals(pair, noisy / total, total**2 / (self._variance(pair) * codes))
             else:
                 doubt = 2.0 * max(float(rows), 0.0) / total + _LEAST_DOUBT
                 evidence.add(pair, expected / total, total**2 / ((doubt * expected) ** 2 + expected + 1.0))
@@ -444,23 +527,19 @@ class _Synthesis:
 
     def _columns(self) -> Floats:
         """Counts of all columns with the noisy number of rows; residuals of pairs tell nothing of them."""
-        known, found = self.known, np.empty(self.known.grid.codes)
-        for part in known.grid.blocks():
-            # What a column has too many is taken where it is least certain; then it is cut to 0 or more.
-            weights = known.variances[part] / known.variances[part].sum()
-            missing = known.total - known.counts[part].sum()
-            found[part] = norm_sub(known.counts[part] + missing * weights, known.total)
-        return found
+        return np.concatenate([self.known.wide.counts[name] for name in self.known.grid.domain.columns])
 
     def _targets(self, members: Sequence[PairMixture], columns: Floats) -> list[Target]:
         """The wanted table of every pair: one without negative counts that has these columns as nearly as it can."""
         known, grid, total = self.known, self.known.grid, self.known.total
+        groups = known.groups
         pairs = np.asarray(np.mean([member.pairs() for member in members], axis=0, dtype=np.float64))
         found = []
         for pair in known.pairs:
             possible = ~grid.table(known.impossible, pair)
             margins = columns[grid.places(pair[0])], columns[grid.places(pair[1])]
-            table = raked(np.where(possible, grid.table(pairs, pair), 0.0), *margins)
+            expected = groups.spread(pair, groups.grouped.table(pairs, pair), columns)
+            table = raked(np.where(possible, expected, 0.0), *margins)
             if pair in self.tables:
                 noisy = with_margins(self._noisy(pair), *margins, possible)
                 table = drawn_towards(table, noisy, self._variance(pair) * interaction_share(possible))
@@ -469,6 +548,17 @@ class _Synthesis:
                 table[possible] = norm_sub(table[possible], total)
             found.append(Target(pair, table.ravel()))
         return found
+
+
+def _variances(table: OverlapTable) -> Floats:
+    return np.broadcast_to(np.asarray(table.variances, dtype=np.float64), table.values.shape)
+
+
+def _of_all_rows(table: OverlapTable, total: float) -> Floats:
+    """Noisy counts of a column brought to the number of rows, and to 0 or more."""
+    # What a column has too many is taken where it is least certain; then it is cut to 0 or more.
+    weights = _variances(table) / _variances(table).sum()
+    return norm_sub(table.values + (total - table.values.sum()) * weights, total)
 
 
 def _tied(rules: Sequence[StructuralZeros]) -> set[str]:

@@ -22,7 +22,8 @@ from scipy.special import gammaln
 
 from understudy.arrays import Floats, Ints
 
-_TRIED = (1, 2, 4, 8, 16, 32, 64)
+_TRIED = (1, 2, 4, 8, 16, 32, 64, 256, 1024)
+_HALVINGS = 40
 
 
 def expected_scatter(expected: Floats) -> Floats:
@@ -59,13 +60,28 @@ class _Lacking:
 class CellGain:
     """The gain of measuring one pair, as a function of the scale of the noise."""
 
-    parts: tuple[_Lacking, _Lacking]
+    parts: tuple[_Lacking, ...]
 
     @classmethod
     def of(cls, expected: Floats, excess: float, total: float, penalty: float) -> Self:
         """From what is expected in each cell and the rows that are expected wrongly."""
         wrong = expected * (2.0 * max(excess, 0.0) / total)
         return cls((_Lacking.of(wrong, penalty), _Lacking.of(expected_scatter(expected), 1.0)))
+
+    @classmethod
+    def concentrated(cls, counts: Floats, beyond: float, scale: float, penalty: float) -> Self:
+        """Of a column of many codes with these counts, each of which goes with one code of the other column.
+
+        `beyond`: by how many rows cells are off beyond `penalty` times the noise `scale`, by a noisy score.
+        """
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2.0
+            found = float(np.maximum(middle * counts - penalty * scale, 0.0).sum())
+            low, high = (low, middle) if found > beyond else (middle, high)
+        # Rows too many in these cells are too few in others.
+        lacking = _Lacking.of(high * counts, penalty)
+        return cls((lacking, lacking))
 
     def at(self, scale: float) -> float:
         """Rows mended by a measurement with noise of that scale."""
