@@ -395,7 +395,9 @@ def _excess(curator: Curator, known: _KnownColumns, cost: Cost, left: Cost) -> _
     """
     expected, pairs, grid, wide = known.independent(), known.pairs, known.grid, known.wide
     wide_pairs, noise = wide.pairs, wide.noise(left, curator.unit_rows)
-    floors = [wide.floor(pair, noise) for pair in wide_pairs]
+    cuts = [wide.cut(pair, noise) for pair in wide_pairs]
+    raised = np.array([cut.weight(wide.expected(pair)) for pair, cut in zip(wide_pairs, cuts, strict=True)])
+    floors = [0.0 for _ in pairs] + [cut.floor for cut in cuts]
 
     def estimates(cliques: Sequence[Clique]) -> dict[Clique, Floats]:
         narrow = set(grid.domain.columns)
@@ -407,15 +409,16 @@ def _excess(curator: Curator, known: _KnownColumns, cost: Cost, left: Cost) -> _
         }
 
     options = [*pairs, *wide_pairs]
-    noisy = curator.score(MarginalError("pairs", options, estimates, floors=[*(0.0 for _ in pairs), *floors]), cost)
+    noisy = curator.score(MarginalError("pairs", options, estimates, floors=floors), cost)
     scores = noisy.scores / WEIGHT_UNIT
     scatter = np.array([float(expected_scatter(grid.table(expected, pair)).sum()) for pair in pairs])
     variance = noisy.distribution.variance / (SCORE_UNIT * WEIGHT_UNIT) ** 2
     rows = steadied(0.5 * (scores[: len(pairs)] - scatter), variance / 4.0)
     hung: dict[Clique, tuple[CellGain, float]] = {}
-    for at in wide.tree(wide_pairs, scores[len(pairs) :], math.sqrt(variance)):
-        pair, beyond = wide_pairs[at], float(scores[len(pairs) + at])
-        hung[pair] = wide.gain(pair, beyond, floors[at], float(noise.scale)), beyond
+    beyond = scores[len(pairs) :] * raised
+    for at in wide.tree(wide_pairs, beyond, 2.0 * math.sqrt(variance)):
+        gain = wide.gain(wide_pairs[at], dict(zip(wide_pairs, beyond, strict=True)), cuts[at], float(noise.scale))
+        hung[wide_pairs[at]] = gain, float(beyond[at])
     return _Excess(expected, rows, hung)
 
 

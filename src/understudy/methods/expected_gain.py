@@ -1,11 +1,14 @@
 """How pairs of columns share a cost: tickets go, one by one, to where they are expected to mend most.
 
 What a pair lacks under independence is known from its noisy score (`excess`, in rows). It is taken to be spread over
-the cells as their expected counts λ are, so a cell is off by s·λ, s = 2·excess/n. Measured with noise of scale σ, a
-cell is mended by what it is off less `penalty`·σ, or left alone; and counts scatter around what is expected, which a
+the cells as their expected counts λ are, so a cell is off by s·λ, s = 2t, t = excess/n. Measured with noise of scale σ,
+a cell is mended by what it is off less `penalty`·σ, or left alone; and counts scatter around what is expected, which a
 measurement finds as far as its noise is smaller than the scatter:
 
     gain(σ) = Σ over cells of max(s·λ − penalty·σ, 0) + max(E|Poisson(λ) − λ| − σ, 0).
+
+No cell can lack more rows than are expected there. Where t > ½, rows must therefore come together in cells with at most
+1 − t of those expected: each cell counts as 1 − t of a cell that is off by λt/(1 − t) and t of one that is off by λ.
 
 The cost is cut into equal tickets; k of them buy σ = σ₁/√k. A first ticket may gain nothing where eight gain much, so
 several are tried at once, and the best gain per ticket wins. All of this looks at public sizes and noisy answers alone.
@@ -24,6 +27,8 @@ from understudy.arrays import Floats, Ints
 
 _TRIED = (1, 2, 4, 8, 16, 32, 64, 256, 1024)
 _HALVINGS = 40
+_LEAST_SHARE = 1e-3
+"""Of the rows expected, in cells where all rows come together."""
 
 
 def expected_scatter(expected: Floats) -> Floats:
@@ -44,16 +49,18 @@ class _Lacking:
     cells: Floats
     sums: Floats
     penalty: float
+    times: float = 1.0
+    """How often each cell counts."""
 
     @classmethod
-    def of(cls, lacking: Floats, penalty: float) -> Self:
+    def of(cls, lacking: Floats, penalty: float, times: float = 1.0) -> Self:
         falling = np.sort(lacking.ravel())[::-1]
-        return cls(falling, np.concatenate([np.zeros(1), np.cumsum(falling)]), penalty)
+        return cls(falling, np.concatenate([np.zeros(1), np.cumsum(falling)]), penalty, times)
 
     def beyond(self, scale: float) -> float:
         cut = self.penalty * scale
         cells = int(np.searchsorted(-self.cells, -cut))
-        return float(self.sums[cells]) - cells * cut
+        return self.times * (float(self.sums[cells]) - cells * cut)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,23 +72,27 @@ class CellGain:
     @classmethod
     def of(cls, expected: Floats, excess: float, total: float, penalty: float) -> Self:
         """From what is expected in each cell and the rows that are expected wrongly."""
-        wrong = expected * (2.0 * max(excess, 0.0) / total)
-        return cls((_Lacking.of(wrong, penalty), _Lacking.of(expected_scatter(expected), 1.0)))
+        scatter = _Lacking.of(expected_scatter(expected), 1.0)
+        wrong = min(max(excess, 0.0) / total, 1.0 - _LEAST_SHARE)
+        if wrong <= 0.5:
+            return cls((_Lacking.of(2.0 * wrong * expected, penalty), scatter))
+        full = 1.0 - wrong
+        return cls((_Lacking.of(wrong / full * expected, penalty, full), _Lacking.of(expected, penalty, wrong), scatter))
 
     @classmethod
-    def concentrated(cls, counts: Floats, beyond: float, scale: float, penalty: float) -> Self:
+    def concentrated(cls, counts: Floats, beyond: float, scale: float, penalty: float, times: float) -> Self:
         """Of a column of many codes with these counts, each of which goes with one code of the other column.
 
+        Rows too many there are too few elsewhere, so every row counts twice.
         `beyond`: by how many rows cells are off beyond `penalty` times the noise `scale`, by a noisy score.
+        `times`: how often what is mended counts, because other pairs follow from it.
         """
         low, high = 0.0, 1.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2.0
-            found = float(np.maximum(middle * counts - penalty * scale, 0.0).sum())
+            found = 2.0 * float(np.maximum(middle * counts - penalty * scale, 0.0).sum())
             low, high = (low, middle) if found > beyond else (middle, high)
-        # Rows too many in these cells are too few in others.
-        lacking = _Lacking.of(high * counts, penalty)
-        return cls((lacking, lacking))
+        return cls((_Lacking.of(high * counts, penalty, 2.0 * times),))
 
     def at(self, scale: float) -> float:
         """Rows mended by a measurement with noise of that scale."""

@@ -13,20 +13,20 @@ rest is post-processing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from understudy.arrays import Floats, Integers
 from understudy.domain import Clique, Distribution, Domain
 from understudy.methods.expected_gain import CellGain
-from understudy.methods.rounds import noise_cut
+from understudy.methods.rounds import NoiseCut, noise_cut
 from understudy.models.estimation import NoisyTable, shrink
 from understudy.models.pair_mixtures import raked, with_margins
 from understudy.models.tables import code_dtype, cumulative, norm_sub
 from understudy.privacy.cost import Cost, distribution_for
 
-PAIR_CELLS = 2**20
+PAIR_CELLS = 2**23
 """Most cells of a pair that is scored."""
 _CLEAR = 2.0
 """A score counts if it is so many times its noise."""
@@ -58,9 +58,10 @@ class WideColumns:
         share = Cost(rho=max(left.rho // max(2 * len(self.names), 1), 1))
         return distribution_for(share, unit_rows, "measure pair")
 
-    def floor(self, pair: Clique, noise: Distribution) -> float:
+    def cut(self, pair: Clique, noise: Distribution) -> NoiseCut:
         """The height in the pair's table above which little of that noise lies, and at least its scale."""
-        return max(noise_cut(noise, self.domain.cells(pair), self.total).floor, float(noise.scale))
+        found = noise_cut(noise, self.domain.cells(pair), self.total)
+        return replace(found, floor=max(found.floor, float(noise.scale)))
 
     def tree(self, pairs: Sequence[Clique], scores: Floats, noise: float) -> list[int]:
         """Places of the strongest pairs by which wide columns hang on others, in the order in which they join.
@@ -80,9 +81,15 @@ class WideColumns:
             found.append(place)
             joined |= set(pairs[place])
 
-    def gain(self, pair: Clique, score: float, floor: float, noise: float) -> CellGain:
-        """What measuring the pair is expected to mend; `floor` is that of its score, for noise of that scale."""
-        return CellGain.concentrated(self.counts[self._larger(pair)], score, noise, floor / noise)
+    def gain(self, pair: Clique, scores: Mapping[Clique, float], cut: NoiseCut, noise: float) -> CellGain:
+        """What measuring the pair is expected to mend; `cut` is that of its score, for noise of that scale.
+
+        All relations of the wide column follow from this pair, so all that is off in them counts.
+        """
+        wide = self._larger(pair)
+        all_off = sum(max(score, 0.0) for other, score in scores.items() if wide in other)
+        times = all_off / scores[pair]
+        return CellGain.concentrated(self.counts[wide], scores[pair], noise, cut.floor / noise, times)
 
     def wanted(self, pair: Clique, residuals: Floats, variance: float) -> Floats:
         """The table that the pair should have: without negative counts, with the counts of both columns."""
