@@ -20,7 +20,7 @@ from understudy.domain import (
     StructuralZeros,
 )
 from understudy.errors import ResourceError, UsageError
-from understudy.methods.ensemble import MixtureEnsemble, _Excess, _KnownColumns, _Synthesis
+from understudy.methods.ensemble import MixtureEnsemble, _Excess, _KnownColumns, _Synthesis, _variance
 from understudy.methods.method import PublicFacts, facts_of
 from understudy.methods.record_synthesis import Coarsening
 from understudy.privacy.cost import Cost
@@ -115,8 +115,9 @@ def told(ones=((60, 40), (60, 40)), rules=()):
     total = Measurement("total", (), (), np.array([100]), noise)
     answers = [Measurement(name, (name,), (2,), np.array(one), noise) for name, one in zip("ab", ones, strict=True)]
     known = _KnownColumns.of(Coarsening(domain, {}), total, answers, rules, 0.0)
-    pair = ResidualTable("a × b", ("a", "b"), (2, 2), np.array([0]), noise)
-    return _Synthesis(QUICK, known, tuple(rules), _Excess(known.independent(), np.zeros(1), {}), {Clique("ab"): pair})
+    table = ResidualTable("a × b", ("a", "b"), (2, 2), np.array([0]), noise)
+    excess = _Excess(known.independent(), {Clique("ab"): 0.0}, {})
+    return _Synthesis(QUICK, known, tuple(rules), excess, {Clique("ab"): table})
 
 
 def test_columns_get_the_noisy_number_of_rows_and_no_negative_count():
@@ -129,7 +130,7 @@ def test_columns_get_the_noisy_number_of_rows_and_no_negative_count():
 def test_residuals_stand_on_top_of_what_columns_told():
     synthesis = told()
     assert synthesis._noisy(Clique("ab")) == pytest.approx(np.array([[35.0, 25.0], [25.0, 15.0]]))
-    assert synthesis._variance(Clique("ab")) == pytest.approx(4 / RESIDUAL_UNIT**2)
+    assert _variance(synthesis.tables[Clique("ab")]) == pytest.approx(4 / RESIDUAL_UNIT**2)
 
 
 def test_nothing_is_wanted_where_a_rule_excludes_rows():

@@ -29,6 +29,7 @@ grow with the square of all codes, which are pooled to `most_codes`.
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
@@ -62,6 +63,7 @@ from understudy.methods.rounds import RemainingBudget, live_columns, shares_of
 from understudy.methods.wide_columns import WideColumns, attached
 from understudy.models.consistency import OverlapTable
 from understudy.models.estimation import NoisyTable, estimate_total
+from understudy.models.markov_field import fit_forest
 from understudy.models.model import Codes
 from understudy.models.pair_mixtures import (
     CodeGroups,
@@ -91,6 +93,8 @@ _WORK_PER_SECOND = 4e10
 _PENALTY = 0.3
 """Of noise, in the gain of a cell: what is mended jointly suffers less than a cell alone would."""
 _LEAST_TICKETS, _TICKETS_PER_PAIR, _MOST_TICKETS = 400, 8, 8_000
+_STRONG = 0.25
+"""The share of rows that columns alone put in a wrong cell of a strong pair."""
 _LEAST_DOUBT = 0.02
 """How far, as a share, a pair is off that was not measured and shows no excess."""
 _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
@@ -193,8 +197,7 @@ class MixtureEnsemble(Method):
         known = self._columns(curator, total, Cost(rho=plan.granted.rho).share(share), noise)
         if not known.pairs and not known.wide.pairs:
             return self._without_pairs(curator, known, remaining)
-        excess = _excess(curator, known, plan.schedule.scores, remaining.left)
-        tables = _measured(curator, known, excess, remaining.left)
+        excess, tables = _Measuring(curator, known, remaining, plan.schedule.scores).measured()
         return _Synthesis(self, known, curator.structural_zeros, excess, tables).records()
 
     def _column_share(self, noise: float) -> float:
@@ -368,6 +371,19 @@ class _KnownColumns:
         """Shares of codes, 0 or more, each column adding up to 1."""
         return np.concatenate([norm_sub(self.counts[part], self.total) for part in self.grid.blocks()]) / self.total
 
+    def column(self, name: str) -> NoisyTable:
+        """What was told about a column of the grid."""
+        place = self.grid.places(name)
+        return NoisyTable(Clique((name,)), self.counts[place], float(np.mean(self.variances[place])))
+
+    def noisy(self, table: ResidualTable) -> Floats:
+        """Measured residuals on top of what the columns told; 0 where a rule forbids rows."""
+        first, second = table.columns
+        rows, columns = self.counts[self.grid.places(first)], self.counts[self.grid.places(second)]
+        means = rows[:, np.newaxis] / columns.size + columns[np.newaxis, :] / rows.size
+        values = table.residuals + means - self.total / (rows.size * columns.size)
+        return np.where(self.grid.table(self.impossible, Clique(table.columns)), 0.0, values)
+
     def independent(self) -> Floats:
         """Expected counts of all pairs if columns did not go together; 0 where a rule forbids it."""
         return np.where(self.impossible, 0.0, np.outer(self.shares, self.shares) * self.total)
@@ -380,62 +396,151 @@ class _KnownColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Excess:
-    """By pair: rows that its independent table puts in a wrong cell, as noisy scores tell."""
+    """By pair: what is expected of it, and the rows that this puts in a wrong cell, as noisy scores tell."""
 
     expected: Floats
-    rows: Floats
-    wide: Mapping[Clique, tuple[CellGain, float]]
-    """Pairs that wide columns hang on, in the order in which they join: what measuring them gains, and their scores."""
+    """The product of the columns; of `chained` pairs, what the strong pairs that were measured first make of them."""
+    rows: Mapping[Clique, float]
+    wide: Mapping[Clique, CellGain]
+    """Pairs that wide columns hang on, in the order in which they join, and what measuring them gains."""
+    chained: frozenset[Clique] = frozenset()
 
 
-def _excess(curator: Curator, known: _KnownColumns, cost: Cost, left: Cost) -> _Excess:
-    """Scores every pair; what is left after the scatter of counts, drawn towards the mean by what noise warrants.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Measuring:
+    """From columns to scores of all pairs, to residuals: first of pairs that others follow from."""
 
-    Pairs of wide columns are scored by what is off beyond a floor, in the same query.
-    """
-    expected, pairs, grid, wide = known.independent(), known.pairs, known.grid, known.wide
-    wide_pairs, noise = wide.pairs, wide.noise(left, curator.unit_rows)
-    cuts = [wide.cut(pair, noise) for pair in wide_pairs]
-    raised = np.array([cut.weight(wide.expected(pair)) for pair, cut in zip(wide_pairs, cuts, strict=True)])
-    floors = [0.0 for _ in pairs] + [cut.floor for cut in cuts]
+    curator: Curator
+    known: _KnownColumns
+    remaining: RemainingBudget
+    scores: Cost
+    """Of the scores of all pairs; pairs that are scored a second time cost their part of it once more."""
 
-    def estimates(cliques: Sequence[Clique]) -> dict[Clique, Floats]:
-        narrow = set(grid.domain.columns)
-        return {
-            clique: np.ascontiguousarray(
-                grid.table(expected, clique) if set(clique) <= narrow else wide.expected(clique)
-            ).ravel()
-            for clique in cliques
+    def measured(self) -> tuple[_Excess, dict[Clique, ResidualTable]]:
+        """Residuals at all that is left, and what is known of the pairs."""
+        excess = self._scored()
+        strong = self._strong(excess)
+        tables: dict[Clique, ResidualTable] = {}
+        if strong or excess.wide:
+            followed = _inside(strong, self.known.pairs)
+            given = self._given(excess, [pair for pair in self.known.pairs if pair in strong or pair not in followed])
+            whole, left = sum(given.values()), self.remaining.left
+            first = [pair for pair in (*strong, *excess.wide) if given[pair]]
+            tables = self._residuals({pair: left.share(Fraction(given[pair], whole)) for pair in first})
+            excess = self._scored_again(excess, [pair for pair in strong if pair in tables], tables)
+        given = self._given(excess, [pair for pair in self.known.pairs if pair not in tables], tables)
+        chosen = [pair for pair, number in given.items() if number]
+        if chosen:
+            costs = self.remaining.left.split([float(given[pair]) for pair in chosen])
+            tables |= self._residuals(dict(zip(chosen, costs, strict=True)))
+        return excess, tables
+
+    def _scored(self) -> _Excess:
+        """Scores every pair against its columns; those of wide columns by what is off beyond a floor."""
+        known, wide = self.known, self.known.wide
+        expected, pairs = known.independent(), wide.pairs
+        noise = wide.noise(self.remaining.left - self.scores, self.curator.unit_rows)
+        cuts = [wide.cut(pair, noise) for pair in pairs]
+        raised = np.array([cut.weight(wide.expected(pair)) for pair, cut in zip(pairs, cuts, strict=True)])
+        rows, beyond, variance = self._off(expected, known.pairs, pairs, [cut.floor for cut in cuts], self.scores)
+        off = dict(zip(pairs, (beyond * raised).tolist(), strict=True))
+        by_pair = dict(zip(pairs, cuts, strict=True))
+        hung = wide.tree(off, 2.0 * math.sqrt(variance))
+        gains = {pair: wide.gain(pair, off, by_pair[pair], float(noise.scale)) for pair in hung}
+        return _Excess(expected, dict(zip(known.pairs, rows.tolist(), strict=True)), gains)
+
+    def _off(
+        self, expected: Floats, pairs: Sequence[Clique], wide: Sequence[Clique], floors: Sequence[float], cost: Cost
+    ) -> tuple[Floats, Floats, float]:
+        """Rows that `expected` puts in a wrong cell of each pair, without the scatter of counts and drawn towards their
+        mean by what noise warrants; distances beyond the floors of wide pairs; the variance of the latter."""
+        known = self.known
+
+        def estimates(cliques: Sequence[Clique]) -> dict[Clique, Floats]:
+            return {
+                pair: known.wide.expected(pair).ravel() if pair in beside else known.grid.table(expected, pair).ravel()
+                for pair in cliques
+            }
+
+        beside = set(wide)
+        options, cuts = [*pairs, *wide], [0.0] * len(pairs) + list(floors)
+        noisy = self.curator.score(MarginalError("pairs", options, estimates, floors=cuts), cost)
+        scores, variance = noisy.scores / WEIGHT_UNIT, noisy.distribution.variance / (SCORE_UNIT * WEIGHT_UNIT) ** 2
+        scatter = np.array([float(expected_scatter(known.grid.table(expected, pair)).sum()) for pair in pairs])
+        rows = 0.5 * (scores[: len(pairs)] - scatter)
+        return steadied(rows, variance / 4.0) if len(pairs) else rows, scores[len(pairs) :], variance
+
+    def _strong(self, excess: _Excess) -> list[Clique]:
+        """The strongest pairs without a circle of which `_STRONG` of the rows are not as columns would have them.
+
+        Columns that rules name are left out.
+        """
+        least, tied = _STRONG * self.known.total, _tied(self.curator.structural_zeros)
+        found: list[Clique] = []
+        for pair in sorted(excess.rows, key=lambda pair: -excess.rows[pair]):
+            if excess.rows[pair] >= least and not tied & set(pair) and not _inside(found, [pair]):
+                found.append(pair)
+        return found
+
+    def _scored_again(
+        self, excess: _Excess, strong: Sequence[Clique], tables: Mapping[Clique, ResidualTable]
+    ) -> _Excess:
+        """What follows from strong pairs is expected from now on; what is off beyond that is scored anew."""
+        known, grid = self.known, self.known.grid
+        followed = [pair for pair in _inside(strong, known.pairs) if pair not in tables]
+        if not followed:
+            return excess
+        names = {name for pair in strong for name in pair}
+        domain = Domain.of({name: size for name, size in grid.domain.sizes.items() if name in names})
+        noisy = [known.column(name) for name in domain.columns]
+        noisy += [NoisyTable(pair, known.noisy(tables[pair]).ravel(), _variance(tables[pair])) for pair in strong]
+        model = fit_forest(domain, noisy, total=known.total)
+        expected = excess.expected.copy()
+        for pair, table in model.marginals([*strong, *followed]).items():
+            grid.put(expected, pair, table.reshape(domain.shape(pair)) * known.total)
+        cost = self.scores.share(Fraction(len(followed), len(known.pairs)))
+        rows, _, _ = self._off(expected, followed, (), (), cost)
+        again = dict(zip(followed, rows.tolist(), strict=True))
+        return _Excess(expected, {**excess.rows, **again}, excess.wide, frozenset([*strong, *followed]))
+
+    def _given(self, excess: _Excess, pairs: Sequence[Clique], done: Container[Clique] = ()) -> dict[Clique, int]:
+        """Tickets of these pairs and of those of wide columns that are not done."""
+        known = self.known
+        gains = {
+            pair: CellGain.of(
+                known.grid.table(excess.expected, pair), excess.rows[pair], known.total, _PENALTY * _moved(known, pair)
+            )
+            for pair in pairs
         }
+        off = [excess.rows[pair] for pair in pairs]
+        for pair, gain in excess.wide.items():
+            if pair not in done:
+                gains[pair] = gain
+                off.append(known.total)
+        if not gains:
+            return {}
+        count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(gains), _MOST_TICKETS))
+        scale = self.curator.unit_rows * math.sqrt(count * UNIT / (2.0 * max(self.remaining.left.rho, 1)))
+        given = tickets(list(gains.values()), count, scale, np.array(off))
+        return dict(zip(gains, given.tolist(), strict=True))
 
-    options = [*pairs, *wide_pairs]
-    noisy = curator.score(MarginalError("pairs", options, estimates, floors=floors), cost)
-    scores = noisy.scores / WEIGHT_UNIT
-    scatter = np.array([float(expected_scatter(grid.table(expected, pair)).sum()) for pair in pairs])
-    variance = noisy.distribution.variance / (SCORE_UNIT * WEIGHT_UNIT) ** 2
-    rows = steadied(0.5 * (scores[: len(pairs)] - scatter), variance / 4.0)
-    hung: dict[Clique, tuple[CellGain, float]] = {}
-    beyond = scores[len(pairs) :] * raised
-    for at in wide.tree(wide_pairs, beyond, 2.0 * math.sqrt(variance)):
-        gain = wide.gain(wide_pairs[at], dict(zip(wide_pairs, beyond, strict=True)), cuts[at], float(noise.scale))
-        hung[wide_pairs[at]] = gain, float(beyond[at])
-    return _Excess(expected, rows, hung)
+    def _residuals(self, costs: Mapping[Clique, Cost]) -> dict[Clique, ResidualTable]:
+        answers = residuals_at_costs(self.curator, list(costs), list(costs.values()))
+        return dict(zip(costs, answers, strict=True))
 
 
-def _measured(curator: Curator, known: _KnownColumns, excess: _Excess, left: Cost) -> dict[Clique, ResidualTable]:
-    """Residuals of pairs, at all that is left, each at its number of tickets."""
-    gains = [
-        CellGain.of(known.grid.table(excess.expected, pair), float(rows), known.total, _PENALTY * _moved(known, pair))
-        for pair, rows in zip(known.pairs, excess.rows, strict=True)
-    ]
-    pairs = [*known.pairs, *excess.wide]
-    gains += [gain for gain, _ in excess.wide.values()]
-    count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(pairs), _MOST_TICKETS))
-    scale = curator.unit_rows * math.sqrt(count * UNIT / (2.0 * left.rho))
-    given = tickets(gains, count, scale, np.concatenate([excess.rows, [score for _, score in excess.wide.values()]]))
-    chosen = [pair for pair, number in zip(pairs, given, strict=True) if number]
-    answers = residuals_at_costs(curator, chosen, left.split([float(number) for number in given if number]))
-    return dict(zip(chosen, answers, strict=True))
+def _inside(strong: Sequence[Clique], pairs: Sequence[Clique]) -> list[Clique]:
+    """Those of the pairs whose two columns are joined by strong pairs."""
+    trees: list[set[str]] = []
+    for edge in strong:
+        touched = [tree for tree in trees if tree & set(edge)]
+        trees = [tree for tree in trees if tree not in touched]
+        trees.append(set(edge).union(*touched))
+    return [pair for pair in pairs if any(set(pair) <= tree for tree in trees)]
+
+
+def _variance(table: ResidualTable) -> float:
+    return max(table.variance, 1e-9)
 
 
 def _moved(known: _KnownColumns, pair: Clique) -> float:
@@ -482,7 +587,7 @@ class _Synthesis:
             if pair in self.tables:
                 (other,) = (name for name in pair if name in found)
                 answer = self.tables[pair]
-                table = wide.wanted(pair, answer.residuals, self._variance(pair))
+                table = wide.wanted(pair, answer.residuals, _variance(self.tables[pair]))
                 name = pair[1 - pair.index(other)]
                 found[name] = attached(table if pair[0] == name else table.T, found[other], rng)
         for name in wide.names - set(found):
@@ -506,27 +611,28 @@ class _Synthesis:
         known, total, groups = self.known, self.known.total, self.known.groups
         counts, variances, members = groups.sums(known.counts), groups.sums(known.variances), groups.members
         evidence = PairEvidence.of_columns(groups.grouped, counts / total, total**2 / variances, members)
-        for pair, rows in zip(known.pairs, self.excess.rows, strict=True):
+        for pair in known.pairs:
             expected = groups.table(pair, known.grid.table(self.excess.expected, pair))
             if pair in self.tables:
                 codes = np.outer(*(members[groups.grouped.places(name)] for name in pair))
                 noisy = groups.table(pair, self._noisy(pair))
-                evidence.add_residuals(pair, noisy / total, total**2 / (self._variance(pair) * codes))
+                evidence.add_residuals(pair, noisy / total, total**2 / (_variance(self.tables[pair]) * codes))
             else:
-                doubt = 2.0 * max(float(rows), 0.0) / total + _LEAST_DOUBT
+                doubt = 2.0 * max(self.excess.rows[pair], 0.0) / total + _LEAST_DOUBT
                 evidence.add(pair, expected / total, total**2 / ((doubt * expected) ** 2 + expected + 1.0))
         return evidence
 
     def _noisy(self, pair: Clique) -> Floats:
-        """The measured residuals on top of what the columns told; 0 where a rule forbids rows."""
-        known, (first, second) = self.known, pair
-        rows, columns = known.counts[known.grid.places(first)], known.counts[known.grid.places(second)]
-        means = rows[:, np.newaxis] / columns.size + columns[np.newaxis, :] / rows.size
-        values = self.tables[pair].residuals + means - known.total / (rows.size * columns.size)
-        return np.where(self.known.grid.table(self.known.impossible, pair), 0.0, values)
+        return self.known.noisy(self.tables[pair])
 
-    def _variance(self, pair: Clique) -> float:
-        return max(self.tables[pair].variance, 1e-9)
+    def _between(self, pair: Clique, chained: Floats, mixed: Floats) -> Floats:
+        """What strong pairs make of a pair, moved towards the mixtures as far as the pair's own answers say."""
+        apart = mixed - chained
+        if pair in self.tables:
+            towards = float(((self._noisy(pair) - chained) * apart).sum()) / max(float((apart**2).sum()), 1e-9)
+        else:
+            towards = 2.0 * self.excess.rows[pair] / max(float(np.abs(apart).sum()), 1e-9)
+        return np.asarray(chained + min(max(towards, 0.0), 1.0) * apart)
 
     def _columns(self) -> Floats:
         """Counts of all columns with the noisy number of rows; residuals of pairs tell nothing of them."""
@@ -543,9 +649,11 @@ class _Synthesis:
             margins = columns[grid.places(pair[0])], columns[grid.places(pair[1])]
             expected = groups.spread(pair, groups.grouped.table(pairs, pair), columns)
             table = raked(np.where(possible, expected, 0.0), *margins)
+            if pair in self.excess.chained:
+                table = self._between(pair, raked(grid.table(self.excess.expected, pair), *margins), table)
             if pair in self.tables:
                 noisy = with_margins(self._noisy(pair), *margins, possible)
-                table = drawn_towards(table, noisy, self._variance(pair) * interaction_share(possible))
+                table = drawn_towards(table, noisy, _variance(self.tables[pair]) * interaction_share(possible))
             for _ in range(_CUTS):
                 table = with_margins(table, *margins, possible)
                 table[possible] = norm_sub(table[possible], total)

@@ -77,7 +77,9 @@ class CellGain:
         if wrong <= 0.5:
             return cls((_Lacking.of(2.0 * wrong * expected, penalty), scatter))
         full = 1.0 - wrong
-        return cls((_Lacking.of(wrong / full * expected, penalty, full), _Lacking.of(expected, penalty, wrong), scatter))
+        return cls(
+            (_Lacking.of(wrong / full * expected, penalty, full), _Lacking.of(expected, penalty, wrong), scatter)
+        )
 
     @classmethod
     def concentrated(cls, counts: Floats, beyond: float, scale: float, penalty: float, times: float) -> Self:

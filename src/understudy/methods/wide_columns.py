@@ -12,7 +12,7 @@ Which columns are wide follows from noisy answers about columns, and which pairs
 rest is post-processing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,23 +63,22 @@ class WideColumns:
         found = noise_cut(noise, self.domain.cells(pair), self.total)
         return replace(found, floor=max(found.floor, float(noise.scale)))
 
-    def tree(self, pairs: Sequence[Clique], scores: Floats, noise: float) -> list[int]:
-        """Places of the strongest pairs by which wide columns hang on others, in the order in which they join.
+    def tree(self, scores: Mapping[Clique, float], noise: float) -> list[Clique]:
+        """The strongest pairs by which wide columns hang on others, in the order in which they join.
 
         Args:
-            pairs: Candidates.
             scores: Rows off beyond the floor, with noise.
             noise: Standard deviation of that noise.
         """
         joined = set(self.domain.columns) - self.names
-        order = [place for place in np.argsort(-scores, kind="stable").tolist() if scores[place] > _CLEAR * noise]
-        found: list[int] = []
+        order = [pair for pair in sorted(scores, key=lambda pair: -scores[pair]) if scores[pair] > _CLEAR * noise]
+        found: list[Clique] = []
         while True:
-            place = next((place for place in order if len(joined & set(pairs[place])) == 1), None)
-            if place is None:
+            pair = next((pair for pair in order if len(joined & set(pair)) == 1), None)
+            if pair is None:
                 return found
-            found.append(place)
-            joined |= set(pairs[place])
+            found.append(pair)
+            joined |= set(pair)
 
     def gain(self, pair: Clique, scores: Mapping[Clique, float], cut: NoiseCut, noise: float) -> CellGain:
         """What measuring the pair is expected to mend; `cut` is that of its score, for noise of that scale.
