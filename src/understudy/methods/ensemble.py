@@ -649,7 +649,7 @@ class _Synthesis:
             margins = columns[grid.places(pair[0])], columns[grid.places(pair[1])]
             expected = groups.spread(pair, groups.grouped.table(pairs, pair), columns)
             table = raked(np.where(possible, expected, 0.0), *margins)
-            if pair in self.excess.chained:
+            if pair in self.excess.chained or pair not in self.tables:
                 table = self._between(pair, raked(grid.table(self.excess.expected, pair), *margins), table)
             if pair in self.tables:
                 noisy = with_margins(self._noisy(pair), *margins, possible)
