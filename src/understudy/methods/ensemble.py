@@ -424,13 +424,13 @@ class _Measuring:
         if strong or excess.wide:
             followed = _inside(strong, self.known.pairs)
             given = self._given(excess, [pair for pair in self.known.pairs if pair in strong or pair not in followed])
-            whole, left = sum(given.values()), self.remaining.left
+            whole, left = sum(given.values()), self.remaining.left - self._again(followed)
             first = [pair for pair in (*strong, *excess.wide) if given[pair]]
             tables = self._residuals({pair: left.share(Fraction(given[pair], whole)) for pair in first})
             excess = self._scored_again(excess, [pair for pair in strong if pair in tables], tables)
         given = self._given(excess, [pair for pair in self.known.pairs if pair not in tables], tables)
         chosen = [pair for pair, number in given.items() if number]
-        if chosen:
+        if chosen and self.remaining.left.rho > _TICKETS_PER_PAIR * len(self.known.pairs):  # more than roundings left
             costs = self.remaining.left.split([float(given[pair]) for pair in chosen])
             tables |= self._residuals(dict(zip(chosen, costs, strict=True)))
         return excess, tables
@@ -443,10 +443,9 @@ class _Measuring:
         cuts = [wide.cut(pair, noise) for pair in pairs]
         raised = np.array([cut.weight(wide.expected(pair)) for pair, cut in zip(pairs, cuts, strict=True)])
         rows, beyond, variance = self._off(expected, known.pairs, pairs, [cut.floor for cut in cuts], self.scores)
-        off = dict(zip(pairs, (beyond * raised).tolist(), strict=True))
+        off = wide.clear(dict(zip(pairs, (beyond * raised).tolist(), strict=True)), 2.0 * math.sqrt(variance))
         by_pair = dict(zip(pairs, cuts, strict=True))
-        hung = wide.tree(off, 2.0 * math.sqrt(variance))
-        gains = {pair: wide.gain(pair, off, by_pair[pair], float(noise.scale)) for pair in hung}
+        gains = {pair: wide.gain(pair, off, by_pair[pair], float(noise.scale)) for pair in wide.tree(off)}
         return _Excess(expected, dict(zip(known.pairs, rows.tolist(), strict=True)), gains)
 
     def _off(
@@ -498,10 +497,13 @@ class _Measuring:
         expected = excess.expected.copy()
         for pair, table in model.marginals([*strong, *followed]).items():
             grid.put(expected, pair, table.reshape(domain.shape(pair)) * known.total)
-        cost = self.scores.share(Fraction(len(followed), len(known.pairs)))
-        rows, _, _ = self._off(expected, followed, (), (), cost)
+        rows, _, _ = self._off(expected, followed, (), (), self._again(followed))
         again = dict(zip(followed, rows.tolist(), strict=True))
         return _Excess(expected, {**excess.rows, **again}, excess.wide, frozenset([*strong, *followed]))
+
+    def _again(self, pairs: Sequence[Clique]) -> Cost:
+        """Of scoring these pairs once more, with the noise of the first time."""
+        return self.scores.share(Fraction(len(pairs), len(self.known.pairs))) if pairs else Cost()
 
     def _given(self, excess: _Excess, pairs: Sequence[Clique], done: Container[Clique] = ()) -> dict[Clique, int]:
         """Tickets of these pairs and of those of wide columns that are not done."""

@@ -28,8 +28,8 @@ from understudy.privacy.cost import Cost, distribution_for
 
 PAIR_CELLS = 2**23
 """Most cells of a pair that is scored."""
-_CLEAR = 2.0
-"""A score counts if it is so many times its noise."""
+_CLEAR = 4.0
+"""A score counts if it is more than so many times its noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,15 +63,10 @@ class WideColumns:
         found = noise_cut(noise, self.domain.cells(pair), self.total)
         return replace(found, floor=max(found.floor, float(noise.scale)))
 
-    def tree(self, scores: Mapping[Clique, float], noise: float) -> list[Clique]:
-        """The strongest pairs by which wide columns hang on others, in the order in which they join.
-
-        Args:
-            scores: Rows off beyond the floor, with noise.
-            noise: Standard deviation of that noise.
-        """
+    def tree(self, scores: Mapping[Clique, float]) -> list[Clique]:
+        """The strongest of these pairs by which wide columns hang on others, in the order in which they join."""
         joined = set(self.domain.columns) - self.names
-        order = [pair for pair in sorted(scores, key=lambda pair: -scores[pair]) if scores[pair] > _CLEAR * noise]
+        order = sorted(scores, key=lambda pair: -scores[pair])
         found: list[Clique] = []
         while True:
             pair = next((pair for pair in order if len(joined & set(pair)) == 1), None)
@@ -80,13 +75,17 @@ class WideColumns:
             found.append(pair)
             joined |= set(pair)
 
+    def clear(self, scores: Mapping[Clique, float], noise: float) -> dict[Clique, float]:
+        """The scores that noise of this standard deviation does not explain."""
+        return {pair: score for pair, score in scores.items() if score > _CLEAR * noise}
+
     def gain(self, pair: Clique, scores: Mapping[Clique, float], cut: NoiseCut, noise: float) -> CellGain:
         """What measuring the pair is expected to mend; `cut` is that of its score, for noise of that scale.
 
         All relations of the wide column follow from this pair, so all that is off in them counts.
         """
         wide = self._larger(pair)
-        all_off = sum(max(score, 0.0) for other, score in scores.items() if wide in other)
+        all_off = sum(score for other, score in scores.items() if wide in other)
         times = all_off / scores[pair]
         return CellGain.concentrated(self.counts[wide], scores[pair], noise, cut.floor / noise, times)
 
