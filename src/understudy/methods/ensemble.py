@@ -2,28 +2,36 @@
 
 Steps. (1) The number of rows, at `total_share`. (2) Every column's table, at `one_way_share`, less where noise is
 small beside the rows and more where it is large; where it is so large that columns take all, independent rows follow.
-Codes with a noisy count below `threshold` times σ are pooled. (3) Every pair scored, at `selection_share`: how many
-rows its table is away from the product of its columns as they were measured. (4) The rest buys residuals of pairs,
-what columns do not tell, shared by expected gain (`methods/expected_gain.py`). (5) Three mixtures of products are
-fitted to all tables; a pair that was not measured enters as its independent table, trusted as far as its score
-allows. (6) The wanted table of a pair has the columns that were measured: it is the mean of the mixtures', and where
-the pair was measured, drawn towards its noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical
-model of the strongest of the wanted tables are moved by column sweeps until they have those of all pairs, and pooled
-codes fall apart.
+Codes with a noisy count below `threshold` times σ are pooled, and more of them until `most_codes` are left. A column
+that still has more than `_WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
+`selection_share`: how many rows its table is away from the product of its columns as they were measured; of wide
+columns, how many beyond a height that noise does not reach (`methods/wide_columns.py`). (4) The rest buys residuals
+of pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). Strong pairs come first, by
+which at least a quarter of the rows lie elsewhere than columns say, as many as form no circle, and the pairs that wide
+columns hang on. What the closed form of the strong pairs makes of all pairs between their columns is expected from
+then on, and these are scored again. (5) Three mixtures of products are fitted to all tables, in groups of neighbouring
+codes where there are more than `most_groups`; a pair that was not measured enters as it is expected, trusted as far as
+its score allows. (6) The wanted table of a pair has the columns that were measured: it is the mean of the mixtures',
+moved to what is expected as far as the pair's own answers say, and where the pair was measured, drawn towards its
+noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical model of the strongest of the wanted tables
+are moved by column sweeps until they have those of all pairs. Wide columns are drawn by the column that they hang on,
+and pooled codes fall apart.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. The total and every table of a column, pooled or not,
 count each row in one cell: they move by at most k in L1 and L2, and Gaussian noise of σ² = k²/(2ρ_i) costs ρ_i.
 Residuals of a pair of a × b codes move by about k·√((1 − 1/a)(1 − 1/b)), to which the door fits their noise. A score
-is a distance from a table that is public by then (made of noisy columns), so one row moves it by at most one (proof
-in `privacy/scores.py`, `MarginalError`): P scores move by at most k√P in L2, to which the door's `score` fits its
-noise. The costs add up, also when later ones depend on earlier answers: step 2 takes what it takes by the noisy
-total, step 4 has the rest, and the sum of all is what was granted. Which codes are pooled, which pairs are measured
-and at which cost, and all of (5) to (7), look at noisy answers and public facts alone. All noise is Gaussian, so
-where the schema leaves nothing open (ε, δ) are those of Gaussian differential privacy (`privacy/gaussian.py`), which
-holds for costs that depend on answers.
+is a distance from a table that is public by then (made of noisy columns, or of noisy columns and residuals), beyond a
+public floor or not, so one row moves it by at most one (proof in `privacy/scores.py`, `MarginalError`): P scores move
+by at most k√P in L2, to which the door's `score` fits its noise. The costs add up, also when later ones depend on
+earlier answers: step 2 takes what it takes by the noisy total, the second scores take their share of the cost of the
+first, residuals have the rest, and the sum of all is what was granted. Which codes are pooled, which columns are wide,
+which pairs are strong, which are measured and at which cost, and all of (5) to (7), look at noisy answers and public
+facts alone. All noise is Gaussian, so where the schema leaves nothing open (ε, δ) are those of Gaussian differential
+privacy (`privacy/gaussian.py`), which holds for costs that depend on answers.
 
-Where it is weak. It keeps pairs; of three columns at once it knows what its graphical model infers. Work and memory
-grow with the square of all codes, which are pooled to `most_codes`.
+Where it is weak. It keeps pairs; of three columns at once it knows what its graphical model infers. A wide column keeps
+its relation to one other column, and to others what follows from that one. Work and memory grow with the square of all
+codes, which are pooled to `most_codes`.
 """
 
 import math
@@ -60,7 +68,7 @@ from understudy.methods.record_synthesis import (
     laid_out_together,
 )
 from understudy.methods.rounds import RemainingBudget, live_columns, shares_of
-from understudy.methods.wide_columns import WideColumns, attached
+from understudy.methods.wide_columns import PAIR_CELLS, WideColumns, attached
 from understudy.models.consistency import OverlapTable
 from understudy.models.estimation import NoisyTable, estimate_total
 from understudy.models.markov_field import fit_forest
@@ -95,6 +103,8 @@ _PENALTY = 0.3
 _LEAST_TICKETS, _TICKETS_PER_PAIR, _MOST_TICKETS = 400, 8, 8_000
 _STRONG = 0.25
 """The share of rows that columns alone put in a wrong cell of a strong pair."""
+_MOST_AGAIN = 10
+"""One part in so many of what is left, at most, is for scoring pairs again."""
 _LEAST_DOUBT = 0.02
 """How far, as a share, a pair is off that was not measured and shows no excess."""
 _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
@@ -102,6 +112,8 @@ _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
 closely; at the second columns get `one_way_share`."""
 _LEAST_COLUMNS, _MOST_COLUMNS, _COLUMNS_ALONE = 0.05, 0.7, 0.95
 """The least share of the cost for columns, the most without noise, and the share from which no pair is measured."""
+_CELL_NOISE = 0.4
+"""Half of E|X| of a normal number: noise of one cell moves so many rows, as a share of its scale."""
 _CUTS = 3
 """Times a wanted table is shifted to its columns and cut to 0 or more."""
 _SETTLED = 0.002
@@ -109,6 +121,8 @@ _LEAST_SHARE = 0.2
 """Of a row, for a code whose noisy count is not above 0."""
 _MATRIX_BYTES = 60
 """Per cell of the matrix of all pairs: values, precisions, pulls, three fits, means and targets."""
+_WIDE_BYTES = 80
+"""Per cell of the largest pair of a wide column: counts, noise, residuals, what is expected, and while it is drawn."""
 _SWEEP_SECONDS = 1.2e-8
 _MOST_CODES = 2**13
 _WIDE, _WIDEST = 256, 2**13
@@ -123,7 +137,7 @@ class MixtureEnsemble(Method):
     summary: ClassVar[str] = "Experimental: many noisy pairs, explained together by mixtures; rows are moved to fit."
     source: ClassVar[str] = "Our own (2026); scores and moved rows after PrivSyn (Zhang et al. 2021)."
     needs: ClassVar[str] = "A schema, δ above 0. Up to about a hundred columns."
-    limits: ClassVar[str] = "Keeps pairs. Rare codes are pooled. The model is a set of records."
+    limits: ClassVar[str] = "Keeps pairs; of a column of very many codes, one. The model is a set of records."
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp", "gaussian")
 
     total_share: float = option(0.005, help="share of the cost for the number of rows", share=True)
@@ -163,9 +177,11 @@ class MixtureEnsemble(Method):
         rest = noisy_step("measure", whole - spent, cells, facts.unit_rows)
         name = "measure chosen pairs" if pairs else "measure columns again"
         steps.append(Step(name, whole - spent, cells, rest.noise_scale, rest.expected_error))
-        fitting, members = self._fitting(codes, self.steps)
+        groups = min(codes, max(self.most_groups, len(domain.columns)))
+        fitting, members = self._fitting(groups, self.steps)
         moved = min(rows_of(facts), self.most_records) * pairs * self.sweeps * _SWEEP_SECONDS
-        synthesis = self._synthesis().bytes(domain, cells, rows_of(facts)) + _MATRIX_BYTES * codes * codes
+        synthesis = self._synthesis().bytes(domain, cells, rows_of(facts)) + _MATRIX_BYTES * groups * groups
+        synthesis += _WIDE_BYTES * self._widest_pair(domain, rules)
         return Plan(
             self,
             cost,
@@ -173,9 +189,10 @@ class MixtureEnsemble(Method):
             tuple(steps),
             cells + sum(domain.sizes.values()),
             synthesis + tables_bytes(facts, pairs, cells),
-            seconds_for(facts, cells, pairs) + members * fitting.work(codes) / _WORK_PER_SECOND + moved,
+            seconds_for(facts, cells, pairs) + members * fitting.work(groups) / _WORK_PER_SECOND + moved,
             (
-                f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run. "
+                f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run, and which "
+                "are scored a second time. "
                 "Columns take less than said here where noise is small beside the rows, and more where it is large, "
                 "up to all of it.",
                 "Experimental: what it does with answers may change from version to version.",
@@ -193,7 +210,7 @@ class MixtureEnsemble(Method):
         noise /= max(float(total.values[0]), 1.0)
         share = self._column_share(noise)
         if share >= _COLUMNS_ALONE:
-            return self._of_columns(curator, remaining)
+            return self._of_columns(curator, remaining, float(total.values[0]))
         known = self._columns(curator, total, Cost(rho=plan.granted.rho).share(share), noise)
         if not known.pairs and not known.wide.pairs:
             return self._without_pairs(curator, known, remaining)
@@ -240,17 +257,19 @@ class MixtureEnsemble(Method):
 
     def _without_pairs(self, curator: Curator, known: "_KnownColumns", remaining: RemainingBudget) -> RecordModel:
         """One column, or none that noise leaves two codes of: the rest improves the columns."""
-        model = self._of_columns(curator, remaining)
+        model = self._of_columns(curator, remaining, known.total)
         return known.expanded(model.codes, model.total, np.random.default_rng(self.structure_seed))
 
-    def _of_columns(self, curator: Curator, remaining: RemainingBudget) -> RecordModel:
+    def _of_columns(self, curator: Curator, remaining: RemainingBudget, rows: float) -> RecordModel:
         """Columns at all that is left, and independent records.
 
-        Costs are equal. Shares by codes are best where noise adds up, but here it is so large that cutting negative
-        counts bounds the error of wide columns, and narrow ones gain more.
+        Shares by codes^(2/3) are best while noise adds up. Cutting negative counts bounds it at the rows, so codes
+        beyond those at which it comes to them, if costs were equal, do not count.
         """
         names = live_columns(curator.domain)
-        costs = remaining.left.split([1.0] * len(names))
+        equal = curator.unit_rows * math.sqrt(UNIT * len(names) / (2.0 * max(remaining.left.rho, 1)))
+        most = max(rows / (_CELL_NOISE * equal), 1.0)
+        costs = remaining.left.split([min(curator.domain.sizes[name], most) ** (2.0 / 3.0) for name in names])
         answers = at_costs(curator, alone(names), costs)
         ones = {name: [answer] for name, answer in zip(names, answers, strict=True)}
         return self._synthesis().made(Coarsening(curator.domain, {}), ones, (), curator.structural_zeros)
@@ -268,6 +287,11 @@ class MixtureEnsemble(Method):
                 "Use fewer columns, coarser bins, or method mst.",
             )
         return codes
+
+    def _widest_pair(self, domain: Domain, rules: Sequence[StructuralZeros]) -> int:
+        """Most cells of a pair with a wide column; 0 if there can be none."""
+        sizes = sorted(min(size, _WIDEST) for name, size in domain.sizes.items() if name not in _tied(rules))
+        return min(math.prod(sizes[-2:]), PAIR_CELLS) if len(sizes) > 1 and sizes[-1] > _WIDE else 0
 
     def _fitting(self, codes: int, steps: int) -> tuple[Fitting, int]:
         """How mixtures are fitted, and how many: fewer and smaller ones where codes are many."""
@@ -424,10 +448,11 @@ class _Measuring:
         if strong or excess.wide:
             followed = _inside(strong, self.known.pairs)
             given = self._given(excess, [pair for pair in self.known.pairs if pair in strong or pair not in followed])
-            whole, left = sum(given.values()), self.remaining.left - self._again(followed)
+            again = self._again(len(followed))
+            whole, left = sum(given.values()), self.remaining.left - again
             first = [pair for pair in (*strong, *excess.wide) if given[pair]]
             tables = self._residuals({pair: left.share(Fraction(given[pair], whole)) for pair in first})
-            excess = self._scored_again(excess, [pair for pair in strong if pair in tables], tables)
+            excess = self._scored_again(excess, [pair for pair in strong if pair in tables], tables, again)
         given = self._given(excess, [pair for pair in self.known.pairs if pair not in tables], tables)
         chosen = [pair for pair, number in given.items() if number]
         if chosen and self.remaining.left.rho > _TICKETS_PER_PAIR * len(self.known.pairs):  # more than roundings left
@@ -482,12 +507,12 @@ class _Measuring:
         return found
 
     def _scored_again(
-        self, excess: _Excess, strong: Sequence[Clique], tables: Mapping[Clique, ResidualTable]
+        self, excess: _Excess, strong: Sequence[Clique], tables: Mapping[Clique, ResidualTable], cost: Cost
     ) -> _Excess:
         """What follows from strong pairs is expected from now on; what is off beyond that is scored anew."""
         known, grid = self.known, self.known.grid
         followed = [pair for pair in _inside(strong, known.pairs) if pair not in tables]
-        if not followed:
+        if not followed or not cost.rho:
             return excess
         names = {name for pair in strong for name in pair}
         domain = Domain.of({name: size for name, size in grid.domain.sizes.items() if name in names})
@@ -497,13 +522,14 @@ class _Measuring:
         expected = excess.expected.copy()
         for pair, table in model.marginals([*strong, *followed]).items():
             grid.put(expected, pair, table.reshape(domain.shape(pair)) * known.total)
-        rows, _, _ = self._off(expected, followed, (), (), self._again(followed))
+        rows, _, _ = self._off(expected, followed, (), (), cost)
         again = dict(zip(followed, rows.tolist(), strict=True))
         return _Excess(expected, {**excess.rows, **again}, excess.wide, frozenset([*strong, *followed]))
 
-    def _again(self, pairs: Sequence[Clique]) -> Cost:
-        """Of scoring these pairs once more, with the noise of the first time."""
-        return self.scores.share(Fraction(len(pairs), len(self.known.pairs))) if pairs else Cost()
+    def _again(self, pairs: int) -> Cost:
+        """Of scoring so many pairs once more, with the noise of the first time if that is little of what is left."""
+        same = self.scores.share(Fraction(pairs, max(len(self.known.pairs), 1)))
+        return Cost(rho=min(same.rho, self.remaining.left.rho // _MOST_AGAIN))
 
     def _given(self, excess: _Excess, pairs: Sequence[Clique], done: Container[Clique] = ()) -> dict[Clique, int]:
         """Tickets of these pairs and of those of wide columns that are not done."""
@@ -618,7 +644,8 @@ class _Synthesis:
             if pair in self.tables:
                 codes = np.outer(*(members[groups.grouped.places(name)] for name in pair))
                 noisy = groups.table(pair, self._noisy(pair))
-                evidence.add_residuals(pair, noisy / total, total**2 / (_variance(self.tables[pair]) * codes))
+                precisions = np.asarray(total**2 / (_variance(self.tables[pair]) * codes), dtype=np.float64)
+                evidence.add_residuals(pair, noisy / total, precisions)
             else:
                 doubt = 2.0 * max(self.excess.rows[pair], 0.0) / total + _LEAST_DOUBT
                 evidence.add(pair, expected / total, total**2 / ((doubt * expected) ** 2 + expected + 1.0))
@@ -686,7 +713,7 @@ def _column_noise(domain: Domain, columns: Sequence[str], cost: Cost, unit_rows:
     """Mean over columns of half the noise of all cells, in rows."""
     weights = np.array(_column_weights(domain, columns))
     scales = unit_rows * np.sqrt(UNIT * weights.sum() / (2.0 * max(cost.rho, 1) * weights))
-    return float(np.mean(0.4 * np.array(domain.shape(columns)) * scales))
+    return float(np.mean(_CELL_NOISE * np.array(domain.shape(columns)) * scales))
 
 
 def _score_scale(cost: Cost, pairs: int, unit_rows: int) -> float:

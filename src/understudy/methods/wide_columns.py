@@ -91,7 +91,7 @@ class WideColumns:
 
     def wanted(self, pair: Clique, residuals: Floats, variance: float) -> Floats:
         """The table that the pair should have: without negative counts, with the counts of both columns."""
-        margins, expected = [self.counts[name] for name in pair], self.expected(pair)
+        margins, expected = (self.counts[pair[0]], self.counts[pair[1]]), self.expected(pair)
         noisy = with_margins(residuals, *margins, np.ones(expected.shape, dtype=bool))
         drawn = shrink(NoisyTable(pair, noisy.ravel(), variance), expected.ravel()).values
         table = norm_sub(drawn, self.total).reshape(expected.shape)

@@ -137,7 +137,7 @@ class CodeGroups:
 
     def sums(self, values: Floats) -> Floats:
         """One number per code, added up to groups."""
-        return np.bincount(self.places, weights=values, minlength=self.grouped.codes)
+        return np.bincount(self.places, weights=values, minlength=self.grouped.codes).astype(np.float64)
 
     def table(self, pair: Clique, counts: Floats) -> Floats:
         """The table of a pair, added up to groups."""
@@ -196,7 +196,7 @@ class PairEvidence:
         empty = np.zeros((grid.codes, grid.codes), dtype=np.float32)
         counts = np.ones(grid.codes) if members is None else members
         evenly = np.concatenate([counts[block] / counts[block].sum() for block in grid.blocks()])
-        columns = (one.astype(np.float32) for one in (shares, precisions))
+        columns = shares.astype(np.float32), precisions.astype(np.float32)
         return cls(grid, empty, empty.copy(), *columns, empty.copy(), evenly.astype(np.float32))
 
     def add(self, pair: Clique, shares: Floats, precisions: Floats | float) -> None:
