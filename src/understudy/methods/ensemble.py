@@ -45,7 +45,7 @@ import numpy as np
 from understudy.arrays import Bools, Floats
 from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, ResidualTable, StructuralZeros
 from understudy.errors import ResourceError
-from understudy.methods.expected_gain import CellGain, expected_scatter, tickets
+from understudy.methods.expected_gain import CellGain, expected_scatter, scatter_beyond, tickets
 from understudy.methods.marginals import alone, at_costs, residuals_at_costs
 from understudy.methods.method import (
     Method,
@@ -446,8 +446,8 @@ class _Measuring:
         strong = self._strong(excess)
         tables: dict[Clique, ResidualTable] = {}
         if strong or excess.wide:
-            followed = _inside(strong, self.known.pairs)
-            given = self._given(excess, [pair for pair in self.known.pairs if pair in strong or pair not in followed])
+            followed = [pair for pair in _inside(strong, self.known.pairs) if pair not in strong]
+            given = self._given(excess, [pair for pair in self.known.pairs if pair not in followed])
             again = self._again(len(followed))
             whole, left = sum(given.values()), self.remaining.left - again
             first = [pair for pair in (*strong, *excess.wide) if given[pair]]
@@ -468,6 +468,7 @@ class _Measuring:
         cuts = [wide.cut(pair, noise) for pair in pairs]
         raised = np.array([cut.weight(wide.expected(pair)) for pair, cut in zip(pairs, cuts, strict=True)])
         rows, beyond, variance = self._off(expected, known.pairs, pairs, [cut.floor for cut in cuts], self.scores)
+        beyond -= [scatter_beyond(wide.expected(pair), cut.floor) for pair, cut in zip(pairs, cuts, strict=True)]
         off = wide.clear(dict(zip(pairs, (beyond * raised).tolist(), strict=True)), 2.0 * math.sqrt(variance))
         by_pair = dict(zip(pairs, cuts, strict=True))
         gains = {pair: wide.gain(pair, off, by_pair[pair], float(noise.scale)) for pair in wide.tree(off)}
