@@ -23,6 +23,7 @@ from understudy.domain import (
 )
 from understudy.errors import ResourceError, UsageError
 from understudy.methods.ensemble import MixtureEnsemble, _Excess, _KnownColumns, _Measuring, _Synthesis, _variance
+from understudy.methods.expected_gain import CellGain
 from understudy.methods.method import PublicFacts, facts_of
 from understudy.methods.record_synthesis import Coarsening
 from understudy.privacy.cost import Budget, Cost
@@ -146,6 +147,25 @@ def test_where_all_columns_are_wide_they_hang_on_the_narrowest():
         sizes = curator.domain.shape(pair)
         table = np.bincount(codes[pair[0]] * sizes[1] + codes[pair[1]], minlength=math.prod(sizes)) / 20_000
         assert np.abs(model.marginal(Clique(pair)) - table).sum() / 2 < 0.1
+
+
+def test_where_only_the_far_end_of_a_chain_was_measured_the_near_one_goes_by_its_counts():
+    """Two wide columns a and b: b hangs on a, and a on c by a pair that was not worth its cost."""
+    domain, noise = Domain.of({"a": 300, "b": 300, "c": 2}), Distribution("gaussian", Fraction(4))
+    total = Measurement("total", (), (), np.array([3000]), noise)
+    ones = [np.full(300, 10), np.full(300, 10), np.full(2, 1500)]
+    answers = [Measurement(name, (name,), one.shape, one, noise) for name, one in zip("abc", ones, strict=True)]
+    known = _KnownColumns.of(Coarsening(domain, {}), total, answers, (), 0.0, wide=frozenset("ab"))
+    contrasts = RESIDUAL_UNIT * 10 * (np.eye(299, dtype=np.int64) + 1)  # of a table with 10 rows wherever a = b
+    flat = ResidualTable("a × b", ("a", "b"), (300, 300), contrasts.ravel(), noise)
+    gain = CellGain.concentrated(np.full(300, 10.0), 50.0, 1.0, 1.0, 1.0)
+    excess = _Excess(known.independent(), {}, {Clique("ac"): gain, Clique("ab"): gain})
+    made = _Synthesis(QUICK, known, (), excess, {Clique("ab"): flat})._with_wide(
+        {"c": np.zeros(3000, dtype=np.uint8)}, np.random.default_rng(0)
+    )
+    assert list(made) == ["a", "b", "c"]
+    assert np.abs(np.bincount(made["a"], minlength=300) - 10).max() <= 1
+    assert (made["a"] == made["b"]).mean() > 0.95
 
 
 def test_a_wide_column_that_nothing_goes_with_is_drawn_by_its_counts():

@@ -609,18 +609,22 @@ class _Synthesis:
         return known.expanded(self._with_wide(moved.codes, rng), known.total, rng)
 
     def _with_wide(self, codes: Codes, rng: np.random.Generator) -> Codes:
-        """The rows with codes of the wide columns, each by its code of the column that it hangs on."""
+        """The rows with codes of the wide columns, each by its code of the column that it hangs on, if any."""
         found, wide = dict(codes), self.known.wide
-        rows = len(next(iter(codes.values())))
+        nothing = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
+
+        def by_counts(name: str) -> None:
+            found[name] = attached(wide.counts[name][:, np.newaxis], nothing, rng)
+
         for pair in self.excess.wide:
             if pair in self.tables:
-                (other,) = (name for name in pair if name in found)
-                answer = self.tables[pair]
-                table = wide.wanted(pair, answer.residuals, _variance(self.tables[pair]))
-                name = pair[1 - pair.index(other)]
+                if not set(pair) & set(found):  # the pair that the first of them hangs on was not worth its cost
+                    by_counts(pair[0])
+                name, other = sorted(pair, key=lambda one: one in found)
+                table = wide.wanted(pair, self.tables[pair].residuals, _variance(self.tables[pair]))
                 found[name] = attached(table if pair[0] == name else table.T, found[other], rng)
-        for name in wide.names - set(found):
-            found[name] = attached(wide.counts[name][:, np.newaxis], np.zeros(rows, dtype=np.int64), rng)
+        for name in sorted(wide.names - set(found)):
+            by_counts(name)
         return {name: found[name] for name in wide.domain.columns}
 
     def _members(self, rng: np.random.Generator) -> list[PairMixture]:
