@@ -101,6 +101,14 @@ def test_pairs_are_kept():
         assert np.abs(model.marginal(Clique(pair)) - table).sum() / 2 < 0.02
 
 
+@pytest.fixture
+def few(monkeypatch):
+    """Columns of four codes make strong pairs, and those of more than 256 are wide."""
+    monkeypatch.setattr("understudy.methods.ensemble._MANY", 4)
+    monkeypatch.setattr("understudy.methods.ensemble._WIDE", 256)
+
+
+@pytest.mark.usefixtures("few")
 def test_strong_pairs_come_first_and_what_follows_from_them_is_scored_again():
     """a – b – c: neighbours in the chain are strong, and what they make of a × c is nearly right."""
     cost, exact = rho(1.0), chain(20_000)
@@ -125,6 +133,7 @@ def places(codes, rows=20_000):
     return {"place": place, "district": district, "other": rng.integers(0, 4, rows)}
 
 
+@pytest.mark.usefixtures("few")
 def test_a_wide_column_keeps_its_strongest_relation():
     exact, cost = places(400), rho(2.0)
     curator = door(rows_of(exact), letters({"place": 400, "district": 10, "other": 4}), cost, SeededRandomizer(2))
@@ -138,6 +147,7 @@ def test_a_wide_column_keeps_its_strongest_relation():
     assert curator.left.rho < 1000
 
 
+@pytest.mark.usefixtures("few")
 def test_where_all_columns_are_wide_they_hang_on_the_narrowest():
     exact, cost = places(400), rho(20.0)
     codes = {"place": exact["place"], "street": exact["place"] * 3 % 401, "road": exact["place"] * 7 % 300}
@@ -168,6 +178,7 @@ def test_where_only_the_far_end_of_a_chain_was_measured_the_near_one_goes_by_its
     assert (made["a"] == made["b"]).mean() > 0.95
 
 
+@pytest.mark.usefixtures("few")
 def test_a_wide_column_that_nothing_goes_with_is_drawn_by_its_counts():
     rng = np.random.default_rng(3)
     codes = {"place": rng.integers(0, 400, 20_000), "other": rng.integers(0, 4, 20_000)}
@@ -187,6 +198,7 @@ def wide_rows():
     return rows_of({"place": place, "district": place % 4, "other": np.arange(1200) % 3 % 2})
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     ("schema", "table"), [(CHAIN, rows_of(chain(400))), (WIDE, wide_rows())], ids=["chain", "wide"]
 )
@@ -199,6 +211,7 @@ def test_the_same_answers_ask_the_same_of_a_neighbour(schema, table):
         check_pair(pipeline, table, neighbour, SeededRandomizer(seed))
 
 
+@pytest.mark.usefixtures("few")
 def test_replay_catches_strong_pairs_chosen_by_exact_counts(monkeypatch):
     """Planted: which pairs come first depends on whether the number of rows is even."""
     table = rows_of(chain(400))

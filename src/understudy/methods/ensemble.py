@@ -6,9 +6,10 @@ Codes with a noisy count below `threshold` times σ are pooled, and more of them
 that still has more than `_WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
 `selection_share`: how many rows its table is away from the product of its columns as they were measured; of wide
 columns, how many beyond a height that noise does not reach (`methods/wide_columns.py`). (4) The rest buys residuals
-of pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). Strong pairs come first, by
-which at least a quarter of the rows lie elsewhere than columns say, as many as form no circle, and the pairs that wide
-columns hang on. What the closed form of the strong pairs makes of all pairs between their columns is expected from
+of pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). First come the pairs that
+wide columns hang on, and strong pairs without circles: those of `_MANY` codes or more on both sides where at least a
+quarter of the rows lie elsewhere than columns say.
+What the closed form of the strong pairs makes of all pairs between their columns is expected from
 then on, and these are scored again. (5) Three mixtures of products are fitted to all tables, in groups of neighbouring
 codes where there are more than `most_groups`; a pair that was not measured enters as it is expected, trusted as far as
 its score allows. (6) The wanted table of a pair has the columns that were measured: it is the mean of the mixtures',
@@ -103,6 +104,8 @@ _PENALTY = 0.3
 _LEAST_TICKETS, _TICKETS_PER_PAIR, _MOST_TICKETS = 400, 8, 8_000
 _STRONG = 0.25
 """The share of rows that columns alone put in a wrong cell of a strong pair."""
+_MANY = 40
+"""Codes of both columns of a strong pair: a mixture of `components` products follows fewer well by itself."""
 _MOST_AGAIN = 10
 """One part in so many of what is left, at most, is for scoring pairs again."""
 _LEAST_DOUBT = 0.02
@@ -125,7 +128,7 @@ _WIDE_BYTES = 80
 """Per cell of the largest pair of a wide column: counts, noise, residuals, what is expected, and while it is drawn."""
 _SWEEP_SECONDS = 1.2e-8
 _MOST_CODES = 2**13
-_WIDE, _WIDEST = 256, 2**13
+_WIDE, _WIDEST = 512, 2**13
 """A column with more codes than the first is wide; it keeps at most so many as the second."""
 
 
@@ -428,6 +431,7 @@ class _Excess:
     wide: Mapping[Clique, CellGain]
     """Pairs that wide columns hang on, in the order in which they join, and what measuring them gains."""
     chained: frozenset[Clique] = frozenset()
+    strong: frozenset[Clique] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -500,10 +504,15 @@ class _Measuring:
 
         Columns that rules name are left out.
         """
-        least, tied = _STRONG * self.known.total, _tied(self.curator.structural_zeros)
+        least, tied, shape = (
+            _STRONG * self.known.total,
+            _tied(self.curator.structural_zeros),
+            self.known.grid.domain.shape,
+        )
         found: list[Clique] = []
         for pair in sorted(excess.rows, key=lambda pair: -excess.rows[pair]):
-            if excess.rows[pair] >= least and not tied & set(pair) and not _inside(found, [pair]):
+            strong = excess.rows[pair] >= least and min(shape(pair)) >= _MANY and not tied & set(pair)
+            if strong and not _inside(found, [pair]):
                 found.append(pair)
         return found
 
@@ -525,7 +534,9 @@ class _Measuring:
             grid.put(expected, pair, table.reshape(domain.shape(pair)) * known.total)
         rows, _, _ = self._off(expected, followed, (), (), cost)
         again = dict(zip(followed, rows.tolist(), strict=True))
-        return _Excess(expected, {**excess.rows, **again}, excess.wide, frozenset([*strong, *followed]))
+        return _Excess(
+            expected, {**excess.rows, **again}, excess.wide, frozenset([*strong, *followed]), frozenset(strong)
+        )
 
     def _again(self, pairs: int) -> Cost:
         """Of scoring so many pairs once more, with the noise of the first time if that is little of what is left."""
@@ -662,7 +673,12 @@ class _Synthesis:
     def _between(self, pair: Clique, chained: Floats, mixed: Floats) -> Floats:
         """What strong pairs make of a pair, moved towards the mixtures as far as the pair's own answers say."""
         apart = mixed - chained
-        if pair in self.tables:
+        if pair in self.excess.strong:
+            # What is expected of a strong pair was made of its own answer, which therefore cannot judge it: mixtures
+            # are taken as far as noise alone explains how the answer differs from them.
+            noise = _variance(self.tables[pair]) * math.prod(size - 1 for size in apart.shape)
+            towards = noise / max(float(((self._noisy(pair) - mixed) ** 2).sum()), 1e-9)
+        elif pair in self.tables:
             towards = float(((self._noisy(pair) - chained) * apart).sum()) / max(float((apart**2).sum()), 1e-9)
         else:
             towards = 2.0 * self.excess.rows[pair] / max(float(np.abs(apart).sum()), 1e-9)
