@@ -37,6 +37,11 @@ TABLES = {
     "uk_census": "uk_census2011",
     "salary": "salary",
     "cps_voting": "cps_voting",
+    "nist_iloh": "nist2020_acs_iloh",
+    "fire": "nist2018_sf_fire",
+    "loans": "loans",
+    "titanic": "titanic",
+    "stroke": "stroke_ist",
 }
 TUNED_ON = ("adult", "bank", "uk_census")
 METHODS = ("ensemble", "aim", "privsyn")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from understudy.methods.expected_gain import CellGain, expected_scatter, tickets
+from understudy.methods.expected_gain import CellGain, expected_scatter, scatter_beyond, tickets
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.3, 1.0, 4.7, 60.0])
@@ -16,6 +16,17 @@ def test_scatter_is_the_mean_distance_of_a_poisson_count(mean):
     assert float(expected_scatter(np.array([mean]))[0]) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("mean", "floor"), [(0.01, 0.5), (0.3, 2.0), (3.0, 0.0), (12.5, 1.3), (7.0, 3.0), (50.0, 10.0)]
+)
+def test_scatter_beyond_a_floor_is_that_of_poisson_counts(mean, floor):
+    chances = [math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(400)]
+    wanted = sum(chance * max(abs(k - mean) - floor, 0.0) for k, chance in enumerate(chances))
+    assert scatter_beyond(np.array([mean]), floor) == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+    many = np.full(5000, mean) * np.linspace(0.999, 1.001, 5000)
+    assert scatter_beyond(many, floor) == pytest.approx(5000 * wanted, rel=0.02)
+
+
 def test_gain_by_hand():
     gain = CellGain.of(np.array([[100.0, 300.0], [500.0, 100.0]]), 100.0, 1000.0, 0.5)
     # A fifth of every cell is wrong: 20, 60, 100, 20. Noise of scale 60 takes 30 of each; scatter is below it.
@@ -23,6 +34,31 @@ def test_gain_by_hand():
     assert gain.at(1e9) == 0.0
     scatter = float(expected_scatter(np.array([100.0, 300.0, 500.0, 100.0])).sum())
     assert gain.at(1e-9) == pytest.approx(200.0 + scatter)
+
+
+def test_gain_by_hand_where_rows_must_come_together():
+    """Three quarters are wrong: a quarter of each cell has three times its rows too many, the rest all of them."""
+    gain = CellGain.of(np.array([400.0, 600.0]), 750.0, 1000.0, 1.0)
+    # Noise of scale 500 is above the scatter and takes as much of 1,200 and 1,800, and of 400 and 600.
+    assert gain.at(500.0) == pytest.approx(0.25 * (700.0 + 1300.0) + 0.75 * 100.0)
+    scatter = float(expected_scatter(np.array([400.0, 600.0])).sum())
+    assert gain.at(1e-9) == pytest.approx(1500.0 + scatter), "rows too many and rows too few"
+
+
+def test_below_half_of_the_rows_both_formulas_are_one():
+    below, above = (
+        CellGain.of(np.array([400.0, 600.0]), 500.0 + step, 1000.0, 1.0).at(300.0) for step in (-1e-6, 1e-6)
+    )
+    assert below == pytest.approx(above)
+
+
+def test_gain_of_a_column_each_code_of_which_goes_with_one_other():
+    counts = np.array([100.0, 300.0, 50.0])
+    # A score of 240 beyond 3 times a noise of 20: 2 · (0.6 · 300 − 60) = 240.
+    gain = CellGain.concentrated(counts, 240.0, 20.0, 3.0, 1.0)
+    assert gain.at(20.0) == pytest.approx(240.0, rel=1e-6)
+    assert gain.at(10.0) == pytest.approx(2.0 * (30.0 + 150.0), rel=1e-6)
+    assert CellGain.concentrated(counts, 240.0, 20.0, 3.0, 4.0).at(20.0) == pytest.approx(960.0, rel=1e-6)
 
 
 def test_tickets_go_where_more_is_wrong():

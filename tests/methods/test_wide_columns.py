@@ -14,6 +14,7 @@ from understudy.domain import Domain, Measurement, Selection
 from understudy.errors import UsageError
 from understudy.methods.aim import Aim
 from understudy.methods.auto import Auto
+from understudy.methods.ensemble import MixtureEnsemble
 from understudy.methods.method import facts_of
 from understudy.methods.mst import Mst
 from understudy.methods.mwem import Mwem
@@ -58,7 +59,7 @@ def variation(codes, made, size, other="district"):
 
 
 @pytest.mark.parametrize(("codes", "bar"), [(1_000, 0.22), (10_000, 0.40)])
-@pytest.mark.parametrize("method", [Mst(), Aim(), Auto()], ids=lambda method: method.name)
+@pytest.mark.parametrize("method", [Mst(), Aim(), Auto(), MixtureEnsemble()], ids=lambda method: method.name)
 def test_the_strongest_relation_of_a_wide_column_is_kept(method, codes, bar):
     """Scored by noise × cells its table was never chosen: the distance was 0.78 to 0.87. Noise of a fixed seed."""
     rows, sizes, table = places(codes)

@@ -5,6 +5,7 @@ import pytest
 
 from understudy.domain import Clique, Domain, StructuralZeros, centred
 from understudy.models.pair_mixtures import (
+    CodeGroups,
     Fitting,
     PairEvidence,
     PairGrid,
@@ -77,6 +78,56 @@ def test_the_gradient_is_that_of_the_loss(by_residuals):
         moved.log_weights[2] += step
         beside.append(loss(moved, evidence, 0.0))
     assert (beside[0] - beside[1]) / 2e-2 == pytest.approx(float(by_weight[2]), rel=0.02, abs=1e-6)
+
+
+def test_residuals_of_groups_pull_as_those_of_their_codes_do():
+    """Codes that are all alike within groups: the loss of groups moves as that of the codes, each known alike well."""
+    members = np.array([1, 3, 2, 1, 1, 2, 2])
+    fine = PairGrid.of(Domain.of({"a": 4, "b": 4, "c": 4}))
+    groups = CodeGroups(fine, GRID, np.repeat(np.arange(7), members))
+    rng = np.random.default_rng(0)
+    noisy, precision = centred(rng.normal(size=(4, 4))), 3.0
+    mixture, evidence = started(3), PairEvidence.of_columns(GRID, np.zeros(7), np.zeros(7), members)
+    evidence.add_residuals(A_B, groups.table(A_B, noisy), precision / np.outer(members[:2], members[2:5]))
+
+    def loss_of_codes(mixture):
+        expected = GRID.table(mixture.pairs().astype(float), A_B) / np.outer(members[:2], members[2:5])
+        spread = np.repeat(np.repeat(expected, members[:2], axis=0), members[2:5], axis=1)
+        return 0.5 * precision * float((centred(spread - noisy) ** 2).sum())
+
+    slopes, _ = mixture._slopes(evidence, 0.0)
+    for place in [(0, 0), (1, 3), (3, 2)]:
+        beside = []
+        for step in (1e-2, -1e-2):
+            moved = PairMixture(GRID, mixture.logits.copy(), mixture.log_weights.copy())
+            moved.logits[place] += step
+            beside.append(loss_of_codes(moved))
+        assert (beside[0] - beside[1]) / 2e-2 == pytest.approx(float(slopes[place]), rel=0.02, abs=1e-6)
+
+
+def test_groups_take_neighbours_together_and_leave_frequent_codes_alone():
+    grid = PairGrid.of(Domain.of({"a": 6, "b": 3}))
+    shares = np.array([0.05, 0.05, 0.6, 0.1, 0.1, 0.1, 0.4, 0.3, 0.3])
+    groups = CodeGroups.of(grid, shares, 7)
+    assert groups.grouped.codes <= 7
+    assert groups.places.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7][: groups.places.size] or groups.grouped.codes < 8
+    assert (np.diff(groups.places) >= 0).all()
+    assert groups.members[groups.places[2]] == 1
+    assert CodeGroups.of(grid, shares, 9).grouped.codes == 9
+    assert CodeGroups.of(grid, shares, 1).grouped.codes == 2, "one group a column at least"
+
+
+def test_tables_of_groups_add_up_and_spread_by_shares():
+    grid = PairGrid.of(Domain.of({"a": 4, "b": 3}))
+    (pair,) = grid.pairs
+    shares = np.array([0.1, 0.3, 0.2, 0.4, 0.5, 0.25, 0.25])
+    groups = CodeGroups(grid, PairGrid.of(Domain.of({"a": 2, "b": 2})), np.array([0, 0, 1, 1, 2, 3, 3]))
+    together = groups.table(pair, np.arange(12.0).reshape(4, 3))
+    assert together.tolist() == [[0 + 3, 1 + 2 + 4 + 5], [6 + 9, 7 + 8 + 10 + 11]]
+    assert groups.sums(shares) == pytest.approx([0.4, 0.6, 0.5, 0.5])
+    apart = groups.spread(pair, together, shares)
+    assert groups.table(pair, apart) == pytest.approx(together)
+    assert apart[0, 1] == pytest.approx(12.0 * 0.25 * 0.5)
 
 
 def test_known_tables_are_found_again():

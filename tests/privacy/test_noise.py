@@ -330,6 +330,24 @@ def test_the_distribution_is_the_discrete_gaussian(variance: Fraction) -> None:
     assert z_score(values, gaussian_distribution(1.5 * float(variance))) > LIMIT  # missed with probability below 1e-30
 
 
+@pytest.mark.parametrize(("size", "by_table"), [(8_190, False), (8_200, True)])
+def test_few_numbers_of_a_large_variance_take_no_table(
+    size: int, by_table: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def asking(distribution: cumulative.Cumulative) -> NoiseTable:
+        asked.append(distribution)
+        return table_for(distribution)
+
+    monkeypatch.setattr(noise, "table_for", asking)
+    variance = Fraction(2**28)
+    values = np.concatenate([discrete_gaussian(size, variance) for _ in range(4)])
+    assert (FoldedGaussian(variance) in asked) is by_table
+    assert stats.kstest(values / 2.0**14, "norm").pvalue > 1e-9
+    assert stats.kstest(values / 2.0**14 * 1.5, "norm").pvalue < 1e-9  # missed with probability below 1e-40
+
+
 @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(731, 7), Fraction(2**90), Fraction(2**100)])
 def test_a_float_is_asked_only_where_bounds_say_the_same(variance: Fraction) -> None:
     scale = Fraction(math.isqrt(math.floor(variance)) + 1)

@@ -2,33 +2,43 @@
 
 Steps. (1) The number of rows, at `total_share`. (2) Every column's table, at `one_way_share`, less where noise is
 small beside the rows and more where it is large; where it is so large that columns take all, independent rows follow.
-Codes with a noisy count below `threshold` times σ are pooled. (3) Every pair scored, at `selection_share`: how many
-rows its table is away from the product of its columns as they were measured. (4) The rest buys residuals of pairs,
-what columns do not tell, shared by expected gain (`methods/expected_gain.py`). (5) Three mixtures of products are
-fitted to all tables; a pair that was not measured enters as its independent table, trusted as far as its score
-allows. (6) The wanted table of a pair has the columns that were measured: it is the mean of the mixtures', and where
-the pair was measured, drawn towards its noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical
-model of the strongest of the wanted tables are moved by column sweeps until they have those of all pairs, and pooled
-codes fall apart.
+Codes with a noisy count below `threshold` times σ are pooled, and more of them until `most_codes` are left. A column
+that still has more than `_WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
+`selection_share`: how many rows its table is away from the product of its columns as they were measured; of wide
+columns, how many beyond a height that noise does not reach (`methods/wide_columns.py`). (4) The rest buys residuals
+of pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). First come the pairs that
+wide columns hang on, and strong pairs without circles: those of `_MANY` codes or more on both sides where at least a
+quarter of the rows lie elsewhere than columns say.
+What the closed form of the strong pairs makes of all pairs between their columns is expected from
+then on, and these are scored again. (5) Three mixtures of products are fitted to all tables, in groups of neighbouring
+codes where there are more than `most_groups`; a pair that was not measured enters as it is expected, trusted as far as
+its score allows. (6) The wanted table of a pair has the columns that were measured: it is the mean of the mixtures',
+moved to what is expected as far as the pair's own answers say, and where the pair was measured, drawn towards its
+noisy residuals (`models/pair_mixtures.py`). (7) Rows of a small graphical model of the strongest of the wanted tables
+are moved by column sweeps until they have those of all pairs. Wide columns are drawn by the column that they hang on,
+and pooled codes fall apart.
 
 Privacy. Neighbours differ by the rows of one unit, at most k. The total and every table of a column, pooled or not,
 count each row in one cell: they move by at most k in L1 and L2, and Gaussian noise of σ² = k²/(2ρ_i) costs ρ_i.
 Residuals of a pair of a × b codes move by about k·√((1 − 1/a)(1 − 1/b)), to which the door fits their noise. A score
-is a distance from a table that is public by then (made of noisy columns), so one row moves it by at most one (proof
-in `privacy/scores.py`, `MarginalError`): P scores move by at most k√P in L2, to which the door's `score` fits its
-noise. The costs add up, also when later ones depend on earlier answers: step 2 takes what it takes by the noisy
-total, step 4 has the rest, and the sum of all is what was granted. Which codes are pooled, which pairs are measured
-and at which cost, and all of (5) to (7), look at noisy answers and public facts alone. All noise is Gaussian, so
-where the schema leaves nothing open (ε, δ) are those of Gaussian differential privacy (`privacy/gaussian.py`), which
-holds for costs that depend on answers.
+is a distance from a table that is public by then (made of noisy columns, or of noisy columns and residuals), beyond a
+public floor or not, so one row moves it by at most one (proof in `privacy/scores.py`, `MarginalError`): P scores move
+by at most k√P in L2, to which the door's `score` fits its noise. The costs add up, also when later ones depend on
+earlier answers: step 2 takes what it takes by the noisy total, the second scores take their share of the cost of the
+first, residuals have the rest, and the sum of all is what was granted. Which codes are pooled, which columns are wide,
+which pairs are strong, which are measured and at which cost, and all of (5) to (7), look at noisy answers and public
+facts alone. All noise is Gaussian, so where the schema leaves nothing open (ε, δ) are those of Gaussian differential
+privacy (`privacy/gaussian.py`), which holds for costs that depend on answers.
 
-Where it is weak. It keeps pairs; of three columns at once it knows what its graphical model infers. Work and memory
-grow with the square of all codes, which are pooled to `most_codes`.
+Where it is weak. It keeps pairs; of three columns at once it knows what its graphical model infers. A wide column keeps
+its relation to one other column, and to others what follows from that one. Work and memory grow with the square of all
+codes, which are pooled to `most_codes`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
@@ -36,7 +46,7 @@ import numpy as np
 from understudy.arrays import Bools, Floats
 from understudy.domain import SCORE_UNIT, Clique, Domain, Measurement, ResidualTable, StructuralZeros
 from understudy.errors import ResourceError
-from understudy.methods.expected_gain import CellGain, expected_scatter, tickets
+from understudy.methods.expected_gain import CellGain, expected_scatter, scatter_beyond, tickets
 from understudy.methods.marginals import alone, at_costs, residuals_at_costs
 from understudy.methods.method import (
     Method,
@@ -59,9 +69,13 @@ from understudy.methods.record_synthesis import (
     laid_out_together,
 )
 from understudy.methods.rounds import RemainingBudget, live_columns, shares_of
+from understudy.methods.wide_columns import PAIR_CELLS, WideColumns, attached
+from understudy.models.consistency import OverlapTable
 from understudy.models.estimation import NoisyTable, estimate_total
+from understudy.models.markov_field import fit_forest
 from understudy.models.model import Codes
 from understudy.models.pair_mixtures import (
+    CodeGroups,
     Fitting,
     PairEvidence,
     PairGrid,
@@ -88,6 +102,12 @@ _WORK_PER_SECOND = 4e10
 _PENALTY = 0.3
 """Of noise, in the gain of a cell: what is mended jointly suffers less than a cell alone would."""
 _LEAST_TICKETS, _TICKETS_PER_PAIR, _MOST_TICKETS = 400, 8, 8_000
+_STRONG = 0.25
+"""The share of rows that columns alone put in a wrong cell of a strong pair."""
+_MANY = 40
+"""Codes of both columns of a strong pair: a mixture of `components` products follows fewer well by itself."""
+_MOST_AGAIN = 10
+"""One part in so many of what is left, at most, is for scoring pairs again."""
 _LEAST_DOUBT = 0.02
 """How far, as a share, a pair is off that was not measured and shows no excess."""
 _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
@@ -95,6 +115,8 @@ _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
 closely; at the second columns get `one_way_share`."""
 _LEAST_COLUMNS, _MOST_COLUMNS, _COLUMNS_ALONE = 0.05, 0.7, 0.95
 """The least share of the cost for columns, the most without noise, and the share from which no pair is measured."""
+_CELL_NOISE = 0.4
+"""Half of E|X| of a normal number: noise of one cell moves so many rows, as a share of its scale."""
 _CUTS = 3
 """Times a wanted table is shifted to its columns and cut to 0 or more."""
 _SETTLED = 0.002
@@ -102,8 +124,12 @@ _LEAST_SHARE = 0.2
 """Of a row, for a code whose noisy count is not above 0."""
 _MATRIX_BYTES = 60
 """Per cell of the matrix of all pairs: values, precisions, pulls, three fits, means and targets."""
+_WIDE_BYTES = 80
+"""Per cell of the largest pair of a wide column: counts, noise, residuals, what is expected, and while it is drawn."""
 _SWEEP_SECONDS = 1.2e-8
 _MOST_CODES = 2**13
+_WIDE, _WIDEST = 512, 2**13
+"""A column with more codes than the first is wide; it keeps at most so many as the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +140,7 @@ class MixtureEnsemble(Method):
     summary: ClassVar[str] = "Experimental: many noisy pairs, explained together by mixtures; rows are moved to fit."
     source: ClassVar[str] = "Our own (2026); scores and moved rows after PrivSyn (Zhang et al. 2021)."
     needs: ClassVar[str] = "A schema, δ above 0. Up to about a hundred columns."
-    limits: ClassVar[str] = "Keeps pairs. Rare codes are pooled. The model is a set of records."
+    limits: ClassVar[str] = "Keeps pairs; of a column of very many codes, one. The model is a set of records."
     currencies: ClassVar[tuple[Currency, ...]] = ("zcdp", "gaussian")
 
     total_share: float = option(0.005, help="share of the cost for the number of rows", share=True)
@@ -123,7 +149,8 @@ class MixtureEnsemble(Method):
     threshold: float = option(2.0, help="values with fewer noisy rows than this many σ are pooled", least=0, most=1e9)
     components: int = option(200, help="components of one mixture", least=1, most=2**12)
     steps: int = option(500, help="steps of fitting where noise is small; half of them where not", least=1, most=2**16)
-    most_codes: int = option(1024, help="pooled codes of all columns together", least=2, most=_MOST_CODES)
+    most_codes: int = option(2048, help="pooled codes of all columns but wide ones", least=2, most=_MOST_CODES)
+    most_groups: int = option(1024, help="groups of codes that mixtures speak of", least=2, most=_MOST_CODES)
     sweeps: int = option(12, help="maximum number of sweeps over all rows and columns", least=0, most=MOST_STEPS)
     most_records: int = option(2**20, help="maximum number of records in the model", least=1, most=MOST_STEPS)
     structure_seed: int = option(0, help="seed for fitting mixtures and moving records", least=0, most=MOST_STEPS)
@@ -153,9 +180,11 @@ class MixtureEnsemble(Method):
         rest = noisy_step("measure", whole - spent, cells, facts.unit_rows)
         name = "measure chosen pairs" if pairs else "measure columns again"
         steps.append(Step(name, whole - spent, cells, rest.noise_scale, rest.expected_error))
-        fitting, members = self._fitting(codes, self.steps)
+        groups = min(codes, max(self.most_groups, len(domain.columns)))
+        fitting, members = self._fitting(groups, self.steps)
         moved = min(rows_of(facts), self.most_records) * pairs * self.sweeps * _SWEEP_SECONDS
-        synthesis = self._synthesis().bytes(domain, cells, rows_of(facts)) + _MATRIX_BYTES * codes * codes
+        synthesis = self._synthesis().bytes(domain, cells, rows_of(facts)) + _MATRIX_BYTES * groups * groups
+        synthesis += _WIDE_BYTES * self._widest_pair(domain, rules)
         return Plan(
             self,
             cost,
@@ -163,9 +192,10 @@ class MixtureEnsemble(Method):
             tuple(steps),
             cells + sum(domain.sizes.values()),
             synthesis + tables_bytes(facts, pairs, cells),
-            seconds_for(facts, cells, pairs) + members * fitting.work(codes) / _WORK_PER_SECOND + moved,
+            seconds_for(facts, cells, pairs) + members * fitting.work(groups) / _WORK_PER_SECOND + moved,
             (
-                f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run. "
+                f"{pairs:,} pairs are scored; which are measured, and at which cost, is decided in the run, and which "
+                "are scored a second time. "
                 "Columns take less than said here where noise is small beside the rows, and more where it is large, "
                 "up to all of it.",
                 "Experimental: what it does with answers may change from version to version.",
@@ -183,12 +213,11 @@ class MixtureEnsemble(Method):
         noise /= max(float(total.values[0]), 1.0)
         share = self._column_share(noise)
         if share >= _COLUMNS_ALONE:
-            return self._of_columns(curator, remaining)
+            return self._of_columns(curator, remaining, float(total.values[0]))
         known = self._columns(curator, total, Cost(rho=plan.granted.rho).share(share), noise)
-        if not known.pairs:
+        if not known.pairs and not known.wide.pairs:
             return self._without_pairs(curator, known, remaining)
-        excess = _excess(curator, known, plan.schedule.scores)
-        tables = _measured(curator, known, excess, remaining.left)
+        excess, tables = _Measuring(curator, known, remaining, plan.schedule.scores).measured()
         return _Synthesis(self, known, curator.structural_zeros, excess, tables).records()
 
     def _column_share(self, noise: float) -> float:
@@ -200,30 +229,50 @@ class MixtureEnsemble(Method):
         """All columns, and the codes that stay apart; from here on the door counts pooled codes."""
         domain, columns = curator.domain, live_columns(curator.domain)
         answers = at_costs(curator, alone(columns), cost.split(_column_weights(domain, columns)))
-        pooled = self._pooled(domain, dict(zip(columns, answers, strict=True)), curator.structural_zeros)
+        pooled, wide = self._pooled(domain, dict(zip(columns, answers, strict=True)), curator.structural_zeros)
         curator.merge(pooled.places)
-        return _KnownColumns.of(pooled, total, answers, curator.structural_zeros, noise)
+        return _KnownColumns.of(
+            pooled, total, answers, curator.structural_zeros, noise, wide=wide, most_groups=self.most_groups
+        )
 
-    def _pooled(self, domain: Domain, answers: dict[str, Measurement], rules: Sequence[StructuralZeros]) -> Coarsening:
-        """Rare codes pooled; where too many are left, the rarest of the columns that have most."""
+    def _pooled(
+        self, domain: Domain, answers: dict[str, Measurement], rules: Sequence[StructuralZeros]
+    ) -> tuple[Coarsening, frozenset[str]]:
+        """Rare codes pooled, and which columns still have so many that they are wide.
+
+        Where the others have too many together, the rarest of those that have most are pooled.
+        """
         free = set(answers) - _tied(rules)
+        found = Coarsening.of(domain, answers, {name: Rare(self.threshold, most=_WIDEST) for name in free})
+        wide = {name for name in free if found.domain.sizes[name] > _WIDE}
+        if len(wide) == len(domain.columns):
+            wide.remove(min(wide, key=lambda name: found.domain.sizes[name]))
         low, high = 1, max(domain.sizes.values())
         while low < high:
             most = (low + high + 1) // 2
-            found = Coarsening.of(domain, answers, {name: Rare(self.threshold, most=most) for name in free})
-            fits = sum(found.domain.sizes.values()) <= self.most_codes
+            found = Coarsening.of(domain, answers, self._rare(free, wide, most))
+            fits = sum(size for name, size in found.domain.sizes.items() if name not in wide) <= self.most_codes
             low, high = (most, high) if fits else (low, most - 1)
-        return Coarsening.of(domain, answers, {name: Rare(self.threshold, most=low) for name in free})
+        return Coarsening.of(domain, answers, self._rare(free, wide, low)), frozenset(wide)
+
+    def _rare(self, free: Iterable[str], wide: Container[str], most: int) -> dict[str, Rare]:
+        return {name: Rare(self.threshold, most=_WIDEST if name in wide else most) for name in free}
 
     def _without_pairs(self, curator: Curator, known: "_KnownColumns", remaining: RemainingBudget) -> RecordModel:
         """One column, or none that noise leaves two codes of: the rest improves the columns."""
-        model = self._of_columns(curator, remaining)
+        model = self._of_columns(curator, remaining, known.total)
         return known.expanded(model.codes, model.total, np.random.default_rng(self.structure_seed))
 
-    def _of_columns(self, curator: Curator, remaining: RemainingBudget) -> RecordModel:
-        """Columns at all that is left, and independent records."""
+    def _of_columns(self, curator: Curator, remaining: RemainingBudget, rows: float) -> RecordModel:
+        """Columns at all that is left, and independent records.
+
+        Shares by codes^(2/3) are best while noise adds up. Cutting negative counts bounds it at the rows, so codes
+        beyond those at which it comes to them, if costs were equal, do not count.
+        """
         names = live_columns(curator.domain)
-        costs = remaining.left.split(_column_weights(curator.domain, names))
+        equal = curator.unit_rows * math.sqrt(UNIT * len(names) / (2.0 * max(remaining.left.rho, 1)))
+        most = max(rows / (_CELL_NOISE * equal), 1.0)
+        costs = remaining.left.split([min(curator.domain.sizes[name], most) ** (2.0 / 3.0) for name in names])
         answers = at_costs(curator, alone(names), costs)
         ones = {name: [answer] for name, answer in zip(names, answers, strict=True)}
         return self._synthesis().made(Coarsening(curator.domain, {}), ones, (), curator.structural_zeros)
@@ -241,6 +290,11 @@ class MixtureEnsemble(Method):
                 "Use fewer columns, coarser bins, or method mst.",
             )
         return codes
+
+    def _widest_pair(self, domain: Domain, rules: Sequence[StructuralZeros]) -> int:
+        """Most cells of a pair with a wide column; 0 if there can be none."""
+        sizes = sorted(min(size, _WIDEST) for name, size in domain.sizes.items() if name not in _tied(rules))
+        return min(math.prod(sizes[-2:]), PAIR_CELLS) if len(sizes) > 1 and sizes[-1] > _WIDE else 0
 
     def _fitting(self, codes: int, steps: int) -> tuple[Fitting, int]:
         """How mixtures are fitted, and how many: fewer and smaller ones where codes are many."""
@@ -274,11 +328,16 @@ class _EnsembleCosts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _KnownColumns:
-    """What the columns told: pooled codes, their noisy counts with variances, and the number of rows."""
+    """What the columns told: pooled codes, their noisy counts with variances, and the number of rows.
+
+    The grid, and all arrays with one number per code, leave out wide columns.
+    """
 
     coarsening: Coarsening
     answers: dict[str, list[Measurement]]
     grid: PairGrid
+    groups: CodeGroups
+    wide: WideColumns
     total: float
     counts: Floats
     variances: Floats
@@ -294,22 +353,39 @@ class _KnownColumns:
         answers: Sequence[Measurement],
         rules: Sequence[StructuralZeros],
         noise: float,
+        *,
+        wide: frozenset[str] = frozenset(),
+        most_groups: int = _MOST_CODES,
     ) -> Self:
         """From the answers about the total and about all columns with two codes or more."""
-        grid = PairGrid.of(coarsening.domain)
+        domain = coarsening.domain
+        grid = PairGrid.of(Domain.of({name: size for name, size in domain.sizes.items() if name not in wide}))
         by_name = {answer.columns[0]: answer for answer in answers}
-        tables = [NoisyTable(Clique(), total.values.astype(np.float64), max(total.distribution.variance, 1e-9))]
-        counts, variances = np.empty(grid.codes), np.empty(grid.codes)
         columns = {name: coarsening.column(name, answer) for name, answer in by_name.items()}
+        tables = [NoisyTable(Clique(), total.values.astype(np.float64), max(total.distribution.variance, 1e-9))]
         for table in columns.values():
             tables.append(NoisyTable(table.clique, table.values, float(np.mean(table.variances))))
-        rows = estimate_total(grid.domain, tables, ())
-        for name in grid.domain.columns:
-            place = grid.places(name)
-            counts[place] = columns[name].values if name in columns else rows
-            variances[place] = columns[name].variances if name in columns else 1.0
+        rows = estimate_total(domain, tables, ())
+        # A column of one code was not asked about.
+        told = {
+            name: columns.get(name, OverlapTable(Clique((name,)), np.array([rows]), 1.0)) for name in domain.columns
+        }
+        counts = {name: _of_all_rows(table, rows) for name, table in told.items()}
+        noisy = np.concatenate([told[name].values for name in grid.domain.columns])
+        shares = np.concatenate([norm_sub(told[name].values, rows) for name in grid.domain.columns]) / rows
         ones = {name: [answer] for name, answer in by_name.items()}
-        return cls(coarsening, ones, grid, rows, counts, variances, grid.impossible(rules), noise)
+        return cls(
+            coarsening,
+            ones,
+            grid,
+            CodeGroups.of(grid, shares, most_groups),
+            WideColumns(domain, wide, counts, rows),
+            rows,
+            noisy,
+            np.concatenate([_variances(told[name]) for name in grid.domain.columns]),
+            grid.impossible(rules),
+            noise,
+        )
 
     @property
     def pairs(self) -> list[Clique]:
@@ -321,6 +397,19 @@ class _KnownColumns:
     def shares(self) -> Floats:
         """Shares of codes, 0 or more, each column adding up to 1."""
         return np.concatenate([norm_sub(self.counts[part], self.total) for part in self.grid.blocks()]) / self.total
+
+    def column(self, name: str) -> NoisyTable:
+        """What was told about a column of the grid."""
+        place = self.grid.places(name)
+        return NoisyTable(Clique((name,)), self.counts[place], float(np.mean(self.variances[place])))
+
+    def noisy(self, table: ResidualTable) -> Floats:
+        """Measured residuals on top of what the columns told; 0 where a rule forbids rows."""
+        first, second = table.columns
+        rows, columns = self.counts[self.grid.places(first)], self.counts[self.grid.places(second)]
+        means = rows[:, np.newaxis] / columns.size + columns[np.newaxis, :] / rows.size
+        values = table.residuals + means - self.total / (rows.size * columns.size)
+        return np.where(self.grid.table(self.impossible, Clique(table.columns)), 0.0, values)
 
     def independent(self) -> Floats:
         """Expected counts of all pairs if columns did not go together; 0 where a rule forbids it."""
@@ -334,36 +423,164 @@ class _KnownColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Excess:
-    """By pair: rows that its independent table puts in a wrong cell, as noisy scores tell."""
+    """By pair: what is expected of it, and the rows that this puts in a wrong cell, as noisy scores tell."""
 
     expected: Floats
-    rows: Floats
+    """The product of the columns; of `chained` pairs, what the strong pairs that were measured first make of them."""
+    rows: Mapping[Clique, float]
+    wide: Mapping[Clique, CellGain]
+    """Pairs that wide columns hang on, in the order in which they join, and what measuring them gains."""
+    chained: frozenset[Clique] = frozenset()
+    strong: frozenset[Clique] = frozenset()
 
 
-def _excess(curator: Curator, known: _KnownColumns, cost: Cost) -> _Excess:
-    """Scores every pair; what is left after the scatter of counts, drawn towards the mean by what noise warrants."""
-    expected, pairs, grid = known.independent(), known.pairs, known.grid
-    tables = {pair: np.ascontiguousarray(grid.table(expected, pair)).ravel() for pair in pairs}
-    noisy = curator.score(MarginalError("pairs", pairs, tables), cost)
-    scatter = np.array([float(expected_scatter(tables[pair]).sum()) for pair in pairs])
-    rows = 0.5 * (noisy.scores / WEIGHT_UNIT - scatter)
-    variance = noisy.distribution.variance / (2.0 * SCORE_UNIT * WEIGHT_UNIT) ** 2
-    return _Excess(expected, steadied(rows, variance))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Measuring:
+    """From columns to scores of all pairs, to residuals: first of pairs that others follow from."""
+
+    curator: Curator
+    known: _KnownColumns
+    remaining: RemainingBudget
+    scores: Cost
+    """Of the scores of all pairs; pairs that are scored a second time cost their part of it once more."""
+
+    def measured(self) -> tuple[_Excess, dict[Clique, ResidualTable]]:
+        """Residuals at all that is left, and what is known of the pairs."""
+        excess = self._scored()
+        strong = self._strong(excess)
+        tables: dict[Clique, ResidualTable] = {}
+        if strong or excess.wide:
+            followed = [pair for pair in _inside(strong, self.known.pairs) if pair not in strong]
+            given = self._given(excess, [pair for pair in self.known.pairs if pair not in followed])
+            again = self._again(len(followed))
+            whole, left = sum(given.values()), self.remaining.left - again
+            first = [pair for pair in (*strong, *excess.wide) if given[pair]]
+            tables = self._residuals({pair: left.share(Fraction(given[pair], whole)) for pair in first})
+            excess = self._scored_again(excess, [pair for pair in strong if pair in tables], tables, again)
+        given = self._given(excess, [pair for pair in self.known.pairs if pair not in tables], tables)
+        chosen = [pair for pair, number in given.items() if number]
+        if chosen and self.remaining.left.rho > _TICKETS_PER_PAIR * len(self.known.pairs):  # more than roundings left
+            costs = self.remaining.left.split([float(given[pair]) for pair in chosen])
+            tables |= self._residuals(dict(zip(chosen, costs, strict=True)))
+        return excess, tables
+
+    def _scored(self) -> _Excess:
+        """Scores every pair against its columns; those of wide columns by what is off beyond a floor."""
+        known, wide = self.known, self.known.wide
+        expected, pairs = known.independent(), wide.pairs
+        noise = wide.noise(self.remaining.left - self.scores, self.curator.unit_rows)
+        cuts = [wide.cut(pair, noise) for pair in pairs]
+        raised = np.array([cut.weight(wide.expected(pair)) for pair, cut in zip(pairs, cuts, strict=True)])
+        rows, beyond, variance = self._off(expected, known.pairs, pairs, [cut.floor for cut in cuts], self.scores)
+        beyond -= [scatter_beyond(wide.expected(pair), cut.floor) for pair, cut in zip(pairs, cuts, strict=True)]
+        off = wide.clear(dict(zip(pairs, (beyond * raised).tolist(), strict=True)), 2.0 * math.sqrt(variance))
+        by_pair = dict(zip(pairs, cuts, strict=True))
+        gains = {pair: wide.gain(pair, off, by_pair[pair], float(noise.scale)) for pair in wide.tree(off)}
+        return _Excess(expected, dict(zip(known.pairs, rows.tolist(), strict=True)), gains)
+
+    def _off(
+        self, expected: Floats, pairs: Sequence[Clique], wide: Sequence[Clique], floors: Sequence[float], cost: Cost
+    ) -> tuple[Floats, Floats, float]:
+        """Rows that `expected` puts in a wrong cell of each pair, without the scatter of counts and drawn towards their
+        mean by what noise warrants; distances beyond the floors of wide pairs; the variance of the latter."""
+        known = self.known
+
+        def estimates(cliques: Sequence[Clique]) -> dict[Clique, Floats]:
+            return {
+                pair: known.wide.expected(pair).ravel() if pair in beside else known.grid.table(expected, pair).ravel()
+                for pair in cliques
+            }
+
+        beside = set(wide)
+        options, cuts = [*pairs, *wide], [0.0] * len(pairs) + list(floors)
+        noisy = self.curator.score(MarginalError("pairs", options, estimates, floors=cuts), cost)
+        scores, variance = noisy.scores / WEIGHT_UNIT, noisy.distribution.variance / (SCORE_UNIT * WEIGHT_UNIT) ** 2
+        scatter = np.array([float(expected_scatter(known.grid.table(expected, pair)).sum()) for pair in pairs])
+        rows = 0.5 * (scores[: len(pairs)] - scatter)
+        return steadied(rows, variance / 4.0) if len(pairs) else rows, scores[len(pairs) :], variance
+
+    def _strong(self, excess: _Excess) -> list[Clique]:
+        """The strongest pairs without a circle of which `_STRONG` of the rows are not as columns would have them.
+
+        Columns that rules name are left out.
+        """
+        least, tied, shape = (
+            _STRONG * self.known.total,
+            _tied(self.curator.structural_zeros),
+            self.known.grid.domain.shape,
+        )
+        found: list[Clique] = []
+        for pair in sorted(excess.rows, key=lambda pair: -excess.rows[pair]):
+            strong = excess.rows[pair] >= least and min(shape(pair)) >= _MANY and not tied & set(pair)
+            if strong and not _inside(found, [pair]):
+                found.append(pair)
+        return found
+
+    def _scored_again(
+        self, excess: _Excess, strong: Sequence[Clique], tables: Mapping[Clique, ResidualTable], cost: Cost
+    ) -> _Excess:
+        """What follows from strong pairs is expected from now on; what is off beyond that is scored anew."""
+        known, grid = self.known, self.known.grid
+        followed = [pair for pair in _inside(strong, known.pairs) if pair not in tables]
+        if not followed or not cost.rho:
+            return excess
+        names = {name for pair in strong for name in pair}
+        domain = Domain.of({name: size for name, size in grid.domain.sizes.items() if name in names})
+        noisy = [known.column(name) for name in domain.columns]
+        noisy += [NoisyTable(pair, known.noisy(tables[pair]).ravel(), _variance(tables[pair])) for pair in strong]
+        model = fit_forest(domain, noisy, total=known.total)
+        expected = excess.expected.copy()
+        for pair, table in model.marginals([*strong, *followed]).items():
+            grid.put(expected, pair, table.reshape(domain.shape(pair)) * known.total)
+        rows, _, _ = self._off(expected, followed, (), (), cost)
+        again = dict(zip(followed, rows.tolist(), strict=True))
+        return _Excess(
+            expected, {**excess.rows, **again}, excess.wide, frozenset([*strong, *followed]), frozenset(strong)
+        )
+
+    def _again(self, pairs: int) -> Cost:
+        """Of scoring so many pairs once more, with the noise of the first time if that is little of what is left."""
+        same = self.scores.share(Fraction(pairs, max(len(self.known.pairs), 1)))
+        return Cost(rho=min(same.rho, self.remaining.left.rho // _MOST_AGAIN))
+
+    def _given(self, excess: _Excess, pairs: Sequence[Clique], done: Container[Clique] = ()) -> dict[Clique, int]:
+        """Tickets of these pairs and of those of wide columns that are not done."""
+        known = self.known
+        gains = {
+            pair: CellGain.of(
+                known.grid.table(excess.expected, pair), excess.rows[pair], known.total, _PENALTY * _moved(known, pair)
+            )
+            for pair in pairs
+        }
+        off = [excess.rows[pair] for pair in pairs]
+        for pair, gain in excess.wide.items():
+            if pair not in done:
+                gains[pair] = gain
+                off.append(known.total)
+        if not gains:
+            return {}
+        count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(gains), _MOST_TICKETS))
+        scale = self.curator.unit_rows * math.sqrt(count * UNIT / (2.0 * max(self.remaining.left.rho, 1)))
+        given = tickets(list(gains.values()), count, scale, np.array(off))
+        return dict(zip(gains, given.tolist(), strict=True))
+
+    def _residuals(self, costs: Mapping[Clique, Cost]) -> dict[Clique, ResidualTable]:
+        answers = residuals_at_costs(self.curator, list(costs), list(costs.values()))
+        return dict(zip(costs, answers, strict=True))
 
 
-def _measured(curator: Curator, known: _KnownColumns, excess: _Excess, left: Cost) -> dict[Clique, ResidualTable]:
-    """Residuals of pairs, at all that is left, each at its number of tickets."""
-    pairs = known.pairs
-    gains = [
-        CellGain.of(known.grid.table(excess.expected, pair), float(rows), known.total, _PENALTY * _moved(known, pair))
-        for pair, rows in zip(pairs, excess.rows, strict=True)
-    ]
-    count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(pairs), _MOST_TICKETS))
-    scale = curator.unit_rows * math.sqrt(count * UNIT / (2.0 * left.rho))
-    given = tickets(gains, count, scale, excess.rows)
-    chosen = [pair for pair, number in zip(pairs, given, strict=True) if number]
-    answers = residuals_at_costs(curator, chosen, left.split([float(number) for number in given if number]))
-    return dict(zip(chosen, answers, strict=True))
+def _inside(strong: Sequence[Clique], pairs: Sequence[Clique]) -> list[Clique]:
+    """Those of the pairs whose two columns are joined by strong pairs."""
+    trees: list[set[str]] = []
+    for edge in strong:
+        touched = [tree for tree in trees if tree & set(edge)]
+        trees = [tree for tree in trees if tree not in touched]
+        trees.append(set(edge).union(*touched))
+    return [pair for pair in pairs if any(set(pair) <= tree for tree in trees)]
+
+
+def _variance(table: ResidualTable) -> float:
+    return max(table.variance, 1e-9)
 
 
 def _moved(known: _KnownColumns, pair: Clique) -> float:
@@ -400,71 +617,109 @@ class _Synthesis:
             settled=_SETTLED,
             structural_zeros=self.rules,
         )
-        return known.expanded(moved.codes, known.total, rng)
+        return known.expanded(self._with_wide(moved.codes, rng), known.total, rng)
+
+    def _with_wide(self, codes: Codes, rng: np.random.Generator) -> Codes:
+        """The rows with codes of the wide columns, each by its code of the column that it hangs on, if any."""
+        found, wide = dict(codes), self.known.wide
+        nothing = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
+
+        def by_counts(name: str) -> None:
+            found[name] = attached(wide.counts[name][:, np.newaxis], nothing, rng)
+
+        for pair in self.excess.wide:
+            if pair in self.tables:
+                if not set(pair) & set(found):  # the pair that the first of them hangs on was not worth its cost
+                    by_counts(pair[0])
+                name, other = sorted(pair, key=lambda one: one in found)
+                table = wide.wanted(pair, self.tables[pair].residuals, _variance(self.tables[pair]))
+                found[name] = attached(table if pair[0] == name else table.T, found[other], rng)
+        for name in sorted(wide.names - set(found)):
+            by_counts(name)
+        return {name: found[name] for name in wide.domain.columns}
 
     def _members(self, rng: np.random.Generator) -> list[PairMixture]:
         known = self.known
         small = known.noise < _LITTLE_NOISE
         steps = self.method.steps if small else -(-self.method.steps // 2)
-        fitting, members = self.method._fitting(known.grid.codes, steps)
+        fitting, members = self.method._fitting(known.groups.grouped.codes, steps)
         evidence = self._evidence()
-        start = np.maximum(known.shares, _LEAST_SHARE / known.total)
+        start = np.maximum(known.groups.sums(known.shares), _LEAST_SHARE / known.total)
         return [
-            PairMixture.started(known.grid, start, fitting.components, rng).fit(evidence, fitting, ridge)
+            PairMixture.started(known.groups.grouped, start, fitting.components, rng).fit(evidence, fitting, ridge)
             for ridge in (_WEAK_RIDGES if small else _RIDGES)[:members]
         ]
 
     def _evidence(self) -> PairEvidence:
         """Measured pairs with their noise; the others as independent, in doubt by their score and their scatter."""
-        known, total = self.known, self.known.total
-        evidence = PairEvidence.of_columns(known.grid, known.counts / total, total**2 / known.variances)
-        for pair, rows in zip(known.pairs, self.excess.rows, strict=True):
-            expected = known.grid.table(self.excess.expected, pair)
+        known, total, groups = self.known, self.known.total, self.known.groups
+        counts, variances, members = groups.sums(known.counts), groups.sums(known.variances), groups.members
+        evidence = PairEvidence.of_columns(groups.grouped, counts / total, total**2 / variances, members)
+        for pair in known.pairs:
+            expected = groups.table(pair, known.grid.table(self.excess.expected, pair))
             if pair in self.tables:
-                evidence.add_residuals(pair, self._noisy(pair) / total, total**2 / self._variance(pair))
+                codes = np.outer(*(members[groups.grouped.places(name)] for name in pair))
+                noisy = groups.table(pair, self._noisy(pair))
+                precisions = np.asarray(total**2 / (_variance(self.tables[pair]) * codes), dtype=np.float64)
+                evidence.add_residuals(pair, noisy / total, precisions)
             else:
-                doubt = 2.0 * max(float(rows), 0.0) / total + _LEAST_DOUBT
+                doubt = 2.0 * max(self.excess.rows[pair], 0.0) / total + _LEAST_DOUBT
                 evidence.add(pair, expected / total, total**2 / ((doubt * expected) ** 2 + expected + 1.0))
         return evidence
 
     def _noisy(self, pair: Clique) -> Floats:
-        """The measured residuals on top of what the columns told; 0 where a rule forbids rows."""
-        known, (first, second) = self.known, pair
-        rows, columns = known.counts[known.grid.places(first)], known.counts[known.grid.places(second)]
-        means = rows[:, np.newaxis] / columns.size + columns[np.newaxis, :] / rows.size
-        values = self.tables[pair].residuals + means - known.total / (rows.size * columns.size)
-        return np.where(self.known.grid.table(self.known.impossible, pair), 0.0, values)
+        return self.known.noisy(self.tables[pair])
 
-    def _variance(self, pair: Clique) -> float:
-        return max(self.tables[pair].variance, 1e-9)
+    def _between(self, pair: Clique, chained: Floats, mixed: Floats) -> Floats:
+        """What strong pairs make of a pair, moved towards the mixtures as far as the pair's own answers say."""
+        apart = mixed - chained
+        if pair in self.excess.strong:
+            # What is expected of a strong pair was made of its own answer, which therefore cannot judge it: mixtures
+            # are taken as far as noise alone explains how the answer differs from them.
+            noise = _variance(self.tables[pair]) * math.prod(size - 1 for size in apart.shape)
+            towards = noise / max(float(((self._noisy(pair) - mixed) ** 2).sum()), 1e-9)
+        elif pair in self.tables:
+            towards = float(((self._noisy(pair) - chained) * apart).sum()) / max(float((apart**2).sum()), 1e-9)
+        else:
+            towards = 2.0 * self.excess.rows[pair] / max(float(np.abs(apart).sum()), 1e-9)
+        return np.asarray(chained + min(max(towards, 0.0), 1.0) * apart)
 
     def _columns(self) -> Floats:
         """Counts of all columns with the noisy number of rows; residuals of pairs tell nothing of them."""
-        known, found = self.known, np.empty(self.known.grid.codes)
-        for part in known.grid.blocks():
-            # What a column has too many is taken where it is least certain; then it is cut to 0 or more.
-            weights = known.variances[part] / known.variances[part].sum()
-            missing = known.total - known.counts[part].sum()
-            found[part] = norm_sub(known.counts[part] + missing * weights, known.total)
-        return found
+        return np.concatenate([self.known.wide.counts[name] for name in self.known.grid.domain.columns])
 
     def _targets(self, members: Sequence[PairMixture], columns: Floats) -> list[Target]:
         """The wanted table of every pair: one without negative counts that has these columns as nearly as it can."""
         known, grid, total = self.known, self.known.grid, self.known.total
+        groups = known.groups
         pairs = np.asarray(np.mean([member.pairs() for member in members], axis=0, dtype=np.float64))
         found = []
         for pair in known.pairs:
             possible = ~grid.table(known.impossible, pair)
             margins = columns[grid.places(pair[0])], columns[grid.places(pair[1])]
-            table = raked(np.where(possible, grid.table(pairs, pair), 0.0), *margins)
+            expected = groups.spread(pair, groups.grouped.table(pairs, pair), columns)
+            table = raked(np.where(possible, expected, 0.0), *margins)
+            if pair in self.excess.chained or pair not in self.tables:
+                table = self._between(pair, raked(grid.table(self.excess.expected, pair), *margins), table)
             if pair in self.tables:
                 noisy = with_margins(self._noisy(pair), *margins, possible)
-                table = drawn_towards(table, noisy, self._variance(pair) * interaction_share(possible))
+                table = drawn_towards(table, noisy, _variance(self.tables[pair]) * interaction_share(possible))
             for _ in range(_CUTS):
                 table = with_margins(table, *margins, possible)
                 table[possible] = norm_sub(table[possible], total)
             found.append(Target(pair, table.ravel()))
         return found
+
+
+def _variances(table: OverlapTable) -> Floats:
+    return np.broadcast_to(np.asarray(table.variances, dtype=np.float64), table.values.shape)
+
+
+def _of_all_rows(table: OverlapTable, total: float) -> Floats:
+    """Noisy counts of a column brought to the number of rows, and to 0 or more."""
+    # What a column has too many is taken where it is least certain; then it is cut to 0 or more.
+    weights = _variances(table) / _variances(table).sum()
+    return norm_sub(table.values + (total - table.values.sum()) * weights, total)
 
 
 def _tied(rules: Sequence[StructuralZeros]) -> set[str]:
@@ -479,7 +734,7 @@ def _column_noise(domain: Domain, columns: Sequence[str], cost: Cost, unit_rows:
     """Mean over columns of half the noise of all cells, in rows."""
     weights = np.array(_column_weights(domain, columns))
     scales = unit_rows * np.sqrt(UNIT * weights.sum() / (2.0 * max(cost.rho, 1) * weights))
-    return float(np.mean(0.4 * np.array(domain.shape(columns)) * scales))
+    return float(np.mean(_CELL_NOISE * np.array(domain.shape(columns)) * scales))
 
 
 def _score_scale(cost: Cost, pairs: int, unit_rows: int) -> float:

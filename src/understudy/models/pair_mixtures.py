@@ -18,6 +18,11 @@ estimated from all residuals of the table; a cell becomes λ + r · t²/(t² + �
 are known by then: the expected one is raked, the noisy one shifted, so that only how columns go together is left to
 judge, at less variance (`with_margins`).
 
+Codes may be too many for one matrix. Mixtures then speak of groups of neighbouring codes (`CodeGroups`): noisy tables
+are added up to groups, and what a mixture expects of two groups is spread over their codes by the columns. With u the
+share of a group among the codes of its column, what margins add to a table of groups is even in u, and the precision
+of a cell is divided by the number of codes on either side: residuals of groups are then judged as those of codes are.
+
 Everything here is post-processing of noisy answers. It draws from a seed. Matrix products are those of the linear
 algebra library, so that the last digits, and with them a few rows, may differ from machine to machine.
 """
@@ -98,6 +103,77 @@ class PairGrid:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CodeGroups:
+    """Codes that lie next to each other, taken together: `places` has the group of every code of the grid."""
+
+    grid: PairGrid
+    grouped: PairGrid
+    places: Ints
+
+    @classmethod
+    def of(cls, grid: PairGrid, shares: Floats, most: int) -> Self:
+        """At most so many groups (one per column at least): a code joins the one before if both stay below some share.
+
+        The share is the least with which groups are few enough, so codes that are frequent stay alone.
+        """
+        starts = _starts(grid, shares, 0.0)
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS if starts.sum() > most else 0):
+            middle = (low + high) / 2.0
+            tried = _starts(grid, shares, middle)
+            if tried.sum() > most:
+                low = middle
+            else:
+                high, starts = middle, tried
+        if starts.sum() > most:
+            starts = _starts(grid, shares, 2.0)
+        sizes = {name: int(starts[grid.places(name)].sum()) for name in grid.domain.columns}
+        return cls(grid, PairGrid.of(Domain.of(sizes)), np.cumsum(starts) - 1)
+
+    @property
+    def members(self) -> Ints:
+        """How many codes each group has."""
+        return np.bincount(self.places, minlength=self.grouped.codes)
+
+    def sums(self, values: Floats) -> Floats:
+        """One number per code, added up to groups."""
+        return np.bincount(self.places, weights=values, minlength=self.grouped.codes).astype(np.float64)
+
+    def table(self, pair: Clique, counts: Floats) -> Floats:
+        """The table of a pair, added up to groups."""
+        if self.grid.codes == self.grouped.codes:
+            return counts
+        for axis, name in enumerate(pair):
+            starts = np.flatnonzero(np.diff(self.places[self.grid.places(name)], prepend=-1))
+            counts = np.add.reduceat(counts, starts, axis=axis)
+        return counts
+
+    def spread(self, pair: Clique, table: Floats, shares: Floats) -> Floats:
+        """A table of groups, spread over their codes by these shares of all codes."""
+        if self.grid.codes == self.grouped.codes:
+            return table
+        within = shares / np.maximum(self.sums(shares)[self.places], 1e-30)
+        first, second = (self.grid.places(name) for name in pair)
+        groups = [self.places[part] - self.places[part.start] for part in (first, second)]
+        return np.asarray(table[np.ix_(*groups)] * np.outer(within[first], within[second]))
+
+
+_HALVINGS = 40
+
+
+def _starts(grid: PairGrid, shares: Floats, most: float) -> Bools:
+    """Which codes begin a group: the first of a column, and those that would lift the group before above `most`."""
+    found = np.zeros(grid.codes, dtype=bool)
+    for block in grid.blocks():
+        held = math.inf
+        for code, share in enumerate(shares[block].tolist(), block.start):
+            held += share
+            if held > most:
+                found[code], held = True, share
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PairEvidence:
     """What is known about pairs and columns, in shares of all rows: a value and a precision (0: nothing) per cell.
 
@@ -112,24 +188,28 @@ class PairEvidence:
     by_residuals: Singles
     """1 for cells of pairs known by residuals, 0 for others."""
     evenly: Singles
-    """For every code one divided by the number of codes of its column."""
+    """For every code one divided by the number of codes of its column; for a group, that times its codes."""
 
     @classmethod
-    def of_columns(cls, grid: PairGrid, shares: Floats, precisions: Floats) -> Self:
-        """Evidence about columns alone; pairs are written into it."""
+    def of_columns(cls, grid: PairGrid, shares: Floats, precisions: Floats, members: Ints | None = None) -> Self:
+        """Evidence about columns alone; pairs are written into it. `members`: how many codes each group has."""
         empty = np.zeros((grid.codes, grid.codes), dtype=np.float32)
-        evenly = np.concatenate([np.full(size, 1.0 / size, dtype=np.float32) for size in grid.domain.sizes.values()])
+        counts = np.ones(grid.codes) if members is None else members
+        evenly = np.concatenate([counts[block] / counts[block].sum() for block in grid.blocks()])
         columns = shares.astype(np.float32), precisions.astype(np.float32)
-        return cls(grid, empty, empty.copy(), *columns, empty.copy(), evenly)
+        return cls(grid, empty, empty.copy(), *columns, empty.copy(), evenly.astype(np.float32))
 
     def add(self, pair: Clique, shares: Floats, precisions: Floats | float) -> None:
         """Writes what is known of one pair."""
         self.grid.put(self.values, pair, shares)
         self.grid.put(self.precisions, pair, precisions)
 
-    def add_residuals(self, pair: Clique, shares: Floats, precision: float) -> None:
-        """Writes a table of which only the residuals are known, all at one precision; its means may be any."""
-        self.add(pair, shares, precision)
+    def add_residuals(self, pair: Clique, shares: Floats, precisions: Floats | float) -> None:
+        """Writes a table of which only the residuals are known; its means may be any.
+
+        One precision, or for groups of a and b codes that of one code divided by a·b.
+        """
+        self.add(pair, shares, precisions)
         self.grid.put(self.by_residuals, pair, 1.0)
 
 

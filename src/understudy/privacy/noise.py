@@ -33,7 +33,11 @@ Discrete Gaussian numbers of any variance, P(k) ∝ e^(−k²/(2·variance)), ar
 2020, Algorithm 3): with t = ⌊σ⌋ + 1 a proposal Y is discrete Laplace of scale t, and it is kept with probability
 e^(−(|Y| − variance/t)²/(2·variance)). Completing the square,
 e^(−|y|/t) · e^(−(|y| − variance/t)²/(2·variance)) = e^(−y²/(2·variance)) · constant, so what is kept has the
-distribution wanted. About three proposals in four are kept.
+distribution wanted, for any t of 1 or more. About three proposals in four are kept. For t ≥ 16 only its first four bits
+are kept, rounded up, so that t ≤ (σ + 1)·9/8 and many variances share the tables of one proposal.
+
+The same is done for a few numbers of a large variance, where the table would take longer than the draws. Which of both
+is done follows from the variance and from how many numbers are asked for, which are public; both are exact.
 
 Whether to keep is decided by comparing a uniform number U, of which bits are drawn as needed, with bounds of the
 exponential e^−x. A float only says where bounds need not be looked at: where its e^−x is 2⁻²⁰ or more away from the
@@ -632,10 +636,10 @@ def wide_gaussian(size: int, variance: Fraction, laplace: Draw, geometric: Draw,
         geometric: draws numbers with P(k) ∝ e^(−k/scale), cut at `largest`.
         largest: where the two draws, and this one, are cut.
     """
-    scale = Fraction(math.isqrt(math.floor(variance)) + 1)
-    kept: list[int] = []
-    while len(kept) < size:
-        proposals = laplace(size - len(kept), scale)
+    scale = Fraction(_rounded_up(math.isqrt(math.floor(variance)) + 1))
+    kept, missing = [np.empty(0, dtype=np.int64)], size
+    while missing:
+        proposals = laplace(missing, scale)
         words = np.frombuffer(os.urandom(8 * proposals.size), dtype=np.uint64)
         keeps, unsure = _screened(np.abs(proposals), words, variance, scale)
         unsure |= np.abs(proposals) == largest
@@ -645,8 +649,19 @@ def wide_gaussian(size: int, variance: Fraction, laplace: Draw, geometric: Draw,
                 more = int(geometric(1, scale)[0])
                 magnitude += more
             keeps[at] = happens((magnitude - variance / scale) ** 2 / (2 * variance), int(words[at]))
-        kept += proposals[keeps].tolist()
-    return np.array(kept, dtype=np.int64)
+        kept.append(proposals[keeps])
+        missing -= kept[-1].size
+    return np.concatenate(kept)
+
+
+def _rounded_up(number: int) -> int:
+    """The least number that is not below it and has nothing but zeros after its first four bits.
+
+    >>> _rounded_up(15), _rounded_up(1000)
+    (15, 1024)
+    """
+    spare = max(0, number.bit_length() - 4)
+    return -(-number >> spare) << spare
 
 
 def _screened(magnitudes: Ints, words: Words, variance: Fraction, scale: Fraction) -> tuple[Bools, Bools]:
@@ -675,12 +690,15 @@ _DIGIT_BITS = 12
 _RADIX = 1 << _DIGIT_BITS
 _SINGLE_TABLE_SCALE = 1000
 _MOST_PLACES = 5
+_TABLE_VARIANCE = 2**26
+"""Up to this variance numbers always come from a table; beyond, where they are at least half as many as σ."""
 
 
 def discrete_gaussian(size: int, variance: Fraction) -> Ints:
     """Independent integers with P(k) ∝ e^(−k²/(2·variance)), 0 < variance ≤ 2¹⁰⁰; slow above 2⁴⁰, for few numbers."""
     _check("variance of Gaussian noise", variance, LARGEST_SCORE_VARIANCE)
-    if variance > LARGEST_VARIANCE:
+    few = variance > _TABLE_VARIANCE and (2 * size) ** 2 < variance
+    if few or variance > LARGEST_VARIANCE:
         return wide_gaussian(size, variance, discrete_laplace, geometric, LARGEST)
     return table_for(FoldedGaussian(variance)).draw_signed(size)
 
