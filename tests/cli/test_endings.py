@@ -165,9 +165,10 @@ def test_a_ledger_that_breaks_after_saving_does_not_deny_the_release(
 
     real = pipeline.save_release  # type: ignore[attr-defined]
 
-    def save(*arguments: object) -> None:
-        real(*arguments)  # type: ignore[arg-type]
+    def save(*arguments: object) -> object:
+        statement = real(*arguments)  # type: ignore[arg-type]
         place.ledger.write_bytes(b"rubbish")
+        return statement
 
     monkeypatch.setattr(pipeline, "save_release", save)
     shown = place.synthesize("--method", "independent")

@@ -11,7 +11,7 @@ from tests.cli.terminal import listing, run
 from tests.cli.workspace import Workspace
 from understudy.cli.app import app
 
-READ = {"codebook", "schema", "public", "release", "ledger"}
+READ = {"codebook", "schema", "public", "release", "ledger", "criteria", "key", "password_file"}
 """Parameters that name a file or folder to read; all others that are paths name one to write."""
 
 
@@ -45,6 +45,10 @@ def _words(place: Workspace, out: Path) -> dict[tuple[str, str], tuple[object, .
         ("schema draft", "out"): ("schema", "draft", place.table, "-o", out),
         ("leafsize", "svg"): ("leafsize", "--width", 0.1, "--rate", 1, "--svg", out),
         ("ledger init", "path"): ("ledger", "init", out, "--dataset", "more", "--epsilon", 1),
+        ("audit", "out"): ("audit", "laplace", "--runs", 40, "-o", out),
+        ("sign", "new_key"): ("sign", "--new-key", out),
+        ("studio", "make_password"): ("studio", "--make-password", out),
+        ("studio", "folder"): ("studio", place.release, "--port", 0),
         ("demo", "out"): ("demo", "--out", out, "--private", place.folder / "private"),
         ("demo", "private"): ("demo", "--out", place.folder / "demo", "--private", out),
     }

@@ -17,6 +17,7 @@ from understudy.errors import UnderstudyError
 from understudy.evaluate import evaluate
 from understudy.privacy.ledger import Ledger
 from understudy.release import Release
+from understudy.release.provenance import new_key, sign_release
 from understudy.release.release import check_safe
 from understudy.schema import Schema
 from understudy.schema.draft import draft_schema
@@ -114,6 +115,6 @@ def test_every_flag_in_the_table_exists() -> None:
 def test_every_argument_in_the_table_exists() -> None:
     callers: list[Callable[..., object]] = [understudy.synthesize, understudy.plan, compare, evaluate, understudy.pool]
     callers += [Release.sample, Release.label, Ledger.create, Ledger.verify, Schema.draft, check_safe]
-    callers.append(understudy.read_table)
-    known = set().union(*(inspect.signature(caller).parameters for caller in callers))
+    callers += [understudy.read_table, understudy.audit, sign_release]
+    known = set().union(*(inspect.signature(caller).parameters for caller in callers), {new_key.__name__})
     assert set(FLAGS) <= known

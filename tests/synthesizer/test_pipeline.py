@@ -242,7 +242,7 @@ def test_same_noise_and_seed_give_the_same_bytes(tmp_path: Path, monkeypatch: py
         settings = {"epsilon": 9.0, "delta": 1e-6, "seed": 4, "out": tmp_path / name, "method": "independent"}
         synthesize(people(), everything(), _environment=_environment(), **settings)
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
-    assert len(files) == 14
+    assert len(files) == 15
     for path in files:
         assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes(), path
 

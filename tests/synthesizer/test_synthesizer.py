@@ -22,7 +22,8 @@ def test_function_estimator_and_command_take_the_same_settings() -> None:
     renamed = {"table": "data", "settings": "options", "memory": "memory_bytes", "quiet": "progress"}
     command = {renamed.get(name, name) for name in inspect.signature(synthesize_command).parameters}
     dialect = {"delimiter", "encoding", "decimal", "no_header", "names", "most_bytes"}  # in Python: us.read_table
-    here_alone = {"debug", "as_json", "rows_file", "yes"}  # what is printed, written beside, and asked of a person
+    # What is printed, written beside, and asked of a person.
+    here_alone = {"debug", "as_json", "rows_file", "rows_hint", "yes"}
     assert command - here_alone - dialect == set(function)
     assert dialect - {"no_header"} <= set(inspect.signature(understudy.read_table).parameters)
 

@@ -29,8 +29,8 @@ SchemaOption = Annotated[
     Path | None, typer.Option("--schema", help="What both tables may contain; a release brings its own.")
 ]
 NAMES = (
-    "marginals, crosstab_l1, specks, pmse, nist, chi2, slopes, correlations, regression, ci_overlap, prediction, "
-    "rules, disclosure"
+    "marginals, crosstab_l1, specks, pmse, classifiers, nist, chi2, slopes, correlations, regression, ci_overlap, "
+    "prediction, rules, disclosure"
 )
 """Written out, so that the help page need not load the metrics."""
 MetricNames = Annotated[

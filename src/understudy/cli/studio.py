@@ -45,10 +45,14 @@ def studio(
     It listens on this machine alone and prints the address to open, which works once. Needs the extra [studio].
     """
     with shell("studio", quiet=quiet, debug=debug) as place:
+        from understudy.release.files import check_free
+
         _require_extra()
         if make_password is not None:
+            check_free(make_password)
             _write_password(place, make_password)
             return
+        _require_outside(folder)
         _check(host, password_file, address)
         from understudy.studio.server import LOCAL, listening, serve, studio_of
 
@@ -73,6 +77,16 @@ def _check(host: str | None, password_file: Path | None, address: str) -> None:
         raise UsageError("--host", "needs the address that others open.", "Give --address https://NAME too.")
     if address and password_file is None:
         raise UsageError("--address", "is for a studio that others reach.", "Give --host and --password-file too.")
+
+
+def _require_outside(folder: Path) -> None:
+    """Refuses a release folder: the studio keeps drafts and reports beside the tables."""
+    from understudy.release.files import refuse_release_folder
+
+    try:
+        refuse_release_folder(folder)
+    except UsageError as error:
+        raise UsageError("folder", error.problem.rule, "Name the folder that the release lies in.") from error
 
 
 def _require_extra() -> None:
