@@ -949,6 +949,51 @@ def _panel_told(chart: CurvePanel) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class IntervalGroup:
+    """Intervals that stand side by side under one name: the ends of each, and what a pointer finds on it."""
+
+    name: str
+    ends: tuple[tuple[float, float], ...]
+    hints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalPanel:
+    """Groups of intervals around a level; within a group the shades go from dark to light, in order."""
+
+    caption: str
+    level: float
+    groups: tuple[IntervalGroup, ...]
+
+
+def draw_intervals(chart: IntervalPanel) -> Drawing:
+    """An upright bar from end to end of each interval, on an axis that holds all of them and the level."""
+    left, right, bottom = 62.0, SMALL - 8.0, 8.0 + PANEL_HEIGHT
+    numbers = [number for group in chart.groups for ends in group.ends for number in ends]
+    upward = ChartAxis.around([*numbers, chart.level], bottom - 4, 12)
+    shapes: list[SvgMark] = []
+    for tick in upward.ticks():
+        shapes.append(_line("grid", (left, tick.place), (right, tick.place)))
+        shapes.append(_text("label", left - 5, tick.place + 4, tick.text))
+    shapes.append(_line("yardstick", (left, upward.at(chart.level)), (right, upward.at(chart.level))))
+    shapes.append(_line("frame", (left, bottom), (right, bottom)))
+    width = (right - left) / max(len(chart.groups), 1)
+    for number, group in enumerate(chart.groups):
+        start = left + number * width
+        step = width / (len(group.ends) + 1)
+        thick = min(step * 0.7, 12.0)
+        for place, ((low, high), hint) in enumerate(zip(group.ends, group.hints, strict=True)):
+            shade = SHADES - 1 - place * (SHADES - 3) // max(len(group.ends) - 1, 1)
+            top, end = upward.at(high), upward.at(low)
+            box = (start + (place + 1) * step - thick / 2, top, thick, max(end - top, 1.0))
+            shapes.append(_rect(f"shade-{shade}", box, hint))
+        shapes.append(_text("middle", start + width / 2, bottom + 17, shortened(group.name, width), hint=group.name))
+    told = [hint for group in chart.groups for hint in (group.hints[0], group.hints[-1])]
+    summary = f"Around {in_digits(chart.level)}, first and last of each group. {'; '.join(dict.fromkeys(told))}."
+    return Drawing(chart.caption, summary, SMALL, math.ceil(bottom + 24), tuple(shapes))
+
+
+@dataclass(frozen=True, slots=True)
 class CurveNames:
     """Which mark and line belongs to which curve, for several panels of the same curves."""
 
@@ -973,7 +1018,7 @@ def draw_names(chart: CurveNames) -> Drawing:
     return Drawing(chart.caption, ", ".join(chart.names), SMALL, height, tuple(shapes))
 
 
-Chart = SharesChart | Matrix | Between | Forest | PointMap | CurvePanel | CurveNames
+Chart = SharesChart | Matrix | Between | Forest | PointMap | CurvePanel | IntervalPanel | CurveNames
 
 
 def draw(chart: Chart) -> Drawing:
@@ -991,5 +1036,7 @@ def draw(chart: Chart) -> Drawing:
             return draw_map(chart)
         case CurvePanel():
             return draw_panel(chart)
+        case IntervalPanel():
+            return draw_intervals(chart)
         case CurveNames():
             return draw_names(chart)
