@@ -312,8 +312,8 @@ def _text(style: str, x: float, y: float, text: str, *, hint: str = "", turned: 
     return SvgMark("text", style, at, text, hint)
 
 
-def _path(style: str, steps: str, hint: str = "") -> SvgMark:
-    return SvgMark("path", style, (("d", steps),), hint=hint)
+def _path(style: str, steps: str, hint: str = "", link: str = "") -> SvgMark:
+    return SvgMark("path", style, (("d", steps),), hint=hint, link=link)
 
 
 LETTER = 7.1
@@ -634,17 +634,17 @@ def draw_matrix(chart: Matrix) -> Drawing:
     room = (SMALL if chart.small else WHOLE) - left - 4
     size = min(MOST_CELL, max(LEAST_CELL if not chart.small else 1.0, room / max(len(chart.columns), 1)))
     shapes = _names(chart, left, above, size)
-    plain: dict[str, list[str]] = {}
+    plain: dict[tuple[str, str], list[str]] = {}
     for cell in chart.cells:
         x, y, style = left + cell.column * size, above + cell.row * size, _shade(chart, cell.value)
         style = "blank" if style == "unknown" and size < LEAST_CELL else style  # frames would be all that is seen
-        if cell.hint or cell.link:
+        if cell.hint:
             shapes.append(_rect(style, (x, y, size, size), cell.hint, cell.link))
         else:
-            plain.setdefault(style, []).append(
+            plain.setdefault((style, cell.link), []).append(
                 f"M{_number(x)} {_number(y)}h{_number(size)}v{_number(size)}h-{_number(size)}z"
             )
-    shapes += [_path(style, "".join(steps)) for style, steps in plain.items()]
+    shapes += [_path(style, "".join(steps), link=link) for (style, link), steps in plain.items()]
     bottom = above + size * len(chart.rows)
     shapes += _key(chart, left, bottom + 10)
     width = max(left + size * len(chart.columns) + 4, left + 190)

@@ -125,6 +125,23 @@ def test_the_pages_of_the_demo_fit_their_window(
     _check(browser, charts=charts)
 
 
+def test_every_cell_of_the_map_of_pairs_leads_to_something_that_is_shown(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    browser.open(pages["report"], 1280)
+    links = browser.value("[...document.querySelectorAll('#pairs svg a')].map(e => e.getAttribute('href'))")
+    assert len(links) == len(set(links)) == 15
+    folded = browser.value("document.querySelector('#pairs details [id^=pair-]').id")
+    assert browser.value("document.querySelector('#pairs details').open") is False
+    for anchor in (links[0], f"#{folded}"):
+        click = "{ const e = document.querySelector(`#pairs svg a[href='ANCHOR']`); e.dispatchEvent(new MouseEvent("
+        browser.value(click.replace("ANCHOR", anchor) + "'click', {bubbles: true, cancelable: true})) }")
+        browser.until(f"document.querySelector('{anchor}').checkVisibility()", 10)
+        top = f"document.querySelector('{anchor}').getBoundingClientRect().top"
+        browser.until(f"{top} >= -1 && {top} < innerHeight", 10)
+    assert browser.value("document.querySelector('#pairs details').open") is True
+
+
 def test_a_page_that_does_not_fit_is_noticed(browser: Browser, tmp_path: Path) -> None:
     wide = '<!DOCTYPE html><meta name="viewport" content="width=device-width"><p style="width:2000px">x</p><svg></svg>'
     small = '<svg viewBox="0 0 300 90" width="150"><text y="40" font-size="16">read me</text></svg>'

@@ -36,7 +36,7 @@ from understudy.evaluate.metric import (
     refused,
     unread_columns,
 )
-from understudy.evaluate.pictures import pictures_of
+from understudy.evaluate.pictures import named_pair, pairs_to_draw, pictures_of
 from understudy.folders import CLOSED_FILE, CLOSED_FOLDER
 from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
@@ -104,13 +104,17 @@ class Evaluation:
     def plot(self, what: str = "columns") -> Pictures:
         """Charts of the report: "columns", "pairs", "associations", "classifier", "models", "map" or "nearest".
 
-        CONFIDENTIAL, as the evaluation is.
+        Two columns, as "sex,age", give their joint shares in both tables and the difference. CONFIDENTIAL, as the
+        evaluation is.
 
         Raises:
             UsageError: if there is no such chart, with those that there are.
         """
-        from understudy.evaluate.page import build_report
+        from understudy.evaluate.page import build_report, pair_figures
 
+        names = named_pair(what, self.columns)
+        if names is not None:
+            return Pictures(pair_figures(self, names), confidential=True)
         return section_pictures(
             build_report(self), what, missing="Some need pictures=True, or a formula, in `evaluate`."
         )
@@ -326,6 +330,7 @@ def evaluate(
     formula: str | None = None,
     seed: int = 0,
     pictures: bool = True,
+    pairs: Sequence[str] = (),
     progress: Progress = silent,
 ) -> Evaluation:
     """Compares a stand-in with the real table. CONFIDENTIAL: no privacy guarantee covers the result.
@@ -340,6 +345,7 @@ def evaluate(
         formula: the model that `regression` and `ci_overlap` fit, for example "income ~ age + sex".
         seed: same seed, same numbers.
         pictures: whether to compute what the report draws beside the scores.
+        pairs: pairs of columns to draw first, for example ["sex,age"]; others follow as long as there is room.
         progress: is told how far the comparison is.
 
     Raises:
@@ -354,26 +360,46 @@ def evaluate(
     left_out = _left_out(chosen, known, options or {}) if metrics is None else {}
     chosen = [metric for metric in chosen if metric.name not in left_out]
     check_metrics(chosen, known)
+    asked = _asked_pairs(pairs, known, pictures=pictures)
     progress.stage("prepare", 0.0)
     pair, method = _read(real, given, known, seed, progress)
     results, seconds = _all_compared(chosen, pair, progress)
     began = time.monotonic()
-    drawn = pictures_of(pair, _worst_pairs(results)) if pictures and all(copy.count for copy in pair.copies) else ()
+    drawn = _drawn(pair, asked, results) if pictures else ()
     seconds["pictures"] = time.monotonic() - began
-    columns = tuple(column.name for column in known.modelled)
-    sizes = tuple(copy.count for copy in pair.copies)
+    columns, sizes = tuple(column.name for column in known.modelled), tuple(copy.count for copy in pair.copies)
     facts = (known.title, method, pair.promise, pair.real.count, sizes, columns, seed, results)
     return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds, known.titles, drawn)
 
 
-MOST_PAIRS_DRAWN = 6
+def _asked_pairs(texts: Sequence[str], schema: Schema, *, pictures: bool) -> list[tuple[str, str]]:
+    """The pairs of columns to draw in any case."""
+    if texts and not pictures:
+        raise UsageError("pairs", "are to be drawn, and pictures=False.", "Leave one of them out.")
+    known = [column.name for column in schema.modelled]
+    if isinstance(texts, str):
+        raise UsageError("pairs", f"must be a list of texts, got {texts!r}.", f"Give [{texts!r}].")
+    found = []
+    for text in texts:
+        names = named_pair(text, known)
+        if names is None:
+            raise UsageError(f"pair {text!r}", "must name two columns of the schema, with a comma between them.")
+        found.append(names)
+    return found
 
 
-def _worst_pairs(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """The pairs of columns with the largest distance, if they were compared."""
+def _drawn(pair: TablePair, asked: Sequence[tuple[str, str]], results: Sequence[Result]) -> tuple[Detail, ...]:
+    """The numbers behind the pictures; none if there are no synthetic rows."""
+    if any(copy.count == 0 for copy in pair.copies):
+        return ()
+    return pictures_of(pair, pairs_to_draw(pair, asked, _compared_pairs(results)))
+
+
+def _compared_pairs(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """The pairs of columns that were compared, the largest distance first."""
     details = [detail for result in results for detail in result.details if result.metric == "marginals"]
-    rows = [row for detail in details if detail.name == "pairs" for row in detail.records(MOST_PAIRS_DRAWN)]
-    return [(str(row["column_1"]), str(row["column_2"])) for row in rows if row["distance"]]
+    rows = [row for detail in details if detail.name == "pairs" for row in detail.records()]
+    return [(str(row["column_1"]), str(row["column_2"])) for row in rows]
 
 
 def _placed(first: object, second: object) -> tuple[object, object]:
