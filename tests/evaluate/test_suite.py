@@ -1,6 +1,8 @@
 """evaluate: releases, folders, frames, files and copies; mistakes found before anything is read."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +151,28 @@ def test_progress_reaches_the_end() -> None:
     assert seen[-1] == ("measure", 1.0)
     shares = [done for name, done in seen if name == "measure"]
     assert shares == sorted(shares)
+
+
+NOT_LOADED = """
+import sys
+from tests.evaluate.examples import mixed, mixed_frame
+from understudy.evaluate import evaluate
+
+found = evaluate(mixed_frame(60), mixed_frame(60), mixed(), pictures=False)
+assert set(found.left_out) == {"nist", "regression", "ci_overlap", "classifiers"}, found.left_out
+assert found.left_out["classifiers"] == "takes long, so it runs only where it is named"
+assert list(found.left_out) == [name for name in METRICS.built_in if name in found.left_out]
+assert not {"sklearn", "understudy.evaluate.classifiers"} & set(sys.modules)
+asked = evaluate(mixed_frame(60), mixed_frame(60), mixed(), formula="sex ~ age", pictures=False)
+assert {"regression", "ci_overlap"} <= set(asked.metrics)
+"""
+
+
+def test_what_runs_only_where_it_is_named_is_not_even_loaded() -> None:
+    command = [sys.executable, "-c", "from understudy.evaluate.metric import METRICS" + NOT_LOADED]
+    root = Path(__file__).parents[2]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, timeout=300)
+    assert run.returncode == 0, run.stderr[-1000:]
 
 
 def test_metrics_that_lack_something_are_left_out_unless_asked_for() -> None:

@@ -318,6 +318,8 @@ def _writable(table: pa.Table) -> pa.Table:
 MetricLike = str | Metric
 FITTED = ("regression", "ci_overlap")
 """Metrics that fit a model, and so take a formula."""
+SLOW = ("classifiers",)
+"""Metrics that take minutes where the others take seconds."""
 
 
 def evaluate(
@@ -357,7 +359,7 @@ def evaluate(
         raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
     known = _known_schema(given, None if schema is None else Schema.of(schema))
     chosen = chosen_metrics(metrics, options or {}, formula)
-    left_out = _left_out(chosen, known, options or {}) if metrics is None else {}
+    left_out = _left_out(chosen, known, options or {}, formula) if metrics is None else {}
     chosen = [metric for metric in chosen if metric.name not in left_out]
     check_metrics(chosen, known)
     asked = _asked_pairs(pairs, known, pictures=pictures)
@@ -408,10 +410,20 @@ def _placed(first: object, second: object) -> tuple[object, object]:
     return (second, one) if isinstance(one, Release) and not isinstance(other, Release) else (first, other)
 
 
-def _left_out(chosen: Sequence[Metric], schema: Schema, options: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+def _left_out(
+    chosen: Sequence[Metric], schema: Schema, options: Mapping[str, Mapping[str, object]], formula: str | None
+) -> dict[str, str]:
     """Metrics that nobody asked for, by name or by an option, and that lack something here, with the reason."""
-    reasons = {metric.name: metric.lacks(schema) for metric in chosen if metric.name not in options}
-    return {name: reason for name, reason in reasons.items() if reason}
+    found = {metric.name: metric.lacks(schema) for metric in chosen if metric.name not in options}
+    reasons = found | _not_loaded(options, formula)
+    return {name: reasons[name] for name in METRICS.built_in if reasons.get(name)}
+
+
+def _not_loaded(options: Mapping[str, Mapping[str, object]], formula: str | None) -> dict[str, str]:
+    """Built-in metrics that run only where they are asked for, with the reason: so much is known before they load."""
+    reasons = dict.fromkeys(SLOW, "takes long, so it runs only where it is named")
+    reasons |= dict.fromkeys(FITTED, "no formula was given") if formula is None else {}
+    return {name: reason for name, reason in reasons.items() if name not in options}
 
 
 def check_metrics(chosen: Sequence[Metric], schema: Schema) -> None:
@@ -444,11 +456,13 @@ def _compared(metric: Metric, pair: TablePair, context: Context) -> Result:
 def chosen_metrics(
     metrics: Sequence[MetricLike] | None, options: Mapping[str, Mapping[str, object]], formula: str | None
 ) -> list[Metric]:
-    """The metrics that are asked for, with their options; all of them when none is named."""
+    """The metrics that are asked for, with their options; all that need no asking when none is named."""
     wanted = tuple(METRICS.built_in) if metrics is None else tuple(metrics)
     if not wanted:
         raise UsageError("metrics", "is empty.", "Omit it to run all metrics.")
     called = [name for name in wanted if isinstance(name, str)]
+    if metrics is None:
+        wanted = tuple(name for name in called if name not in _not_loaded(options, formula))
     for name in options:
         if name not in called:
             raise UsageError(f"options of metric {name!r}", "are given, but it is not asked for by name.")
