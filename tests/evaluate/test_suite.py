@@ -42,6 +42,15 @@ def test_every_kind_of_column(full_release: Release) -> None:
     assert found.columns == tuple(column.name for column in everything().modelled)
 
 
+def test_columns_in_parts_are_drawn_by_the_names_of_their_parts(full_release: Release) -> None:
+    whole = us.evaluate(people(), full_release, metrics=["marginals"])
+    names = whole.tables()["pictures.columns"]["column"].unique().to_pylist()
+    text = f"{names[-1]},{names[0]}"
+    found = us.evaluate(people(), full_release, metrics=["rules"], pairs=[text])
+    shown = {chart.caption.rpartition(":")[0] for chart in found.plot(text).charts}
+    assert [set(one.split(" × ")) for one in shown] == [{names[0], names[-1]}]
+
+
 def test_files_frames_and_copies_agree(tmp_path: Path) -> None:
     real, synthetic = mixed_frame(300), mixed_frame(300, seed=2)
     pq.write_table(pa.Table.from_pandas(real, preserve_index=False), tmp_path / "real.parquet")

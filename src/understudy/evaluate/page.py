@@ -483,9 +483,9 @@ def _both(row: Mapping[str, object]) -> frozenset[str]:
 def _why_not_drawn(pair: tuple[str, str], drawn: int, pairs: int) -> str:
     """Why some cells of the matrix have no picture, and how to get one."""
     return (
-        f"{drawn:,} of {pairs:,} pairs are drawn, the furthest off first: with all of them this page would be too "
-        f"large to open. To have another one drawn, evaluate once more with pairs=[{','.join(pair)!r}] in Python, or "
-        "with the option for a pair on the command line."
+        f"{drawn:,} of {pairs:,} pairs are drawn, the furthest off and those asked for: with all of them this page "
+        f"would be too large to open. To have another one drawn, evaluate once more with pairs=[{','.join(pair)!r}] in "
+        "Python, or with the option for a pair on the command line."
     )
 
 

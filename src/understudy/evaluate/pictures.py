@@ -115,10 +115,12 @@ def pairs_to_draw(pair: TablePair, asked: ColumnPairs, others: ColumnPairs) -> l
     sizes, used = pair.codec.domain.sizes, 0
     found: dict[frozenset[str], tuple[str, str]] = {}
     for place, names in enumerate([*asked, *others]):
+        if frozenset(names) in found:
+            continue
         used += math.prod(min(sizes[name], MOST_SIDE) + 1 for name in names)
         if place >= len(asked) and used > MOST_PAIR_CELLS:
             break
-        found.setdefault(frozenset(names), names)
+        found[frozenset(names)] = names
     return list(found.values())
 
 

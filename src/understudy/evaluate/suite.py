@@ -112,7 +112,8 @@ class Evaluation:
         """
         from understudy.evaluate.page import build_report, pair_figures
 
-        names = named_pair(what, self.columns)
+        compared = self.picture("columns")
+        names = named_pair(what, self.columns if compared is None else compared["column"].unique().to_pylist())
         if names is not None:
             return Pictures(pair_figures(self, names), confidential=True)
         return section_pictures(
@@ -355,16 +356,15 @@ def evaluate(
         SchemaError: a table does not have the schema's columns.
     """
     real, given = _placed(real, synthetic)
-    if type(seed) is not int or seed < 0:
-        raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
+    _check_settings(seed, pairs, pictures=pictures)
     known = _known_schema(given, None if schema is None else Schema.of(schema))
     chosen = chosen_metrics(metrics, options or {}, formula)
     left_out = _left_out(chosen, known, options or {}, formula) if metrics is None else {}
     chosen = [metric for metric in chosen if metric.name not in left_out]
     check_metrics(chosen, known)
-    asked = _asked_pairs(pairs, known, pictures=pictures)
     progress.stage("prepare", 0.0)
     pair, method = _read(real, given, known, seed, progress)
+    asked = _asked_pairs(pairs, pair.codec.domain.columns)
     results, seconds = _all_compared(chosen, pair, progress)
     began = time.monotonic()
     drawn = _drawn(pair, asked, results) if pictures else ()
@@ -374,18 +374,23 @@ def evaluate(
     return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds, known.titles, drawn)
 
 
-def _asked_pairs(texts: Sequence[str], schema: Schema, *, pictures: bool) -> list[tuple[str, str]]:
-    """The pairs of columns to draw in any case."""
+def _check_settings(seed: int, texts: Sequence[str], *, pictures: bool) -> None:
+    if type(seed) is not int or seed < 0:
+        raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
     if texts and not pictures:
         raise UsageError("pairs", "are to be drawn, and pictures=False.", "Leave one of them out.")
-    known = [column.name for column in schema.modelled]
     if isinstance(texts, str):
         raise UsageError("pairs", f"must be a list of texts, got {texts!r}.", f"Give [{texts!r}].")
+
+
+def _asked_pairs(texts: Sequence[str], columns: Sequence[str]) -> list[tuple[str, str]]:
+    """The pairs to draw in any case, of the columns as they are compared: some are in parts, each with a name."""
     found = []
     for text in texts:
-        names = named_pair(text, known)
+        names = named_pair(text, columns)
         if names is None:
-            raise UsageError(f"pair {text!r}", "must name two columns of the schema, with a comma between them.")
+            rule = "must name two columns that are compared, with a comma between them."
+            raise UsageError(f"pair {text!r}", rule, f"There are {', '.join(columns[:20])}.")
         found.append(names)
     return found
 
