@@ -312,8 +312,8 @@ def _text(style: str, x: float, y: float, text: str, *, hint: str = "", turned: 
     return SvgMark("text", style, at, text, hint)
 
 
-def _path(style: str, steps: str, hint: str = "") -> SvgMark:
-    return SvgMark("path", style, (("d", steps),), hint=hint)
+def _path(style: str, steps: str, hint: str = "", link: str = "") -> SvgMark:
+    return SvgMark("path", style, (("d", steps),), hint=hint, link=link)
 
 
 LETTER = 7.1
@@ -634,17 +634,17 @@ def draw_matrix(chart: Matrix) -> Drawing:
     room = (SMALL if chart.small else WHOLE) - left - 4
     size = min(MOST_CELL, max(LEAST_CELL if not chart.small else 1.0, room / max(len(chart.columns), 1)))
     shapes = _names(chart, left, above, size)
-    plain: dict[str, list[str]] = {}
+    plain: dict[tuple[str, str], list[str]] = {}
     for cell in chart.cells:
         x, y, style = left + cell.column * size, above + cell.row * size, _shade(chart, cell.value)
         style = "blank" if style == "unknown" and size < LEAST_CELL else style  # frames would be all that is seen
-        if cell.hint or cell.link:
+        if cell.hint:
             shapes.append(_rect(style, (x, y, size, size), cell.hint, cell.link))
         else:
-            plain.setdefault(style, []).append(
+            plain.setdefault((style, cell.link), []).append(
                 f"M{_number(x)} {_number(y)}h{_number(size)}v{_number(size)}h-{_number(size)}z"
             )
-    shapes += [_path(style, "".join(steps)) for style, steps in plain.items()]
+    shapes += [_path(style, "".join(steps), link=link) for (style, link), steps in plain.items()]
     bottom = above + size * len(chart.rows)
     shapes += _key(chart, left, bottom + 10)
     width = max(left + size * len(chart.columns) + 4, left + 190)
@@ -949,6 +949,51 @@ def _panel_told(chart: CurvePanel) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class IntervalGroup:
+    """Intervals that stand side by side under one name: the ends of each, and what a pointer finds on it."""
+
+    name: str
+    ends: tuple[tuple[float, float], ...]
+    hints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalPanel:
+    """Groups of intervals around a level; within a group the shades go from dark to light, in order."""
+
+    caption: str
+    level: float
+    groups: tuple[IntervalGroup, ...]
+
+
+def draw_intervals(chart: IntervalPanel) -> Drawing:
+    """An upright bar from end to end of each interval, on an axis that holds all of them and the level."""
+    left, right, bottom = 62.0, SMALL - 8.0, 8.0 + PANEL_HEIGHT
+    numbers = [number for group in chart.groups for ends in group.ends for number in ends]
+    upward = ChartAxis.around([*numbers, chart.level], bottom - 4, 12)
+    shapes: list[SvgMark] = []
+    for tick in upward.ticks():
+        shapes.append(_line("grid", (left, tick.place), (right, tick.place)))
+        shapes.append(_text("label", left - 5, tick.place + 4, tick.text))
+    shapes.append(_line("yardstick", (left, upward.at(chart.level)), (right, upward.at(chart.level))))
+    shapes.append(_line("frame", (left, bottom), (right, bottom)))
+    width = (right - left) / max(len(chart.groups), 1)
+    for number, group in enumerate(chart.groups):
+        start = left + number * width
+        step = width / (len(group.ends) + 1)
+        thick = min(step * 0.7, 12.0)
+        for place, ((low, high), hint) in enumerate(zip(group.ends, group.hints, strict=True)):
+            shade = SHADES - 1 - place * (SHADES - 3) // max(len(group.ends) - 1, 1)
+            top, end = upward.at(high), upward.at(low)
+            box = (start + (place + 1) * step - thick / 2, top, thick, max(end - top, 1.0))
+            shapes.append(_rect(f"shade-{shade}", box, hint))
+        shapes.append(_text("middle", start + width / 2, bottom + 17, shortened(group.name, width), hint=group.name))
+    told = [hint for group in chart.groups for hint in (group.hints[0], group.hints[-1])]
+    summary = f"Around {in_digits(chart.level)}, first and last of each group. {'; '.join(dict.fromkeys(told))}."
+    return Drawing(chart.caption, summary, SMALL, math.ceil(bottom + 24), tuple(shapes))
+
+
+@dataclass(frozen=True, slots=True)
 class CurveNames:
     """Which mark and line belongs to which curve, for several panels of the same curves."""
 
@@ -973,7 +1018,7 @@ def draw_names(chart: CurveNames) -> Drawing:
     return Drawing(chart.caption, ", ".join(chart.names), SMALL, height, tuple(shapes))
 
 
-Chart = SharesChart | Matrix | Between | Forest | PointMap | CurvePanel | CurveNames
+Chart = SharesChart | Matrix | Between | Forest | PointMap | CurvePanel | IntervalPanel | CurveNames
 
 
 def draw(chart: Chart) -> Drawing:
@@ -991,5 +1036,7 @@ def draw(chart: Chart) -> Drawing:
             return draw_map(chart)
         case CurvePanel():
             return draw_panel(chart)
+        case IntervalPanel():
+            return draw_intervals(chart)
         case CurveNames():
             return draw_names(chart)

@@ -36,10 +36,11 @@ Light = Literal["good", "fair", "poor", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph of text; `strong` sets it off as the sentence to remember."""
+    """A paragraph of text; `strong` sets it off as the sentence to remember, `anchor` is a place to jump to."""
 
     text: str
     strong: bool = False
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ def _simulated(page: StudyPage, form: Form) -> None:
         worst = max(worst, abs(exact.lower - drawn.lower), abs(exact.upper - drawn.upper))
         body.append([f"{share:g}", _shown(exact), _shown(drawn)])
         panels.append((share, drawn_shares(share, SIMULATED_RATE, SIMULATED_RECORDS, draws, rng), exact, drawn))
-    title = f"Drawn shares with 90% intervals, computed (solid) and from {draws:,} draws (dotted)"
+    title = f"Drawn shares, and 90% intervals: computed, and from {draws:,} draws"
     (form.out / f"{page.name}-figure-2.svg").write_text(
         histograms_svg(panels, SIMULATED_RECORDS, title), encoding="utf-8"
     )

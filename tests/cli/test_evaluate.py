@@ -57,6 +57,18 @@ def test_a_page_says_where_its_numbers_are(place: Workspace, tmp_path: Path) -> 
     assert (tmp_path / "report-numbers" / "evaluation.json").is_file()
 
 
+def test_a_pair_that_is_asked_for_is_drawn_first(place: Workspace, tmp_path: Path) -> None:
+    words = ("evaluate", place.table, place.release, "--metric", "rules", "-o")
+    found = run(*words, tmp_path / "pair", "--pair", "age, sex")
+    assert found.status == 0, found.err
+    lines = (tmp_path / "pair" / "tables" / "pictures.drawn_pairs.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[1].startswith('"age",') or lines[1].startswith('"sex",')
+    refused = run(*words, tmp_path / "none", "--pair", "age")
+    assert refused.status == 2
+    assert "must name two columns" in refused.err
+    assert not (tmp_path / "none").exists()
+
+
 def test_nothing_is_written_into_a_release(place: Workspace) -> None:
     before = listing(place.release)
     for name in ("new", "model/new"):

@@ -10,6 +10,7 @@ import pytest
 from tests.evaluate.examples import mixed, mixed_frame, shuffled
 from tests.report.test_html import PAYLOADS, Tree
 from understudy.charts import Matrix, PointMap, Points, SharesChart, in_digits
+from understudy.errors import UsageError
 from understudy.evaluate import Evaluation, evaluate
 from understudy.evaluate.metric import METRICS as KNOWN
 from understudy.evaluate.metric import Scale, describe_metric
@@ -141,14 +142,58 @@ def test_pairs_associations_and_maps_are_drawn(page: Page) -> None:
     whole = matrices["Distance of every pair of columns"]
     assert len(whole.cells) == 15
     anchors = {figure.anchor for figure in _blocks(page) if isinstance(figure, Figure) and figure.anchor}
-    linked = {cell.link for cell in whole.cells if cell.link}
-    assert linked
-    assert linked <= anchors
+    assert len({cell.link for cell in whole.cells}) == 15, "every pair leads to a picture of its own"
+    assert {cell.link for cell in whole.cells} <= anchors
     assert {"real", "synthetic", "difference"} <= set(matrices)
     first, second = (chart for chart in _charts(page) if isinstance(chart, PointMap))
     assert first.ends == second.ends
     clouds = [block for block in _blocks(page) if isinstance(block, Points)]
     assert len(clouds[0].points) > 10
+
+
+def test_the_picture_of_a_pair_is_that_of_its_cell(page: Page, found: Evaluation) -> None:
+    matrices = {figure.anchor: figure.chart for figure in _blocks(page) if isinstance(figure, Figure) and figure.anchor}
+    whole = next(chart for chart in _charts(page) if isinstance(chart, Matrix) and len(chart.cells) == 15)
+    for cell in whole.cells:
+        names = {whole.rows[cell.row], whole.columns[cell.column]}
+        caption = matrices[cell.link].caption
+        assert set(caption.removesuffix(": real").split(" × ")) == names
+        plotted = found.plot(",".join(sorted(names)))
+        assert plotted.charts[0].caption == caption
+        assert len(plotted) == 3
+        assert plotted.confidential
+
+
+def test_pairs_beyond_the_limit_lead_to_why_and_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.evaluate.pictures.MOST_PAIR_CELLS", 60)
+    frame = mixed_frame(200)
+    part = evaluate(frame, shuffled(frame), mixed(), metrics=["marginals"], pairs=["sex, region"])
+    page = build_report(part)
+    whole = next(chart for chart in _charts(page) if isinstance(chart, Matrix) and chart.caption.startswith("Distance"))
+    drawn = [cell.link for cell in whole.cells if cell.link != "more-pairs"]
+    assert 1 <= len(drawn) < 15
+    assert all(cell.link for cell in whole.cells)
+    (why,) = [block.text for block in _blocks(page) if isinstance(block, Paragraph) and block.anchor == "more-pairs"]
+    assert why.startswith(f"{len(drawn)} of 15 pairs are drawn")
+    first = part.plot("region,sex")
+    assert {one.caption for one in first.charts} == {f"region × sex: {w}" for w in ("real", "synthetic", "difference")}
+    named = why.split("pairs=['")[1].split("'")[0]
+    with pytest.raises(UsageError, match="was not drawn"):
+        part.plot(named)
+    again = evaluate(frame, shuffled(frame), mixed(), metrics=["marginals"], pairs=[named])
+    assert len(again.plot(named)) == 3
+    text = render_page(page)
+    assert text.count('href="#more-pairs"') == 1, "one stop of the tabulator key for all of them"
+    assert text.count("<a ") == text.count("</a>")
+
+
+@pytest.mark.parametrize("wrong", [["sex"], ["sex,nobody"], ["sex,sex"], "sex,region"])
+def test_pairs_that_name_no_two_columns_are_refused(wrong: list[str]) -> None:
+    frame = mixed_frame(50)
+    with pytest.raises(UsageError, match="pair"):
+        evaluate(frame, frame, mixed(), metrics=["rules"], pairs=wrong)
+    with pytest.raises(UsageError, match="pictures=False"):
+        evaluate(frame, frame, mixed(), metrics=["rules"], pairs=["sex,region"], pictures=False)
 
 
 def test_means_over_many_pairs_stand_beside_their_quantiles(page: Page) -> None:

@@ -56,7 +56,7 @@ def test_associations_are_bergsmas(pair: TablePair, tables: dict[str, pd.DataFra
 
 
 def test_the_worst_pairs_are_shown_cell_by_cell(pair: TablePair, tables: dict[str, pd.DataFrame]) -> None:
-    cells = tables["worst_pairs"]
+    cells = tables["drawn_pairs"]
     assert cells[["real_share", "synthetic_share"]].sum().to_numpy() == pytest.approx([1, 1])
     cell = cells[(cells["label_1"] == "north") & (cells["label_2"] == "M")]["real_share"].item()
     both = (pair.real.codes["region"] == 0) & (pair.real.codes["sex"] == 1)
@@ -67,7 +67,7 @@ def test_many_levels_are_put_together_and_no_row_is_lost() -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({name: rng.integers(0, 40, 500).astype(str) for name in ("a", "b")})
     wide = pair_of(frame, shuffled(frame), schema=codes_schema({"a": 40, "b": 40}))
-    cells = _tables(wide, [("a", "b")])["worst_pairs"]
+    cells = _tables(wide, [("a", "b")])["drawn_pairs"]
     assert len(cells) == 100
     assert cells[["real_share", "synthetic_share"]].sum().to_numpy() == pytest.approx([1, 1])
     assert "others" in set(cells["label_1"])
@@ -187,5 +187,9 @@ def test_the_report_of_fifty_columns_is_small_and_quick(monkeypatch: pytest.Monk
     spent = time.process_time() - begun + sum(took)
     assert len(took) == 1
     assert text.count("<svg") > 55
+    drawn = len({(row["column_1"], row["column_2"]) for row in found.tables()["pictures.drawn_pairs"].to_pylist()})
+    assert 60 <= drawn < 50 * 49 / 2
+    assert text.count('href="#pair-') == drawn
+    assert f"{drawn} of 1,225 pairs are drawn" in text
     assert len(text.encode()) <= 3e6
     assert spent <= 20

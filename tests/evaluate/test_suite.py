@@ -1,6 +1,8 @@
 """evaluate: releases, folders, frames, files and copies; mistakes found before anything is read."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +40,15 @@ def test_every_kind_of_column(full_release: Release) -> None:
     found = us.evaluate(people(), full_release, metrics=["marginals", "specks", "chi2", "disclosure"])
     assert found["marginals"].value is not None
     assert found.columns == tuple(column.name for column in everything().modelled)
+
+
+def test_columns_in_parts_are_drawn_by_the_names_of_their_parts(full_release: Release) -> None:
+    whole = us.evaluate(people(), full_release, metrics=["marginals"])
+    names = whole.tables()["pictures.columns"]["column"].unique().to_pylist()
+    text = f"{names[-1]},{names[0]}"
+    found = us.evaluate(people(), full_release, metrics=["rules"], pairs=[text])
+    shown = {chart.caption.rpartition(":")[0] for chart in found.plot(text).charts}
+    assert [set(one.split(" × ")) for one in shown] == [{names[0], names[-1]}]
 
 
 def test_files_frames_and_copies_agree(tmp_path: Path) -> None:
@@ -149,6 +160,28 @@ def test_progress_reaches_the_end() -> None:
     assert seen[-1] == ("measure", 1.0)
     shares = [done for name, done in seen if name == "measure"]
     assert shares == sorted(shares)
+
+
+NOT_LOADED = """
+import sys
+from tests.evaluate.examples import mixed, mixed_frame
+from understudy.evaluate import evaluate
+
+found = evaluate(mixed_frame(60), mixed_frame(60), mixed(), pictures=False)
+assert set(found.left_out) == {"nist", "regression", "ci_overlap", "classifiers"}, found.left_out
+assert found.left_out["classifiers"] == "takes long, so it runs only where it is named"
+assert list(found.left_out) == [name for name in METRICS.built_in if name in found.left_out]
+assert not {"sklearn", "understudy.evaluate.classifiers"} & set(sys.modules)
+asked = evaluate(mixed_frame(60), mixed_frame(60), mixed(), formula="sex ~ age", pictures=False)
+assert {"regression", "ci_overlap"} <= set(asked.metrics)
+"""
+
+
+def test_what_runs_only_where_it_is_named_is_not_even_loaded() -> None:
+    command = [sys.executable, "-c", "from understudy.evaluate.metric import METRICS" + NOT_LOADED]
+    root = Path(__file__).parents[2]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, timeout=300)
+    assert run.returncode == 0, run.stderr[-1000:]
 
 
 def test_metrics_that_lack_something_are_left_out_unless_asked_for() -> None:

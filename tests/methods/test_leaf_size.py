@@ -189,8 +189,8 @@ SPACE = "{http://www.w3.org/2000/svg}"
 
 
 def _bars(text):
-    lines = ElementTree.fromstring(text).iter(f"{SPACE}line")
-    return [line for line in lines if line.get("stroke-width") == "2"]
+    boxes = ElementTree.fromstring(text).iter(f"{SPACE}rect")
+    return [box for box in boxes if box.get("class", "").startswith("shade-")]
 
 
 def test_the_figure_of_the_source():
@@ -203,12 +203,18 @@ def test_the_figure_of_the_source():
     assert "url(" not in lowered
 
 
-def test_bars_are_as_long_as_their_intervals():
-    text = intervals_svg([0.25], [0.1, 0.4], [100, 1000])
-    lengths = [float(bar.get("y1")) - float(bar.get("y2")) for bar in _bars(text)]
-    widths = [leaf_interval(0.25, rate, records).width for records in (100, 1000) for rate in (0.1, 0.4)]
-    for length, width in zip(lengths, widths, strict=True):
-        assert length == pytest.approx(lengths[0] * width / widths[0], abs=0.02)
+def test_bars_are_as_long_as_their_intervals_and_stand_in_order():
+    bars = _bars(intervals_svg([0.25], [0.4, 0.1], [1000, 100]))
+    lengths = [float(bar.get("height")) for bar in bars]
+    order = [(records, rate) for records in (100, 1000) for rate in (0.1, 0.4)]
+    intervals = [leaf_interval(0.25, rate, records) for records, rate in order]
+    for length, interval in zip(lengths, intervals, strict=True):
+        assert length == pytest.approx(lengths[0] * interval.width / intervals[0].width, abs=0.2)
+    told = [bar.find(f"{SPACE}title").text for bar in bars]
+    assert told == [
+        f"{records:,} records, λ = {rate:g}: {one.lower:.4f} to {one.upper:.4f}"
+        for (records, rate), one in zip(order, intervals, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("given", [([], [0.1], [10]), ([0.5], [0.1] * 50, [10] * 50)])

@@ -121,6 +121,10 @@ class Browser:
         """Sets what the reader prefers: light or dark pages."""
         self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
+    def print_media(self, on: bool) -> None:
+        """Shows the page as it is printed, or on the screen again."""
+        self._ask("Emulation.setEmulatedMedia", media="print" if on else "")
+
     def picture(self, target: Path, *, whole: bool = True) -> None:
         """Writes a screenshot of the whole page, or of what the window shows."""
         found = self._ask("Page.captureScreenshot", captureBeyondViewport=whole)

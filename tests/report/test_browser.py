@@ -57,6 +57,18 @@ AT = "reachable.indexOf(document.activeElement)"
 MOST_TABS = 60
 REACHED = "[...document.querySelectorAll('a[href], summary, [tabindex]')].filter(e => e.tabIndex < 0).length"
 CHARTS_OF = {"report": 26, "study": 7, "alone": 5, "card": 3, "checked card": 3}
+PAPER, SMALLEST_IN_PRINT = 718, 7.5
+"""Pixels of a printed line on A4 paper with usual margins, and the smallest letters (5.6 points) of scaled charts."""
+HIDDEN = """[...document.querySelectorAll('main *, header *, footer *')]
+  .filter(e => e.textContent.trim() && !e.checkVisibility() && !e.closest('nav, title, desc'))
+  .filter(e => !e.closest('details:has(.gallery)')).map(e => e.tagName + ' ' + e.textContent.trim().slice(0, 40))
+  .slice(0, 5)"""
+NAMED = """[...document.querySelectorAll('details:not([open]):has(.gallery) > summary')]
+  .map(e => getComputedStyle(e, '::after').content)"""
+BEYOND = """[...document.querySelectorAll('svg, table, pre, p, li')].filter(e => e.checkVisibility())
+  .filter(e => e.getBoundingClientRect().right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1 && e.clientWidth
+    && getComputedStyle(e).overflowX === 'hidden').map(e => e.tagName + ' ' + e.textContent.trim().slice(0, 40))
+  .slice(0, 5)"""
 CHARTS = "document.querySelectorAll('svg').length"
 SIZES = """[...document.querySelectorAll('p, td, th, li, svg text')].map(e => {
   const shown = e.ownerSVGElement ? e.getScreenCTM() : {a: 1, b: 0};
@@ -123,6 +135,40 @@ def test_the_pages_of_the_demo_fit_their_window(
 ) -> None:
     browser.open(demo / page, width)
     _check(browser, charts=charts)
+
+
+def test_every_cell_of_the_map_of_pairs_leads_to_something_that_is_shown(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    browser.open(pages["report"], 1280)
+    links = browser.value("[...document.querySelectorAll('#pairs svg a')].map(e => e.getAttribute('href'))")
+    assert len(links) == len(set(links)) == 15
+    folded = browser.value("document.querySelector('#pairs details [id^=pair-]').id")
+    assert browser.value("document.querySelector('#pairs details').open") is False
+    for anchor in (links[0], f"#{folded}"):
+        click = "{ const e = document.querySelector(`#pairs svg a[href='ANCHOR']`); e.dispatchEvent(new MouseEvent("
+        browser.value(click.replace("ANCHOR", anchor) + "'click', {bubbles: true, cancelable: true})) }")
+        browser.until(f"document.querySelector('{anchor}').checkVisibility()", 10)
+        top = f"document.querySelector('{anchor}').getBoundingClientRect().top"
+        browser.until(f"{top} >= -1 && {top} < innerHeight", 10)
+    assert browser.value("document.querySelector('#pairs details').open") is True
+
+
+@pytest.mark.parametrize("name", CHARTS_OF)
+def test_a_printed_page_hides_nothing_that_must_be_read(browser: Browser, pages: dict[str, Path], name: str) -> None:
+    browser.print_media(True)
+    browser.open(pages[name], PAPER)
+    hidden = browser.value(HIDDEN)
+    galleries = browser.value(NAMED)
+    assert browser.value(BEYOND) == []
+    assert min(browser.value(SIZES)) >= SMALLEST_IN_PRINT
+    browser.print_media(False)
+    assert hidden == [], "all but the list of sections, and galleries that are named, is printed"
+    assert all("not printed unless opened" in text for text in galleries)
+    assert browser.value("document.querySelectorAll('details:not([open])').length") > len(galleries)
+    assert browser.value(HIDDEN), "folded parts are hidden on the screen, so the test can fail"
+    if name == "report":
+        assert len(galleries) == 1, "the pairs that are not among the worst"
 
 
 def test_a_page_that_does_not_fit_is_noticed(browser: Browser, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from understudy.charts import (
     CurvePanel,
     Drawing,
     Forest,
+    IntervalGroup,
+    IntervalPanel,
     IntervalRow,
     Matrix,
     MatrixCell,
@@ -260,3 +262,22 @@ def test_a_small_matrix_of_many_columns_is_no_wider_than_its_room() -> None:
     drawing = draw(Matrix("many", names, names, cells, 1.0, small=True))
     assert drawing.width <= SMALL + 1
     assert {one.style for one in drawing.shapes if one.element == "path"} == {"blank"}
+
+
+def test_intervals_stand_on_one_axis_in_order() -> None:
+    groups = (
+        IntervalGroup("few", ((0.1, 0.5), (0.2, 0.4)), ("few a", "few b")),
+        IntervalGroup("many", ((0.3, 0.3), (0.25, 0.35)), ("many a", "many b")),
+    )
+    drawing = draw(IntervalPanel("shares", 0.3, groups))
+    bars = [shape for shape in drawing.shapes if shape.style.startswith("shade-")]
+    assert [bar.hint for bar in bars] == ["few a", "few b", "many a", "many b"]
+    assert [bar.style for bar in bars][:2] == [f"shade-{SHADES - 1}", "shade-2"]
+    heights = [_at(bar, "height") for bar in bars]
+    assert heights[1] == pytest.approx(heights[0] / 2, abs=0.2)
+    assert heights[2] == 1, "an interval without width can be seen"
+    assert heights[3] == pytest.approx(heights[0] / 4, abs=0.2)
+    places = [_at(bar, "x") for bar in bars]
+    assert places == sorted(places)
+    assert max(places) <= SMALL
+    assert drawing.summary == "Around 0.3, first and last of each group. few a; few b; many a; many b."

@@ -48,6 +48,10 @@ FormulaText = Annotated[
 EvaluationSeed = Annotated[
     int, typer.Option("--seed", help="Seed of the evaluation: the same seed gives the same numbers.")
 ]
+PairTexts = Annotated[
+    list[str] | None,
+    typer.Option("--pair", metavar="COLUMN,COLUMN", help="Pair of columns that the report draws; may be repeated."),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how long each metric took.")]
 
 
@@ -61,6 +65,7 @@ def evaluate(
     metric: MetricNames = None,
     settings: MetricSettings = None,
     formula: FormulaText = None,
+    pair: PairTexts = None,
     seed: EvaluationSeed = 0,
     verbose: Verbose = False,
     as_json: Json = False,
@@ -85,6 +90,7 @@ def evaluate(
                 options=metric_options(settings),
                 formula=formula,
                 seed=seed,
+                pairs=pair or (),
                 progress=progress,
             )
             progress.stage("write", 0.0)

@@ -144,10 +144,6 @@ class Classifiers(Metric):
                 f"metric {self.name}", _lacking() + ".", "Install it: pip install 'understudy[classifiers]'."
             )
 
-    def lacks(self, schema: Schema) -> str:
-        """That it must be asked for by name: it takes minutes where the other metrics take seconds."""
-        return _lacking() or "takes long, so it runs only where it is named"
-
     def compare(self, pair: TablePair, context: Context) -> Result:
         """Three scores for each classifier."""
         parts = len(pair.copies) + 2

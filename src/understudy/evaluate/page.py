@@ -26,6 +26,7 @@ from understudy.charts import (
     in_digits,
     percent,
 )
+from understudy.errors import UsageError
 from understudy.evaluate.metric import NEAR, Detail, Result, Score
 from understudy.evaluate.suite import NOTICE, YARDSTICK, Evaluation
 from understudy.report import (
@@ -49,6 +50,8 @@ MOST_POINTS = 1500
 MOST_FIGURES = 24
 MOST_GROUPS = 15
 MOST_COEFFICIENTS = 60
+PAIRS_IN_FULL = 6
+"""Pairs whose pictures stand open and tell the numbers of every cell; further ones are folded and smaller to load."""
 MOST_HINTS = 60
 """Columns up to which every cell of the matrix of pairs tells its numbers; of more columns the worst pairs do."""
 NO_PROOF = (
@@ -74,6 +77,12 @@ SPOKEN = {
     "pmse.cart_ratio": "tree, times what chance does",
     "pmse.cart_raw": "tree, mean squared propensity",
     "pmse.cart_standardised": "tree, standard deviations from chance",
+    "classifiers.forest_specks": "how far a forest separates the tables",
+    "classifiers.forest_pmse_ratio": "forest, times what chance does",
+    "classifiers.forest_pmse_raw": "forest, mean squared propensity",
+    "classifiers.svm_specks": "how far a support vector machine separates the tables",
+    "classifiers.svm_pmse_ratio": "support vector machine, times what chance does",
+    "classifiers.svm_pmse_raw": "support vector machine, mean squared propensity",
     "chi2.at_5_percent": "tests with the same verdict, 5 % level",
     "chi2.at_1_percent": "tests with the same verdict, 1 % level",
     "chi2.at_10_percent": "tests with the same verdict, 10 % level",
@@ -415,28 +424,41 @@ def _pairs(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:
     if detail is None or not detail.table.num_rows:
         return ()
     records = detail.records()
-    worst = _worst_pairs(evaluation)
-    anchors = {names: f"pair-{place + 1}" for place, names in enumerate(worst)}
+    drawn = _drawn_pairs(evaluation)
+    anchors = {frozenset(names): f"pair-{place + 1}" for place, names in enumerate(drawn)}
+    missing = [(str(row["column_1"]), str(row["column_2"])) for row in records]
+    missing = [names for names in missing if drawn and frozenset(names) not in anchors]
     names = _names_in_order(evaluation, records)
     place = {name: number for number, name in enumerate(names)}
     cells = []
-    for row in records:
+    others = MORE_PAIRS if missing else ""
+    for row in sorted(records, key=lambda row: _both(row) not in anchors):  # cells that share a link stand together
         pair = str(row["column_1"]), str(row["column_2"])
         first, second = sorted(pair, key=place.__getitem__)
         distance, line = cast(float, row["distance"]), row["yardstick"]
         halves = "" if line is None else f"; two real halves {percent(cast(float, line))}"
-        told = len(names) <= MOST_HINTS or pair in anchors
+        told = len(names) <= MOST_HINTS or _both(row) in anchors
         hint = f"{pair[0]} × {pair[1]}: {percent(distance)}{halves}" if told else ""
-        cells.append(MatrixCell(place[second], place[first], distance, hint, anchors.get(pair, "")))
+        cells.append(MatrixCell(place[second], place[first], distance, hint, anchors.get(_both(row), others)))
     top = max(cast(float, records[0]["distance"]), 1e-9)
     matrix = Matrix("Distance of every pair of columns", names, names, tuple(cells), top)
     distances = np.array([cast(float, row["distance"]) for row in records])
+    led = " Framed cells lead to their picture below." if drawn else ""
     blocks: list[Block] = [
-        Paragraph(_quantiles("Distances of pairs", distances) + " Framed cells lead to their picture below."),
+        Paragraph(_quantiles("Distances of pairs", distances) + led),
         Figure(matrix, numbers=f"{numbers}/marginals.pairs.csv"),
     ]
-    for pair, rows in worst.items():
-        blocks += _worst_pair(pair, rows, anchors[pair])
+    if missing:
+        blocks.append(Paragraph(_why_not_drawn(missing[0], len(drawn), len(records)), anchor=MORE_PAIRS))
+    galleries = [
+        Gallery(_pair_figures(names, rows, anchors[frozenset(names)], told=number < PAIRS_IN_FULL))
+        for number, (names, rows) in enumerate(drawn.items())
+    ]
+    blocks += galleries[:PAIRS_IN_FULL]
+    if len(galleries) > PAIRS_IN_FULL:
+        title = f"{len(galleries) - PAIRS_IN_FULL:,} more pairs of columns"
+        file = _file(numbers, "pictures.drawn_pairs")
+        blocks.append(FoldedBlocks(title, (file, *galleries[PAIRS_IN_FULL:])))
     question = "Do pairs of columns go together as in the real table? Strong shades: many rows would have to move."
     return (Section("Pairs", question, tuple(blocks), "pairs"),)
 
@@ -457,15 +479,47 @@ def _quantiles(what: str, values: Floats) -> str:
     )
 
 
-def _worst_pairs(evaluation: Evaluation) -> dict[tuple[str, str], list[dict[str, object]]]:
+MORE_PAIRS = "more-pairs"
+
+
+def _both(row: Mapping[str, object]) -> frozenset[str]:
+    return frozenset((str(row["column_1"]), str(row["column_2"])))
+
+
+def _why_not_drawn(pair: tuple[str, str], drawn: int, pairs: int) -> str:
+    """Why some cells of the matrix have no picture, and how to get one."""
+    return (
+        f"{drawn:,} of {pairs:,} pairs are drawn, the furthest off and those asked for: with all of them this page "
+        f"would be too large to open. To have another one drawn, evaluate once more with pairs=[{','.join(pair)!r}] in "
+        "Python, or with the option for a pair on the command line."
+    )
+
+
+def pair_figures(evaluation: Evaluation, names: tuple[str, str]) -> tuple[Figure, ...]:
+    """Joint shares of two columns in both tables, and the difference, for one pair that was drawn.
+
+    Raises:
+        UsageError: if it was not, with what to do.
+    """
+    for pair, rows in _drawn_pairs(evaluation).items():
+        if set(pair) == set(names):
+            return _pair_figures(pair, rows, "")
+    text = ",".join(names)
+    fix = f"Evaluate with pairs=[{text!r}], and with pictures."
+    raise UsageError(f"plot {text!r}", "is of a pair of columns that was not drawn.", fix)
+
+
+def _drawn_pairs(evaluation: Evaluation) -> dict[tuple[str, str], list[dict[str, object]]]:
     found: dict[tuple[str, str], list[dict[str, object]]] = {}
-    for row in _records(evaluation, "worst_pairs"):
+    for row in _records(evaluation, "drawn_pairs"):
         found.setdefault((str(row["column_1"]), str(row["column_2"])), []).append(row)
     return found
 
 
-def _worst_pair(pair: tuple[str, str], rows: Sequence[Mapping[str, object]], anchor: str) -> list[Block]:
-    """Joint shares of both tables, and the difference, of one pair."""
+def _pair_figures(
+    pair: tuple[str, str], rows: Sequence[Mapping[str, object]], anchor: str, *, told: bool = True
+) -> tuple[Figure, ...]:
+    """Joint shares of both tables, and the difference, of one pair; `told` says the numbers of every cell."""
     lines = tuple(dict.fromkeys(str(row["label_1"]) for row in rows))
     columns = tuple(dict.fromkeys(str(row["label_2"]) for row in rows))
     shares = [
@@ -481,12 +535,12 @@ def _worst_pair(pair: tuple[str, str], rows: Sequence[Mapping[str, object]], anc
         for row, column, real, made in shares:
             value = {"real": real, "synthetic": made, "difference": made - real}[what]
             hint = f"{lines[row]}, {columns[column]}: {percent(real)} real, {percent(made)} synthetic"
-            cells.append(MatrixCell(row, column, value, hint))
+            cells.append(MatrixCell(row, column, value, hint if told else ""))
         signed = what == "difference"
         caption, end = f"{pair[0]} × {pair[1]}: {what}", most if signed else top
         chart = Matrix(caption, lines, columns, tuple(cells), end, signed, small=True, root=not signed)
         figures.append(Figure(chart, anchor=anchor if what == "real" else ""))
-    return [Gallery(tuple(figures))]
+    return tuple(figures)
 
 
 def _associations(evaluation: Evaluation, numbers: str) -> tuple[Section, ...]:

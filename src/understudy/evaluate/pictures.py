@@ -35,16 +35,16 @@ from understudy.evaluate.metric import (
 from understudy.schema import Boolean, Category, OpenCategory
 from understudy.schema.columns import NumberColumn
 
-Worst = Sequence[tuple[str, str]]
+ColumnPairs = Sequence[tuple[str, str]]
 MOST_CELLS = 250_000
 """Cells of a 2-way table above which groups within it are not looked at."""
 
 
-def pictures_of(pair: TablePair, worst: Worst) -> tuple[Detail, ...]:
-    """Every table behind a picture; `worst` names the pairs of columns to show cell by cell."""
+def pictures_of(pair: TablePair, drawn: ColumnPairs) -> tuple[Detail, ...]:
+    """Every table behind a picture; `drawn` names the pairs of columns to show cell by cell."""
     found = [_columns(pair)]
-    if worst:
-        found.append(_worst_pairs(pair, worst))
+    if drawn:
+        found.append(_pairs(pair, drawn))
     found += _between_columns(pair)
     rng = np.random.default_rng([pair.seed, 0xD2A3])
     found += _map(pair, rng)
@@ -92,13 +92,46 @@ MOST_SIDE = 10
 """Levels of a column that are shown in the picture of a pair."""
 
 
-def _worst_pairs(pair: TablePair, worst: Worst) -> Detail:
-    """Joint shares of the pairs that are furthest off; many levels are put together."""
-    cliques = [pair.codec.domain.clique(names) for names in worst]
+MOST_PAIR_CELLS = 7_500
+"""Cells of all pictures of pairs together, names counted as cells: so many keep the page of 50 columns below 3 MB."""
+
+
+def named_pair(text: str, columns: Sequence[str]) -> tuple[str, str] | None:
+    """The two columns that a text such as "sex,age" names; None if it names no two. Names may hold commas.
+
+    >>> named_pair("age, net", ["age", "net"]), named_pair("age", ["age", "net"])
+    (('age', 'net'), None)
+    """
+    parts = text.split(",")
+    for cut in range(1, len(parts)):
+        first, second = ",".join(parts[:cut]).strip(), ",".join(parts[cut:]).strip()
+        if first in columns and second in columns and first != second:
+            return first, second
+    return None
+
+
+def pairs_to_draw(pair: TablePair, asked: ColumnPairs, others: ColumnPairs) -> list[tuple[str, str]]:
+    """Those asked for, and then as many of the others, in their order, as `MOST_PAIR_CELLS` has room for."""
+    sizes, used = pair.codec.domain.sizes, 0
+    found: dict[frozenset[str], tuple[str, str]] = {}
+    for place, names in enumerate([*asked, *others]):
+        if frozenset(names) in found:
+            continue
+        used += math.prod(min(sizes[name], MOST_SIDE) + 1 for name in names)
+        if place >= len(asked) and used > MOST_PAIR_CELLS:
+            break
+        found[frozenset(names)] = names
+    return list(found.values())
+
+
+def _pairs(pair: TablePair, drawn: ColumnPairs) -> Detail:
+    """Joint shares of pairs, in their order; many levels are put together."""
+    cliques = [pair.codec.domain.clique(names) for names in drawn]
+    levels = {name: _levels(pair, name) for name in {name for names in drawn for name in names}}
     found: list[tuple[str, str, str, str, float, float]] = []
     for table in counted([pair.real, *pair.copies], cliques):
         first, second = table.clique
-        sides = [_levels(pair, name) for name in table.clique]
+        sides = [levels[name] for name in table.clique]
         size = pair.codec.domain.sizes[second]
         places = np.arange(len(table.counts[0])) if table.cells is None else table.cells
         rows, columns = sides[0].place[places // size], sides[1].place[places % size]
@@ -114,8 +147,8 @@ def _worst_pairs(pair: TablePair, worst: Worst) -> Detail:
     kinds = dict.fromkeys(("column_1", "label_1", "column_2", "label_2"), pa.string())
     kinds |= dict.fromkeys(("real_share", "synthetic_share"), pa.float64())
     columns_of = {key: [row[place] for row in found] for place, key in enumerate(kinds)}
-    caption = "Joint shares of the pairs of columns that are furthest off."
-    return Detail("worst_pairs", caption, table_of(columns_of, kinds))
+    caption = "Joint shares of pairs of columns: those asked for, then the furthest off first."
+    return Detail("drawn_pairs", caption, table_of(columns_of, kinds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -486,10 +486,6 @@ class ModelMetric(Metric):
     family: FamilyName = option("auto", help="kind of model")
     level: float = option(0.95, help="confidence level of the intervals")
 
-    def lacks(self, schema: Schema) -> str:
-        """A formula, if there is none."""
-        return "" if self.formula else NO_FORMULA
-
     def check(self, schema: Schema) -> None:
         """Raises when the formula does not fit the schema."""
         if self.formula:

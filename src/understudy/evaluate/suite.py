@@ -36,7 +36,7 @@ from understudy.evaluate.metric import (
     refused,
     unread_columns,
 )
-from understudy.evaluate.pictures import pictures_of
+from understudy.evaluate.pictures import named_pair, pairs_to_draw, pictures_of
 from understudy.folders import CLOSED_FILE, CLOSED_FOLDER
 from understudy.notebook import shown_as_html
 from understudy.progress import Progress, silent
@@ -104,13 +104,18 @@ class Evaluation:
     def plot(self, what: str = "columns") -> Pictures:
         """Charts of the report: "columns", "pairs", "associations", "classifier", "models", "map" or "nearest".
 
-        CONFIDENTIAL, as the evaluation is.
+        Two columns, as "sex,age", give their joint shares in both tables and the difference. CONFIDENTIAL, as the
+        evaluation is.
 
         Raises:
             UsageError: if there is no such chart, with those that there are.
         """
-        from understudy.evaluate.page import build_report
+        from understudy.evaluate.page import build_report, pair_figures
 
+        compared = self.picture("columns")
+        names = named_pair(what, self.columns if compared is None else compared["column"].unique().to_pylist())
+        if names is not None:
+            return Pictures(pair_figures(self, names), confidential=True)
         return section_pictures(
             build_report(self), what, missing="Some need pictures=True, or a formula, in `evaluate`."
         )
@@ -314,6 +319,8 @@ def _writable(table: pa.Table) -> pa.Table:
 MetricLike = str | Metric
 FITTED = ("regression", "ci_overlap")
 """Metrics that fit a model, and so take a formula."""
+SLOW = ("classifiers",)
+"""Metrics that take minutes where the others take seconds."""
 
 
 def evaluate(
@@ -326,6 +333,7 @@ def evaluate(
     formula: str | None = None,
     seed: int = 0,
     pictures: bool = True,
+    pairs: Sequence[str] = (),
     progress: Progress = silent,
 ) -> Evaluation:
     """Compares a stand-in with the real table. CONFIDENTIAL: no privacy guarantee covers the result.
@@ -340,6 +348,7 @@ def evaluate(
         formula: the model that `regression` and `ci_overlap` fit, for example "income ~ age + sex".
         seed: same seed, same numbers.
         pictures: whether to compute what the report draws beside the scores.
+        pairs: pairs of columns to draw first, for example ["sex,age"]; others follow as long as there is room.
         progress: is told how far the comparison is.
 
     Raises:
@@ -347,33 +356,57 @@ def evaluate(
         SchemaError: a table does not have the schema's columns.
     """
     real, given = _placed(real, synthetic)
-    if type(seed) is not int or seed < 0:
-        raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
+    _check_settings(seed, pairs, pictures=pictures)
     known = _known_schema(given, None if schema is None else Schema.of(schema))
     chosen = chosen_metrics(metrics, options or {}, formula)
-    left_out = _left_out(chosen, known, options or {}) if metrics is None else {}
+    left_out = _left_out(chosen, known, options or {}, formula) if metrics is None else {}
     chosen = [metric for metric in chosen if metric.name not in left_out]
     check_metrics(chosen, known)
     progress.stage("prepare", 0.0)
     pair, method = _read(real, given, known, seed, progress)
+    asked = _asked_pairs(pairs, pair.codec.domain.columns)
     results, seconds = _all_compared(chosen, pair, progress)
     began = time.monotonic()
-    drawn = pictures_of(pair, _worst_pairs(results)) if pictures and all(copy.count for copy in pair.copies) else ()
+    drawn = _drawn(pair, asked, results) if pictures else ()
     seconds["pictures"] = time.monotonic() - began
-    columns = tuple(column.name for column in known.modelled)
-    sizes = tuple(copy.count for copy in pair.copies)
+    columns, sizes = tuple(column.name for column in known.modelled), tuple(copy.count for copy in pair.copies)
     facts = (known.title, method, pair.promise, pair.real.count, sizes, columns, seed, results)
     return Evaluation(*facts, left_out, unread_columns(pair.real, pair.copies), seconds, known.titles, drawn)
 
 
-MOST_PAIRS_DRAWN = 6
+def _check_settings(seed: int, texts: Sequence[str], *, pictures: bool) -> None:
+    if type(seed) is not int or seed < 0:
+        raise UsageError("seed", f"must be a whole number of 0 or more, got {seed!r}.")
+    if texts and not pictures:
+        raise UsageError("pairs", "are to be drawn, and pictures=False.", "Leave one of them out.")
+    if isinstance(texts, str):
+        raise UsageError("pairs", f"must be a list of texts, got {texts!r}.", f"Give [{texts!r}].")
 
 
-def _worst_pairs(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """The pairs of columns with the largest distance, if they were compared."""
+def _asked_pairs(texts: Sequence[str], columns: Sequence[str]) -> list[tuple[str, str]]:
+    """The pairs to draw in any case, of the columns as they are compared: some are in parts, each with a name."""
+    found = []
+    for text in texts:
+        names = named_pair(text, columns)
+        if names is None:
+            rule = "must name two columns that are compared, with a comma between them."
+            raise UsageError(f"pair {text!r}", rule, f"There are {', '.join(columns[:20])}.")
+        found.append(names)
+    return found
+
+
+def _drawn(pair: TablePair, asked: Sequence[tuple[str, str]], results: Sequence[Result]) -> tuple[Detail, ...]:
+    """The numbers behind the pictures; none if there are no synthetic rows."""
+    if any(copy.count == 0 for copy in pair.copies):
+        return ()
+    return pictures_of(pair, pairs_to_draw(pair, asked, _compared_pairs(results)))
+
+
+def _compared_pairs(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """The pairs of columns that were compared, the largest distance first."""
     details = [detail for result in results for detail in result.details if result.metric == "marginals"]
-    rows = [row for detail in details if detail.name == "pairs" for row in detail.records(MOST_PAIRS_DRAWN)]
-    return [(str(row["column_1"]), str(row["column_2"])) for row in rows if row["distance"]]
+    rows = [row for detail in details if detail.name == "pairs" for row in detail.records()]
+    return [(str(row["column_1"]), str(row["column_2"])) for row in rows]
 
 
 def _placed(first: object, second: object) -> tuple[object, object]:
@@ -382,10 +415,20 @@ def _placed(first: object, second: object) -> tuple[object, object]:
     return (second, one) if isinstance(one, Release) and not isinstance(other, Release) else (first, other)
 
 
-def _left_out(chosen: Sequence[Metric], schema: Schema, options: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+def _left_out(
+    chosen: Sequence[Metric], schema: Schema, options: Mapping[str, Mapping[str, object]], formula: str | None
+) -> dict[str, str]:
     """Metrics that nobody asked for, by name or by an option, and that lack something here, with the reason."""
-    reasons = {metric.name: metric.lacks(schema) for metric in chosen if metric.name not in options}
-    return {name: reason for name, reason in reasons.items() if reason}
+    found = {metric.name: metric.lacks(schema) for metric in chosen if metric.name not in options}
+    reasons = found | _not_loaded(options, formula)
+    return {name: reasons[name] for name in METRICS.built_in if reasons.get(name)}
+
+
+def _not_loaded(options: Mapping[str, Mapping[str, object]], formula: str | None) -> dict[str, str]:
+    """Built-in metrics that run only where they are asked for, with the reason: so much is known before they load."""
+    reasons = dict.fromkeys(SLOW, "takes long, so it runs only where it is named")
+    reasons |= dict.fromkeys(FITTED, "no formula was given") if formula is None else {}
+    return {name: reason for name, reason in reasons.items() if name not in options}
 
 
 def check_metrics(chosen: Sequence[Metric], schema: Schema) -> None:
@@ -418,11 +461,13 @@ def _compared(metric: Metric, pair: TablePair, context: Context) -> Result:
 def chosen_metrics(
     metrics: Sequence[MetricLike] | None, options: Mapping[str, Mapping[str, object]], formula: str | None
 ) -> list[Metric]:
-    """The metrics that are asked for, with their options; all of them when none is named."""
+    """The metrics that are asked for, with their options; all that need no asking when none is named."""
     wanted = tuple(METRICS.built_in) if metrics is None else tuple(metrics)
     if not wanted:
         raise UsageError("metrics", "is empty.", "Omit it to run all metrics.")
     called = [name for name in wanted if isinstance(name, str)]
+    if metrics is None:
+        wanted = tuple(name for name in called if name not in _not_loaded(options, formula))
     for name in options:
         if name not in called:
             raise UsageError(f"options of metric {name!r}", "are given, but it is not asked for by name.")
