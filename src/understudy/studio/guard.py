@@ -44,8 +44,14 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
     " base-uri 'none'; frame-ancestors 'none'"
 )
-REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
-"""Of a card or a report, which carries its style in itself and has no scripts."""
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
+"""Of a report, which carries its style in itself and has no scripts or forms."""
+CARD_HEADERS = {"content-security-policy": f"{REPORT_POLICY}; sandbox", "cross-origin-opener-policy": "unsafe-none"}
+"""Of a card, which comes with a release and may be a stranger's: it is no part of the studio's site, and cannot send a
+form or lead elsewhere by itself. HTML makes a page that is kept apart so an error if it has an opener policy too."""
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",

@@ -248,7 +248,7 @@ def _chosen(form: Mapping[str, str]) -> Choices:
     delta = _number(form, "delta", words.DELTAS)
     us.Budget(epsilon, delta)
     rows = "".join(form.get("rows_hint", "").replace(",", "").split())
-    if rows and (not rows.isdecimal() or not 0 < int(rows[:19]) < 10**15):
+    if rows and (not rows.isdecimal() or len(rows) > 15 or int(rows) == 0):
         raise us.errors.UsageError("rows", "must be a whole number above 0.", "Leave it empty if it is not public.")
     return Choices(epsilon, delta, form.get("method", "auto")[:40], int(rows) if rows else None)
 
