@@ -293,6 +293,13 @@ def test_a_release_shows_nothing_outside_its_folder(folder: Path, tmp_path: Path
         assert b"SECRETVALUE" not in client.get(path).body
 
 
+def test_the_demo_is_not_written_through_a_link(client: Client, folder: Path, tmp_path: Path) -> None:
+    (folder / "demo-voters.duckdb").symlink_to(tmp_path / "elsewhere.duckdb")
+    answer = client.post("/demo")
+    assert (answer.status, "is a link" in answer.words) == (409, True)
+    assert not (tmp_path / "elsewhere.duckdb").exists()
+
+
 def test_a_card_is_no_part_of_the_site(folder: Path) -> None:
     (folder / "strange").mkdir()
     (folder / "strange" / "statement.json").write_text("{}", encoding="utf-8")
@@ -318,6 +325,7 @@ def _login(client: Client, password: str) -> int:
     if answer.status == 200:
         client.cookie = answer.headers["set-cookie"].partition(";")[0]
         assert "Secure" in answer.headers["set-cookie"]
+        assert client.cookie.startswith("__Host-")
     return answer.status
 
 

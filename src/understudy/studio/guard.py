@@ -145,7 +145,9 @@ class Doors:
             raise us.errors.UsageError("address", rule, "Let the proxy speak TLS.")
         origin = f"{parts.scheme}://{parts.netloc}"
         secure = parts.scheme == "https"
-        return cls(frozenset({parts.netloc}), frozenset({origin}), secure, password, read_only, token="")
+        # By this prefix browsers refuse a cookie that a neighbouring site set for the whole domain.
+        cookie = "__Host-understudy" if secure else "understudy"
+        return cls(frozenset({parts.netloc}), frozenset({origin}), secure, password, read_only, token="", cookie=cookie)
 
     def enter_by_token(self, token: str) -> str | None:
         """The cookie of a new session, if that is the token and nobody used it before."""

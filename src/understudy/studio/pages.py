@@ -172,7 +172,10 @@ def _begun(workspace: Workspace, form: Mapping[str, str]) -> DraftTable:
 
 
 def _demo(studio: Studio, _: Request) -> Response:
-    return go_to(f"/drafts/{studio.workspace.begin_demo().key}/schema")
+    try:
+        return go_to(f"/drafts/{studio.workspace.begin_demo().key}/schema")
+    except us.errors.UnderstudyError as error:
+        raise RefusedRequest(409, " ".join(studio.said(error))) from error
 
 
 def _draft(studio: Studio, request: Request) -> DraftTable:

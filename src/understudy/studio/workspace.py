@@ -284,8 +284,11 @@ class Workspace:
     def begin_demo(self) -> DraftTable:
         """The draft of the simulated table, which is written where it is not there yet."""
         with self.lock:
-            if not (self.root / DEMO_FILE).exists():
-                us.demo.write_database(self.root / DEMO_FILE)
+            place = self.root / DEMO_FILE
+            if place.is_symlink():
+                raise us.errors.UsageError(DEMO_FILE, "is a link.", "Remove it.")
+            if not place.exists():
+                us.demo.write_database(place)
             return self.begin(DEMO_TABLE, us.demo.schema_text())
 
     def releases(self) -> dict[str, Path]:
