@@ -25,7 +25,7 @@ from understudy.studio.workspace import DATABASE, Choices, DraftTable, Workspace
 Handler = Callable[[Request], Response]
 STEPS = ("Table", "Schema", "Budget", "Run", "Release")
 _RESERVED = set('/\\:*?"<>|')
-_MOST_NAME = 80
+_MOST_NAME, _MOST_NAME_BYTES = 80, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +410,7 @@ def _to_confirm(draft: DraftTable) -> str:
 def _release_name(text: str) -> str:
     name = text.strip()
     fits = name.isprintable() and 0 < len(name) <= _MOST_NAME and not set(name) & _RESERVED and name[0] not in ".-"
-    if not fits:
+    if not fits or len(name.encode()) > _MOST_NAME_BYTES:
         rule = f"must be 1 to {_MOST_NAME} letters, digits, spaces, - or _."
         raise us.errors.UsageError("name of the release", rule, "For example people-release-1.")
     return name
