@@ -430,7 +430,7 @@ def _noise(distribution: Distribution) -> _Noise:
     return _Noise(step, places * step, chances / chances.sum())
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2**16)
 def sum_quantile(distribution: Distribution, draws: int, tail: float, *, absolute: bool = False) -> float:
     """What the sum of so many draws (of their absolute values) exceeds with a probability of at most `tail`."""
     noise = _noise(distribution)
