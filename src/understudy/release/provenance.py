@@ -55,7 +55,7 @@ ALGORITHM = "ed25519"
 _CONTEXT = b"signature of an understudy release\n"
 _MOST_KEY_BYTES = 2**16
 _HEX = 64
-_EVERYTHING = "Check it with everything (--everything), however long that takes."
+_EVERYTHING = "Give everything=True, however long that takes."
 _FIX = "Get the folder from its publisher again."
 
 
