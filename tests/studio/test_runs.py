@@ -205,6 +205,9 @@ def test_a_studios_folder_that_others_can_read_is_refused(tmp_path: Path) -> Non
     (tmp_path / ".understudy-studio").chmod(0o755)
     with pytest.raises(us.errors.UsageError, match="not for you alone"):
         _ = Workspace(tmp_path).kept
+    with pytest.raises(us.errors.UsageError, match="not for you alone"):
+        Client(tmp_path)
+    assert Client(tmp_path, read_only=True).enter().get("/").status == 200
 
 
 @pytest.mark.parametrize("table", ["../outside.csv", "/etc/passwd", "link.csv", "../outside.duckdb::voters"])

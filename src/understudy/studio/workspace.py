@@ -170,7 +170,7 @@ class Workspace:
         if place.is_symlink():
             raise us.errors.UsageError(KEPT, "is a link.", "Remove it: the studio keeps confidential files there.")
         facts = place.stat()
-        if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+        if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
             fix = "Confidential files are kept there. If it is yours: chmod 700. If it is not: remove it."
             raise us.errors.UsageError(KEPT, "is not for you alone.", fix)
         return place
