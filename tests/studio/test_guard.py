@@ -306,7 +306,7 @@ def test_a_card_is_no_part_of_the_site(folder: Path) -> None:
     (folder / "strange" / "card.html").write_text("<form action='https://evil.example'>", encoding="utf-8")
     headers = Client(folder).enter().get(f"/releases/{short_id('strange')}/card").headers
     policy = [part.strip() for part in headers["content-security-policy"].split(";")]
-    assert {"default-src 'none'", "form-action 'none'", "base-uri 'none'", "sandbox"} <= set(policy)
+    assert {"default-src 'none'", "form-action 'none'", "base-uri 'none'", "sandbox allow-downloads"} <= set(policy)
     assert headers["cross-origin-opener-policy"] == "unsafe-none"
 
 

@@ -49,9 +49,13 @@ REPORT_POLICY = (
     " frame-ancestors 'none'"
 )
 """Of a report, which carries its style in itself and has no scripts or forms."""
-CARD_HEADERS = {"content-security-policy": f"{REPORT_POLICY}; sandbox", "cross-origin-opener-policy": "unsafe-none"}
+CARD_HEADERS = {
+    "content-security-policy": f"{REPORT_POLICY}; sandbox allow-downloads",
+    "cross-origin-opener-policy": "unsafe-none",
+}
 """Of a card, which comes with a release and may be a stranger's: it is no part of the studio's site, and cannot send a
-form or lead elsewhere by itself. HTML makes a page that is kept apart so an error if it has an opener policy too."""
+form or lead elsewhere by itself. Its numbers, which lie in it, can be saved. HTML makes a page that is kept apart so an
+error if it has an opener policy too."""
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
