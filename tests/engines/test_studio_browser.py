@@ -1,5 +1,6 @@
 """The whole way through the studio in a real browser, at the width of a telephone and of a desk."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import understudy as us
 from tests.report.browser import CHROMIUM, Browser
 from tests.studio.walking import AXE, Served, Walker
+from understudy.studio.workspace import short_id
 
 pytest.importorskip("uvicorn", reason="needs the extra [studio]")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian package: chromium)")
@@ -130,6 +132,24 @@ def _as_one_types(walker: Walker) -> None:
     walker.type("c1-upper", "9")
     walker.browser.until("document.getElementById('c1-tried').innerText === ''")
     assert "Nothing is open" in walker.words
+
+
+CARD = """<!DOCTYPE html><meta http-equiv="refresh" content="0;url=/tables"><title>A card</title>
+<p id="told">The card of a stranger</p><form action="/tables" method="post"><button>Send</button></form>
+"""
+
+
+def test_the_card_of_a_stranger_is_shown_and_leads_nowhere(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "strange").mkdir()
+    (tmp_path / "strange" / "statement.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "strange" / "card.html").write_text(CARD, encoding="utf-8")
+    with Served(tmp_path) as served:
+        walker = Walker(browser, served, 1280)
+        walker.go(f"/releases/{short_id('strange')}/card")
+        assert walker.browser.value("self.origin") == "null"
+        walker.browser.value("document.querySelector('button').click()")
+        time.sleep(1.0)
+        assert "The card of a stranger" in walker.words
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not here: make axe fetches it")

@@ -20,7 +20,7 @@ from understudy.release import Release
 from understudy.release.check import Check, CheckPlan, Judged, checked, counts_of_rows, held_back_tables, sum_quantile
 from understudy.release.criteria import Criterion, criteria_of
 from understudy.release.statement import read_statement, statement_document
-from understudy.release.verify import verify_release
+from understudy.release.verify import inspect_release, verify_release
 from understudy.synthesizer import synthesize
 
 CRITERIA = """
@@ -237,6 +237,16 @@ def test_rows_that_were_exchanged_are_found(folder: Path, tmp_path: Path) -> Non
     pq.write_table(changed.replace_schema_metadata(table.schema.metadata), forged / "data.parquet")
     relisted(forged)
     assert "statement.json: check" in {problem.where for problem in verify_release(forged)}
+
+
+@pytest.mark.parametrize("limit", ["MOST_JUDGEMENTS", "MOST_SUMMED"])
+def test_a_check_that_takes_long_is_named_and_not_done(
+    folder: Path, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert inspect_release(folder).unchecked == ()
+    monkeypatch.setattr(f"understudy.release.verify.{limit}", 5)
+    assert inspect_release(folder).unchecked == ("the distances of the check",)
+    assert inspect_release(folder, everything=True).unchecked == ()
 
 
 def test_a_check_that_costs_more_than_its_share_is_found(folder: Path, tmp_path: Path) -> None:

@@ -89,6 +89,8 @@ def test_every_kind_is_read() -> None:
         ("criteria: [{columns: [], within: 0.1}]", "at least one"),
         ("criteria: [{pairs: [[sex]], within: 0.1}]", "list of pairs"),
         ("criteria: [{pairs: sex, within: 0.1}]", "list of pairs"),
+        ("criteria: [{pairs: [[sex, age], [age, sex]], within: 0.1}]", "no pair twice"),
+        (f"criteria: [{{share_of: {{sex: {list(range(5000))}}}, within: 0.1}}]", "at most 4,096 values"),
         ("criteria: [{share_of: sex, within: 0.1}]", "one column or two"),
         ("criteria: [{share_of: {a: b, c: d, e: f}, within: 0.1}]", "one column or two"),
     ],
@@ -183,6 +185,10 @@ def test_a_strangers_criterion_has_the_form_of_one() -> None:
         ("pairs_with", (), 0.1),
         ("share_of", (("a",),), 0.1),
         ("columns", (("a",),), 0.1, (("x",),)),
+        ("columns", (("a",), ("a",)), 0.1),
+        ("pairs_with", (("a",), ("a",)), 0.1),
+        ("pairs", (("a", "b"), ("a", "b")), 0.1),
+        ("share_of", (("a",),), 0.1, (("x",) * 5000,)),
     ):
         with pytest.raises(UsageError):
             Criterion(*wrong)

@@ -1,6 +1,7 @@
 """Signatures: what was changed after signing is named, other keys are told apart, and nothing is signed unseen."""
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -71,6 +72,17 @@ def test_what_was_done_after_signing_is_named(signed: Path, keys: tuple[Path, Pa
         "more.txt": "was added after the release was signed.",
         "statement.md": "is signed but missing.",
     }
+
+
+def test_a_signed_folder_that_was_blown_up_is_not_read_to_its_end(
+    signed: Path, keys: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = copied(signed, tmp_path / "release")
+    os.truncate(folder / "data.parquet", 2**42)
+    assert "too much to compare" in _found(folder, keys[1])["data.parquet"]
+    shown = run("verify", folder, "--key", keys[1])
+    assert shown.status == 2
+    assert "--everything" in shown.words
 
 
 def test_other_keys_and_forged_signatures(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ pytest.importorskip("starlette", reason="needs the extra [studio]")
 from tests.studio.client import HOST, ORIGIN, Client
 from understudy.studio import guard
 from understudy.studio.guard import Doors, hashed, read_password
+from understudy.studio.workspace import short_id
 
 PAGES = ("/", "/tables", "/ledger", "/ledger/export", "/confidential", "/accounts", "/drafts/0123456789abcdef/schema")
 
@@ -264,6 +265,51 @@ def test_a_read_only_studio_changes_nothing(folder: Path) -> None:
     assert not (folder / ".understudy-studio").exists()
 
 
+STATEMENTS = ("{", "[]", '{"epsilon": 1' + "0" * 400 + "}", '{"a":' * 100_000, '{"epsilon": NaN, "title": [1]}', "")
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_a_broken_release_does_not_shut_the_studio(folder: Path, text: str) -> None:
+    (folder / "strange").mkdir()
+    (folder / "strange" / "statement.json").write_text(text, encoding="utf-8")
+    client = Client(folder, read_only=True).enter()
+    listed = client.get("/")
+    assert listed.status == 200
+    assert "strange" in listed.words
+    place = f"/releases/{short_id('strange')}"
+    assert client.get(place).status == 200
+    assert client.get(f"{place}/card").status == 404
+    assert client.get(f"{place}/download/csv").status == 409
+
+
+def test_a_release_shows_nothing_outside_its_folder(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.json").write_text('{"title": "SECRETVALUE"}', encoding="utf-8")
+    (folder / "strange").mkdir()
+    for name in ("statement.json", "card.html", "data.parquet"):
+        (folder / "strange" / name).symlink_to(tmp_path / "outside.json")
+    client = Client(folder, read_only=True).enter()
+    place = f"/releases/{short_id('strange')}"
+    for path in ("/", place, f"{place}/card", f"{place}/download/zip", f"{place}/download/parquet"):
+        assert b"SECRETVALUE" not in client.get(path).body
+
+
+def test_the_demo_is_not_written_through_a_link(client: Client, folder: Path, tmp_path: Path) -> None:
+    (folder / "demo-voters.duckdb").symlink_to(tmp_path / "elsewhere.duckdb")
+    answer = client.post("/demo")
+    assert (answer.status, "is a link" in answer.words) == (409, True)
+    assert not (tmp_path / "elsewhere.duckdb").exists()
+
+
+def test_a_card_is_no_part_of_the_site(folder: Path) -> None:
+    (folder / "strange").mkdir()
+    (folder / "strange" / "statement.json").write_text("{}", encoding="utf-8")
+    (folder / "strange" / "card.html").write_text("<form action='https://evil.example'>", encoding="utf-8")
+    headers = Client(folder).enter().get(f"/releases/{short_id('strange')}/card").headers
+    policy = [part.strip() for part in headers["content-security-policy"].split(";")]
+    assert {"default-src 'none'", "form-action 'none'", "base-uri 'none'", "sandbox allow-downloads"} <= set(policy)
+    assert headers["cross-origin-opener-policy"] == "unsafe-none"
+
+
 @pytest.fixture
 def password_file(tmp_path: Path) -> Path:
     path = tmp_path / "password"
@@ -279,6 +325,7 @@ def _login(client: Client, password: str) -> int:
     if answer.status == 200:
         client.cookie = answer.headers["set-cookie"].partition(";")[0]
         assert "Secure" in answer.headers["set-cookie"]
+        assert client.cookie.startswith("__Host-")
     return answer.status
 
 

@@ -275,7 +275,9 @@ def test_a_budget_that_is_none_is_refused(client: Client, folder: Path, epsilon:
     draft = finished(client, folder)
     answer = client.post(f"{draft}/budget", {"epsilon_exact": epsilon, "delta": "0", "then": "confirm"})
     assert answer.status == 422
-    assert client.post(f"{draft}/budget", {"epsilon": "3", "delta": "4", "rows_hint": "-4"}).status == 422
+    for rows in ("-4", "0", "9" * 400, f"{'0' * 18}1{'0' * 400}"):
+        assert client.post(f"{draft}/budget", {"epsilon": "3", "delta": "4", "rows_hint": rows}).status == 422
+    assert client.get(f"{draft}/budget").status == 200
     assert client.post(f"{draft}/budget", {"epsilon": "3", "delta": "4", "method": "<b>"}).status in (200, 422)
 
 
@@ -379,6 +381,7 @@ def _a_read_only_studio(folder: Path) -> None:
         ({"name": ".hidden"}, "name of the release"),
         ({"name": "people.csv"}, "exists"),
         ({"name": "x" * 100}, "name of the release"),
+        ({"name": "\U0001f600" * 80}, "name of the release"),
         ({"cap_epsilon": ""}, "cap"),
         ({"cap_epsilon": "0.1"}, "cap"),
         ({"cap_epsilon": "nan"}, "cap"),

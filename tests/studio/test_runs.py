@@ -160,6 +160,16 @@ def test_a_table_that_is_gone_costs_nothing(workspace: Workspace) -> None:
     assert str(workspace.root) not in page.text
 
 
+def test_files_beside_the_tables_do_not_stand_in_for_modules(workspace: Workspace) -> None:
+    for name in ("numpy", "json", "understudy"):
+        (workspace.root / f"{name}.py").write_text("open('taken over', 'w').close()\n", encoding="utf-8")
+    settings = demo_settings(workspace, table=str(workspace.root / "gone.csv"))
+    run = Runs(workspace).start(settings, us.demo.schema_text())
+    until(lambda: not again(run, workspace).working)
+    assert again(run, workspace).outcome == "failed"
+    assert not (workspace.root / "taken over").exists()
+
+
 def test_shares_and_times_follow_the_stages(tmp_path: Path) -> None:
     def standing(stage: str, done: float) -> StudioRun:
         state = {"stage": stage, "done": done, "began": time.time() - 10.0}
@@ -188,6 +198,25 @@ def test_a_link_in_the_place_of_the_studios_folder_is_refused(tmp_path: Path) ->
     (tmp_path / "own" / ".understudy-studio").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(us.errors.UsageError, match="is a link"):
         _ = Workspace(tmp_path / "own").kept
+
+
+def test_a_studios_folder_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".understudy-studio").mkdir(mode=0o755)
+    (tmp_path / ".understudy-studio").chmod(0o755)
+    with pytest.raises(us.errors.UsageError, match="not for you alone"):
+        _ = Workspace(tmp_path).kept
+    with pytest.raises(us.errors.UsageError, match="not for you alone"):
+        Client(tmp_path)
+    assert Client(tmp_path, read_only=True).enter().get("/").status == 200
+
+
+@pytest.mark.parametrize("table", ["../outside.csv", "/etc/passwd", "link.csv", "../outside.duckdb::voters"])
+def test_a_draft_that_leads_outside_is_not_run(tmp_path: Path, table: str) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "outside.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    (tmp_path / "own" / "link.csv").symlink_to(tmp_path / "outside.csv")
+    with pytest.raises(us.errors.UsageError, match="not in the studio's folder"):
+        Workspace(tmp_path / "own").absolute(table)
 
 
 def test_undo_takes_back_nobody_elses_change(workspace: Workspace) -> None:

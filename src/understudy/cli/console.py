@@ -108,6 +108,7 @@ FLAGS = {
     "rate": "--rate",
     "repeats": "--repeats",
     "resume": "--resume",
+    "everything": "--everything",
     "rows": "--rows",
     "rows_hint": "--rows-hint",
     "runs": "--runs",

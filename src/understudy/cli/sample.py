@@ -213,7 +213,7 @@ def verify(
 
         limits = None if criteria is None else read_criteria(criteria)
         found = inspect_release(release, everything=everything)
-        signed = [] if key is None or not release.is_dir() else check_signature(release, key)
+        signed = [] if key is None or not release.is_dir() else check_signature(release, key, everything=everything)
         listed = tuple(dict.fromkeys((*signed, *found.problems)))
         problems = [dataclasses.asdict(problem) for problem in listed]
         document = {"release": str(release), "problems": problems, "unchecked": list(found.unchecked)}

@@ -29,8 +29,9 @@ What is compared
 ----------------
 The rows in the folder, of every copy, and not the model they were drawn from: their sampling error counts. The private
 table is the one that the door counts: every unit cut to its k rows, without rows that the schema has left out. Both are
-counted in the codes of the (first) run, so within a bin of numbers nothing is compared. Values that could not be read
-have their code in the real table, so their share counts as distance where rows are drawn without them.
+counted in the codes of the (first) run, so nothing is compared within a bin of numbers, or among labels that were not
+found. Values that could not be read have their code in the real table, so their share counts as distance where rows are
+drawn without them.
 
 Intervals
 ---------
@@ -429,7 +430,7 @@ def _noise(distribution: Distribution) -> _Noise:
     return _Noise(step, places * step, chances / chances.sum())
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2**16)
 def sum_quantile(distribution: Distribution, draws: int, tail: float, *, absolute: bool = False) -> float:
     """What the sum of so many draws (of their absolute values) exceeds with a probability of at most `tail`."""
     noise = _noise(distribution)

@@ -34,6 +34,8 @@ from understudy.schema.yaml_text import Entries, Leaf, Tree, YamlList, parse_yam
 KINDS = ("columns", "pairs_with", "pairs", "share_of")
 MOST_BYTES = 2**18
 MOST_CRITERIA = 200
+MOST_VALUES = 2**12
+"""Values that one criterion may list: each is looked up among the codes, also in a stranger's release."""
 MOST_CELLS = 2**17
 """Cells of a table that a criterion is about at most; noise makes a larger one useless."""
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(?:points?|%|percentage points?)")
@@ -58,6 +60,7 @@ class Criterion:
         named = all(len(one) == length for one in self.tables) and (bool(self.tables) or self.kind == "columns")
         if self.kind == "share_of":
             named = len(self.tables) == 1 and 1 <= len(self.tables[0]) <= 2 and len(self.values) == len(self.tables[0])
+        named = named and len(set(self.tables)) == len(self.tables) and sum(map(len, self.values)) <= MOST_VALUES
         if self.kind not in KINDS or not 0 < self.within < 1 or not named or (self.values and self.kind != "share_of"):
             raise UsageError("criterion", "does not have the form of one.", "See docs/check.md.")
 
@@ -266,6 +269,8 @@ def _pairs(tree: Tree) -> tuple[tuple[str, ...], ...]:
     pairs = tuple(_texts(one, "pairs") for one in tree.values) if isinstance(tree, YamlList) else ()
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise UsageError("pairs", "must be a list of pairs such as [[sex, income]].")
+    if len(set(map(frozenset, pairs))) < len(pairs):
+        raise UsageError("pairs", "must name no pair twice.")
     return pairs
 
 
@@ -280,4 +285,7 @@ def _held(tree: Tree) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     pairs = tree.pairs if isinstance(tree, Entries) else ()
     if not 1 <= len(pairs) <= 2:
         raise UsageError("share_of", "must name one column or two with their values, such as {sex: F}.")
-    return tuple(key.text for key, _ in pairs), tuple(_texts(value, "share_of") for _, value in pairs)
+    values = tuple(_texts(value, "share_of") for _, value in pairs)
+    if sum(map(len, values)) > MOST_VALUES:
+        raise UsageError("share_of", f"must list at most {MOST_VALUES:,} values.", "Write numbers as a range, 20..29.")
+    return tuple(key.text for key, _ in pairs), values

@@ -35,9 +35,10 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from understudy.errors import Problem, ReleaseError, UsageError
+from understudy.errors import Problem, ReleaseError, UsageError, size_text
 from understudy.models.model import open_plain, read_json
 from understudy.release.files import (
+    FILE_BYTES,
     FILE_TIME,
     MOST_LISTED_FILE_BYTES,
     SIGNATURE,
@@ -54,6 +55,7 @@ ALGORITHM = "ed25519"
 _CONTEXT = b"signature of an understudy release\n"
 _MOST_KEY_BYTES = 2**16
 _HEX = 64
+_EVERYTHING = "Give everything=True, however long that takes."
 _FIX = "Get the folder from its publisher again."
 
 
@@ -144,8 +146,11 @@ def read_signature(folder: Path) -> Signature:
         raise ReleaseError([Problem(SIGNATURE, rule, _FIX)]) from error
 
 
-def check_signature(folder: Path, key: Path) -> list[Problem]:
-    """Findings about the signature of a folder, by the public key of whoever is said to have signed it."""
+def check_signature(folder: Path, key: Path, *, everything: bool = False) -> list[Problem]:
+    """Findings about the signature of a folder, by the public key of whoever is said to have signed it.
+
+    Files that are too large to be read in a minute are read where everything is asked for, and a finding otherwise.
+    """
     public = _public_key(key)
     try:
         found = read_signature(folder)
@@ -156,7 +161,10 @@ def check_signature(folder: Path, key: Path) -> list[Problem]:
         return [Problem(SIGNATURE, rule, "Ask the publisher for the key, by another way than the folder came.")]
     if not _is_signed_by(found, public):
         return [Problem(SIGNATURE, "was altered, or forged: it does not fit the key.", _FIX)]
-    now = _digests(folder)
+    try:
+        now = _digests(folder, MOST_LISTED_FILE_BYTES if everything else FILE_BYTES)
+    except ReleaseError as error:
+        return list(error.problems)
     names = sorted({*now, *found.files})
     rules = {
         name: "is signed but missing." if name not in now
@@ -178,8 +186,8 @@ def _is_signed_by(found: Signature, public: "Ed25519PublicKey") -> bool:
     return True
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every plain file below the folder but the signature."""
+def _digests(folder: Path, most_bytes: int = MOST_LISTED_FILE_BYTES) -> dict[str, str]:
+    """SHA-256 of every plain file below the folder but the signature; of at most so many bytes in all."""
     names, strange = walk(folder)
     if strange:
         raise ReleaseError(strange)
@@ -187,6 +195,10 @@ def _digests(folder: Path) -> dict[str, str]:
     for name in names:
         if name != SIGNATURE:
             with open_plain(folder / name, MOST_LISTED_FILE_BYTES) as source:
+                most_bytes -= os.fstat(source.fileno()).st_size
+                if most_bytes < 0:
+                    rule = f"leads to more than {size_text(FILE_BYTES)}, too much to compare with the signature."
+                    raise ReleaseError([Problem(name.encode("unicode_escape").decode("ascii"), rule, _EVERYTHING)])
                 found[name] = stream_digest(source)
     return found
 

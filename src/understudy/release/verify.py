@@ -11,6 +11,7 @@ honestly or that the private table was the one named. Whoever can rewrite every 
 ledger's head with the publisher's.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
@@ -521,6 +522,8 @@ def check_held_back(statement: Statement, transcripts: Sequence[Transcript]) -> 
 
 MOST_JUDGEMENTS = 20_000
 """Distances that are computed again unless everything is asked for."""
+MOST_SUMMED = 100_000
+"""Most work on quantiles of summed noise, unless everything is asked for: each takes time as the root of its cells."""
 CLOSE = 2e-6
 """How far a bound computed on another machine may be off; bounds are rounded to a millionth."""
 
@@ -701,11 +704,19 @@ def _check_runs(
     if statement.check is not None and transcripts and codec and not findings.problems:
         again = partial(_recheck, statement, folder, codec, transcripts[0], config)
         values = sum(config.rows) * len(codec.arrow_schema)
-        judgements = len(transcripts[0].of(HeldBack)) * config.copies * (1 + len(statement.check.criteria))
-        if effort.cells < values or (effort.noisy_values is not None and judgements > MOST_JUDGEMENTS):
+        limited = effort.noisy_values is not None
+        if effort.cells < values or (limited and _takes_long(transcripts[0].of(HeldBack), statement.check, config)):
             effort.unchecked.append("the distances of the check")
         else:
             findings.add("statement.json", again)
+
+
+def _takes_long(held: Sequence[HeldBack], check: Check, config: RunConfig) -> bool:
+    """Whether the distances may take a minute or more; tables of one size and noise share their quantiles."""
+    times = 1 + len(check.criteria)
+    sums = {(one.distribution, one.values.size) for one in held}
+    summed = times * sum(math.sqrt(cells) for _, cells in sums)
+    return len(held) * config.copies * times > MOST_JUDGEMENTS or summed > MOST_SUMMED
 
 
 def _recheck(

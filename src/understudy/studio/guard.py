@@ -44,8 +44,18 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
     " base-uri 'none'; frame-ancestors 'none'"
 )
-REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
-"""Of a card or a report, which carries its style in itself and has no scripts."""
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
+"""Of a report, which carries its style in itself and has no scripts or forms."""
+CARD_HEADERS = {
+    "content-security-policy": f"{REPORT_POLICY}; sandbox allow-downloads",
+    "cross-origin-opener-policy": "unsafe-none",
+}
+"""Of a card, which comes with a release and may be a stranger's: it is no part of the studio's site, and cannot send a
+form or lead elsewhere by itself. Its numbers, which lie in it, can be saved. HTML makes a page that is kept apart so an
+error if it has an opener policy too."""
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -139,7 +149,9 @@ class Doors:
             raise us.errors.UsageError("address", rule, "Let the proxy speak TLS.")
         origin = f"{parts.scheme}://{parts.netloc}"
         secure = parts.scheme == "https"
-        return cls(frozenset({parts.netloc}), frozenset({origin}), secure, password, read_only, token="")
+        # By this prefix browsers refuse a cookie that a neighbouring site set for the whole domain.
+        cookie = "__Host-understudy" if secure else "understudy"
+        return cls(frozenset({parts.netloc}), frozenset({origin}), secure, password, read_only, token="", cookie=cookie)
 
     def enter_by_token(self, token: str) -> str | None:
         """The cookie of a new session, if that is the token and nobody used it before."""

@@ -25,7 +25,7 @@ from understudy.studio.workspace import DATABASE, Choices, DraftTable, Workspace
 Handler = Callable[[Request], Response]
 STEPS = ("Table", "Schema", "Budget", "Run", "Release")
 _RESERVED = set('/\\:*?"<>|')
-_MOST_NAME = 80
+_MOST_NAME, _MOST_NAME_BYTES = 80, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,10 @@ def _begun(workspace: Workspace, form: Mapping[str, str]) -> DraftTable:
 
 
 def _demo(studio: Studio, _: Request) -> Response:
-    return go_to(f"/drafts/{studio.workspace.begin_demo().key}/schema")
+    try:
+        return go_to(f"/drafts/{studio.workspace.begin_demo().key}/schema")
+    except us.errors.UnderstudyError as error:
+        raise RefusedRequest(409, " ".join(studio.said(error))) from error
 
 
 def _draft(studio: Studio, request: Request) -> DraftTable:
@@ -248,7 +251,7 @@ def _chosen(form: Mapping[str, str]) -> Choices:
     delta = _number(form, "delta", words.DELTAS)
     us.Budget(epsilon, delta)
     rows = "".join(form.get("rows_hint", "").replace(",", "").split())
-    if rows and (not rows.isdecimal() or not 0 < int(rows[:19]) < 10**15):
+    if rows and (not rows.isdecimal() or len(rows) > 15 or int(rows) == 0):
         raise us.errors.UsageError("rows", "must be a whole number above 0.", "Leave it empty if it is not public.")
     return Choices(epsilon, delta, form.get("method", "auto")[:40], int(rows) if rows else None)
 
@@ -407,7 +410,7 @@ def _to_confirm(draft: DraftTable) -> str:
 def _release_name(text: str) -> str:
     name = text.strip()
     fits = name.isprintable() and 0 < len(name) <= _MOST_NAME and not set(name) & _RESERVED and name[0] not in ".-"
-    if not fits:
+    if not fits or len(name.encode()) > _MOST_NAME_BYTES:
         rule = f"must be 1 to {_MOST_NAME} letters, digits, spaces, - or _."
         raise us.errors.UsageError("name of the release", rule, "For example people-release-1.")
     return name

@@ -157,7 +157,8 @@ class Runs:
         _STARTED[:] = [one for one in _STARTED if one.poll() is None]
         with (place / "lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            command = [sys.executable, "-m", "understudy.studio.worker", str(place), str(lock.fileno())]
+            # -P: files of the folder with the tables, where it works, must not stand in for modules.
+            command = [sys.executable, "-P", "-m", "understudy.studio.worker", str(place), str(lock.fileno())]
             nothing = subprocess.DEVNULL
             started = subprocess.Popen(
                 command, pass_fds=(lock.fileno(),), stdin=nothing, stdout=nothing, stderr=nothing,

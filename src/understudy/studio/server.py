@@ -61,12 +61,14 @@ def studio_of(
     """The studio of a folder with its doors, not started yet.
 
     Raises:
-        UsageError: if the folder, the password file or the address cannot be used.
+        UsageError: if the folder, what is kept in it, the password file or the address cannot be used.
     """
     from understudy.studio.pages import Studio
     from understudy.studio.workspace import Workspace
 
     workspace = Workspace(folder, ledger)
+    if not read_only:
+        _ = workspace.kept  # one that cannot be used is told before anybody is let in
     if password_file is None:
         doors = Doors.local(port, read_only=read_only)
     else:

@@ -10,6 +10,7 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from starlette.responses import Response, StreamingResponse
 
 import understudy as us
 from understudy.report import TextTable, render_blocks, style_text
-from understudy.studio.guard import REPORT_POLICY, RefusedRequest
+from understudy.studio.guard import CARD_HEADERS, REPORT_POLICY, RefusedRequest
 from understudy.studio.pages import Handler, Studio, form_of, found_or_refused, go_to
 from understudy.studio.runs import StudioRun
 from understudy.studio.words import in_full
-from understudy.studio.workspace import CARD_FILE, read_json, short_id
+from understudy.studio.workspace import CARD_FILE, RELEASE_FILE, read_json, short_id
 
 FORMS = {
     "zip": ("The whole release folder (zip)", ""),
@@ -80,10 +81,18 @@ def _home(studio: Studio, request: Request) -> Response:
 
 def _stated(path: Path) -> dict[str, str]:
     """What a list says of a release, without checking it: title, method and claim."""
-    said = read_json(path / "statement.json")
-    claim = f"ε = {in_full(said['epsilon'])}" if isinstance(said.get("epsilon"), int | float) else "no privacy claim"
-    delta = f", δ = {in_full(said['delta'])}" if isinstance(said.get("delta"), int | float) and said["delta"] else ""
+    said = read_json(path / RELEASE_FILE)
+    epsilon, delta_value = (_stated_number(said.get(name)) for name in ("epsilon", "delta"))
+    claim = "no privacy claim" if epsilon is None else f"ε = {in_full(epsilon)}"
+    delta = f", δ = {in_full(delta_value)}" if delta_value else ""
     return {"title": str(said.get("title") or ""), "claim": claim + delta, "date": str(said.get("date") or "")}
+
+
+def _stated_number(value: object) -> float | None:
+    """A number as a float; None for what is none, or is too large to be one."""
+    with suppress(OverflowError):
+        return float(value) if isinstance(value, int | float) else None
+    return None
 
 
 def _accounts(studio: Studio, request: Request) -> Response:
@@ -225,9 +234,11 @@ def _forms() -> dict[str, str]:
 
 
 def _card(studio: Studio, request: Request) -> Response:
-    text = (_folder(studio, request) / CARD_FILE).read_bytes()
-    headers = {"content-security-policy": REPORT_POLICY}
-    return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+    path = _folder(studio, request) / CARD_FILE
+    if path.is_symlink() or not path.is_file():
+        raise RefusedRequest(404, "This release has no card.")
+    text = path.read_bytes()
+    return Response(text, media_type="text/html; charset=utf-8", headers=CARD_HEADERS)
 
 
 def _download(studio: Studio, request: Request) -> Response:

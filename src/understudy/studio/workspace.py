@@ -29,6 +29,7 @@ _PACKED = (".gz", ".zst", ".zip")
 _INNER = (".duckdb", ".xlsx")
 _BOOKS = (".csv", ".tsv", ".json", ".yaml", ".yml", ".sql", ".do", ".dct", ".sps")
 _MOST_FILES, _MOST_DEPTH, _MOST_UNDO = 500, 3, 200
+_MOST_JSON_BYTES = 1 << 26
 _SPECIAL = set("*?[]{}\\")
 DATABASE = "postgresql://"
 
@@ -49,10 +50,12 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """What the file holds; empty if it cannot be read."""
+    """What the file holds; empty if it is a link, too large, or cannot be read, as in a stranger's release."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
+            content = stream.read(_MOST_JSON_BYTES + 1)
+        found = {} if len(content) > _MOST_JSON_BYTES else json.loads(content.decode("utf-8"))
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -166,6 +169,10 @@ class Workspace:
         place.mkdir(mode=0o700, exist_ok=True)
         if place.is_symlink():
             raise us.errors.UsageError(KEPT, "is a link.", "Remove it: the studio keeps confidential files there.")
+        facts = place.stat()
+        if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+            fix = "Confidential files are kept there. If it is yours: chmod 700. If it is not: remove it."
+            raise us.errors.UsageError(KEPT, "is not for you alone.", fix)
         return place
 
     def tables(self) -> list[str]:
@@ -202,8 +209,16 @@ class Workspace:
         return f"{path}::{inner}"
 
     def absolute(self, location: str) -> str:
-        """The same place for a process that may run anywhere."""
-        return location if location.startswith(DATABASE) else str(self.root / location)
+        """The same place for a process that may run anywhere.
+
+        Raises:
+            UsageError: if it lies outside the folder, by a link that was put there since, or a draft of a stranger.
+        """
+        if location.startswith(DATABASE):
+            return location
+        if not (self.root / location.partition("::")[0]).resolve().is_relative_to(self.root):
+            raise us.errors.UsageError("file", "is not in the studio's folder.", "Choose one from the list.")
+        return str(self.root / location)
 
     def _files(self) -> list[str]:
         found: list[str] = []
@@ -269,8 +284,11 @@ class Workspace:
     def begin_demo(self) -> DraftTable:
         """The draft of the simulated table, which is written where it is not there yet."""
         with self.lock:
-            if not (self.root / DEMO_FILE).exists():
-                us.demo.write_database(self.root / DEMO_FILE)
+            place = self.root / DEMO_FILE
+            if place.is_symlink():
+                raise us.errors.UsageError(DEMO_FILE, "is a link.", "Remove it.")
+            if not place.exists():
+                us.demo.write_database(place)
             return self.begin(DEMO_TABLE, us.demo.schema_text())
 
     def releases(self) -> dict[str, Path]:
