@@ -45,11 +45,8 @@ def studio(
     It listens on this machine alone and prints the address to open, which works once. Needs the extra [studio].
     """
     with shell("studio", quiet=quiet, debug=debug) as place:
-        from understudy.release.files import check_free
-
         _require_extra()
         if make_password is not None:
-            check_free(make_password)
             _write_password(place, make_password)
             return
         _require_outside(folder)
@@ -57,15 +54,11 @@ def studio(
         from understudy.studio.server import LOCAL, listening, serve, studio_of
 
         taken = listening(host or LOCAL, port)
+        own = taken.getsockname()[1]
         made = studio_of(
-            folder,
-            taken.getsockname()[1],
-            ledger=ledger,
-            read_only=read_only,
-            password_file=password_file,
-            address=address,
-        )
-        _welcome(place, made, taken.getsockname()[1], address)
+            folder, own, ledger=ledger, read_only=read_only, password_file=password_file, address=address
+        )  # fmt: skip
+        _welcome(place, made, own, address)
         serve(made, taken)
 
 
@@ -107,8 +100,10 @@ def _welcome(place: Shell, made: object, port: int, address: str) -> None:
 
 def _write_password(place: Shell, path: Path) -> None:
     """Asks twice, and writes the hash to a new file for its owner alone."""
+    from understudy.release.files import check_free
     from understudy.studio.guard import hashed
 
+    check_free(path)
     password = str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
     if len(password) < 12:
         raise UsageError("password", "is too short.", "Take at least 12 characters.")
