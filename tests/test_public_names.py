@@ -66,3 +66,11 @@ def test_verbs_can_be_called_whatever_was_loaded_before() -> None:
     code += "for verb in (us.compare, us.evaluate):\n    try: verb()\n    except TypeError: print('called')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "called\n" * 2
+
+
+def test_verbs_show_their_arguments_whatever_was_loaded_before() -> None:
+    code = "import inspect, understudy as us, understudy.audit.bounds, understudy.evaluate.nist\n"
+    code += "for verb, name in ((us.audit, 'runs'), (us.evaluate, 'metrics')):\n"
+    code += "    print(name in inspect.signature(verb).parameters)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "True\n" * 2

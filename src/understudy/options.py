@@ -21,6 +21,7 @@ name cannot be taken over: what a steward was told about `laplace` stays true.
 import csv
 import dataclasses
 import functools
+import inspect
 import math
 import numbers
 import types
@@ -459,4 +460,13 @@ class VerbPackage(ModuleType):
 
     def __call__(self, *arguments: Any, **settings: Any) -> Any:
         """What the verb returns."""
-        return vars(self)[self.__name__.rpartition(".")[2]](*arguments, **settings)
+        return self._verb()(*arguments, **settings)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The verb's own, so that help and completion show its arguments whatever was loaded before."""
+        return inspect.signature(self._verb())
+
+    def _verb(self) -> Callable[..., Any]:
+        verb: Callable[..., Any] = vars(self)[self.__name__.rpartition(".")[2]]
+        return verb

@@ -44,7 +44,7 @@ OPTIONS = {
         *("--schema", "--epsilon", "--delta", "--runs", "--set", "--copies", "--copies-mode", "--public"),
         *("--confidence", "--out"),
     ],
-    ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--seed", "--verbose", *DIALECT],
+    ("evaluate",): ["--out", "--schema", "--metric", "--set", "--formula", "--pair", "--seed", "--verbose", *DIALECT],
     ("compare",): [
         *(
             "--schema",

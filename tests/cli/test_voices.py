@@ -115,6 +115,6 @@ def test_every_flag_in_the_table_exists() -> None:
 def test_every_argument_in_the_table_exists() -> None:
     callers: list[Callable[..., object]] = [understudy.synthesize, understudy.plan, compare, evaluate, understudy.pool]
     callers += [Release.sample, Release.label, Ledger.create, Ledger.verify, Schema.draft, check_safe]
-    callers += [understudy.read_table, understudy.audit, sign_release]
+    callers += [understudy.read_table, understudy.audit, understudy.verify, sign_release]
     known = set().union(*(inspect.signature(caller).parameters for caller in callers), {new_key.__name__})
     assert set(FLAGS) <= known

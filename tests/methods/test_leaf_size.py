@@ -198,7 +198,8 @@ def test_the_figure_of_the_source():
     assert len(_bars(text)) == len(SHARES) * len(RATES) * len(RECORDS)
     lowered = text.lower()
     assert "<script" not in lowered
-    assert "href" not in lowered
+    drawn = [element for element in ElementTree.fromstring(text).iter() if element.tag != f"{SPACE}style"]
+    assert not [name for element in drawn for name in element.attrib if name.endswith("href")]
     assert "@import" not in lowered
     assert "url(" not in lowered
 
