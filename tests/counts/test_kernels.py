@@ -55,7 +55,9 @@ def test_rows_that_come_in_small_chunks_wait_for_a_long_block(monkeypatch: pytes
     monkeypatch.setattr(kernels, "FLUSH_ROWS", 90_000)
     rng = np.random.default_rng(4)
     sizes, tables = (200, 200, 300), [(0, 1), (0, 2), (2,)]
-    columns = [rng.integers(0, size, 130_001).astype(np.uint8 if size < 257 else np.uint16) for size in sizes]
+    columns: list[np.ndarray] = [
+        rng.integers(0, size, 130_001).astype(np.uint8 if size < 257 else np.uint16) for size in sizes
+    ]
     counter = TableCounter(sizes, tables)
     assert counter._block_rows == 40_000
     for low in range(0, 100_000, 7_777):
