@@ -1,4 +1,4 @@
-"""Tests of `understudy.codec.labels`."""
+"""Tests of `understudy.codec.column`."""
 
 import datetime as dt
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codec.examples import codec_of, codec_of_everything, codes, invalid_text, schema_of
-from understudy.codec.labels import checked_pool, labels_as
+from understudy.codec.column import checked_pool, labels_as
 from understudy.codec.table import TableCodec
 from understudy.errors import UsageError
 from understudy.schema import Boolean, Category, Integer, OpenCategory

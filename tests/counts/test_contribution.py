@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from understudy.counts import source as contribution
-from understudy.counts.blocks import ColumnBlocks
 from understudy.counts.source import UnitRows, kept_rows, texts_of
+from understudy.counts.streaming import ColumnBlocks
 
 Row = tuple[str | None, int, int]
 ROWS = st.lists(

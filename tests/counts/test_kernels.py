@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -46,6 +47,28 @@ def test_every_pair_over_many_blocks_and_chunks() -> None:
     counter.add(columns, 1000, None)
     for table, counts in zip(tables, counter.totals(), strict=True):
         assert np.array_equal(counts, expected(columns, table)), table
+
+
+def test_rows_that_come_in_small_chunks_wait_for_a_long_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large tables are counted in longer blocks; totals may be asked for before one is full, and rows may follow."""
+    monkeypatch.setattr(kernels, "LONG_BLOCK_ROWS", 40_000)
+    monkeypatch.setattr(kernels, "FLUSH_ROWS", 90_000)
+    rng = np.random.default_rng(4)
+    sizes, tables = (200, 200, 300), [(0, 1), (0, 2), (2,)]
+    columns: list[np.ndarray] = [
+        rng.integers(0, size, 130_001).astype(np.uint8 if size < 257 else np.uint16) for size in sizes
+    ]
+    counter = TableCounter(sizes, tables)
+    assert counter._block_rows == 40_000
+    for low in range(0, 100_000, 7_777):
+        counter.add(columns, low, min(low + 7_777, 100_000))
+    for rows in (100_000, 130_001):
+        for table, counts in zip(tables, counter.totals(), strict=True):
+            index = flat_index([columns[place][:rows] for place in table], [sizes[place] for place in table])
+            cells = math.prod(sizes[place] for place in table)
+            assert np.array_equal(counts, np.bincount(index, minlength=cells))
+        counter.add(columns, 100_000)
+    assert counter._flushed is not None
 
 
 def test_unused_columns_need_not_be_there() -> None:

@@ -13,14 +13,13 @@ import pytest
 
 from tests.counts.places import every_clique, people
 from understudy.codec.table import TableCodec
-from understudy.counts import blocks, frames, readers, streaming, streams
-from understudy.counts.blocks import KeptCodes, NamelessFile
+from understudy.counts import frames, readers, streaming, streams
 from understudy.counts.files import FileReader, file_batches, file_parts
 from understudy.counts.kernels import TableCounter
 from understudy.counts.opening import open_table
 from understudy.counts.readers import Header, RowReader, StreamedTable
-from understudy.counts.source import Batch, CountSource
-from understudy.counts.streaming import side_by_side
+from understudy.counts.source import Batch, CountSource, NamelessFile
+from understudy.counts.streaming import KeptCodes, side_by_side
 from understudy.counts.streams import line_spans, shared_out
 from understudy.errors import InputError
 from understudy.schema import Schema, Unit
@@ -221,7 +220,7 @@ def test_codes_beyond_memory_are_kept_on_disk_or_read_again(
         return original(self, array)
 
     monkeypatch.setattr(NamelessFile, "append", append)
-    monkeypatch.setattr(blocks, "SPARE_BYTES", 1 << 62 if trouble == "no room" else 0)
+    monkeypatch.setattr(streaming, "SPARE_BYTES", 1 << 62 if trouble == "no room" else 0)
     source = open_table(tmp_path / "t.parquet", people(), threads=2).bind(codec)
     source._cache_bytes = 4_000  # type: ignore[attr-defined]
     for _ in range(3):

@@ -14,7 +14,7 @@ import pytest
 from tests.counts.malformed import ROWS_ODD, SECRET
 from tests.counts.places import Place, as_csv, as_database, as_parquet, by_hand, every_clique, full_counts, people
 from understudy.codec.table import TableCodec
-from understudy.counts import blocks, files, readers
+from understudy.counts import files, readers, streaming
 from understudy.counts.files import FileReader, connect_read_only, container_of
 from understudy.counts.opening import open_table
 from understudy.counts.readers import StreamedTable
@@ -89,7 +89,7 @@ def test_coded_columns_are_kept_when_they_fit(tmp_path: Path, monkeypatch: pytes
     refused = StreamedTable(FileReader(path, people()), people(), memory_bytes=40_000).bind(codec)
     cramped._cache_bytes = refused._cache_bytes = 100  # type: ignore[attr-defined]
     for source, most in ((roomy, 3), (cramped, 3), (refused, 2 * len(expected))):
-        monkeypatch.setattr(blocks, "SPARE_BYTES", 1 << 62 if source is refused else 0)
+        monkeypatch.setattr(streaming, "SPARE_BYTES", 1 << 62 if source is refused else 0)
         reads.clear()
         for _ in range(2):
             for clique in expected:
@@ -211,7 +211,7 @@ import numpy as np
 import pyarrow as pa
 from tests.counts.places import people
 from understudy.codec.table import TableCodec
-from understudy.counts import blocks
+from understudy.counts import streaming
 from understudy.counts.source import PrivateTable
 from understudy.schema import Unit
 
@@ -221,14 +221,14 @@ class Endless(PrivateTable):
             ids = pa.array([f"Ada Lovelace {part} {number}" for number in range(1 << 16)])
             yield 1 << 16, {name: ids if name == "who" else pa.nulls(1 << 16) for name in columns}
 
-append = blocks.NamelessFile.append
+append = streaming.NamelessFile.append
 
 def told(self, array):
     start = append(self, array)
     print("spilled", flush=True)
     return start
 
-blocks.NamelessFile.append = told
+streaming.NamelessFile.append = told
 schema = people(unit=Unit(column="who", rows=1))
 table = Endless(["who", *schema.names], schema, memory_bytes=64 << 20)
 source = table.bind(TableCodec.of(schema))

@@ -11,7 +11,7 @@ from tests.models.enumeration import full_table, joint_of, marginal_of, random_c
 from understudy.domain import Clique, Domain, StructuralZeros
 from understudy.errors import ResourceError, UsageError
 from understudy.models import propagation as answers
-from understudy.models.junction_tree import JunctionTree
+from understudy.models.junction_tree import JunctionTree, sum_to, table_faults
 from understudy.models.markov_field import MarkovField
 from understudy.models.propagation import (
     ACROSS,
@@ -31,8 +31,6 @@ from understudy.models.propagation import (
     joints,
     run,
     spread,
-    sum_to,
-    table_faults,
 )
 
 

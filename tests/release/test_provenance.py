@@ -12,15 +12,8 @@ import pytest
 from tests.cli.terminal import run
 from tests.release.people import copied, relisted
 from understudy.errors import ReleaseError, UsageError
-from understudy.release.files import FILE_TIME
-from understudy.release.provenance import (
-    PACKAGES_FILE,
-    check_signature,
-    new_key,
-    packages_text,
-    read_signature,
-    sign_release,
-)
+from understudy.release.files import FILE_TIME, PACKAGES_FILE, packages_text
+from understudy.release.provenance import check_signature, new_key, read_signature, sign_release
 from understudy.release.verify import verify_release
 
 pytest.importorskip("cryptography")

@@ -9,7 +9,7 @@ import pytest
 from tests.release.people import copied
 from understudy.errors import InputError, ReleaseError, UsageError
 from understudy.models.model import read_json
-from understudy.release.provenance import PACKAGES_FILE
+from understudy.release.files import PACKAGES_FILE
 from understudy.release.release import Release
 from understudy.release.statistics import STATISTICS_FILE
 from understudy.release.store import expected_files, load_release

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from understudy.release import wording
+from understudy.release.statement import promise_text
 from understudy.schema import Unit
 from understudy.synthesizer.account import unit_words
 
@@ -28,9 +29,9 @@ def test_odds_mention_delta_and_admit_defeat() -> None:
 
 
 def test_promise_states_the_claim_or_refuses_it() -> None:
-    assert "ε = 0.5 for" in wording.promise_text(0.5, 0.0, "")
-    assert "δ = 1e-09" in wording.promise_text(0.5, 1e-9, "")
-    refused = wording.promise_text(None, None, wording.TEST_DOUBLE)
+    assert "ε = 0.5 for" in promise_text(0.5, 0.0, "")
+    assert "δ = 1e-09" in promise_text(0.5, 1e-9, "")
+    refused = promise_text(None, None, wording.TEST_DOUBLE)
     assert refused.startswith("NOT PRIVATE: test double")
     assert "Do not publish" in refused
 
@@ -47,7 +48,7 @@ def test_promise_states_the_claim_or_refuses_it() -> None:
             "Everybody named in column 'person', with at most 3 rows each; further rows were left out.",
         ),
         (
-            wording.promise_text(0.5, 1e-9, ""),
+            promise_text(0.5, 1e-9, ""),
             "Everything in this folder together satisfies differential privacy with ε = 0.5 and δ = 1e-09 for adding "
             "or removing one protected unit.",
         ),

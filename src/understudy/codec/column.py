@@ -1,22 +1,54 @@
-"""The promise every column codec keeps, and the order of its codes.
+"""The promise every column codec keeps, the order of its codes, and the codec of labels.
 
 Codes of a column always come in this order: regular ones (labels or bins), special numbers, other, missing,
 unreadable. A value that is there but cannot be read is never given the code of a label or a bin: it goes to other, to
 missing or to a code of its own, and where a column has none of these it gets the number past the last code, which is
 no code at all. Whoever counts leaves out the rows that hold such a number.
+
+Labels
+------
+The codec of categories, open categories and truth values is here too: a list of labels, and the rule by which a value
+meets one.
+
+A value meets a label by the first of these that holds, whatever the source and the type it comes in:
+
+1. its text is the label;
+2. its text is the label but for white space at either end (space, tab, line ends) of the one or the other;
+3. both are the same whole number written out, with or without zeros after a decimal point: 1, 1.0 and 1.00;
+4. in columns that ignore case: both are the same once trimmed and case-folded.
+
+Where several labels fit, the one that is written in the plainer form wins (without spaces, without zeros), then the one
+declared first. Nothing else is taken for the same: neither "f" and "F" nor "1" and "01". Texts that mean "no value" are
+met by the first three rules, after all labels. Each value is looked at alone.
+
+Rare labels may share one code (`PoolCodec`). Which are rare was found out from noisy counts that were paid for
+(`methods/preparation.py`); with each goes a share, and a row of the common code is written as one of them, drawn by the
+shares. Kept labels come first, in their order, then the common code, then other, missing and unreadable as ever.
 """
 
 import mmap
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from understudy.arrays import Ints, Unsigned
-from understudy.codec.kernels import MOST_KNOWN, ByTable, KnownTexts, OnePass, code_in_one_pass, code_truths
+from understudy.arrays import Integers, Ints, Unsigned
+from understudy.codec.kernels import (
+    FARTHEST,
+    MOST_KNOWN,
+    ByTable,
+    KnownTexts,
+    OnePass,
+    code_in_one_pass,
+    code_truths,
+    is_whole,
+)
+from understudy.codec.reading import canonical_text, has_text, is_text, plain
+from understudy.errors import UsageError
+from understudy.schema.columns import BOOLEAN_WORDS, plain_label, trimmed
 
 CodeArray = Unsigned
 Encode = Callable[[pa.Array], CodeArray]
@@ -278,3 +310,327 @@ def touched(rows: int, dtype: np.dtype[np.unsignedinteger]) -> CodeArray:
         return np.frombuffer(mmap.mmap(-1, rows * dtype.itemsize, flags=flags), dtype)
     except OSError:
         return np.empty(rows, dtype)
+
+
+# A label list such as 0…120 or county codes spans little; beyond this the table would cost more than hashing.
+_WIDEST_TABLE = 1 << 20
+
+_MOST_ENTRIES = 1 << 12
+
+# A whole number with zeros after the point, and its plain form.
+_ZEROS = r"^(-?(?:0|[1-9][0-9]{0,19}))\.0+$"
+
+
+class LabelCodec:
+    """Labels ⇄ codes. Integers, dates and other typed values are compared by their canonical text."""
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        layout: Layout,
+        arrow_type: pa.DataType,
+        *,
+        other: str | None = None,
+        words: Mapping[str, int] | None = None,
+        values: pa.Array | None = None,
+        absent: Sequence[str] = (),
+        ignore_case: bool = False,
+    ) -> None:
+        self.labels = tuple(labels)
+        self.layout = layout
+        self.arrow_type = arrow_type
+        self.other = other
+        # With `words`, input is trimmed and folded before it is looked up; labels proper are never touched.
+        self._folded = words is not None
+        known = dict(words) if words is not None else _spellings(self.labels)
+        self._folds = _folds(known) if ignore_case else {}
+        if layout.absent != layout.unknown:
+            for text in absent:
+                self._add_absent(known, text)
+        known.setdefault("", layout.absent)
+        self._texts = pa.array(list(known), pa.string())
+        self._codes = np.asarray([*known.values(), layout.unknown], dtype=layout.dtype)
+        self._low, self._table = _integer_table(known, layout)
+        shown: list[str | None] = [*self.labels]
+        shown += [other] if layout.other else []
+        shown += [None] * (layout.missing + layout.unreadable)
+        self._values = labels_as(shown, arrow_type) if values is None else values
+        whole = pa.types.is_integer(self._values.type) and not self._values.null_count
+        self._plain_values: Integers | None = self._values.to_numpy() if whole else None
+
+    def _add_absent(self, known: dict[str, int], text: str) -> None:
+        """Lets a text that means "no value" be met as a label would be, unless a label is."""
+        for form in (trimmed(text), plain_label(text)):
+            if self._folded:
+                known.setdefault(form.lower(), self.layout.absent)
+            elif form.casefold() not in self._folds:
+                known.setdefault(form, self.layout.absent)
+
+    def encode(self, array: pa.Array) -> CodeArray:
+        """The code of each value."""
+        array = plain(array)
+        kind = array.type
+        if pa.types.is_dictionary(kind):
+            return through_dictionary(array, self.encode, self.layout)
+        if pa.types.is_null(kind):
+            return np.full(len(array), self.layout.absent, dtype=self.layout.dtype)
+        if is_text(kind):
+            return self._encode_text(array)
+        if pa.types.is_integer(kind) and not pa.types.is_uint64(kind) and self._table is not None:
+            return self._encode_integers(array, self._table)
+        if has_text(kind):
+            return through_dictionary(array, self._encode_distinct, self.layout)
+        return self._with_nulls(np.full(len(array), self.layout.unknown, dtype=self.layout.dtype), array)
+
+    def one_pass(self, kind: pa.DataType) -> ByTable | None:
+        """Whole numbers by a table that begins and ends with the code of all that are no label."""
+        if not is_whole(kind) or self._table is None or abs(self._low) >= FARTHEST:
+            return None
+        return ByTable(self._low - 1, np.append(self._table[-1:], self._table))
+
+    def _encode_distinct(self, array: pa.Array) -> CodeArray:
+        return self._encode_text(canonical_text(array))
+
+    def _encode_text(self, array: pa.Array) -> CodeArray:
+        if self._folded:
+            array = pc.ascii_lower(pc.ascii_trim_whitespace(array))
+        known = self._texts.cast(array.type)
+        found = pc.fill_null(pc.index_in(array, value_set=known), len(known)).to_numpy(zero_copy_only=False)
+        rest = np.flatnonzero((found == len(known)) & array.is_valid().to_numpy(zero_copy_only=False))
+        if rest.size:
+            found = found.copy()
+            found[rest] = self._found_plain(array.take(pa.array(rest)), known)
+        codes = np.take(self._codes, found, mode="clip")
+        if self._folds:
+            rest = rest[found[rest] == len(known)]
+            codes[rest] = self._met_by_case(array.take(pa.array(rest)))
+        return self._with_nulls(codes, array)
+
+    def _met_by_case(self, texts: pa.Array) -> CodeArray:
+        """Codes of texts that no label is met by as they are written."""
+        distinct = texts.dictionary_encode()
+        binary = pa.large_binary() if pa.types.is_large_string(texts.type) else pa.binary()
+        table = [
+            self._folds.get(_case_folded(raw), self.layout.unknown)
+            for raw in distinct.dictionary.cast(binary).to_pylist()
+        ]
+        codes: CodeArray = np.asarray(table, dtype=self.layout.dtype)[distinct.indices.to_numpy(zero_copy_only=False)]
+        return codes
+
+    def _found_plain(self, texts: pa.Array, known: pa.Array) -> Integers:
+        """Places of the texts among those known once spaces, then zeros after a point, are taken off."""
+        trimmed, whole = pc.ascii_trim_whitespace(texts), plain_labels(texts)
+        found = pc.coalesce(pc.index_in(trimmed, value_set=known), pc.index_in(whole, value_set=known))
+        places: Integers = pc.fill_null(found, len(known)).to_numpy(zero_copy_only=False)
+        return places
+
+    def _encode_integers(self, array: pa.Array, table: CodeArray) -> CodeArray:
+        numbers = (pc.fill_null(array, 0) if array.null_count else array).to_numpy(zero_copy_only=False)
+        # Unsigned differences wrap, so that one comparison finds values on either side of the table.
+        offsets = numbers.astype(np.int64).view(np.uint64) - np.uint64(self._low & 0xFFFF_FFFF_FFFF_FFFF)
+        np.minimum(offsets, np.uint64(len(table) - 1), out=offsets)
+        return self._with_nulls(np.take(table, offsets.view(np.int64), mode="clip"), array)
+
+    def _with_nulls(self, codes: CodeArray, array: pa.Array) -> CodeArray:
+        if array.null_count:
+            codes[array.is_null().to_numpy(zero_copy_only=False)] = self.layout.absent
+        return codes
+
+    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
+        """The label of each code."""
+        if self._plain_values is not None:
+            return pa.array(np.take(self._plain_values, codes))
+        return self._values.take(pa.array(codes))
+
+    def entries(self, codes: CodeArray) -> pa.Array:
+        """The same as entries of a dictionary, where labels are not too many; else as `decode` gives them.
+
+        Whoever writes a file need then not look for repeated texts.
+        """
+        named = self.layout.size - self.layout.missing - self.layout.unreadable
+        if named > _MOST_ENTRIES:
+            return self._values.take(pa.array(codes))
+        places = pa.array(codes, mask=codes >= named if named < self.layout.size else None)
+        return pa.DictionaryArray.from_arrays(places, self._values.slice(0, named), safe=False)
+
+    def describe(self, code: int) -> str:
+        """The label, the name of other, "missing" or "unreadable"."""
+        if code == self.layout.missing_code:
+            return "missing"
+        if code == self.layout.unreadable_code:
+            return "unreadable"
+        if code == self.layout.other_code:
+            return str(self.other)
+        return self.labels[code]
+
+    def codes_matching(self, text: str) -> Ints:
+        """The code of that label; labels come before the name of other and the words "missing" and "unreadable"."""
+        if text in self.labels:
+            return np.asarray([self.labels.index(text)], dtype=np.int64)
+        if self.layout.other and text == self.other:
+            return np.asarray([self.layout.other_code], dtype=np.int64)
+        if self.layout.missing and text == "missing":
+            return np.asarray([self.layout.missing_code], dtype=np.int64)
+        if self.layout.unreadable and text == "unreadable":
+            return np.asarray([self.layout.unreadable_code], dtype=np.int64)
+        code = int(self.encode(pa.array([text], pa.string()))[0])  # as a value of a file would be read
+        return np.asarray([code] if code < self.layout.regular else [], dtype=np.int64)
+
+    def nearest_conditions(self, text: str) -> str:
+        """Nothing: a label is either known or not."""
+        return ""
+
+
+def plain_labels(texts: pa.Array) -> pa.Array:
+    """Each text without white space at its ends, and a whole number without zeros after a decimal point.
+
+    >>> plain_labels(pa.array([" Bern ", "1.0", "-0.0", "01.0"])).to_pylist()
+    ['Bern', '1', '0', '01.0']
+    """
+    whole = pc.replace_substring_regex(pc.ascii_trim_whitespace(texts), _ZEROS, r"\1")
+    return pc.if_else(pc.equal(whole, "-0"), pa.scalar("0", whole.type), whole)
+
+
+def boolean_codec(layout: Layout, arrow_type: pa.DataType, absent: Sequence[str] = ()) -> LabelCodec:
+    """False is 0, true is 1; the usual words and 0/1 are understood in any case."""
+    values = pa.array([False, True, None, None][: layout.size]).cast(arrow_type)
+    return LabelCodec(("false", "true"), layout, arrow_type, words=BOOLEAN_WORDS, values=values, absent=absent)
+
+
+def labels_as(labels: Sequence[str | None], kind: pa.DataType) -> pa.Array:
+    """The labels in the wanted type; a label that cannot be written in it becomes null.
+
+    >>> labels_as(["1", "x", None], pa.int64()).to_pylist()
+    [1, None, None]
+    """
+    texts = pa.array(labels, pa.string())
+    try:
+        return texts.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.concat_arrays([pa.array([], kind), *(_label_as(label, kind) for label in labels)])
+
+
+def _label_as(label: str | None, kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array([label], pa.string()).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(1, kind)
+
+
+def _spellings(labels: Sequence[str]) -> dict[str, int]:
+    """The code of every text that a label can be met by; labels as declared come first, plainer forms of them last."""
+    known = {label: code for code, label in enumerate(labels)}
+    for form in (trimmed, plain_label):
+        for code, label in enumerate(labels):
+            if trimmed(label):
+                known.setdefault(form(label), code)
+    return known
+
+
+def _folds(known: Mapping[str, int]) -> dict[str, int]:
+    """The code of every text that a label can be met by when case is ignored."""
+    found: dict[str, int] = {}
+    for text, code in known.items():
+        if trimmed(text):
+            found.setdefault(trimmed(text).casefold(), code)
+    return found
+
+
+def _case_folded(raw: bytes) -> str:
+    try:
+        return plain_label(raw.decode("utf-8")).casefold()
+    except UnicodeDecodeError:
+        return ""
+
+
+def _integer_table(known: Mapping[str, int], layout: Layout) -> tuple[int, CodeArray | None]:
+    """Codes by integer value minus the first returned number; the last entry is for all other integers."""
+    codes = {int(text): code for text, code in known.items() if _is_integer_text(text)}
+    low, high = (min(codes), max(codes)) if codes else (0, -1)
+    if high - low >= _WIDEST_TABLE or low < -(2**63) or high >= 2**63:
+        return 0, None
+    table = np.full(high - low + 2, layout.unknown, dtype=layout.dtype)
+    for number, code in codes.items():
+        table[number - low] = code
+    return low, table
+
+
+def _is_integer_text(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 20 and str(int(text)) == text
+
+
+Pool = tuple[tuple[str, float], ...]
+"""The rare labels of a column and the share of each, in the order of its labels."""
+
+
+class PoolCodec:
+    """Labels ⇄ codes by way of the codes of all labels."""
+
+    def __init__(self, full: LabelCodec, pool: Pool) -> None:
+        self.full = full
+        self.arrow_type = full.arrow_type
+        rare = dict(pool)
+        kept = [code for code, label in enumerate(full.labels) if label not in rare]
+        self._members = np.array([code for code, label in enumerate(full.labels) if label in rare], dtype=np.int64)
+        shares = np.array([rare[full.labels[code]] for code in self._members], dtype=np.float64)
+        self._steps = np.cumsum(shares / shares.sum())
+        self.layout = replace(full.layout, regular=len(kept) + 1)
+        self.pooled_code = len(kept)
+        beyond = range(full.layout.regular, full.layout.size)
+        # From a code of this column to one of all labels (any member for the common code), and back.
+        self._wide = np.array([*kept, self._members[0], *beyond], dtype=np.int64)
+        self._places = np.full(full.layout.size + 1, self.pooled_code, dtype=self.layout.dtype)
+        self._places[self._wide] = np.arange(self.layout.size)
+        self._places[self._members] = self.pooled_code
+        if full.layout.leaves_out:
+            self._places[full.layout.size] = self.layout.size  # no code is no code here either
+
+    def encode(self, array: pa.Array) -> CodeArray:
+        """The code of each value."""
+        codes: CodeArray = np.take(self._places, self.full.encode(array))
+        return codes
+
+    def one_pass(self, kind: pa.DataType) -> OnePass | None:
+        """The loop for all labels, with the codes of this column in its table."""
+        way = self.full.one_pass(kind)
+        return None if way is None else ByTable(way.low, np.take(self._places, way.table))
+
+    def decode(self, codes: CodeArray, rng: np.random.Generator) -> pa.Array:
+        """The label of each code; for the common code one of the rare labels, drawn by their shares."""
+        wide = self._wide[codes]
+        pooled = np.flatnonzero(codes == self.pooled_code)
+        drawn = np.searchsorted(self._steps, rng.random(pooled.size), side="right")
+        wide[pooled] = self._members[np.minimum(drawn, self._members.size - 1)]
+        return self.full.decode(wide.astype(self.full.layout.dtype), rng)
+
+    def describe(self, code: int) -> str:
+        """The label, the name of other, "missing", or what stands for the rare labels."""
+        if code == self.pooled_code:
+            return f"one of {self._members.size:,} rare labels"
+        return self.full.describe(int(self._wide[code]))
+
+    def codes_matching(self, text: str) -> Ints:
+        """The code of that label or description; none for a rare label, which no count can tell from the others."""
+        if text == self.describe(self.pooled_code):
+            return np.asarray([self.pooled_code], dtype=np.int64)
+        codes = self._places[self.full.codes_matching(text)]
+        return np.asarray(codes[codes != self.pooled_code], dtype=np.int64)
+
+    def nearest_conditions(self, text: str) -> str:
+        """For a rare label, the condition that holds all of them; else nothing."""
+        known = self._places[self.full.codes_matching(text)]
+        if not (known == self.pooled_code).any():
+            return ""
+        return f'It is rare and shares a code; ask for all of these labels with "{self.describe(self.pooled_code)}".'
+
+
+def checked_pool(column: str, labels: Sequence[str], pool: Pool) -> Pool:
+    """The pool, if it names two or more labels of the column once each, with shares that can be drawn by."""
+    names = [label for label, _ in pool]
+    shares = [share for _, share in pool]
+    if len(names) < 2 or len(set(names)) < len(names) or not set(names) <= set(labels):
+        raise UsageError(f"column {column!r}", "needs at least two of its labels, each once, as its rare labels.")
+    if not all(np.isfinite(share) and share >= 0 for share in shares) or not sum(shares) > 0:
+        raise UsageError(f"column {column!r}", "needs shares of its rare labels that are 0 or more, not all 0.")
+    return pool

@@ -29,13 +29,17 @@ from understudy.codec.column import (
     CodeReader,
     ColumnCodec,
     ColumnPasses,
+    LabelCodec,
     Layout,
+    Pool,
+    PoolCodec,
+    boolean_codec,
+    checked_pool,
     code_type,
     encode_safely,
     touched,
 )
 from understudy.codec.kernels import LEAST_ROWS
-from understudy.codec.labels import LabelCodec, Pool, PoolCodec, boolean_codec, checked_pool
 from understudy.codec.numbers import NumberCodec, SplitCodec
 from understudy.codec.reading import canonical_text
 from understudy.domain import Domain, StructuralZeros

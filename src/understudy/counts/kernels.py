@@ -4,7 +4,8 @@ A block of rows is copied once into a column-major buffer, and counted into one 
 stays in the processor's cache for the block. The cell numbers are computed strip by strip, in the narrowest integer
 that holds them (a loop the compiler vectorises), and then counted in a second loop. Tables of a few cells get four
 copies side by side, because successive rows that hit the same cell would otherwise wait for each other. Counts are kept
-in 32 bits and moved to 64 before they could overflow.
+in 32 bits and moved to 64 before they could overflow. Large tables drive each other out of the cache, so there blocks
+are longer: each table is fetched once a block.
 
 Kernels do not know what a code means: they see integers below the stated sizes and nothing else.
 
@@ -29,6 +30,7 @@ from understudy.domain import Clique, Domain
 from understudy.errors import ResourceError, UsageError
 
 BLOCK_ROWS, LEAST_BLOCK_ROWS, BLOCK_VALUES = 131_072, 32_768, 1 << 22
+LARGE_CELLS, LONG_BLOCK_ROWS, LONG_BLOCK_VALUES = 1 << 15, 524_288, 1 << 23
 STRIP_ROWS = 8_192
 INTERLEAVED_CELLS = 512  # tables up to this size are kept four times
 COPIES = 4
@@ -149,35 +151,50 @@ class TableCounter:
         self._wide = np.empty(STRIP_ROWS, np.uint32)
         self._flushed: list[Ints] | None = None
         self._pending = 0
+        self._held = 0
 
     def add(self, columns: Sequence[Unsigned | None], start: int = 0, stop: int | None = None) -> None:
         """Counts rows start..stop of a chunk; columns that no table uses may be None."""
         if stop is None:
             stop = max((len(column) for column in columns if column is not None), default=0)
-        for low in range(start, stop, self._block_rows):
-            rows = min(self._block_rows, stop - low)
-            if self._pending + rows > FLUSH_ROWS:
-                self._flush()
-            self._pending += rows
+        low = start
+        while low < stop:
+            rows = min(self._block_rows - self._held, stop - low)
             for group in self._groups:
                 for place, column in enumerate(group.columns):
                     codes = columns[column]
                     assert codes is not None
-                    group.block[place, :rows] = codes[low : low + rows]
-                _count_block(
-                    group.block,
-                    rows,
-                    group.picks,
-                    group.factors,
-                    group.widths,
-                    group.layout,
-                    group.cells,
-                    self._narrow,
-                    self._wide,
-                )
+                    group.block[place, self._held : self._held + rows] = codes[low : low + rows]
+            self._held += rows
+            low += rows
+            if self._held == self._block_rows:
+                self._count_held()
 
     def totals(self) -> Iterator[Ints]:
         """Flat counts of every table, in the order they were asked for; made one at a time, as they are taken."""
+        self._count_held()
+        yield from self._sums()
+
+    def _count_held(self) -> None:
+        """Counts the rows of the block, which is empty then."""
+        if self._pending + self._held > FLUSH_ROWS:
+            self._flush()
+        self._pending += self._held
+        for group in self._groups if self._held else ():
+            _count_block(
+                group.block,
+                self._held,
+                group.picks,
+                group.factors,
+                group.widths,
+                group.layout,
+                group.cells,
+                self._narrow,
+                self._wide,
+            )
+        self._held = 0
+
+    def _sums(self) -> Iterator[Ints]:
         places = {table: (group, row) for group in self._groups for row, table in enumerate(group.tables)}
         for table in range(len(self._cells)):
             group, row = places[table]
@@ -187,7 +204,7 @@ class TableCounter:
             yield fresh if self._flushed is None else self._flushed[table] + fresh
 
     def _flush(self) -> None:
-        self._flushed = list(self.totals())
+        self._flushed = list(self._sums())
         for group in self._groups:
             group.cells[:] = 0
         self._pending = 0
@@ -225,7 +242,9 @@ def _grouped(
         copies = _copies(cells[table])
         layout[row] = end, cells[table], copies
         end += cells[table] * copies
-    rows = max(LEAST_BLOCK_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // len(columns)))
+    is_long = end > LARGE_CELLS * len(members)
+    most, values = (LONG_BLOCK_ROWS, LONG_BLOCK_VALUES) if is_long else (BLOCK_ROWS, BLOCK_VALUES)
+    rows = max(LEAST_BLOCK_ROWS, min(most, values // len(columns)))
     block = np.zeros((len(columns), rows), np.dtype(f"u{width}"))
     lengths = np.array([len(tables[table]) for table in members], np.int64)
     return _Group(tuple(members), tuple(columns), block, picks, factors, lengths, layout, np.zeros(end, np.uint32))

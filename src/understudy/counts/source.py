@@ -50,7 +50,9 @@ import datetime
 import decimal
 import hashlib
 import math
+import os
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -61,10 +63,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.arrays import Bools, Bytes, Ints, Unsigned, Words
-from understudy.codec.labels import plain_labels
+from understudy.codec.column import plain_labels
 from understudy.codec.reading import canonical_text, has_text, plain
 from understudy.codec.table import TableCodec
-from understudy.counts.blocks import NamelessFile
 from understudy.counts.kernels import hash_rows, hash_texts
 from understudy.counts.streams import UNREADABLE
 from understudy.domain import Clique, Domain, Partition
@@ -625,3 +626,32 @@ def _numbered_pairs(first: Words, second: Words) -> Ints:
     numbers = np.empty(len(first), np.int64)
     numbers[order] = np.r_[0, np.cumsum(differs)][: len(first)]
     return numbers
+
+
+class NamelessFile:
+    """A temporary file that has no name, so that nothing stays of it whatever becomes of the process."""
+
+    def __init__(self) -> None:
+        self._stream = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
+        self._end = 0
+
+    def append(self, array: npt.NDArray[np.generic]) -> int:
+        """Writes the array's bytes and returns where they start. A full disk raises the system's own OSError."""
+        start = self._end
+        left = np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
+        while len(left):
+            done = os.pwrite(self._stream.fileno(), left, self._end)
+            self._end += done
+            left = left[done:]
+        return start
+
+    def read(self, start: int, size: int) -> bytearray:
+        """These bytes, which were written before; threads may read at the same time."""
+        found = bytearray(size)
+        left = memoryview(found)
+        while len(left):
+            got = os.preadv(self._stream.fileno(), [left], start)
+            assert got, "a temporary file ends before its end"
+            start += got
+            left = left[got:]
+        return found

@@ -50,7 +50,7 @@ import numpy.typing as npt
 
 from understudy.arrays import Ints
 from understudy.codec.axes import fine_grid, fixed_edges
-from understudy.codec.labels import Pool
+from understudy.codec.column import Pool
 from understudy.codec.table import TableCodec
 from understudy.domain import SCORE_UNIT, Clique, Discovery, Measurement
 from understudy.errors import UsageError

@@ -417,3 +417,37 @@ def _faults(domain: Domain, bags: Sequence[Clique], parents: Sequence[int]) -> l
         seen |= set(bag)
     missing = [name for name, size in domain.sizes.items() if size > 1 and name not in seen]
     return ["every column with two codes or more must be in a bag."] if missing else []
+
+
+_SUM_TOLERANCE = 1e-9
+
+
+def sum_to(axes: Sequence[str], table: Floats, part: Sequence[str]) -> Floats:
+    """The sums of an array with these axes over all but `part`, with the axes of `part` in its order."""
+    others = tuple(place for place, name in enumerate(axes) if name not in part)
+    order = [name for name in axes if name in part]
+    return np.asarray(table.sum(axis=others).transpose([order.index(name) for name in part]))
+
+
+def table_faults(tree: JunctionTree, tables: Sequence[Floats]) -> list[str]:
+    """What keeps these tables from being calibrated, in words; empty if nothing does."""
+    if len(tables) != len(tree.bags):
+        return ["needs one table per bag."]
+    zero_rows: list[Bools] = []
+    for bag, table in enumerate(tables):
+        shape = (tree.domain.cells(tree.separators[bag]), tree.domain.cells(tree.fresh[bag]))
+        if table.shape != shape:
+            return [f"table {bag} must have {shape[0]:,} rows and {shape[1]:,} columns."]
+        if not np.isfinite(table).all() or table.min() < 0.0:
+            return ["probabilities must be finite and 0 or more."]
+        sums = table.sum(axis=1)
+        zero_rows.append(sums == 0.0)
+        if np.any(np.abs(sums[sums > 0.0] - 1.0) > _SUM_TOLERANCE) or not sums.any():
+            return ["the probabilities of a row must add up to 1."]
+    for bag, parent in enumerate(tree.parents):
+        if bag and zero_rows[bag].any():
+            axes = (*tree.separators[parent], *tree.fresh[parent])
+            reached = sum_to(axes, tables[parent].reshape(tree.domain.shape(axes)), tree.separators[bag]).ravel()
+            if np.any(reached[zero_rows[bag]] > 0.0):
+                return ["a combination that can occur has no continuation."]
+    return []

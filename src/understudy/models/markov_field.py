@@ -49,7 +49,7 @@ from understudy.models.estimation import (
     maximal,
     shrink,
 )
-from understudy.models.junction_tree import GraphicalSize, JunctionTree
+from understudy.models.junction_tree import GraphicalSize, JunctionTree, table_faults
 from understudy.models.model import (
     Codes,
     Contents,
@@ -60,7 +60,7 @@ from understudy.models.model import (
     size_list,
     total_faults,
 )
-from understudy.models.propagation import Answers, Program, calibrate, from_bag_order, joints, spread, table_faults
+from understudy.models.propagation import Answers, Program, calibrate, from_bag_order, joints, spread
 from understudy.models.tables import code_dtype, cumulative, norm_sub
 
 _BLOCK = 1 << 14

@@ -30,6 +30,12 @@ Folders that may come from a stranger
 A folder is the set of files that belong there: plain files only, each with its checksum. A few kilobytes on a disk can
 stand for terabytes of zeros or billions of rows, so whatever grows with a folder's content has a limit, and what lies
 beyond it is named instead of being read, unless `verify` is told to look at everything.
+
+A bill of materials: what was installed
+---------------------------------------
+One small file in CycloneDX form lists understudy and every installed package that it requires, directly or through
+others, by name and version. That depends on the machine and not on any row, so it tells nothing private; it has no time
+and no serial number, so that the same installation writes the same bytes.
 """
 
 import contextlib
@@ -44,6 +50,8 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import BinaryIO
 
@@ -480,3 +488,74 @@ def _manifest(folder: Path) -> dict[str, tuple[int, str]]:
 
 def _shown(name: str) -> str:
     return name.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+PACKAGES_FILE = "packages.cdx.json"
+_BILL_KEYS = {"bomFormat", "specVersion", "version", "metadata", "components"}
+_FIX = "Get the folder from its publisher again."
+_PARTS = {"type", "name", "version", "purl"}
+_LONGEST = 1000
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@cache
+def packages_text() -> str:
+    """The bill of materials of this installation."""
+    root, *others = _component("understudy"), *map(_component, _required())
+    document = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": {**root, "type": "application"}},
+        "components": others,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
+
+
+def check_packages(folder: Path) -> list[Problem]:
+    """Findings about the form of the bill of materials in a folder; one without it is of an earlier version."""
+    if not (folder / PACKAGES_FILE).exists():
+        return []
+    document = read_json(folder / PACKAGES_FILE)
+    try:
+        if not isinstance(document, dict) or set(document) != _BILL_KEYS or document["bomFormat"] != "CycloneDX":
+            raise ValueError("keys")
+        for part in (document["metadata"]["component"], *document["components"]):
+            if set(part) != _PARTS or not all(isinstance(text, str) and len(text) < _LONGEST for text in part.values()):
+                raise ValueError("component")
+    except (ValueError, TypeError, KeyError):
+        return [Problem(PACKAGES_FILE, "does not have the form of a bill of materials.", _FIX)]
+    return []
+
+
+def _required() -> list[str]:
+    """Normalised names of installed packages that understudy reaches through requirements."""
+    found: set[str] = set()
+    waiting = ["understudy"]
+    while waiting:
+        try:
+            requires = distribution(waiting.pop()).requires or []
+        except PackageNotFoundError:
+            continue
+        names = {_normal(match[0]) for match in map(_PACKAGE.match, requires) if match}
+        fresh = {name for name in names - found - {"understudy"} if _is_installed(name)}
+        found |= fresh
+        waiting += fresh
+    return sorted(found)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _component(name: str) -> dict[str, str]:
+    version = distribution(name).version
+    return {"type": "library", "name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}"}
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.codec.axes import axis_of, special_of
-from understudy.codec.labels import labels_as
+from understudy.codec.column import labels_as
 from understudy.codec.table import TableCodec
 from understudy.errors import UsageError, nearest
 from understudy.schema import Boolean, Category, Column, Date, Datetime, Derived, Float, Integer, OpenCategory, Time

@@ -1,7 +1,4 @@
-"""Where a release comes from: the signature of whoever published it, and the packages that made it.
-
-A signature: Ed25519 over the digest of every file
---------------------------------------------------
+"""The signature of whoever published a release: Ed25519 over the digest of every file.
 
 `verify` finds that a folder agrees with itself; whoever rewrites every file can make another one that does. A signature
 says in addition that the holder of a key saw this very folder. It is one file in the folder, `signature.json`: its
@@ -14,12 +11,6 @@ line that says what is signed, so that no signature made for something else can 
 A signature says nothing about privacy: a folder is signed only if `verify` finds nothing wrong, and that is all. No key
 is made unless it is asked for, and none is ever written into a release. Keys are PEM files as `openssl` writes them.
 Needs the extra `sign` (the package cryptography), because signatures are no place for code of our own.
-
-A bill of materials: what was installed
----------------------------------------
-One small file in CycloneDX form lists understudy and every installed package that it requires, directly or through
-others, by name and version. That depends on the machine and not on any row, so it tells nothing private; it has no time
-and no serial number, so that the same installation writes the same bytes.
 """
 
 import base64
@@ -27,11 +18,8 @@ import binascii
 import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -284,73 +272,3 @@ def _write_new(place: Path, content: bytes, mode: int) -> None:
     except BaseException:
         place.unlink(missing_ok=True)
         raise
-
-
-PACKAGES_FILE = "packages.cdx.json"
-_KEYS = {"bomFormat", "specVersion", "version", "metadata", "components"}
-_PARTS = {"type", "name", "version", "purl"}
-_LONGEST = 1000
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-@cache
-def packages_text() -> str:
-    """The bill of materials of this installation."""
-    root, *others = _component("understudy"), *map(_component, _required())
-    document = {
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "version": 1,
-        "metadata": {"component": {**root, "type": "application"}},
-        "components": others,
-    }
-    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
-
-
-def check_packages(folder: Path) -> list[Problem]:
-    """Findings about the form of the bill of materials in a folder; one without it is of an earlier version."""
-    if not (folder / PACKAGES_FILE).exists():
-        return []
-    document = read_json(folder / PACKAGES_FILE)
-    try:
-        if not isinstance(document, dict) or set(document) != _KEYS or document["bomFormat"] != "CycloneDX":
-            raise ValueError("keys")
-        for part in (document["metadata"]["component"], *document["components"]):
-            if set(part) != _PARTS or not all(isinstance(text, str) and len(text) < _LONGEST for text in part.values()):
-                raise ValueError("component")
-    except (ValueError, TypeError, KeyError):
-        return [Problem(PACKAGES_FILE, "does not have the form of a bill of materials.", _FIX)]
-    return []
-
-
-def _required() -> list[str]:
-    """Normalised names of installed packages that understudy reaches through requirements."""
-    found: set[str] = set()
-    waiting = ["understudy"]
-    while waiting:
-        try:
-            requires = distribution(waiting.pop()).requires or []
-        except PackageNotFoundError:
-            continue
-        names = {_normal(match[0]) for match in map(_NAME.match, requires) if match}
-        fresh = {name for name in names - found - {"understudy"} if _is_installed(name)}
-        found |= fresh
-        waiting += fresh
-    return sorted(found)
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        distribution(name)
-    except PackageNotFoundError:
-        return False
-    return True
-
-
-def _component(name: str) -> dict[str, str]:
-    version = distribution(name).version
-    return {"type": "library", "name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}"}
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

@@ -244,7 +244,6 @@ def write_rows(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table], marks:
         marks: file metadata that says what the rows are (Parquet, Arrow, workbooks; others have no place for it).
     """
     form = _form_of(path)
-    require_writer(path.suffix, schema.names, None)
     check_free(path)
     partial = path.absolute().parent / f".{path.name}.{secrets.token_hex(6)}.partial"
     try:

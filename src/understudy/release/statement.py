@@ -87,6 +87,17 @@ class LedgerFacts:
     delta: float | None
 
 
+def promise_text(epsilon: float | None, delta: float | None, refused: str) -> str:
+    """The claim as one sentence, or the sentence that refuses to make one."""
+    if epsilon is None or delta is None:
+        return f"{refused or wording.TEST_DOUBLE}. No privacy claim is made. Do not publish this folder."
+    tail = f" and δ = {delta:.6g}" if delta else ""
+    return (
+        f"Everything in this folder together satisfies differential privacy with ε = {epsilon:.6g}{tail} "
+        "for adding or removing one protected unit."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """Everything a steward signs and an auditor checks. `epsilon` is None when no claim is made."""
@@ -200,7 +211,7 @@ class Statement:
     @property
     def promise(self) -> str:
         """The claim as a sentence."""
-        return wording.promise_text(self.epsilon, self.delta, self.refused)
+        return promise_text(self.epsilon, self.delta, self.refused)
 
     @property
     def odds(self) -> str:

@@ -46,9 +46,8 @@ from understudy.models.model import fraction_of, load_model, parse_json, read_js
 from understudy.progress import Progress
 from understudy.release.card import build_card, card_facts
 from understudy.release.check import stored_tables
-from understudy.release.files import machine_bytes, published, walk
+from understudy.release.files import PACKAGES_FILE, machine_bytes, packages_text, published, walk
 from understudy.release.parquet import batch_rows, open_parquet
-from understudy.release.provenance import PACKAGES_FILE, packages_text
 from understudy.release.release import (
     Fitted,
     Release,

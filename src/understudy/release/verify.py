@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.codec.axes import axis_of
-from understudy.codec.labels import labels_as
+from understudy.codec.column import labels_as
 from understudy.codec.table import TableCodec, derived_column
 from understudy.domain import (
     Answer,
@@ -66,9 +66,17 @@ from understudy.release.check import (
     held_back_tables,
     stored_tables,
 )
-from understudy.release.files import MANIFEST, SIGNATURE, Effort, check_expected, check_files
+from understudy.release.files import (
+    MANIFEST,
+    PACKAGES_FILE,
+    SIGNATURE,
+    Effort,
+    check_expected,
+    check_files,
+    check_packages,
+)
 from understudy.release.parquet import batch_rows, open_parquet
-from understudy.release.provenance import PACKAGES_FILE, check_packages, read_signature
+from understudy.release.provenance import read_signature
 from understudy.release.release import Fitted, RunConfig, data_name, read_config
 from understudy.release.statement import (
     Charge,

@@ -143,17 +143,6 @@ def label_text(columns: Sequence[str], claim: tuple[float, float] | None) -> str
     return f"Tables that differ only in {names} of one unit's rows, all other columns equal: ε = {claim[0]:.6g}{tail}."
 
 
-def promise_text(epsilon: float | None, delta: float | None, refused: str) -> str:
-    """The claim as one sentence, or the sentence that refuses to make one."""
-    if epsilon is None or delta is None:
-        return f"{refused or TEST_DOUBLE}. No privacy claim is made. Do not publish this folder."
-    tail = f" and δ = {delta:.6g}" if delta else ""
-    return (
-        f"Everything in this folder together satisfies differential privacy with ε = {epsilon:.6g}{tail} "
-        "for adding or removing one protected unit."
-    )
-
-
 def odds_text(epsilon: float | None, delta: float | None, words: Sentences = _NEWEST, unit: Unit | None = None) -> str:
     """What ε means, as odds: the largest factor, and what a probability of 1 % may become (rounded up).
 
