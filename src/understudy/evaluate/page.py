@@ -484,8 +484,8 @@ def _why_not_drawn(pair: tuple[str, str], drawn: int, pairs: int) -> str:
     """Why some cells of the matrix have no picture, and how to get one."""
     return (
         f"{drawn:,} of {pairs:,} pairs are drawn, the furthest off and those asked for: with all of them this page "
-        f"would be too large to open. To have another one drawn, evaluate once more with pairs=[{','.join(pair)!r}] in "
-        "Python, or with the option for a pair on the command line."
+        f"would be too large to open. To have another one drawn, evaluate once more and name its pair: "
+        f"pairs=[{','.join(pair)!r}] in Python, the option pair on the command line."
     )
 
 
@@ -731,7 +731,8 @@ def _metric(result: Result, numbers: str) -> FoldedBlocks:
         )
         for score in result.scores
     )
-    blocks: list[Block] = [TextTable(header, rows, numeric=frozenset(header[1:4]))]
+    named = Paragraph(f"To compute this alone, name the metric {result.metric}.")
+    blocks: list[Block] = [named, TextTable(header, rows, numeric=frozenset(header[1:4]))]
     for detail in result.details:
         if not detail.name.endswith("_scores"):
             blocks += _detail(detail)
@@ -740,7 +741,7 @@ def _metric(result: Result, numbers: str) -> FoldedBlocks:
             )
     if result.notes:
         blocks.append(BulletList(result.notes))
-    return FoldedBlocks(f"{result.question} ({result.metric.replace('_', ' ')})", tuple(blocks))
+    return FoldedBlocks(result.question, tuple(blocks))
 
 
 def _detail(detail: Detail) -> list[Block]:
