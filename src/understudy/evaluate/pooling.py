@@ -178,7 +178,10 @@ def pool_model(
         return measured
     if release.config.copies < 2:
         rule = "has a single copy, and no measured table holds all columns of the model, so nothing bounds its error."
-        raise UsageError("release", rule, "Synthesize with copies=5 and copies_mode=remeasure.")
+        fix = (
+            "Synthesize with copies=5 and copies_mode=remeasure, or measure these columns together (nist_mst or dpsyn, "
+        )
+        raise UsageError("release", rule, fix + "with them in marginals).")
     if release.config.copies_mode == "resample":
         _refuse_resampled()
     return _from_copies(release, formula, family, level)
