@@ -70,6 +70,18 @@ def test_the_first_section_answers_in_words_with_a_light(page: Page, found: Eval
     assert all(card.more in anchors for card in cards.cards if card.more)
 
 
+def test_tables_are_as_far_apart_as_the_classifier_says_that_tells_them_apart_best(found: Evaluation) -> None:
+    """Of a wide table: a tree that is fitted to all rows tells halves apart too, and a regression sees the difference."""
+    tree, regression = Scale("cart", "tree"), Scale("logistic", "regression")
+    told = {}
+    for name, value in (("poor", 0.697), ("good", 0.05)):
+        scores = (tree.score(0.6, 0.644, 0.89), regression.score(value, 0.246, 0.218))
+        results = tuple(replace(one, scores=scores) if one.metric == "specks" else one for one in found.results)
+        (card,) = [card for card in verdicts(replace(found, results=results)) if "tell them apart" in card.question]
+        told[name] = (card.light, card.answer, card.sentence.split(" separates")[0])
+    assert told == {"poor": ("poor", "Yes", "A regression"), "good": ("good", "Hardly", "A tree")}
+
+
 def test_equal_tables_are_good_in_everything_that_judges() -> None:
     frame = mixed_frame(300)
     same = evaluate(frame, frame, mixed(), metrics=["marginals", "correlations", "rules", "prediction"], seed=4)
