@@ -71,7 +71,7 @@ def test_the_first_section_answers_in_words_with_a_light(page: Page, found: Eval
 
 
 def test_tables_are_as_far_apart_as_the_classifier_says_that_tells_them_apart_best(found: Evaluation) -> None:
-    """Of a wide table: a tree that is fitted to all rows tells halves apart too, and a regression sees the difference."""
+    """Of a wide table: a tree that is fitted to all rows tells halves apart too; a regression sees the difference."""
     tree, regression = Scale("cart", "tree"), Scale("logistic", "regression")
     told = {}
     for name, value in (("poor", 0.697), ("good", 0.05)):

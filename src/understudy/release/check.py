@@ -44,8 +44,8 @@ rows. With probability 99 % n lies in [N − w, N + w]. Let S = Σ|y_i − N·p_
 *From above*: f(d) = E|d + z| is convex and even, so by Jensen E Σ|D_i + z_i| ≥ C·f(Σ|D_i| / C). It falls below its mean
 by no more than q₂, the 98 % quantile of Σz_i: |d + z| moves by no more than z does, so its variance is at most that of
 z, and where all D are large it is that very sum. (That the quantile is kept for small D too is a normal approximation,
-held by exact sums and by simulation in tests/statistics.) Sums are whole numbers and their means lie a little above one,
-so q₂ is the least that the sum *reaches* with at most 2 %. So Σ|D_i| is at most the t with C·f(t/C) = S + w + q₂.
+held by exact sums and by simulation in tests/statistics.) Sums are whole numbers, and their means lie a little above
+one, so q₂ is the least that the sum *reaches* with at most 2 %. So Σ|D_i| is at most the t with C·f(t/C) = S + w + q₂.
 
 Together at least 95 % for each interval by itself. Noise hides deviations that are smaller than itself in every cell:
 of large tables and small budgets the interval is wide, and says so. No single number is given, for no estimate of a sum
