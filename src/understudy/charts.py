@@ -620,8 +620,11 @@ class Matrix:
 
 
 SHADES = 9
-ROW_NAME, COLUMN_NAME = 152, 104
+ROW_NAME, COLUMN_NAME, LEAST_NAME = 200.0, 150.0, 96.0
+"""Most room for names beside and above the cells; small charts leave names this much, and what cells do not need."""
 LEAST_CELL, MOST_CELL = 8.0, 26.0
+KEY = 190.0
+"""Room for the key of shades."""
 WHOLE = 1060
 LETTERS_APART = 13.0
 
@@ -629,10 +632,12 @@ LETTERS_APART = 13.0
 def draw_matrix(chart: Matrix) -> Drawing:
     """Cells in shades with their names beside them, and a key of shades below."""
     longest = LETTER * max((len(name) for name in chart.rows), default=0)
-    left = min(96.0, 16 + longest) if chart.small else float(ROW_NAME)
+    spare = SMALL - max(MOST_CELL * len(chart.columns) + 4, KEY)
+    left = float(math.ceil(min(max(LEAST_NAME, spare) if chart.small else ROW_NAME, 16 + longest)))
     above = 12 + min(COLUMN_NAME, LETTER * max((len(name) for name in chart.columns), default=0))
     room = (SMALL if chart.small else WHOLE) - left - 4
     size = min(MOST_CELL, max(LEAST_CELL if not chart.small else 1.0, room / max(len(chart.columns), 1)))
+    size = size if chart.small else math.floor(2 * size) / 2  # short numbers: there are thousands of cells
     shapes = _names(chart, left, above, size)
     plain: dict[tuple[str, str], list[str]] = {}
     for cell in chart.cells:
@@ -647,7 +652,7 @@ def draw_matrix(chart: Matrix) -> Drawing:
     shapes += [_path(style, "".join(steps), link=link) for (style, link), steps in plain.items()]
     bottom = above + size * len(chart.rows)
     shapes += _key(chart, left, bottom + 10)
-    width = max(left + size * len(chart.columns) + 4, left + 190)
+    width = max(left + size * len(chart.columns) + 4, left + KEY)
     return Drawing(
         chart.caption, chart.summary or _extremes(chart), math.ceil(width), math.ceil(bottom + 42), tuple(shapes)
     )

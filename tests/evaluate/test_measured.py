@@ -15,7 +15,7 @@ from tests.release.people import people, simple
 from understudy.codec.table import TableCodec
 from understudy.domain import Distribution, Measurement, Transcript
 from understudy.errors import UsageError
-from understudy.evaluate.measured import MeasuredNumber, _NoisyCells, measured_mean, measured_quantile, measured_rate
+from understudy.evaluate.measured import MeasuredNumber, NoisyCells, measured_mean, measured_quantile, measured_rate
 from understudy.evaluate.pooling import MeasuredQuestion
 from understudy.models.product import BlockModel
 from understudy.release import Release
@@ -146,7 +146,7 @@ def test_reach_holds_sums_of_noise(kind: str, scale: str, weights: tuple[float, 
     sums = noise_of(noise, draws * size.size, np.random.default_rng(5)).reshape(draws, -1) @ size
     variance = max(noise.variance, float(noise_of(noise, 10**6, np.random.default_rng(6)).var()))
     for level in (0.8, 0.95, 0.99):
-        cells = _NoisyCells(np.zeros(size.size), Sums(np.zeros(1), variance**0.5, ("t",), noise.excess_kurtosis), level)
+        cells = NoisyCells(np.zeros(size.size), Sums(np.zeros(1), variance**0.5, ("t",), noise.excess_kurtosis), level)
         reach = float(cells.reach(np.asarray((size**2).sum()), np.asarray(np.abs(size).max())))
         least = level - 4 * np.sqrt(level * (1 - level) / draws)
         assert np.mean(np.abs(sums) <= reach + 1e-9) >= least, level

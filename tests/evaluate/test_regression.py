@@ -98,7 +98,7 @@ def test_profile_intervals_of_several_copies_are_refused_by_their_name() -> None
     wald = IntervalOverlap(formula="voted ~ sex", family="firth")
     pooled = wald.compare(pair_of(CI_OVERLAP_FRAME, mixed_frame(300, seed=8), mixed_frame(300, seed=9)), context())
     assert pooled.value is not None
-    assert "wald intervals" in pooled.notes[0]
+    assert "95 % Wald intervals" in pooled.notes[0]
 
 
 # Coefficients side by side: overlap vectors, pooling, choice of the family.

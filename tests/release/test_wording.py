@@ -23,7 +23,9 @@ def test_odds_follow_from_epsilon(epsilon: float) -> None:
 
 
 def test_odds_mention_delta_and_admit_defeat() -> None:
-    assert "1e-06 (δ)" in wording.odds_text(1.0, 1e-6)
+    assert "1 in 1,000,000 (δ)" in wording.odds_text(1.0, 1e-6)
+    assert "1 in 1,000,000,000 (δ)" in wording.odds_text(1.0, 1e-9)
+    assert "1 in 333 (δ)" in wording.odds_text(1.0, 0.003), "rounded down: a bound may not shrink"
     assert "too large" in wording.odds_text(1000.0, 0.0)
     assert "no bound" in wording.odds_text(None, None)
 
@@ -56,7 +58,7 @@ def test_promise_states_the_claim_or_refuses_it() -> None:
             wording.odds_text(1.0, 1e-6, unit=Unit()),
             "For any conclusion drawn from this release, the odds would change by a factor of at most 2.718 (e^ε) if "
             "one unit's rows had been left out. Someone 1 % sure that a certain row is in the data could become at "
-            "most 2.7 % sure. With a probability of at most 1e-06 (δ) this bound may not hold.",
+            "most 2.7 % sure. With a probability of at most 1 in 1,000,000 (δ) this bound may not hold.",
         ),
         (
             wording.odds_text(1.0, 0.0, unit=Unit("person", 3)).split(". ")[1],

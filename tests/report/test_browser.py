@@ -137,6 +137,16 @@ def test_the_pages_of_the_demo_fit_their_window(
     _check(browser, charts=charts)
 
 
+@pytest.mark.parametrize("page", ["demo-confidential/report.html", "release/card.html"])
+def test_the_pages_of_the_demo_fit_the_paper(browser: Browser, demo: Path, page: str) -> None:
+    browser.print_media(True)
+    browser.open(demo / page, PAPER)
+    beyond, smallest = browser.value(BEYOND), min(browser.value(SIZES))
+    browser.print_media(False)
+    assert beyond == []
+    assert smallest >= SMALLEST_IN_PRINT
+
+
 def test_every_cell_of_the_map_of_pairs_leads_to_something_that_is_shown(
     browser: Browser, pages: dict[str, Path]
 ) -> None:

@@ -281,3 +281,17 @@ def test_intervals_stand_on_one_axis_in_order() -> None:
     assert places == sorted(places)
     assert max(places) <= SMALL
     assert drawing.summary == "Around 0.3, first and last of each group. few a; few b; many a; many b."
+
+
+def test_names_beside_a_matrix_are_cut_only_where_cells_need_the_room() -> None:
+    """Two labels that begin alike must stay apart: "15,000 to 1…" could be several groups of incomes."""
+    names = ("15,000 to 17,499", "15,000 to 19,999")
+    few = draw(Matrix("pair", names, ("no", "yes"), (), 1.0, small=True))
+    assert {*names} <= {mark.text for mark in few.shapes}
+    assert few.width <= 340
+    many = draw(Matrix("pair", names, tuple(f"label {place}" for place in range(10)), (), 1.0, small=True))
+    assert not {*names} & {mark.text for mark in many.shapes}
+    assert many.width <= 340
+    assert {mark.hint for mark in many.shapes if mark.style == "label" and mark.hint} == {*names}
+    alone = draw(Matrix("all", ("preregistration_state",), ("preregistration_state",), (), 1.0))
+    assert [mark.text for mark in alone.shapes if mark.hint] == ["preregistration_state"] * 2

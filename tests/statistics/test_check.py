@@ -14,7 +14,7 @@ from understudy.codec.table import TableCodec
 from understudy.domain import Clique, Distribution, HeldBack, Transcript
 from understudy.privacy.randomizer import Randomizer, Request, SecureRandomizer
 from understudy.release import Release
-from understudy.release.check import Check, checked, counts_of_rows, held_back_tables
+from understudy.release.check import Check, below_mean, checked, counts_of_rows, held_back_tables
 from understudy.release.criteria import Criterion, criteria_of
 from understudy.schema import Category, Schema, Unit
 from understudy.synthesizer import synthesize
@@ -106,6 +106,27 @@ def test_intervals_hold_whatever_the_table_and_the_deviation(kind: str, scale: f
     assert shares.min() >= LEAST - 0.02, "of 24 times 200 repeats of what holds 96 % of the time one may be at 92 %"
     assert distances.mean() >= NOMINAL
     assert shares.mean() >= NOMINAL
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [0.5, 1, 5])
+def test_a_sum_falls_below_its_mean_by_no_more_than_is_allowed_for(kind: str, scale: float, cells: int) -> None:
+    """By exact sums of the noise's distribution: deviations alike in every cell, in half of them, in one."""
+    noise = _noise(kind, scale)
+    reach = int(40 * scale) + 5
+    places = np.arange(-reach, reach + 1)
+    weights = np.exp(-np.abs(places) / scale) if kind == "laplace" else np.exp(-(places**2) / (2 * scale**2))
+    chances = weights / weights.sum()
+    for deviation in {round(scale * times) for times in (0, 0.5, 1, 1.5, 2, 3, 4, 6, 10)}:
+        for some in {cells, (cells + 1) // 2, 1}:
+            deviations = np.array([deviation] * some + [0] * (cells - some))
+            bound = cells * float(np.abs(deviations.mean() + places) @ chances)
+            summed = np.ones(1)
+            for one in deviations:
+                summed = np.convolve(summed, np.bincount(np.abs(one + places), weights=chances))
+            fallen = float(summed[np.arange(summed.size) < bound - below_mean(noise, cells)].sum())
+            assert fallen <= 0.02 + 1e-9, (deviation, some)
 
 
 def test_intervals_hold_under_the_noise_of_the_door() -> None:

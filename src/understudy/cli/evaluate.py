@@ -16,6 +16,7 @@ from understudy.errors import UsageError
 if TYPE_CHECKING:
     from understudy.evaluate import Evaluation
     from understudy.evaluate.measured import MeasuredNumber
+    from understudy.evaluate.measured_models import MeasuredModel
     from understudy.evaluate.pooling import MeasuredQuestion, PooledModel
     from understudy.schema import Schema
 
@@ -184,9 +185,7 @@ def show_evaluation(place: Shell, evaluation: "Evaluation", folder: Path, *, ver
         place.line(f"Confidential numbers behind it: {numbers_beside(folder)}")
 
 
-Formula = Annotated[
-    str | None, typer.Option("--formula", help='Model to fit to every copy and pool, e.g. "income ~ age + sex".')
-]
+Formula = Annotated[str | None, typer.Option("--formula", help='Model to estimate, e.g. "income ~ age + sex".')]
 FamilyOption = Annotated[str, typer.Option("--family", help="Kind of model: auto, linear, logistic or firth.")]
 Shares = Annotated[
     list[str] | None,
@@ -232,7 +231,8 @@ def pool(
 ) -> None:
     """Estimates shares, rates, means, quantiles and pooled models of a release, with intervals that include the noise.
 
-    Numbers come from noisy tables that were measured, models from copies that were each measured anew. Free of charge.
+    Numbers and models come from noisy tables that were measured; a model whose columns no table holds together, from
+    copies that were each measured anew. Free of charge.
     """
     with shell("pool", quiet=quiet, debug=debug, as_json=as_json) as place:
         from understudy.evaluate.pooling import pool_model
@@ -286,16 +286,33 @@ def _share(text: str) -> float:
         raise UsageError("--quantile", f"must be COLUMN=SHARE, as income=0.5, got {text!r}.") from cause
 
 
-def _show_model(place: Shell, model: "PooledModel") -> None:
-    rows = [
-        [name, f"{one.estimate:.6g}", f"{one.low:.6g}", f"{one.high:.6g}", _degrees(one.degrees)]
-        for name, one in model.coefficients.items()
-    ]
-    place.table(["coefficient", ">estimate", ">low", ">high", ">degrees"], rows, title=model.formula)
+def _show_model(place: Shell, model: "PooledModel | MeasuredModel") -> None:
+    from understudy.evaluate.measured_models import MeasuredModel
+
+    if isinstance(model, MeasuredModel):
+        _show_measured_model(place, model)
+    else:
+        rows = [
+            [name, f"{one.estimate:.4g}", f"{one.low:.4g} … {one.high:.4g}", _degrees(one.degrees)]
+            for name, one in model.coefficients.items()
+        ]
+        place.table(["coefficient", ">estimate", "in the population", ">degrees"], rows, title=model.formula)
     for note in model.notes:
         place.note(note)
     if model.left_out:
-        place.note(f"Not estimable in every copy, left out: {', '.join(model.left_out)}.")
+        place.note(f"Cannot be estimated, left out: {', '.join(model.left_out)}.")
+
+
+def _show_measured_model(place: Shell, model: "MeasuredModel") -> None:
+    binned = any(one.within_bins for one in model.coefficients.values())
+    rows = []
+    for name, one in model.coefficients.items():
+        table = f"{one.table_low:.4g} … {one.table_high:.4g}"
+        population = f"{one.population_low:.4g} … {one.population_high:.4g}"
+        rows.append([name, f"{one.estimate:.4g}", table, population, *([f"± {one.within_bins:.3g}"] if binned else [])])
+    header = ["coefficient", ">estimate", "in the private table", "in the population"]
+    title = f"{model.formula} ({model.family}), measured as {model.question}"
+    place.table([*header, *(["of it, bins"] if binned else [])], rows, title=title)
 
 
 def _degrees(degrees: float | None) -> str:

@@ -65,7 +65,7 @@ def build_page(study: Study) -> Page:
             *_errors(study, found),
             *_ranked(study, found),
             *_resources(study),
-            _unfinished(study),
+            *_unfinished(study),
             *_without_number(study),
             _how(study),
         ),
@@ -295,18 +295,21 @@ def _resources(study: Study) -> tuple[Section, ...]:
     return (Section("Time and memory", "What does each method cost to run?", blocks, "resources"),)
 
 
-def _unfinished(study: Study) -> Section:
+def _unfinished(study: Study) -> tuple[Section, ...]:
+    """The section on runs without scores; none once every run has ended and has them."""
     ended = ((run.cell, run.outcome) for run in study.runs if run.outcome.status != "done")
     rows = tuple(
         (cell.candidate.name, spelled(cell.epsilon), str(cell.repeat), outcome.status, outcome.reason)
         for cell, outcome in ended
     )
     missing = len(study.settings.cells) - len(study.runs)
-    whole = "Every run has ended." if rows else "Every run has ended and has scores."
+    if not rows and not missing:
+        return ()
+    whole = "Every run has ended."
     blocks: list[Block] = [Paragraph(f"{missing} runs have not ended yet." if missing else whole)]
     if rows:
         blocks.append(TextTable(("Method", "ε", "Repeat", "Ended", "Why"), rows))
-    return Section("Runs without scores", "What did not finish, and why?", tuple(blocks))
+    return (Section("Runs without scores", "What did not finish, and why?", tuple(blocks)),)
 
 
 def _without_number(study: Study) -> tuple[Section, ...]:

@@ -74,7 +74,7 @@ def _normal_quantile(level: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _NoisyCells:
+class NoisyCells:
     """Noisy counts of the cells that count (`b` = 1), with their common noise."""
 
     counts: Floats
@@ -83,10 +83,12 @@ class _NoisyCells:
 
     @property
     def rows(self) -> float:
+        """Their sum."""
         return float(self.counts.sum())
 
     @property
     def variance(self) -> float:
+        """Of the noise in each."""
         return self.sums.error**2
 
     def reach(self, squares: Floats, largest: Floats, sampling: Floats | float = 0.0) -> Floats:
@@ -242,9 +244,9 @@ class _NoisyTable:
         note = f"Left out, for their noisy count is not above 0: {', '.join(left_out)}."
         return tuple(replace(one, notes=(*one.notes, note)) for one in found) if left_out else found
 
-    def cells(self, among: Bools, subject: str) -> _NoisyCells:
+    def cells(self, among: Bools, subject: str) -> NoisyCells:
         """The noisy counts of the cells that count."""
-        found = _NoisyCells(self.sums.counts[among], self.sums, self.level)
+        found = NoisyCells(self.sums.counts[among], self.sums, self.level)
         if found.rows <= 0:
             raise UsageError(subject, "cannot be estimated: the noise is larger than the counts.")
         return found
@@ -255,7 +257,7 @@ class _NoisyTable:
         """The answer with everything that is to be said about it."""
         more = len(self.sums.sources) - _NAMED
         names = "; ".join(self.sums.sources[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-        runs, notes = len(self.release.fits), _notes(self.release, self.columns)
+        runs, notes = len(self.release.fits), notes_on_rows(self.release, self.columns)
         return MeasuredNumber(what, dict(where), estimate, *parts, self.level, *ends, names, runs, notes)
 
 
@@ -273,7 +275,8 @@ def _hit(codec: TableCodec, name: str, text: str) -> Bools:
     return hit
 
 
-def _notes(release: Release, columns: Sequence[str]) -> tuple[str, ...]:
+def notes_on_rows(release: Release, columns: Sequence[str]) -> tuple[str, ...]:
+    """What is to be said about units and about values that could not be read."""
     unit = release.schema.unit
     notes = []
     if unit.column is not None:
@@ -346,13 +349,13 @@ def _values(question: _NoisyTable, column: str, rows: _RowsMeant) -> tuple[Float
     return flat[0][among], flat[1][among], among
 
 
-def _ends(cells: _NoisyCells, values: tuple[Floats, Floats], drawn: Callable[[Floats], Floats]) -> _Ends:
+def _ends(cells: NoisyCells, values: tuple[Floats, Floats], drawn: Callable[[Floats], Floats]) -> _Ends:
     table = _kept(cells, values, lambda theta: np.zeros(np.shape(theta)))
     population = _kept(cells, values, drawn)
     return (*table, min(table[0], population[0]), max(table[1], population[1]))
 
 
-def _kept(cells: _NoisyCells, values: tuple[Floats, Floats], drawn: Callable[[Floats], Floats]) -> tuple[float, float]:
+def _kept(cells: NoisyCells, values: tuple[Floats, Floats], drawn: Callable[[Floats], Floats]) -> tuple[float, float]:
     """The smallest and the largest θ that noise does not rule out."""
     least, most = float(values[0].min()), float(values[1].max())
     grid = np.linspace(least, most, _GRID)
@@ -410,7 +413,7 @@ def _quantile(question: _NoisyTable, column: str, share: float, rows: _RowsMeant
     return question.number(what, rows.where, estimate, parts, ends)
 
 
-def _walk(cells: _NoisyCells, lows: Floats, highs: Floats, share: float, sampling: float) -> tuple[float, float]:
+def _walk(cells: NoisyCells, lows: Floats, highs: Floats, share: float, sampling: float) -> tuple[float, float]:
     """The interval of a quantile: up to where the share below is surely too small, down to where it surely is not."""
 
     def surely(chosen: Bools, sign: float) -> bool:

@@ -266,15 +266,25 @@ def _of_tables(evaluation: Evaluation, name: str, detail: str, question: str, mo
     return Verdict(question, light, _answer(score, light), sentence, _between(score, far), more)
 
 
+_SEPARATORS = {"cart": "A tree", "logistic": "A regression"}
+"""Two tables are as far apart as the classifier says that tells them apart best; another may just be too weak."""
+_WORSE: Sequence[Light] = ("unknown", "good", "fair", "poor")
+
+
+def _told_apart(score: Score) -> tuple[int, float]:
+    return _WORSE.index(light_of(score)), _place(score) or 0.0
+
+
 def _of_classifier(evaluation: Evaluation) -> Verdict | None:
     result = _result(evaluation, "specks")
     if result is None:
         return None
-    score = result.score("cart")
+    score = max((result.score(name) for name in _SEPARATORS), key=_told_apart)
     light = light_of(score)
     if score.value is None:
         return Verdict("Can a classifier tell them apart?", light, _ANSWERS[light], f"Not computed: {score.why_not}.")
-    sentence = f"A tree separates real from synthetic rows by {in_digits(score.value)}, on a scale from 0 to 1"
+    named = _SEPARATORS[score.name]
+    sentence = f"{named} separates real from synthetic rows by {in_digits(score.value)}, on a scale from 0 to 1"
     if score.yardstick is not None:
         sentence += f"; two real halves by {in_digits(score.yardstick)}"
     telling = [str(row["column"]) for detail in result.details if detail.name == "columns" for row in detail.records(3)]
@@ -484,8 +494,8 @@ def _why_not_drawn(pair: tuple[str, str], drawn: int, pairs: int) -> str:
     """Why some cells of the matrix have no picture, and how to get one."""
     return (
         f"{drawn:,} of {pairs:,} pairs are drawn, the furthest off and those asked for: with all of them this page "
-        f"would be too large to open. To have another one drawn, evaluate once more with pairs=[{','.join(pair)!r}] in "
-        "Python, or with the option for a pair on the command line."
+        f"would be too large to open. To have another one drawn, evaluate once more and name its pair: "
+        f"pairs=[{','.join(pair)!r}] in Python, the option pair on the command line."
     )
 
 
@@ -731,7 +741,8 @@ def _metric(result: Result, numbers: str) -> FoldedBlocks:
         )
         for score in result.scores
     )
-    blocks: list[Block] = [TextTable(header, rows, numeric=frozenset(header[1:4]))]
+    named = Paragraph(f"To compute this alone, name the metric {result.metric}.")
+    blocks: list[Block] = [named, TextTable(header, rows, numeric=frozenset(header[1:4]))]
     for detail in result.details:
         if not detail.name.endswith("_scores"):
             blocks += _detail(detail)
@@ -740,7 +751,7 @@ def _metric(result: Result, numbers: str) -> FoldedBlocks:
             )
     if result.notes:
         blocks.append(BulletList(result.notes))
-    return FoldedBlocks(f"{result.question} ({result.metric.replace('_', ' ')})", tuple(blocks))
+    return FoldedBlocks(result.question, tuple(blocks))
 
 
 def _detail(detail: Detail) -> list[Block]:

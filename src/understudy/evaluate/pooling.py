@@ -1,8 +1,8 @@
 """pool: inference from a release, with intervals that include the noise.
 
-Numbers of several copies, a model fitted to each copy, or numbers straight from the noisy answers (`measured`). Copies
-that were drawn from one fitted model ("resample") share its privacy noise, so no rule that looks at how copies differ
-can see that noise: intervals would be too narrow, and pooling them is refused.
+Numbers of several copies, a model fitted to each copy, or numbers and models straight from the noisy answers
+(`measured`, `measured_models`). Copies that were drawn from one fitted model ("resample") share its privacy noise, so
+no rule that looks at how copies differ can see that noise: intervals would be too narrow, and pooling them is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,9 @@ from understudy.evaluate.measured import (
     measured_quantile,
     measured_rate,
     measured_share,
+    notes_on_rows,
 )
+from understudy.evaluate.measured_models import MeasuredModel, measured_model
 from understudy.evaluate.metric import Unavailable, open_for_comparison, read_rows
 from understudy.evaluate.pooling_rules import (
     Pooled,
@@ -30,8 +32,10 @@ from understudy.evaluate.regression import (
     Family,
     FamilyName,
     FittedCoefficients,
+    Formula,
     check_outcome,
     checked_formula,
+    code_column,
     fit_all,
     model_data,
     references,
@@ -68,7 +72,7 @@ def pool(
     by: str | None = None,
     level: float = 0.95,
     copies_mode: str | None = None,
-) -> Pooled | PooledTest | PooledModel | MeasuredNumber | tuple[MeasuredNumber, ...]:
+) -> Pooled | PooledTest | PooledModel | MeasuredModel | MeasuredNumber | tuple[MeasuredNumber, ...]:
     """Inference from several synthetic copies, or from the noisy answers of a release.
 
     Args:
@@ -77,7 +81,7 @@ def pool(
         rule: "liu" for estimates; "raghunathan" for those from copies that some other program drew from a posterior
             distribution, each with parameters of its own; "chi2" for χ² statistics, "p_values" for their p-values.
         degrees: degrees of freedom of the χ² tests.
-        formula, family: with a release: the model to fit to every copy and pool, as "income ~ age + sex", and its kind.
+        formula, family: with a release: the model to estimate, as "income ~ age + sex", and its kind.
         where: with a release: the condition whose share is wanted; beside a rate, mean or quantile the rows it is of.
         rate: the condition whose share among those rows is wanted, for example {"voted": "yes"}.
         mean: the column of numbers whose mean is wanted.
@@ -113,7 +117,7 @@ def _of_numbers(
 
 def _of_release(
     release: Release, formula: str | None, family: FamilyName, question: "MeasuredQuestion"
-) -> PooledModel | MeasuredNumber | tuple[MeasuredNumber, ...]:
+) -> PooledModel | MeasuredModel | MeasuredNumber | tuple[MeasuredNumber, ...]:
     if formula is None:
         found = question.answers(release)
         return found if question.by is not None else found[0]
@@ -159,33 +163,55 @@ class MeasuredQuestion:
         return (measured_share(release, self.where, level=self.level),)
 
 
-def pool_model(release: Release, text: str, family: FamilyName = "auto", *, level: float = 0.95) -> PooledModel:
-    """The model fitted to every copy of a release and pooled by Liu's rule.
+def pool_model(
+    release: Release, text: str, family: FamilyName = "auto", *, level: float = 0.95
+) -> PooledModel | MeasuredModel:
+    """The model from a noisy table that holds all its columns; else fitted to every copy and pooled by Liu's rule.
 
     Raises:
-        UsageError: if there is one copy, if the copies share their noise, or if the model cannot be fitted.
+        UsageError: if noise or bins hide the answer; without such a table, if there is one copy, if the copies share
+            their noise, or if the model cannot be fitted.
     """
     formula = checked_formula(text, family, release.schema)
+    measured = measured_model(release, formula, family, level=level)
+    if measured is not None:
+        return measured
     if release.config.copies < 2:
-        rule = "has a single copy, from which privacy noise cannot be told apart from the estimate."
-        raise UsageError("release", rule, "Synthesize with copies=5 and copies_mode=remeasure.")
+        rule = "has a single copy, and no measured table holds all columns of the model, so nothing bounds its error."
+        fix = (
+            "Synthesize with copies=5 and copies_mode=remeasure, or measure these columns together (nist_mst or dpsyn, "
+        )
+        raise UsageError("release", rule, fix + "with them in marginals).")
     if release.config.copies_mode == "resample":
         _refuse_resampled()
+    return _from_copies(release, formula, family, level)
+
+
+def _from_copies(release: Release, formula: Formula, family: FamilyName, level: float) -> PooledModel:
     copies = [read_rows(open_for_comparison(table, release.schema), release.codec) for table in release.tables]
     reference = references(formula, copies[0])
     data = [model_data(formula, rows, reference) for rows in copies]
     number = check_outcome(formula, release.schema)
     chosen, fits, notes = fit_all(data, family, number=number, level=level)
-    found = _all_fitted(fits, text)
+    found = _all_fitted(fits, formula.text)
     names = list(dict.fromkeys(name for fit in found for name in fit.estimates))
     shared = [name for name in names if all(name in fit.estimates for fit in found)]
-    pooled = {
-        name: pool_liu(
-            [fit.estimates[name].value for fit in found], [fit.estimates[name].error ** 2 for fit in found], level=level
-        )
-        for name in shared
-    }
-    return PooledModel(text, chosen, pooled, tuple(name for name in names if name not in shared), tuple(notes))
+    # The error within a copy stands for that of drawing the private table, which has a number of rows of its own:
+    # synthetic rows beyond it know no more about the population.
+    sizes = [rows.count / max(one.model.total, 1.0) for rows, one in zip(copies, release.fits, strict=True)]
+    pooled = {}
+    for name in shared:
+        errors = [fit.estimates[name].error ** 2 * size for fit, size in zip(found, sizes, strict=True)]
+        pooled[name] = pool_liu([fit.estimates[name].value for fit in found], errors, level=level)
+    columns = [code_column(name, release.codec) for name in formula.columns]
+    said = (*notes, *notes_on_rows(release, columns), FROM_COPIES)
+    return PooledModel(formula.text, chosen, pooled, tuple(name for name in names if name not in shared), said)
+
+
+FROM_COPIES = (
+    "Fitted to the rows of copies, for no measured table holds all of its columns: the intervals hold the noise and the"
+    " drawing of rows, but neither what the method's model leaves out nor where values lie in their bins."
+)
 
 
 def _all_fitted(fits: Sequence[FittedCoefficients | Unavailable], text: str) -> list[FittedCoefficients]:

@@ -33,6 +33,7 @@ import pyarrow as pa
 from scipy.stats import norm, t
 
 from understudy.arrays import Bools, Floats
+from understudy.codec.table import TableCodec
 from understudy.errors import UsageError, nearest
 from understudy.evaluate.glm import (
     ModelMatrix,
@@ -236,8 +237,8 @@ def references(formula: Formula, rows: Rows) -> dict[str, int]:
     kept = _complete(formula, rows)
     found = {}
     for part in _parts(formula):
-        if _by_level(part, rows):
-            codes = rows.codes[_code_column(part.column, rows)][kept]
+        if by_levels(part, rows):
+            codes = rows.codes[code_column(part.column, rows.codec)][kept]
             found[part.column] = int(codes.min()) if len(codes) else 0
     return found
 
@@ -261,19 +262,21 @@ def _parts(formula: Formula) -> list[TermPart]:
     return list(dict.fromkeys(part for term in formula.terms for part in term))
 
 
-def _by_level(part: TermPart, rows: Rows) -> bool:
+def by_levels(part: TermPart, rows: Rows) -> bool:
+    """Whether a column enters by its labels or bins."""
     return part.by_level or not isinstance(rows.codec.schema.column(part.column), NumberColumn)
 
 
-def _code_column(name: str, rows: Rows) -> str:
-    return next(part for part in rows.domain.columns if rows.codec.origin(part) == name)
+def code_column(name: str, codec: TableCodec) -> str:
+    """The (first) column of codes of a column."""
+    return next(part for part in codec.domain.columns if codec.origin(part) == name)
 
 
 def _known(name: str, rows: Rows, *, by_level: bool, outcome: bool = False) -> Bools:
     column = rows.codec.schema.column(name)
     if isinstance(column, NumberColumn) and not by_level:
         return ~np.isnan(rows.numbers[name])
-    part = _code_column(name, rows)
+    part = code_column(name, rows.codec)
     layout = rows.codec.layout(part)
     absent = [layout.missing_code, layout.unreadable_code if outcome else None]
     return ~np.isin(rows.codes[part], [code for code in absent if code is not None])
@@ -288,9 +291,9 @@ def _complete(formula: Formula, rows: Rows) -> Bools:
 
 
 def _term_of_part(part: TermPart, rows: Rows, index: npt.NDArray[np.int64], reference: dict[str, int]) -> Term:
-    if not _by_level(part, rows):
+    if not by_levels(part, rows):
         return slope(part.column, rows.numbers[part.column][index])
-    name = _code_column(part.column, rows)
+    name = code_column(part.column, rows.codec)
     labels = [f"{name}={rows.codec.describe(name, code)}" for code in range(rows.domain.sizes[name])]
     return factor(labels, rows.codes[name][index], reference=reference[part.column])
 
@@ -299,7 +302,7 @@ def _outcomes(formula: Formula, rows: Rows) -> Floats:
     column = rows.codec.schema.column(formula.outcome)
     if isinstance(column, NumberColumn) and formula.event is None:
         return rows.numbers[formula.outcome]
-    name = _code_column(formula.outcome, rows)
+    name = code_column(formula.outcome, rows.codec)
     if formula.event is None:
         return np.asarray(rows.codes[name] == 1, np.float64)
     codes = rows.codec.codes_matching(name, formula.event)
@@ -660,7 +663,8 @@ class IntervalOverlap(ModelMetric):
         if isinstance(compared, Unavailable):
             return refused(self, compared.reason)
         found, scores = compared
-        notes = (f"Model: {self.formula} ({found.family}), {self.level:.0%} {self.interval} intervals.",)
+        kind = "Wald" if self.interval == "wald" else "profile"
+        notes = (f"Model: {self.formula} ({found.family}), {100 * self.level:g} % {kind} intervals.",)
         return Result(self.name, self.question, scores, (coefficient_detail(found),), notes + found.notes)
 
 

@@ -44,7 +44,8 @@ rows. With probability 99 % n lies in [N − w, N + w]. Let S = Σ|y_i − N·p_
 *From above*: f(d) = E|d + z| is convex and even, so by Jensen E Σ|D_i + z_i| ≥ C·f(Σ|D_i| / C). It falls below its mean
 by no more than q₂, the 98 % quantile of Σz_i: |d + z| moves by no more than z does, so its variance is at most that of
 z, and where all D are large it is that very sum. (That the quantile is kept for small D too is a normal approximation,
-held by simulation in tests/statistics.) So Σ|D_i| is at most the t with C·f(t/C) = S + w + q₂.
+held by exact sums and by simulation in tests/statistics.) Sums are whole numbers, and their means lie a little above
+one, so q₂ is the least that the sum *reaches* with at most 2 %. So Σ|D_i| is at most the t with C·f(t/C) = S + w + q₂.
 
 Together at least 95 % for each interval by itself. Noise hides deviations that are smaller than itself in every cell:
 of large tables and small budgets the interval is wide, and says so. No single number is given, for no estimate of a sum
@@ -371,9 +372,17 @@ def _distance(answer: HeldBack, rows: _RowsWithin, counts: Ints, shared_among: i
     apart = float(np.abs(answer.values - rows.noisy * (counts / made)).sum())
     noise = sum_quantile(answer.distribution, cells, _TAIL / shared_among, absolute=True)
     lower = (apart - rows.half_width - noise) / (2 * rows.most)
-    reach = apart + rows.half_width + sum_quantile(answer.distribution, cells, _TAIL)
+    reach = apart + rows.half_width + below_mean(answer.distribution, cells)
     upper = cells * _spread_for(answer.distribution, reach / cells) / (2 * rows.least)
     return _down(min(max(lower, 0.0), 1.0)), _up(min(max(upper, 0.0), 1.0))
+
+
+def below_mean(distribution: Distribution, cells: int) -> float:
+    """q₂: the sum of so many |d + z| reaches its mean less this, or less, with a probability of at most 2 %."""
+    noise = _noise(distribution)
+    # Coarser grids have that step in their quantile; noise that is always 0 needs none.
+    whole = noise.step == 1.0 and float(noise.chances.max()) < 1.0
+    return sum_quantile(distribution, cells, _TAIL) + whole
 
 
 def _deviation(answer: HeldBack, rows: _RowsWithin, counts: Ints, mask: Bools, copies: int) -> tuple[float, float]:

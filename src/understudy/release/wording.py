@@ -56,6 +56,8 @@ class Sentences:
     spent: str
     most_listed: int | None = None
     """How many charges, columns and remarks statement.md lists one by one; None for all of them."""
+    failing: str = "{delta:.3g} (δ)"
+    """How δ is said in the sentence on odds."""
 
 
 SENTENCES = {
@@ -103,6 +105,7 @@ SENTENCES = {
         "for every choice.",
         spent="Spent by the queries",
         most_listed=12,
+        failing="1 in {inverse:,.0f} (δ)",
     ),
 }
 """Format of a statement's file → its sentences. An earlier format never changes: its folders must still verify."""
@@ -158,7 +161,8 @@ def odds_text(epsilon: float | None, delta: float | None, words: Sentences = _NE
     who = "a certain protected unit" if unit is None or unit.column is not None else "a certain row"
     text = words.odds.format(factor=factor, one_in=after, percent=math.ceil(1000.0 / after) / 10.0, who=who)
     if delta:
-        text += f" With a probability of at most {delta:.3g} (δ) this bound may not hold."
+        chance = words.failing.format(delta=delta, inverse=int(1 / Fraction(repr(delta))))
+        text += f" With a probability of at most {chance} this bound may not hold."
     return text
 
 

@@ -403,14 +403,26 @@ def epsilon_remark(budget: Budget) -> str:
 
 
 def drowned_remark(plan: Plan, rows_hint: int | None) -> str:
-    """That the noise of every table is as large as the whole table, by the public guess of its rows."""
-    scales = [step.noise_scale for step in plan.steps if step.noise_scale and step.cells > 1]
-    if not rows_hint or not scales or min(scales) < rows_hint / 4:
+    """That the noise of every table, or of the number of rows, is as large as the table, by the public guess of it."""
+    if not rows_hint:
         return ""
-    return (
-        f"The noise drowns the table: a typical error of {min(scales):,.0f} rows in every cell, where a table of "
-        f"{rows_hint:,} rows is the measure. Raise the budget, or declare fewer columns or wider bins."
-    )
+    scales = [step.noise_scale for step in plan.steps if step.noise_scale and step.cells > 1]
+    totals = [step.noise_scale for step in plan.steps if step.noise_scale and step.name == TOTAL]
+    error = ""
+    if scales and min(scales) >= rows_hint / 4:
+        error = f"{min(scales):,.0f} rows in every cell"
+    elif totals and min(totals) >= rows_hint / 4:
+        error = f"{min(totals):,.0f} rows in the number of rows, so that hardly any or far too many may be drawn"
+    if error:
+        return (
+            f"The noise drowns the table: a typical error of {error}, where a table of {rows_hint:,} rows is the "
+            "measure. Raise the budget, or declare fewer columns or wider bins."
+        )
+    return ""
+
+
+TOTAL = "measure total"
+"""The step of a plan that asks for the number of rows."""
 
 
 def delta_remark(budget: Budget, unit: Unit, rows_hint: int | None = None) -> str:
