@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
-	@echo "make studio     open the studio in .studio-demo/: the whole way in a browser, with a simulated table to try"
+	@echo "make studio     open the studio in .studio-demo/: the whole workflow in a browser, with a simulated table to try"
 	@echo "make test       lint, types, layers, house rules and the test suite"
 	@echo "make test-engines  databases, lakes and Spark, each started for real (PostgreSQL and a Java runtime must be there)"
 	@echo "make test-slow  statistics that need minutes"

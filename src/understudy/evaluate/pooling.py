@@ -83,7 +83,7 @@ def pool(
         mean: the column of numbers whose mean is wanted.
         quantile: the column and the share of rows below, for example {"income": 0.5} for the median.
         by: a column: then there is one number for each of its labels, in a tuple.
-        level: of the intervals.
+        level: confidence level of the intervals.
         copies_mode: how the copies were made, if known; "resample" is refused.
 
     Raises:
@@ -167,7 +167,7 @@ def pool_model(release: Release, text: str, family: FamilyName = "auto", *, leve
     """
     formula = checked_formula(text, family, release.schema)
     if release.config.copies < 2:
-        rule = "has a single copy, from which privacy noise cannot be told apart from the estimate."
+        rule = "has a single copy, from which privacy noise cannot be separated from the estimate."
         raise UsageError("release", rule, "Synthesize with copies=5 and copies_mode=remeasure.")
     if release.config.copies_mode == "resample":
         _refuse_resampled()
