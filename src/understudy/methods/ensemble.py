@@ -539,7 +539,7 @@ class _Measuring:
         )
 
     def _again(self, pairs: int) -> Cost:
-        """Cost of scoring so many pairs once more, with the noise of the first time if that costs little of the rest."""
+        """Cost of scoring so many pairs once more, with the first noise if that costs little of the rest."""
         same = self.scores.share(Fraction(pairs, max(len(self.known.pairs), 1)))
         return Cost(rho=min(same.rho, self.remaining.left.rho // _MOST_AGAIN))
 
