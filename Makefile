@@ -16,17 +16,19 @@ LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema te
 # The suite starts hundreds of processes that load the package: byte code is kept, whatever the shell is set to.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest pictures docs docs-pictures studies studies-smoke lint types layers kernels clean
+.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest package pictures docs docs-pictures gallery studies studies-smoke lint types layers kernels clean
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
-	@echo "make studio     open the studio in .studio-demo/: the whole way in a browser, with a simulated table to try"
+	@echo "make studio     open the studio in .studio-demo/: the whole workflow in a browser, with a simulated table to try"
 	@echo "make test       lint, types, layers, house rules and the test suite"
 	@echo "make test-engines  databases, lakes and Spark, each started for real (PostgreSQL and a Java runtime must be there)"
 	@echo "make test-slow  statistics that need minutes"
 	@echo "make test-explore  the suite with fresh random examples of its properties"
 	@echo "make test-lowest  the wheel and the oldest dependencies that pyproject.toml allows, in an environment of their own"
+	@echo "make package    wheel and source distribution in dist/; the wheel, built from the latter, is installed afresh and runs the demo"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
+	@echo "make gallery    five real tables from raw file to release, pages in docs/gallery (DATA=folder with the real tables)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
 	@echo "make pictures   screenshots of report, card and study of three tables at three widths, in pictures/, and of the studio in docs/studio/ (chromium must be there)"
 	@echo "make axe        fetch axe-core (npm), with which test-engines checks the studio's pages for accessibility"
@@ -98,6 +100,15 @@ test-lowest:
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct . --group dev
 	$(LOWEST)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) --dist worksteal --ignore tests/engines -m "not slow" $(LOWEST_TESTS)
 
+# As an index would hand it out: the wheel comes from the source distribution, and nothing of the working tree is on its path.
+package: $(STAMP)
+	rm -rf dist .venv-package
+	$(BIN)/python -m hatchling build -t sdist -d dist
+	$(PYTHON) -m venv .venv-package
+	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check dist/*.tar.gz
+	$(BIN)/python -m hatchling build -t wheel -d dist
+	cd .venv-package && bin/understudy demo --quiet && bin/understudy verify demo-release
+
 studies: $(STAMP)
 	@test -n "$(DATA)" || { echo "make studies DATA=FOLDER: the studies need the folder with the real tables."; exit 1; }
 	@began=$$(date +%s); \
@@ -106,6 +117,11 @@ studies: $(STAMP)
 	done; \
 	$(BIN)/python -m studies.choosing --data $(DATA) --jobs $(JOBS) --keep $(KEEP) --out docs || exit 1; \
 	echo "All studies: $$(( ($$(date +%s) - began) / 60 )) minutes in this sitting; finished runs are in $(KEEP)"
+
+# The tables stay where they are; pages, pictures and figures may be published, as their licences allow.
+gallery: $(STAMP)
+	@test -n "$(DATA)" || { echo "make gallery DATA=FOLDER: the gallery needs the folder with the real tables."; exit 1; }
+	$(BIN)/python -m studies.gallery --data $(DATA)
 
 # That every study still runs from its command line; a few repeats on simulated tables, so the pages say nothing.
 studies-smoke: $(STAMP)
@@ -128,4 +144,4 @@ docs-pictures: $(STAMP)
 	$(BIN)/python -m website.pictures
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(SMOKE) .axe .studio-demo site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) .venv-package dist $(SMOKE) .axe .studio-demo site pictures demo-release demo-confidential .mypy_cache .ruff_cache .pytest_cache

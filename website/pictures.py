@@ -1,4 +1,5 @@
-"""Draws the pictures of the pages: `python -m website.pictures` writes one for each method, and what ε means.
+"""Draws the pictures of the pages: `python -m website.pictures` writes one for each method, one of what
+ε means, and the picture of the README.
 
 Colours are readable on light and dark pages: grey for what is public, blue for what is measured, orange for noise.
 Lengths are made up; a picture shows how a method works, not how well.
@@ -280,10 +281,68 @@ def belief() -> str:
     return framed("".join(parts), "What a suspicion can become, for several values of epsilon", 390, 295)
 
 
+DEPLOYMENTS = (
+    ("Health types in use (Apple)", 2.0, "a user and day, on the device"),
+    ("Emoji in use (Apple)", 4.0, "a user and day, on the device"),
+    ("Assistive AI (Microsoft)", 4.0, "a user"),
+    ("Autoplay intent (Apple)", 8.0, "a user and day, on the device"),
+    ("Live births 2014 (Israel, synthetic rows)", 9.98, "a birth"),
+    ("New words (Apple)", 16.0, "a user and day, on the device"),
+    ("Redistricting data 2020 (US Census)", 19.61, "a person"),
+    ("Audience engagement (LinkedIn)", 34.9, "a user and month"),
+)
+"""Published values of ε: what, ε, and what is protected. The page on ε names the registries that list them."""
+
+
+def deployments() -> str:
+    """Published values of ε on a logarithmic axis, as SVG."""
+    left, right, top, step = 270, 560, 34, 24
+    low, high = math.log(0.5), math.log(50)
+    bottom = top + step * len(DEPLOYMENTS)
+
+    def across(epsilon: float) -> float:
+        return left + (right - left) * (math.log(epsilon) - low) / (high - low)
+
+    parts = [text(left + (right - left) / 2, 16, "ε, on a logarithmic axis")]
+    for mark in (0.5, 1, 2, 5, 10, 20, 50):
+        parts += [
+            line(across(mark), top - 8, across(mark), bottom),
+            text(across(mark), bottom + 16, f"{mark:g}", size=11),
+        ]
+    for place, (name, epsilon, unit) in enumerate(DEPLOYMENTS):
+        y = top + step * (place + 0.5)
+        parts.append(f'<circle cx="{across(epsilon):g}" cy="{y:g}" r="6" fill="{MEASURED}"/>')
+        parts.append(
+            f'<text x="{left - 14}" y="{y + 4:g}" font-size="12" fill="{PUBLIC}" text-anchor="end">{name}</text>'
+        )
+        parts.append(f'<text x="{right + 12}" y="{y + 4:g}" font-size="11" fill="{PUBLIC}">{unit}</text>')
+    return framed("".join(parts), "Published values of epsilon and what they protect", 760, int(bottom) + 28)
+
+
+def overview() -> str:
+    """What happens to a table on its way to a release, as SVG: the picture of the README."""
+    parts = [text(80, 24, "private table"), rows(52, 36, 8), text(80, 146, "and a public schema", size=11)]
+    parts += [line(122, 78, 196, 78, arrow=True), text(159, 68, "exact counts", size=11)]
+    parts += [box(200, 30, 118, 96, NOISE, 0.12), text(259, 58, "one door", NOISE, 14)]
+    parts += [text(259, 80, "adds exact noise,", NOISE, 11), text(259, 96, "charges the ledger", NOISE, 11)]
+    parts += [line(322, 78, 404, 78, arrow=True), text(363, 70, "noisy answers", size=11)]
+    parts += [box(408, 30, 100, 96, MEASURED, 0.1), bars(424, 92, HEIGHTS[:6]), text(458, 116, "model", MEASURED)]
+    parts += [line(512, 78, 584, 78, arrow=True), box(588, 18, 184, 122, PUBLIC, 0.08)]
+    parts += [text(680, 36, "release folder", size=13), rows(604, 48, 6), text(632, 132, "rows", size=11)]
+    named = ("statement (ε, δ)", "noisy tables", "charges, card")
+    parts += [text(718, 66 + 22 * place, words, MEASURED, 10) for place, words in enumerate(named)]
+    ends = (("the steward alone sees", 159), ("everything from here on may be published", 560))
+    parts += [text(x, 172, words, size=11) for words, x in ends]
+    parts += [line(363, 10, 363, 56, NOISE), line(363, 88, 363, 182, NOISE)]
+    return framed("".join(parts), "From a private table through one door to a release folder", 784, 188)
+
+
 def all_pictures() -> dict[str, str]:
     """Every picture by its place in the docs folder."""
     methods = {f"methods/pictures/{name}.svg": picture(name) for name in PICTURES}
-    return {**methods, "explanation/pictures/belief.svg": belief()}
+    others = {"pictures/overview.svg": overview(), "explanation/pictures/belief.svg": belief()}
+    others["howto/pictures/deployments.svg"] = deployments()
+    return {**methods, **others}
 
 
 def main(folder: Path = DOCS) -> int:

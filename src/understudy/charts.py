@@ -444,7 +444,7 @@ def _part(chart: SharesChart, start: int, stop: int) -> SharesChart:
 
 
 def _longest_first(chart: SharesChart) -> SharesChart:
-    """Of many labels the most frequent ones, in their order, and what all others hold together."""
+    """The most frequent of many labels, in their order, and the sum of all others."""
     if len(chart.labels) <= MOST_ROWS:
         return chart
     often = sorted(range(len(chart.labels)), key=lambda place: -max(one.values[place] for one in chart.amounts))

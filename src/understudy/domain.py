@@ -305,7 +305,7 @@ class ResidualTable:
     """Codes of the columns as they were counted, which may be merged ones."""
     values: Ints
     distribution: Distribution
-    """Of the noise in Y, not in the contrasts."""
+    """Distribution of the noise in Y, not in the contrasts."""
 
     @property
     def residuals(self) -> Floats:

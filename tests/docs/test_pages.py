@@ -14,10 +14,10 @@ FOLDERS = ("methods", "metrics", "tutorials", "howto", "reference", "explanation
 FOUND = [page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))]
 PAGES = [
     *(page for page in FOUND if "\n```" in page.read_text(encoding="utf-8")),
-    *(DOCS / f"{name}.md" for name in ("audit", "check", "evaluate", "ledger", "pool", "signing")),
+    *(DOCS / f"{name}.md" for name in ("audit", "check", "evaluate", "install", "ledger", "pool", "signing")),
 ]
-NOT_RUN = {"r-and-stata": {"r", "text"}, "codebook": {"csv"}}
-"""Languages of other programs, and files that are saved and not run."""
+NOT_RUN = {"r-and-stata": {"r", "text"}, "codebook": {"csv"}, "install": {"text"}}
+"""Languages of other programs, files that are saved and not run, and commands that install."""
 
 
 @pytest.mark.usefixtures("quick_runs")

@@ -249,6 +249,12 @@ def test_the_table_of_suspicions_is_computed() -> None:
         assert shown == [f"{100 * pictures.believed(prior, float(epsilon)):.1f}" for prior in (0.01, 0.1, 0.5)]
 
 
+def test_the_table_of_deployments_says_what_the_picture_shows() -> None:
+    page = (DOCS / "howto" / "epsilon.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+\)) \| ([\d.]+) \| ([^|]+) \|$", page, re.MULTILINE)
+    assert rows == [(name, f"{epsilon:g}", unit) for name, epsilon, unit in pictures.DEPLOYMENTS]
+
+
 # ---- Markdown --------------------------------------------------------------------------------------------------------
 
 

@@ -107,10 +107,10 @@ def _undocumented(names: Iterable[str], *documents: str) -> list[str]:
     return [name for name in names if f"| `{name}` |" not in text]
 
 
-def test_every_method_has_its_line_in_the_readme() -> None:
+def test_every_method_has_its_line_in_the_page_on_methods() -> None:
     from understudy.methods.method import METHODS
 
-    assert _undocumented(METHODS.names(), "README.md") == []
+    assert _undocumented(METHODS.names(), "docs/methods/README.md") == []
 
 
 def test_every_metric_has_its_line_in_the_page_on_evaluation() -> None:

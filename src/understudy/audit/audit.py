@@ -424,7 +424,7 @@ class Game:
         return Samples(names, np.array(sides[0]), np.array(sides[1])), ordered
 
     def most_telling(self, runs: int) -> WorstPair:
-        """Of the designed pairs the one whose sides lie farthest apart in short trials."""
+        """The designed pair of tables whose sides are farthest apart in short trials."""
         trials = max(4, runs // _TRIAL_SHARE)
         pairs = worst_pairs(self.schema)
         return max(pairs, key=lambda pair: _apart(self.samples(pair, trials, silent)[0]))
@@ -471,7 +471,7 @@ def audit(
         copies, copies_mode: as for `synthesize`.
         public: a public table, for methods that use one; one is invented where the method needs it.
         confidence: with which the bound holds.
-        progress: told how much is done.
+        progress: called with how much is done.
 
     Raises:
         UsageError, SchemaError: for settings under which there is no run.

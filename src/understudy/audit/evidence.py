@@ -61,7 +61,7 @@ def log_ratio(without: Exchange, with_unit: Exchange) -> float:
 
 
 def _noisy(exchange: Exchange, one: Ints, other: Ints) -> float:
-    """Of noisy counts, noisy scores and noisy residuals."""
+    """The log likelihood ratio of noisy counts, noisy scores and noisy residuals."""
     request, answer = exchange.request, np.asarray(exchange.answer, np.int64)
     distribution = request.distribution
     assert distribution is not None
@@ -88,7 +88,7 @@ def _chosen(rate: float, scores: Ints, answer: object) -> float:
 
 
 def _censored(exchange: Exchange, one: dict[object, int], other: dict[object, int], shown: dict[object, int]) -> float:
-    """Of noisy counts that are shown from a threshold on; a label that nobody holds cannot be shown at all."""
+    """The log likelihood ratio of noisy counts above a threshold; a label that nobody holds is never shown."""
     request = exchange.request
     distribution = request.distribution
     assert distribution is not None

@@ -75,7 +75,7 @@ app.command("compare", short_help="Compare methods and budgets; NOT FOR RELEASE.
 app.command("pool", short_help="Estimate with intervals that include the noise.")(evaluate.pool)
 app.command("audit", short_help="Hold a method's claim against real runs; reads no data.")(methods.audit)
 app.add_typer(ledger.app, name="ledger", short_help="Keep account of what each table has spent.")
-app.command("studio", short_help="The whole way in a browser, on this machine.")(studio.studio)
+app.command("studio", short_help="Run the whole workflow in a browser, on this machine.")(studio.studio)
 
 # Newer versions of typer carry click inside themselves, older ones import it: ask typer for the class either way.
 _CLICK_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

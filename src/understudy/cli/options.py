@@ -88,10 +88,10 @@ Seed = Annotated[int | None, typer.Option("--seed", help="Seed for sampling rows
 
 Delimiter = Annotated[
     str | None,
-    typer.Option("--delimiter", help="Of text files: one character, or comma, semicolon, tab, pipe or space."),
+    typer.Option("--delimiter", help="Delimiter of text files: one character, comma, semicolon, tab, pipe or space."),
 ]
 Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="Of text files, such as latin-1 or utf-16; UTF-8 by default.")
+    str | None, typer.Option("--encoding", help="Encoding of text files, such as latin-1 or utf-16; UTF-8 by default.")
 ]
 Decimal = Annotated[str | None, typer.Option("--decimal", help='"," if text files write numbers so; "." by default.')]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The file does not name its columns; --names does.")]

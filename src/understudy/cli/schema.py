@@ -75,7 +75,7 @@ x        leave this column out of the release
 q        quit; everything answered so far is saved
 ?        this page
 Anything else is the answer, as you would write it in the file; lists as A, B, C or [A, B, C].
-Of a whole column that was guessed, say only what differs: upper: 99, or another kind: date.
+For a whole column that was guessed, state only what differs: upper: 99, or another kind: date.
 For a whole column or a kind, a list of labels means a category: Low, Medium, High. One label: [Low].
 Put quotes around an answer that is one of these letters: "s".
 Answers come from public knowledge (a codebook, a form, a law), never from the rows.\
@@ -186,7 +186,7 @@ def check(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Lists all problems of a schema, and of a table's header under it. Reads no rows, unless told to.
+    """Lists all problems of a schema, and of a table's header under it. Reads no rows without --rows.
 
     With --rows it shows for each column the shares of values that are inside the bounds or the list, outside, missing
     or unreadable, and the most frequent shapes of what cannot be read (letters as a, digits as 9). That is for your

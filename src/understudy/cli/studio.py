@@ -1,4 +1,4 @@
-"""`understudy studio`: the whole way in a browser, on this machine."""
+"""`understudy studio` runs the whole workflow in a browser, on this machine."""
 
 import os
 import sys

@@ -206,7 +206,7 @@ def through_dictionary(array: pa.Array, encode: Encode, layout: Layout) -> CodeA
 
 LEAST_TOUCHED = 1 << 20
 MOST_ENTRIES = 1 << 16
-"""Of a dictionary whose codes are kept for the next array."""
+"""Maximum number of entries of a dictionary whose codes are kept for the next array."""
 TEXTS_AT_A_TIME = 1 << 16
 MOST_OTHERS = 0.5
 """The share of texts not met before from which on looking for them does not pay."""

@@ -89,7 +89,7 @@ def arrow_header(path: Path) -> list[tuple[str, str]]:
 
 
 def _sizes(path: Path, columns: int) -> list[tuple[int, int]]:
-    """Of every batch of rows and of labels, its values and the bytes it expands to."""
+    """For every batch of rows and of labels, the number of its values and the bytes it expands to."""
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - 10))

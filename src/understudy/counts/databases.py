@@ -310,7 +310,7 @@ class AlchemyQuery(Query):
         return f"{self._dialect.name} through SQLAlchemy"
 
     def header(self) -> Header:
-        """Of a table with types as SQLAlchemy reflects them, of a query without."""
+        """Column names; for a table also the types that SQLAlchemy reflects, for a query none."""
         with self._asked(NO_ROWS.format(self._source)) as result:
             names = list(result.keys())
         kinds: dict[str, str] = {}

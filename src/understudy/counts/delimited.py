@@ -155,7 +155,7 @@ def _fields(data, begin, stop, whole, delimiter, crossing, slots, spans, record)
 @compiled()  # pragma: no cover
 def _line(data, begin, stop, whole, delimiter, slots, spans, record):  # type: ignore[no-untyped-def]
     """One line into `spans`. Returns where it ends (UNKNOWN if more data must be seen), and if a quote stays open."""
-    end, _, left_open = _fields(data, begin, stop, whole, delimiter, False, slots, spans, record)
+    end, _, left_open = _fields(data, begin, stop, whole, delimiter, np.bool_(False), slots, spans, record)
     return end, left_open
 
 
@@ -165,7 +165,7 @@ def _record(data, begin, stop, whole, delimiter, across, slots, spans, record): 
 
     `across` says where quoted fields may cross line ends: ALWAYS, or the number of fields the record must have.
     """
-    far, fields, _ = _fields(data, begin, stop, whole, delimiter, True, slots, spans, record)
+    far, fields, _ = _fields(data, begin, stop, whole, delimiter, np.bool_(True), slots, spans, record)
     if far == UNKNOWN or (far < begin + MOST_RECORD and (across == ALWAYS or fields == across)):
         return far
     return _line(data, begin, stop, whole, delimiter, slots, spans, record)[0]
@@ -183,7 +183,7 @@ def _drop_cut(spans, record, end):  # type: ignore[no-untyped-def]
 def _scan(data, start, final, skipping, delimiter, across, slots, spans, most):  # type: ignore[no-untyped-def]
     """Complete records, at most so many. Returns (records, where to go on, whether a long one is skipped)."""
     stop = data.size
-    records = 0
+    records = np.int64(0)  # a bare 0 has a type of its own, for which everything below would be compiled once more
     place = start
     while records < most:
         while skipping and place < stop:

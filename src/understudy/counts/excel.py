@@ -385,7 +385,7 @@ def _clock(text: str) -> bytes:
 
 
 def _date_styles(archive: zipfile.ZipFile) -> list[bool]:
-    """Of each style of cells, whether its numbers are dates or times."""
+    """For each style of cells, whether its numbers are dates or times."""
     if not _has(archive, _STYLES):
         return []
     formats, styles = _Parts("numFmt"), _Styles()

@@ -188,7 +188,7 @@ def read_table(
     Args:
         path: the file, as anywhere else.
         delimiter: one character, or comma, semicolon, tab, pipe or space.
-        encoding: of the text, by Python's name; UTF-8 by default.
+        encoding: encoding of the text, by Python's name; UTF-8 by default.
         decimal: "," if numbers are written so.
         names: the names of the columns, of a file without a header line.
         header: true if it has one all the same, whose names these stand for.

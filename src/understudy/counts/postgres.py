@@ -284,7 +284,7 @@ def expression(name: str, kind: str, *, decimal: str = "", exactly: bool = False
     """How a column of that type is selected, so that what arrives is what it holds.
 
     Args:
-        name: of the column.
+        name: name of the column.
         kind: the type's name in pg_catalog; nothing for any other type.
         decimal: the sign that the schema declares for numbers as text, if any.
         exactly: whether different values must stay different, as ids must, where others may be clamped.

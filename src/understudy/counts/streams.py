@@ -322,7 +322,7 @@ Span = tuple[Path, int, int]
 """A file and a span of it: of row groups, or of bytes."""
 
 LEAST_SPAN_BYTES = 1 << 22
-"""Of text for one thread."""
+"""Least number of bytes of text that one thread reads."""
 _HEAD_BYTES = 1 << 16
 _STEP_BYTES = 1 << 20
 _BLANK = b"\xef\xbb\xbf\r\n"

@@ -379,7 +379,7 @@ class LogisticFit:
         return int(self.kept.sum())
 
     def covariance(self, design: ModelMatrix) -> Floats | None:
-        """Of the estimates that were kept, from the information at the maximum; None if that is singular."""
+        """Covariance of the estimates that were kept, from the information at the maximum; None if that is singular."""
         columns = np.flatnonzero(self.kept)
         weights = self.probabilities * (1 - self.probabilities)
         information = design.cross(weights)[np.ix_(columns, columns)] + np.diag(self.penalty)

@@ -586,7 +586,7 @@ def pearson(
     """The test without continuity correction; None if fewer than two rows or columns occur.
 
     Args:
-        counts: of all cells in row-major order, or of those named in `cells`.
+        counts: the counts of all cells in row-major order, or of those named in `cells`.
         shape: rows and columns of the whole table.
         cells: flat numbers of the cells counted.
         common: the common degrees of freedom, when they are not those of the whole table.

@@ -73,11 +73,11 @@ MOST_DENSE_CELLS = 1 << 22
 STRETCH = 1.0001
 OUT_OF_RANGE = BUCKETS
 NOT_A_CODE = -1
-"""Of a value that is no whole number of 0 or more, such as a missing one."""
+"""Stands for a value that is not a whole number of 0 or more, such as a missing one."""
 NOT_ALLOWED = -2
-"""Of a code of the submission that the specification does not allow; no row of the original has it."""
+"""Stands for a code of the submission that the specification does not allow; no row of the original has it."""
 UNREAD = -3
-"""Of a value of the original that the schema cannot read."""
+"""Stands for a value of the original that the schema cannot read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

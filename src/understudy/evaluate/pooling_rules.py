@@ -82,7 +82,7 @@ class _Spread:
 
     @classmethod
     def of(cls, estimates: Sequence[float], variances: Sequence[float], level: float) -> Self:
-        """Of several copies, once they are checked."""
+        """The estimates of several copies, once they are checked."""
         check_copies(estimates, variances, level)
         copies = len(estimates)
         mean = math.fsum(estimates) / copies

@@ -349,7 +349,7 @@ def evaluate(
         seed: same seed, same numbers.
         pictures: whether to compute what the report draws beside the scores.
         pairs: pairs of columns to draw first, for example ["sex,age"]; others follow as long as there is room.
-        progress: is told how far the comparison is.
+        progress: called with how far the comparison is.
 
     Raises:
         UsageError: a metric, option or formula is wrong, there is no schema, or the real table is empty.

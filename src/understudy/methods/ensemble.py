@@ -93,14 +93,14 @@ from understudy.privacy.curator import Curator
 from understudy.privacy.scores import WEIGHT_UNIT, MarginalError
 
 _RIDGES, _WEAK_RIDGES = (5.0, 15.0, 45.0), (2.0, 6.0, 18.0)
-"""Of the members of the ensemble; the weak ones where noise is small."""
+"""Ridge penalties of the members of the ensemble; the weak ones apply where noise is small."""
 _MEMBERS_LEFT, _COMPONENTS_LEFT = 2, 60
 """Large tables are fitted with fewer members, then with smaller ones, down to these."""
 _MOST_WORK = 2.2e11
 """Multiplications and additions of all fits: about five seconds of one core."""
 _WORK_PER_SECOND = 4e10
 _PENALTY = 0.3
-"""Of noise, in the gain of a cell: what is mended jointly suffers less than a cell alone would."""
+"""Weight of noise in the gain of a cell: cells that are fitted jointly suffer less than a cell alone would."""
 _LEAST_TICKETS, _TICKETS_PER_PAIR, _MOST_TICKETS = 400, 8, 8_000
 _STRONG = 0.25
 """The share of rows that columns alone put in a wrong cell of a strong pair."""
@@ -121,7 +121,7 @@ _CUTS = 3
 """Times a wanted table is shifted to its columns and cut to 0 or more."""
 _SETTLED = 0.002
 _LEAST_SHARE = 0.2
-"""Of a row, for a code whose noisy count is not above 0."""
+"""Share of a row that a code is given whose noisy count is not above 0."""
 _MATRIX_BYTES = 60
 """Per cell of the matrix of all pairs: values, precisions, pulls, three fits, means and targets."""
 _WIDE_BYTES = 80
@@ -314,7 +314,7 @@ class MixtureEnsemble(Method):
 
 @dataclass(frozen=True, slots=True)
 class _EnsembleCosts:
-    """Of the total, of columns where noise is middling, and of scores; the rest is for residuals."""
+    """Costs of the total, of columns where noise is middling, and of scores; the rest is for residuals."""
 
     total: Cost
     columns: Cost
@@ -442,7 +442,7 @@ class _Measuring:
     known: _KnownColumns
     remaining: RemainingBudget
     scores: Cost
-    """Of the scores of all pairs; pairs that are scored a second time cost their part of it once more."""
+    """Cost of scoring all pairs; pairs that are scored a second time cost their part of it once more."""
 
     def measured(self) -> tuple[_Excess, dict[Clique, ResidualTable]]:
         """Residuals at all that is left, and what is known of the pairs."""
@@ -539,7 +539,7 @@ class _Measuring:
         )
 
     def _again(self, pairs: int) -> Cost:
-        """Of scoring so many pairs once more, with the noise of the first time if that is little of what is left."""
+        """Cost of scoring so many pairs once more, with the first noise if that costs little of the rest."""
         same = self.scores.share(Fraction(pairs, max(len(self.known.pairs), 1)))
         return Cost(rho=min(same.rho, self.remaining.left.rho // _MOST_AGAIN))
 

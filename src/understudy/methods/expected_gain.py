@@ -1,4 +1,4 @@
-"""How pairs of columns share a cost: tickets go, one by one, to where they are expected to mend most.
+"""How pairs of columns share a cost: tickets go, one by one, to where they are expected to correct most.
 
 What a pair lacks under independence is known from its noisy score (`excess`, in rows). It is taken to be spread over
 the cells as their expected counts λ are, so a cell is off by s·λ, s = 2t, t = excess/n. Measured with noise of scale σ,
@@ -30,7 +30,7 @@ _HALVINGS = 40
 _BINNED = 2000
 """Cells are taken together by their means where there are more."""
 _LEAST_SHARE = 1e-3
-"""Of the rows expected, in cells where all rows come together."""
+"""Least share of the expected rows, in cells to which all rows belong."""
 
 
 def expected_scatter(expected: Floats) -> Floats:
@@ -114,7 +114,7 @@ class CellGain:
 
     @classmethod
     def concentrated(cls, counts: Floats, beyond: float, scale: float, penalty: float, times: float) -> Self:
-        """Of a column of many codes with these counts, each of which goes with one code of the other column.
+        """The gain for a column of many codes with these counts, each of which goes with one code of the other column.
 
         Rows too many there are too few elsewhere, so every row counts twice.
         `beyond`: by how many rows cells are off beyond `penalty` times the noise `scale`, by a noisy score.
@@ -128,7 +128,7 @@ class CellGain:
         return cls((_Lacking.of(high * counts, penalty, 2.0 * times),))
 
     def at(self, scale: float) -> float:
-        """Rows mended by a measurement with noise of that scale."""
+        """Number of rows that a measurement with noise of that scale corrects."""
         return sum(part.beyond(scale) for part in self.parts)
 
 

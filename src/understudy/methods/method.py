@@ -100,7 +100,7 @@ class Plan:
     reads: int = 1
     """How often the table is read at most, as long as the codes of its rows can be kept; else again and again."""
     code_bytes: int = 0
-    """Of one row that is kept for the next question."""
+    """Size of one row that is kept for the next question."""
     temporary_bytes: int = 0
     """Disk that codes take which memory is not for, in a temporary file without a name."""
     labels: tuple[str, ...] = ()
@@ -390,7 +390,7 @@ class Span:
     likely: float
     most: float
     cells: int
-    """Of the model at its largest that is likely."""
+    """Number of cells of the model at its largest likely size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,9 +402,9 @@ class Rounds:
     candidates: int
     candidate_cells: int
     first_cells: int
-    """Of the model before the first round."""
+    """Number of cells of the model before the first round."""
     most_cells: int
-    """Of the model, by its limit of bytes."""
+    """Maximum number of cells of the model, by its limit of bytes."""
     noise: float
     """Expected absolute error of one cell of a table that a round measures."""
     steps: tuple[int, int, int]

@@ -151,7 +151,7 @@ class Mst(Method):
         return _MstCosts(first, parts, draws, draw, whole - sum(parts, Cost()) - times(draw, draws))
 
     def _tree(self, curator: Curator, measured: Measured, costs: "_MstCosts") -> list[Clique]:
-        """Pairs without a circle that join as many columns as fit, each drawn by what measuring it would mend.
+        """Pairs without a circle that join as many columns as fit, each drawn by how much measuring it would correct.
 
         The scores of all pairs stand from the start; a draw is among those that join two parts.
         """

@@ -302,11 +302,11 @@ class SearchSize:
     """What the draws of a network are expected to come to."""
 
     candidates: float
-    """Of all draws."""
+    """Number of candidates of all draws."""
     kept_cells: float
-    """Of all tables counted for them, each once."""
+    """Number of cells of all tables counted for them, each table once."""
     peak_cells: float
-    """Of the tables that are kept and of those that a step counts, at the worst step."""
+    """Number of cells of the tables that are kept and of those that a step counts, at the worst step."""
 
     @classmethod
     def of(cls, search: Search, levels: Mapping[str, Sequence[int]], kept_cells: int) -> "SearchSize":

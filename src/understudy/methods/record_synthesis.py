@@ -319,7 +319,7 @@ def _strongest(domain: Domain, targets: Sequence[Target], rules: Sequence[Struct
 
 
 def _information(table: Floats) -> float:
-    """Of one column about the other, in nats.
+    """Information that one column has about the other, in nats.
 
     >>> _information(np.array([[1.0, 0.0], [0.0, 1.0]])).__round__(4)
     0.6931

@@ -241,7 +241,7 @@ def average_variance(fanouts: Sequence[int], variances: Sequence[float]) -> floa
 
     Args:
         fanouts: children of every node of each level, the root's first.
-        variances: of the counts of each level below the root, the leaves' last; infinite if not measured.
+        variances: variances of the counts of each level below the root, the leaves' last; infinite if not measured.
     """
     inside, upward = _Inside(1, 0.0, 0.0), variances[-1]
     for level in reversed(range(len(fanouts))):

@@ -54,7 +54,7 @@ class WideColumns:
         return np.asarray(np.outer(first, second) / self.total)
 
     def noise(self, left: Cost, unit_rows: int) -> Distribution:
-        """Of each pair, if one for every wide column shared half of this cost."""
+        """The noise of each pair, if one pair for every wide column shared half of this cost."""
         share = Cost(rho=max(left.rho // max(2 * len(self.names), 1), 1))
         return distribution_for(share, unit_rows, "measure pair")
 
@@ -80,7 +80,7 @@ class WideColumns:
         return {pair: score for pair, score in scores.items() if score > _CLEAR * noise}
 
     def gain(self, pair: Clique, scores: Mapping[Clique, float], cut: NoiseCut, noise: float) -> CellGain:
-        """What measuring the pair is expected to mend; `cut` is that of its score, for noise of that scale.
+        """How much measuring the pair is expected to correct; `cut` is that of its score, for noise of that scale.
 
         All relations of the wide column follow from this pair, so all that is off in them counts.
         """

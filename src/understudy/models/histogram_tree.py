@@ -403,7 +403,7 @@ def least_squares(
     Args:
         tree: who is whose parent.
         values: noisy counts of each level, the root first; ignored where the variance is infinite.
-        variances: of each level, a number for all its nodes or one per node; 0 to infinity.
+        variances: for each level a variance for all its nodes, or one per node; 0 to infinity.
     """
     counts, spread = _checked(tree, values, variances)
     upward, sums, totals = _up(tree, counts, spread)
@@ -590,7 +590,7 @@ def rake(domain: Domain, counts: Floats, signed: Floats, variances: Floats, node
 
     Args:
         domain: what the cells are, row-major.
-        counts: of 0 or more, one per cell.
+        counts: counts of 0 or more, one per cell.
         signed: unbiased estimates of the same cells, and `variances`, their variances.
         nodes: for every cell the node whose sum is kept.
     """

@@ -251,7 +251,7 @@ class PairMixture:
 
     @property
     def weights(self) -> Singles:
-        """Of the components, summing to 1."""
+        """Weights of the components, which sum to 1."""
         part = np.exp(self.log_weights - self.log_weights.max())
         return np.asarray(part / part.sum())
 

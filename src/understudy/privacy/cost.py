@@ -356,7 +356,7 @@ def distribution_for(
         sensitivity: most rows one unit holds.
         step: named in error messages.
         laplace: Laplace noise also where the cost is ρ.
-        currency: of the run; matters if it is "gaussian".
+        currency: currency of the run; it matters if it is "gaussian".
     """
     if sensitivity < 1:
         raise UsageError(step, f"the sensitivity must be at least 1, got {sensitivity}.")

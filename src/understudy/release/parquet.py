@@ -410,7 +410,7 @@ class _Column:
 
     @classmethod
     def of(cls, array: pa.Array, field: pa.Field) -> "_Column":
-        """Of one array, whose type is that of the field."""
+        """The column of one array, whose type is that of the field."""
         stored = _physical(field.type)
         assert stored is not None
         if array.null_count and not field.nullable:

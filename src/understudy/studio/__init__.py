@@ -1,4 +1,4 @@
-"""The studio: the whole way from a table to a release in a browser, for people who do not type commands.
+"""The studio: from a table to a release in a browser, for people who do not type commands.
 
 A local web page that is rendered on the server. It sees what the public names of `understudy` give and nothing else (an
 import wall, and a test of every name it uses), so it cannot tell more than the command line does. What keeps strangers

@@ -48,7 +48,7 @@ REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none';"
     " frame-ancestors 'none'"
 )
-"""Of a report, which carries its style in itself and has no scripts or forms."""
+"""Policy of a report, which carries its style in itself and has no scripts or forms."""
 CARD_HEADERS = {
     "content-security-policy": f"{REPORT_POLICY}; sandbox allow-downloads",
     "cross-origin-opener-policy": "unsafe-none",

@@ -165,8 +165,8 @@ def synthesize(data: object, settings: RunSettings) -> Release:
         method, options, epsilon, delta: a method, see `understudy methods`; the budget, pure if δ = 0.
         rows, copies, copies_mode: rows of a copy (none: the noisy total); "resample" one model or "remeasure" each.
         ledger, dataset: a lasting ledger to charge; without one the statement says that other runs are not counted.
-        seed: of drawing rows, never of noise; from the operating system when not given, and recorded.
-        out, progress: a new folder to save the release in; told which stage is running.
+        seed: seed for sampling rows; noise is never seeded. It is recorded, and drawn afresh when not given.
+        out, progress: a new folder to save the release in; a function to call with the stage that is running.
         memory_bytes: refuse plans that need more; most of the machine's memory when not given.
         public: a table with the same columns that protects nobody, for methods that use one; free of charge.
         check_share, criteria: part of the budget (at most 0.5) that is held back to say how far off the rows are, and a

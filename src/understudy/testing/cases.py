@@ -1,4 +1,4 @@
-"""Tiny schemas and tables for contracts, and the whole way from a table to everything that leaves, as one function.
+"""Tiny schemas and tables for contracts, and one function that runs from a table to everything that is released.
 
 The tables have every column kind once, hostile names, and a unit with several rows.
 What leaves: the release's rows, statement, card, answers and model, the folder byte for byte with its files' times (if

@@ -672,7 +672,7 @@ def _censored(distribution: Distribution, exact: Ints, shown: Ints, threshold: i
 
 
 def _choices(rate: float, scores: Ints, chosen: Ints) -> tuple[Floats, Floats]:
-    """Of every row one option, with probability ∝ exp(rate × score)."""
+    """One option for every row, drawn with probability ∝ exp(rate × score)."""
     allowed = scores != _MASKED
     best = np.where(allowed, scores, -(2**62)).max(axis=1, keepdims=True)
     lowered = np.where(allowed, scores, best) - best
