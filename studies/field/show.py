@@ -191,7 +191,8 @@ def _curves(page: StudyPage, bench: Bench, results: Results, measure: str) -> No
         if len(results.values(bench.name, measure, method, epsilons[0])) > 1:
             ends = tuple(level.low for level in levels), tuple(level.high for level in levels)
         curves.append(Series(method, epsilons, tuple(level.mean for level in levels), *ends))
-    caption = f"{bench.title}: {drawn_name(measure)}; lower is better; ε for all {bench.sets} sets; "
+    better = "" if measure in ("complexity", "error") else "lower is better; "
+    caption = f"{bench.title}: {drawn_name(measure)}; {better}ε for all {bench.sets} sets; "
     caption += "other methods are in the table"
     upward = drawn_name(measure).split(" (")[0] if MEASURES[measure].higher else drawn_name(measure)
     stem = f"{bench.name}-{measure}".replace("_", "-")
