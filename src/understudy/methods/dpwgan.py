@@ -52,7 +52,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
@@ -210,7 +210,7 @@ def column_counts(noisy: Ints, sizes: tuple[int, ...], value: int) -> list[Float
 Device = Literal["cpu", "cuda"]
 Preset = Literal["none", "published"]
 
-_PUBLISHED: Mapping[str, float] = {
+_PUBLISHED: Mapping[str, Any] = {
     "hidden": 1024,
     "latent": 64,
     "batch": 64,

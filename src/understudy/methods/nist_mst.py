@@ -26,7 +26,7 @@ number of rows is estimated, never read. The first round gets 0.3 of ρ, not hal
 or as near, on two tables (benchmarks/nist_mst.py). Merged values come back by their noisy counts, drawn towards their
 mean by what noise explains of their spread (`expand=by_noise`; post-processing): of the whole ε of a challenge's set,
 counts as they are lost 150,000 points of the match score against even ones at ε = 0.003, and even ones 33,000 against
-counts at ε = 0.03 (fire calls of studies/nist_field.py, three runs each); at ε = 0.3 all were alike.
+counts at ε = 0.03 (fire calls of the study of the challenge, three runs each); at ε = 0.3 all were alike.
 The source reads the value lists of geographic columns from the rows and does not merge them; here their code lists are
 public like any other, and they are merged like any other.
 """
