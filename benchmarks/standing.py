@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,14 +53,17 @@ def _about(records: Sequence[Record], tables: Sequence[str], epsilons: Sequence[
     sizes = {str(one["table"]): f"{one['rows']:,} × {one['columns']}" for one in records}
     shown = ", ".join(f"{name} ({sizes[name]})" for name in tables if name in sizes)
     named = ", ".join(f"{name} {versions[name]}" for name in sorted(versions))
+    cells = Counter((one["table"], one["epsilon"], one["by"]) for one in records)
+    most = max(cells.values(), default=0)
     return (
         "Made by `make bench DATA=FOLDER`; `python -m benchmarks.bench --page` writes this page again from the runs in "
         f"`benchmarks/results`, {len(records):,} so far, of {dates[0]} to {dates[-1]}. Versions: {named}; dpsynth is a "
         "checkout of google/dpsynth (commit cf8075f).\n\n"
         f"Tables: {shown}. ε {', '.join(f'{one:g}' for one in epsilons)}, δ = 1e-9, as many rows as the table. Every "
         "run is a process of its own on the same coded columns; errors are mean total variations over all single "
-        "columns, all pairs, and 60 triples. `mbi` ships inference only: its mechanisms here are written by us "
-        "([adapters](https://github.com/understudy/understudy/tree/main/benchmarks/peers)). Seconds are of processors "
+        "columns, all pairs, and 60 triples. A cell is the mean of its runs, of which most have one and none more than "
+        f"{most}: small differences say nothing. `mbi` ships inference only: its mechanisms here are written by us "
+        "(`benchmarks/peers`). Seconds are of processors "
         "on a shared machine with two cores, compilation included for peers, kernels in the cache for ours."
     )
 
@@ -141,7 +145,10 @@ def _failures(
         left = [cell for cell in cells if cell not in there and cell[0] not in stopped]
         if left:
             lines.append(f"* `{by}`: not run in {len(left)} of {len(cells)} cells of table and ε.")
-    said = "A contestant that was stopped, or failed, on a table was not started on it again."
+    said = (
+        "A contestant that was stopped, or failed, on a table was not started on it again. Limits are by the clock of a "
+        "machine that was busy with other work; CPU seconds come out higher there, too."
+    )
     return "\n".join([said, "", *lines])
 
 

@@ -17,24 +17,25 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 Found = dict[str, object]
 DRAWS, SCALE = 60_000, 100.0
 GRID = 2.0**45
 
 
-def off_grid(noise: Callable[[int], Sequence[float]], count: int) -> tuple[int, int]:
+def off_grid(noise: Callable[[int], npt.ArrayLike], count: int) -> tuple[int, int]:
     """Of the noisy counts between −1 and 0: how many there are, and how many are no multiple of 2⁻⁴⁵."""
     noisy = float(count) + np.asarray(noise(DRAWS), dtype=np.float64)
     near = noisy[(noisy > -1.0) & (noisy < 0.0)]
     return len(near), int((near * GRID != np.floor(near * GRID)).sum())
 
 
-def grid_check(claim: str, noise: Callable[[int], Sequence[float]], named: str) -> Found:
+def grid_check(claim: str, noise: Callable[[int], npt.ArrayLike], named: str) -> Found:
     """Whether neighbouring counts can be told apart for sure by the float grid of their noisy versions."""
     (low, apart), (high, never) = off_grid(noise, 127), off_grid(noise, 128)
     found = (
