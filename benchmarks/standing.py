@@ -146,8 +146,8 @@ def _failures(
         if left:
             lines.append(f"* `{by}`: not run in {len(left)} of {len(cells)} cells of table and ε.")
     said = (
-        "A contestant that was stopped, or failed, on a table was not started on it again. Limits are by the clock of a "
-        "machine that was busy with other work; CPU seconds come out higher there, too."
+        "A contestant that was stopped, or failed, on a table was not started on it again. Limits are by the clock of "
+        "a machine that was busy with other work; CPU seconds come out higher there, too."
     )
     return "\n".join([said, "", *lines])
 
