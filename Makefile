@@ -16,7 +16,7 @@ LOWEST_TESTS ?= tests/cli tests/codec tests/counts tests/release tests/schema te
 # The suite starts hundreds of processes that load the package: byte code is kept, whatever the shell is set to.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest package pictures docs docs-pictures gallery studies studies-smoke lint types layers kernels clean
+.PHONY: help setup demo studio axe test test-engines test-slow test-explore test-lowest package pictures docs docs-pictures gallery studies studies-smoke lint types layers kernels clean bench
 
 help:
 	@echo "make demo       run the built-in example: release folder in demo-release/, then verify it"
@@ -29,6 +29,7 @@ help:
 	@echo "make package    wheel and source distribution in dist/; the wheel, built from the latter, is installed afresh and runs the demo"
 	@echo "make studies    re-run the source documents' studies into docs/studies (DATA=folder with the real tables)"
 	@echo "make gallery    five real tables from raw file to release, pages in docs/gallery (DATA=folder with the real tables)"
+	@echo "make bench      our methods and other packages on real tables, as far as not kept yet, and the page (DATA=folder)"
 	@echo "make studies-smoke  every study in its smallest form on simulated tables, pages in .studies-smoke"
 	@echo "make pictures   screenshots of report, card and study of three tables at three widths, in pictures/, and of the studio in docs/studio/ (chromium must be there)"
 	@echo "make axe        fetch axe-core (npm), with which test-engines checks the studio's pages for accessibility"
@@ -122,6 +123,11 @@ studies: $(STAMP)
 gallery: $(STAMP)
 	@test -n "$(DATA)" || { echo "make gallery DATA=FOLDER: the gallery needs the folder with the real tables."; exit 1; }
 	$(BIN)/python -m studies.gallery --data $(DATA)
+
+# Other packages are installed into environments of their own, outside the repository; stop it at any time and go on.
+bench: $(STAMP)
+	@test -n "$(DATA)" || { echo "make bench DATA=FOLDER: the benchmark needs the folder with the real tables."; exit 1; }
+	$(BIN)/python -m benchmarks.bench --data $(DATA) $(BENCH)
 
 # That every study still runs from its command line; a few repeats on simulated tables, so the pages say nothing.
 studies-smoke: $(STAMP)

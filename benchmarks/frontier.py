@@ -42,6 +42,8 @@ TABLES = {
     "loans": "loans",
     "titanic": "titanic",
     "stroke": "stroke_ist",
+    "sd2011": "sd2011",
+    "credit": "credit_default",
 }
 TUNED_ON = ("adult", "bank", "uk_census")
 METHODS = ("ensemble", "aim", "privsyn")

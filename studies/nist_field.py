@@ -1,8 +1,8 @@
 """The field of the 2018 NIST challenge under the same light: its scores, and the propensity measures of a later review.
 
-Entries of the challenge's teams as this package has them, and four other methods beside them, on fire calls (Matches 1
-and 2) and on a survey of persons (in place of Match 3's census). A row for every rank that Bowen and Snoke (2021)
-print in their Tables 4 to 6, and for what they say in words.
+Entries of the challenge's teams as they were, their mended forms, and four other methods beside them, on fire calls
+(Matches 1 and 2) and on a survey of persons (in place of Match 3's census). A row for every rank that Bowen and Snoke
+(2021) print in their Tables 4 to 6, and for what they say in words.
 
     python -m studies.nist_field --data FOLDER            # the full form needs the real tables
     python -m studies.nist_field --smoke                  # the packaged demonstration table
@@ -11,10 +11,11 @@ print in their Tables 4 to 6, and for what they say in words.
 
 from pathlib import Path
 
+from studies.editions import changes
 from studies.field import entrants, entry, scoring, tables
 from studies.field.entrants import present
 from studies.field.entry import Entry, run, setting
-from studies.field.judge import judge
+from studies.field.judge import judge, say_mended
 from studies.field.reading import reading
 from studies.field.results import Results
 from studies.field.show import describe, show
@@ -34,7 +35,7 @@ def study(form: Form) -> Path:
         raise SystemExit("The full form needs the real tables: --data FOLDER.")
     names = ("voters",) if data is None else tuple(READERS)
     page = StudyPage("nist_field", "The field of the 2018 NIST challenge", form)
-    repeats = form.pick(1, REPEATS)
+    repeats = form.repeats or form.pick(1, REPEATS)
     benches = {name: setting(name, data)[0] for name in names}
     entries = [
         Entry(name, data, entrant, epsilon, repeat)
@@ -50,8 +51,11 @@ def study(form: Form) -> Path:
     describe(page, benches, repeats, results)
     for name, bench in benches.items():
         show(page, bench, setting(name, data)[1], results, setting(name, data)[2].yardstick(0))
+    say_mended(page, results, smoke=form.smoke)
     judge(page, results, smoke=form.smoke)
     page.say(reading(page, results, names[0], names[-1]))
+    if form.earlier:
+        page.after.append(changes(page.findings, form.earlier))
     return page.write()
 
 

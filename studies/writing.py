@@ -31,6 +31,10 @@ class Form:
     """Processes at work at the same time; 0: all in this one."""
     keep: Path | None = None
     """Folder for finished runs, from which a stopped study goes on."""
+    repeats: int = 0
+    """Repeats of the full form, where a study takes their number from here; 0: as many as the study wants."""
+    earlier: str = ""
+    """The page of an earlier edition, against which the verdicts are held."""
 
     def pick(self, smoke: int, full: int) -> int:
         return smoke if self.smoke else full
@@ -90,6 +94,8 @@ class StudyPage:
     form: Form
     parts: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    """What stands behind the statements."""
     spent: Spent | None = None
     begun: float = field(default_factory=time.monotonic)
 
@@ -118,7 +124,7 @@ class StudyPage:
         last = ["## Statement by statement", table(("printed", "ours", "verdict"), rows)] if rows else []
         tail = [self._time()] if self.spent else []
         target = self.form.out / f"{self.name}.md"
-        target.write_text("\n\n".join([*head, *self.parts, *last, *tail]) + "\n", encoding="utf-8")
+        target.write_text("\n\n".join([*head, *self.parts, *last, *self.after, *tail]) + "\n", encoding="utf-8")
         return target
 
     def _time(self) -> str:
@@ -137,9 +143,13 @@ def run_as_script(study: Callable[[Form], Path], description: str) -> None:
     parser.add_argument("--out", type=Path, default=DOCS, help="where the page and its figures go")
     parser.add_argument("--data", type=Path, default=None, help="folder with the real tables, where a study uses one")
     parser.add_argument("--jobs", type=int, default=2, help="processes at the same time (0: all in this one)")
+    parser.add_argument("--repeats", type=int, default=0, help="fewer or more repeats than the study wants")
+    parser.add_argument("--earlier", type=Path, default=None, help="page of an earlier edition: what changed is said")
     parser.add_argument("--keep", type=Path, default=None, help="folder for finished runs: a stopped study goes on")
     given = parser.parse_args()
-    form = Form(given.smoke, given.out, given.data, 0 if given.smoke else given.jobs, given.keep)
+    earlier = given.earlier.read_text(encoding="utf-8") if given.earlier else ""
+    jobs = 0 if given.smoke else given.jobs
+    form = Form(given.smoke, given.out, given.data, jobs, given.keep, given.repeats, earlier)
     began, before = time.monotonic(), _processor()
     target = study(form)
     minutes, processor = (time.monotonic() - began) / 60, (_processor() - before) / 60

@@ -11,7 +11,7 @@ from numba.core.registry import cpu_target
 
 from understudy import Schema, Unit, synthesize
 from understudy.codec.table import TableCodec
-from understudy.schema import Integer
+from understudy.schema import Integer, UniformBins
 
 from .contract import ContractError, Job, serve
 
@@ -21,7 +21,10 @@ cpu_target.target_context.refresh()
 
 def schema_of(job: Job) -> Schema:
     """Integer columns with a bin for every code."""
-    columns = tuple(Integer(name=name, lower=0, upper=size - 1, missing=False) for name, size in job.domain.items())
+    columns = tuple(
+        Integer(name=name, lower=0, upper=size - 1, missing=False, bins=UniformBins(size))
+        for name, size in job.domain.items()
+    )
     schema = Schema(columns=columns, unit=Unit(), unreadable="drop")
     domain = TableCodec.of(schema).domain
     if any(domain.cells((name,)) != size for name, size in job.domain.items()):

@@ -5,15 +5,15 @@ others and clearly beats w of them has a rank between 1 + b and n − w. Confirm
 Refuted: the printed rank is not among them. A tie: what keeps other ranks open are differences within the margin.
 """
 
-from studies.field.entrants import TEAMS
+from studies.field.entrants import MENDED, TEAMS
 from studies.field.predictions import say_predictions
 from studies.field.printed import PRINTED, Match, PrintedOrder
 from studies.field.results import MEASURES, Results, margin
 from studies.field.words import say_words
-from studies.verdicts import Answer
-from studies.writing import StudyPage, estimate
+from studies.verdicts import Answer, kind_of
+from studies.writing import StudyPage, estimate, table
 
-__all__ = ["judge", "rank_between"]
+__all__ = ["judge", "rank_between", "say_mended"]
 
 
 def judge(page: StudyPage, results: Results, *, smoke: bool) -> None:
@@ -32,6 +32,25 @@ def judge(page: StudyPage, results: Results, *, smoke: bool) -> None:
             page.find(printed, *_rank(results, match.bench, order, team, _measure(order, smoke=smoke)))
     say_words(page, results, matches)
     say_predictions(page, results, matches)
+
+
+def say_mended(page: StudyPage, results: Results, *, smoke: bool) -> None:
+    """Printed ranks that come out otherwise once the mended forms stand in the places of the entries."""
+    mended = results.renamed({form: entry for entry, form in MENDED.items()})
+    rows = []
+    for order in PRINTED:
+        bench, measure = "voters" if smoke else order.bench, _measure(order, smoke=smoke)
+        for place, team in enumerate(order.teams):
+            entered, offered = (_rank(one, bench, order, team, measure)[1] for one in (results, mended))
+            if kind_of(entered) != kind_of(offered):
+                which = f"Table {order.table}, Match {order.match}, {order.by}: {team} is {place + 1}"
+                rows.append((which, entered, offered))
+    page.say("### Printed ranks whose verdict hangs on it")
+    number = sum(len(order.teams) for order in PRINTED)
+    said = f"Of {number} printed ranks {len(rows)} have another verdict with the mended forms in the entries' places."
+    page.say(said)
+    if rows:
+        page.say(table(("printed", "as entered", "as mended"), rows))
 
 
 def _measure(order: PrintedOrder, *, smoke: bool) -> str:

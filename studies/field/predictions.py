@@ -180,32 +180,28 @@ def _poor_to_moderate(page: StudyPage, results: Results, matches: Mapping[int, M
 
 
 def _inverse(page: StudyPage, results: Results, matches: Sequence[Match]) -> None:
-    """Complexity against measures of CART, over teams and ε."""
-    answers, parts = [], []
-    for match in matches:
-        for measure in (one for one in REVIEW[:2] if results.defined(match.bench, one)):
-            taus = _over_cells(results, match, measure)
-            answers.append(against(taus, -POOR, at_least=False))
-            parts.append(f"Match {match.number}, {MEASURES[measure].name} {estimate(taus)}")
-    row(
-        page,
-        "Figures 2 and 4: the tree's complexity (CP) is roughly the inverse of the measures (we say: τ over teams and "
-        f"ε below −{POOR:g})",
-        answers,
-        "τ: " + ", ".join(parts),
+    """What the panels of Figures 2 and 4 show beside the measures of CART, over teams and ε."""
+    panels = (
+        ("complexity", "the tree's complexity (CP) is roughly the inverse of the measures"),
+        ("error", "so is the tree's cross-validated error"),
     )
-    page.find(
-        "Figures 2 and 4: so is the tree's cross-validated error",
-        "not kept",
-        "cannot be checked: the runs keep the complexity that has the least error, not the error",
-    )
+    for beside, said in panels:
+        answers, parts = [], []
+        for match in matches:
+            shown = [one for one in REVIEW[:2] if all(results.defined(match.bench, name) for name in (one, beside))]
+            for measure in shown:
+                taus = _over_cells(results, match, measure, beside)
+                answers.append(against(taus, -POOR, at_least=False))
+                parts.append(f"Match {match.number}, {MEASURES[measure].name} {estimate(taus)}")
+        printed = f"Figures 2 and 4: {said} (we say: τ over teams and ε below −{POOR:g})"
+        if answers:
+            row(page, printed, answers, "τ: " + ", ".join(parts))
 
 
-def _over_cells(results: Results, match: Match, measure: str) -> list[float]:
-    """Kendall's τ of complexity and measure over teams and ε, repeat by repeat; 0 where one of them is constant."""
+def _over_cells(results: Results, match: Match, measure: str, beside: str) -> list[float]:
+    """Kendall's τ of two measures over teams and ε, repeat by repeat; 0 where one of them is constant."""
     cells = [(method, epsilon) for method in match.methods for epsilon in results.epsilons(match.bench)]
-    names = "complexity", measure
-    columns = [[results.at(match.bench, name, *cell) for name in names] for cell in cells]
+    columns = [[results.at(match.bench, name, *cell) for name in (beside, measure)] for cell in cells]
     taus = []
     for repeat in results.repeats(match.bench):
         pairs = [(one[repeat], other[repeat]) for one, other in columns if repeat in one and repeat in other]

@@ -45,6 +45,8 @@ MEASURES: Mapping[str, Measure] = {
     "common_ratio": Measure("CART pMSE-ratio (log), one complexity", ("common_ratio",), logarithmic=True),
     "common_specks": Measure("CART SPECKS, one complexity", ("common_specks",)),
     "complexity": Measure("complexity of the tree (CP)", ("complexity",)),
+    "error": Measure("cross-validated error of the tree", ("error",)),
+    "columns": Measure("mean total variation of single columns", ("columns",)),
 }
 
 
@@ -73,6 +75,11 @@ class Results:
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Results":
         return cls(tuple(records))
+
+    def renamed(self, names: Mapping[str, str]) -> "Results":
+        """The same with some entrants under the names of others, whose own records go."""
+        kept = [one for one in self.records if one["entrant"] not in names.values()]
+        return Results.of([one | {"entrant": names.get(str(one["entrant"]), one["entrant"])} for one in kept])
 
     @cached_property
     def by_cell(self) -> Mapping[tuple[str, str, float], Sequence[Record]]:

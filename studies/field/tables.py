@@ -85,10 +85,14 @@ class Bench:
     """Groups of columns a person would name; empty: taken from the public table."""
 
     @property
+    def guessed_rows(self) -> int:
+        """A public guess of the number of rows: to the next thousand."""
+        return 1000 * -(-self.private.num_rows // 1000)
+
+    @property
     def delta(self) -> float:
-        """1/n̂² for a public guess of the number of rows: to the next thousand."""
-        guess = 1000 * -(-self.private.num_rows // 1000)
-        return 1.0 / guess**2
+        """1/n̂² for the guessed number of rows."""
+        return 1.0 / self.guessed_rows**2
 
 
 def fire(data: Path) -> Bench:

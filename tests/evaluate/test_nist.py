@@ -101,9 +101,9 @@ def test_few_columns() -> None:
 
 
 def test_buckets() -> None:
-    values = np.array([0.0, 1.0, 1.0001, 50.0, 100.0, -0.1, 100.02, 0.0])
-    states = np.array([-1] * 7 + [3])
-    assert bucket_codes(NumberView(0.0, 100.0, values, states)).tolist() == [0, 0, 1, 49, 99, 100, 100, 104]
+    values = np.array([0.0, 1.0, 1.0001, 50.0, 100.0, -0.1, -1.1, 100.02, 0.0])
+    states = np.array([-1] * 8 + [3])
+    assert bucket_codes(NumberView(0.0, 100.0, values, states)).tolist() == [0, 0, 1, 49, 99, 0, 100, 100, 104]
 
 
 def test_one_value_is_one_bucket() -> None:

@@ -82,6 +82,43 @@ def test_a_gpu_that_is_not_there_is_a_usage_error(monkeypatch) -> None:
         DpWgan(**TINY, device="cuda").plan(_facts(), COST)
 
 
+def test_the_published_preset_is_written_out_and_cannot_be_half() -> None:
+    method = DpWgan(preset="published", rate=64 / 1000, steps=7)
+    plan = method.plan(_facts(), COST)
+    recorded = {name: plan.options[name] for name in ("hidden", "latent", "batch", "critic_steps", "weight_bound")}
+    assert recorded == {"hidden": 1024, "latent": 64, "batch": 64, "critic_steps": 10, "weight_bound": 0.01}
+    assert (plan.options["columns_share"], plan.options["averaging"]) == (0.0, 0.0)
+    assert any("1,000 rows" in note for note in plan.notes)
+    assert plan.by.plan(_facts(), COST).options == plan.options
+    with pytest.raises(UsageError, match="hidden"):
+        DpWgan(preset="published", hidden=64)
+
+
+def test_without_a_first_look_all_of_the_budget_pays_the_steps() -> None:
+    usual = DpWgan(**TINY).plan(_facts(), COST)
+    blind = DpWgan(**TINY, columns_share=0.0).plan(_facts(), COST)
+    assert blind.cost == usual.cost == COST
+    assert blind.steps[0].noise_scale < usual.steps[0].noise_scale  # type: ignore[operator]
+    codes = sum(_facts().domain.sizes.values())
+    assert blind.cells == usual.cells - codes
+
+
+def test_without_a_first_look_the_number_of_rows_is_public() -> None:
+    for rows in (40, 400):
+        table = rows_of({"a": [0, 1] * (rows // 2), "b": [2] * rows})
+        model = DpWgan(**TINY, columns_share=0.0).fit(door(table, PAIR, COST), COST)
+        assert model.total == pytest.approx(TINY["batch"] / TINY["rate"])
+
+
+def test_weights_of_the_critic_stay_within_their_bound() -> None:
+    networks = NumpyNetworks(NetworkSettings(3, hidden=6, generator_hidden=6, latent=3, batch=32, weight_bound=0.01))
+    trainer = WganTrainer(tuple(SIZES.values()), _course(), 1, networks, 4)
+    trainer.begin(100.0)
+    door(rows_of(CODES), letters(SIZES), AMPLE, NoNoise()).train(trainer, AMPLE)
+    assert 0 < np.abs(networks.critic.weights).max() <= 0.01
+    assert np.abs(networks.critic.output).max() <= 0.01
+
+
 def test_it_learns_what_columns_alone_do_not_show() -> None:
     rng = np.random.default_rng(1)
     first = rng.integers(3, size=3000)

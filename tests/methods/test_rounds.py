@@ -30,6 +30,7 @@ from understudy.methods.rounds import (
     check_start,
     live_columns,
     shares_of,
+    shrunk_counts,
     smallest,
     spend_in_rounds,
     start_size,
@@ -258,6 +259,30 @@ def test_expansions():
     assert counted.shares.tolist() == pytest.approx([1, 9.5 / 12, 1, 0, 2.5 / 12, 1])
     for mass in (0.0, 1e9):
         assert COMPRESSION.expansion("a", ANSWERS["a"], mass, even=False).faults(6, 4) == []
+
+
+def test_counts_are_shrunk_by_what_noise_explains():
+    """Pure noise goes to its mean, loud counts stay, and the expected error is below that of both ways without it."""
+    rng = np.random.default_rng(7)
+    errors = {"counts": 0.0, "evenly": 0.0, "shrunk": 0.0}
+    for _ in range(300):
+        exact = rng.exponential(40.0, 30)
+        noisy = exact + rng.normal(0.0, 60.0, 30)
+        found = {"counts": noisy, "evenly": np.full(30, noisy.mean()), "shrunk": shrunk_counts(noisy, 3600.0)}
+        for name, values in found.items():
+            errors[name] += float(((values - exact) ** 2).sum())
+    assert errors["shrunk"] < 0.95 * min(errors["counts"], errors["evenly"])
+    loud = np.array([0.0, 9000.0, 100.0])
+    assert shrunk_counts(loud, 100.0).tolist() == pytest.approx(loud.tolist(), abs=1.0)
+    assert shrunk_counts(np.full(4, 3.0), 1.0).tolist() == [3.0] * 4
+
+
+def test_a_shrunk_expansion_lies_between_even_and_counted_ones():
+    mass = 12.0
+    ways = [{"even": True}, {"shrunk": True}, {}]
+    even, shrunk, counted = (COMPRESSION.expansion("a", ANSWERS["a"], mass, **way).shares for way in ways)
+    assert shrunk.sum() == pytest.approx(even.sum())
+    assert np.abs(shrunk - even).sum() < np.abs(counted - even).sum()
 
 
 def test_smallest_domain():

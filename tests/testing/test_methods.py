@@ -86,6 +86,15 @@ METHODS = {
         ONE_WAY,
         {"steps": 4, "hidden": 4, "latent": 2, "batch": 8, "components": 16, "rate": 0.3},
     ),
+    # The entry's form, with small networks: without a first look it promises no distribution, and the number of rows is
+    # batch/rate, here that of the table to be recovered.
+    "dpwgan without a first look": MethodChecks(
+        "dpwgan",
+        [CONCENTRATED],
+        [],
+        {"steps": 4, "hidden": 4, "latent": 2, "batch": 8, "components": 16, "rate": 8 / 319, "columns_share": 0.0}
+        | {"weight_bound": 0.01, "gradient_norm": 2.0, "averaging": 0.0},
+    ),
     "auto": MethodChecks("auto", [PURE, CONCENTRATED], ONE_WAY),
     "privsyn": MethodChecks(
         "privsyn",

@@ -418,15 +418,23 @@ def grow_tree(features: Features, target: Bytes, rows: Ints | None = None, limit
 
 
 def best_complexity(features: Features, target: Bytes, rng: np.random.Generator, *, folds: int = 5) -> float:
-    """The complexity with the smallest cross-validated error, the largest one if several tie.
+    """The complexity with the smallest cross-validated error, the largest one if several tie."""
+    return cross_validated(features, target, rng, folds=folds)[0]
 
-    Candidates lie between the values at which the tree of all rows changes.
+
+def cross_validated(
+    features: Features, target: Bytes, rng: np.random.Generator, *, folds: int = 5
+) -> tuple[float, float]:
+    """The complexity with the smallest cross-validated error, and the share of rows that is wrong at it.
+
+    Candidates lie between the values at which the tree of all rows changes. Of several with the same error it is the
+    largest; a tree without any split is wrong about the smaller class.
     """
     whole = grow_tree(features, target)
     values = np.unique(whole.collapse[whole.column >= 0])
     values = values[values > 0]
     if not len(values):
-        return 0.0
+        return 0.0, min(float(target.mean()), 1.0 - float(target.mean()))
     grid = np.concatenate([[0.0], np.sqrt(values[:-1] * values[1:]), [2 * values[-1]]])
     errors = np.zeros(len(grid), np.int64)
     fold = rng.permutation(np.arange(len(target)) % folds)
@@ -434,7 +442,8 @@ def best_complexity(features: Features, target: Bytes, rng: np.random.Generator,
         tree = grow_tree(features, target, np.flatnonzero(fold != number))
         parts = (tree.column, tree.left, tree.start, tree.sides, tree.collapse, tree.number, tree.ones)
         errors += errors_by_complexity(features.codes, np.flatnonzero(fold == number), target, parts, grid)
-    return float(grid[len(grid) - 1 - int(np.argmin(errors[::-1]))])
+    best = len(grid) - 1 - int(np.argmin(errors[::-1]))
+    return float(grid[best]), float(errors[best]) / len(target)
 
 
 LIMITS = TreeLimits(split=60, bucket=20, depth=8)

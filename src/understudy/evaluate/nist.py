@@ -168,10 +168,13 @@ def _code(word: str) -> int:
 
 
 def bucket_codes(view: NumberView) -> Ints:
-    """⌊(v − min)/w⌋ with w = 1.0001·(max − min)/100; beyond 0 … 99 one code; empty and special values one each."""
+    """(v − min)/w without its fraction, w = 1.0001·(max − min)/100; beyond 0 … 99 one code; empty and special ones too.
+
+    A value less than w below the bound counts as bucket 0, as in the program, which cuts fractions off.
+    """
     width = STRETCH * (view.upper - view.lower) / BUCKETS
     numbers = np.where(view.states >= 0, view.lower, view.values)
-    buckets = np.floor((numbers - view.lower) / width) if width > 0 else np.zeros(len(numbers))
+    buckets = np.trunc((numbers - view.lower) / width) if width > 0 else np.zeros(len(numbers))
     inside = (buckets >= 0) & (buckets < BUCKETS)
     codes: Ints = np.where(inside, buckets, OUT_OF_RANGE).astype(np.int64)
     return np.where(view.states >= 0, OUT_OF_RANGE + 1 + view.states, codes)

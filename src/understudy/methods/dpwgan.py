@@ -2,10 +2,10 @@
 
 Source: the DP-WGAN entry of the 2018 NIST challenge (UCLANESL), after Abadi et al. (2016) and Arjovsky et al. (2017).
 
-Steps. (1) A first look at all rows: a noisy count of every code of every column. (2) `steps` steps: rows are sampled at
-`rate`, each contributes the clipped gradient of the critic's score, discrete Gaussian noise is added to the sum, critic
-and generator move (`networks.py`). (3) The generator, held at `components` fixed inputs, is a mixture of products; its
-columns are raked to the noisy counts.
+Steps. (1) A first look at all rows: a noisy count of every code of every column (none if `columns_share` is 0). (2)
+`steps` steps: rows are sampled at `rate`, each contributes the clipped gradient of the critic's score, discrete
+Gaussian noise is added to the sum, critic and generator move (`networks.py`). (3) The generator, held at `components`
+fixed inputs, is a mixture of products; its columns are raked to the noisy counts, if there are any.
 
 The first look: every row adds a one-hot vector of all its codes, and the noisy sum gives the number of rows and the
 distribution of each column. A step: sampled rows contribute the gradients of the critic's real term, cut to a public
@@ -27,20 +27,32 @@ vector has norm √columns · value ≤ clip/k, the gradient is cut to (clip −
 rounded to the nearest whole number, which adds at most ½ to each: a row stays within clip/k, a unit of k rows within
 clip, and the curator leaves out what does not.
 
-Differs from the source. Rows are sampled by coins (the source walked through shuffled batches and accounted for
-coins). One joint clip for all weights. The whole budget is used: the source left most of it. Columns get a share of the
-budget of their own; wide columns enter as groups of codes of about equal noisy mass, instead of numbers divided by 100.
-Drawn records are hard ones, and the generator's gradient averages over all one-column changes of them. The generator is
-averaged over its steps. Rate, steps and output size follow from options and noisy counts, never from the table.
+Without a first look the steps have all of (ε, δ), and the table tells nothing but their noisy sums: columns enter as
+ranges of codes of equal length, a batch is divided by `batch`, and the number of rows is `batch`/`rate`: both public.
+
+The preset `published` is the entry's own form: hidden layers of 1,024, latent dimension 64, batches of 64, critic
+weights within ±0.01, ten critic steps for a step of the generator, both at rate 0.001, no first look, no raking, the
+last generator and not an average. Its gradients are cut to norm 2, which four weight arrays cut to norm 1 each have
+together. It sampled 64 of n rows in a step and walked 20 times through them: set `rate` to 64/n̂ for a public guess n̂
+of the number of rows, and `steps` to 20/rate. In this form, too, coins decide who takes part and the whole budget is
+used; noise is in whole numbers and calibrated beforehand, where the entry stopped once its account was spent.
+
+Differs from the source. Rows are sampled by coins (the source walked through shuffled batches and accounted for coins).
+One joint clip for all weights. The whole budget is used: the source left most of it. Columns get a share of the budget
+of their own (not in the preset); wide columns enter as groups of codes of about equal noisy mass, instead of numbers
+divided by 100. Drawn records are hard ones, and the generator's gradient averages over all one-column changes of them.
+The generator is averaged over its steps (not in the preset), starts as columns without dependence, and is kept at a
+fixed list of inputs. Below 0 the rectifier has slope 0.2, there 0.01. Rate, steps and output size follow from options
+and noisy counts, never from the table.
 """
 
 import importlib
 import importlib.util
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
@@ -155,6 +167,12 @@ class WganTrainer:
         self.encoding = Encoding.of(counts, self.most_groups)
         self.networks.start(self.encoding)
 
+    def begin(self, rows: float) -> None:
+        """Starts without a first look: ranges of codes of equal length, and a public number of rows."""
+        self.total = rows
+        self.encoding = Encoding.of([np.ones(size) for size in self.sizes], self.most_groups)
+        self.networks.start(self.encoding)
+
     def contribute(self, codes: Unsigned) -> Contributions:
         """Gradients of the critic's score, cut and rounded."""
         assert self.encoding is not None
@@ -190,6 +208,21 @@ def column_counts(noisy: Ints, sizes: tuple[int, ...], value: int) -> list[Float
 
 
 Device = Literal["cpu", "cuda"]
+Preset = Literal["none", "published"]
+
+_PUBLISHED: Mapping[str, Any] = {
+    "hidden": 1024,
+    "latent": 64,
+    "batch": 64,
+    "critic_steps": 10,
+    "critic_rate": 0.001,
+    "generator_rate": 0.001,
+    "weight_bound": 0.01,
+    "gradient_norm": 2.0,
+    "averaging": 0.0,
+    "columns_share": 0.0,
+}
+"""The numbers of the challenge's entry."""
 
 _CLIPS = (1024, 128, 32)
 """Steps of the integer grid within the clipping norm; coarser ones only where noise would leave its range."""
@@ -215,8 +248,13 @@ class DpWgan(Method):
 
     steps: int = option(500, help="steps of the critic, each on sampled rows", least=1, most=10**6)
     rate: float = option(0.02, help="probability with which a row takes part in a step", least=1e-6, most=0.99)
+    preset: Preset = option("none", help="published: networks and moves of the challenge's entry; set rate and steps")
     columns_share: float = option(
-        0.5, help="share of ε that the noisy one-way tables would cost alone", least=1e-6, most=0.95
+        0.5,
+        help="share of ε that the noisy one-way tables would cost alone; 0: no such tables, no raking",
+        least=1e-6,
+        most=0.95,
+        also=(0.0, 0),
     )
     groups: int = option(
         12, help="maximum number of groups of codes per column that the networks distinguish", least=1, most=2**16
@@ -227,12 +265,41 @@ class DpWgan(Method):
     critic_steps: int = option(2, help="number of critic steps for each generator step", least=1, most=1000)
     critic_rate: float = option(0.02, help="learning rate of the critic", least=1e-6, most=1)
     generator_rate: float = option(0.01, help="learning rate of the generator", least=1e-6, most=1)
+    weight_bound: float = option(1.0, help="weights of the critic are kept within ± this", least=1e-6, most=1)
+    gradient_norm: float = option(
+        0.0, help="norm to which a row's gradient is cut; 0: by the size of the critic", least=0, most=1e6
+    )
+    averaging: float = option(
+        0.99, help="weight of earlier steps in the generator that is kept; 0: the last one", least=0, most=0.9999
+    )
     components: int = option(2048, help="number of latent points kept from the trained generator", least=1, most=2**18)
     structure_seed: int = option(0, help="public seed of the initial weights and of generated records", least=0)
     device: Device = option("cpu", help="device that trains the networks: cpu or cuda")
 
+    def _check_together(self) -> None:
+        if self.preset == "published":
+            self._published()
+
+    def informed(self, facts: PublicFacts) -> Self:
+        """The same with the numbers of its preset, so that a release records them."""
+        return self._published() if self.preset == "published" else self
+
+    def _published(self) -> Self:
+        """The preset written out; an option that was set to something else is refused."""
+        usual = {field.name: field.default for field in fields(self)}
+        for name, value in _PUBLISHED.items():
+            if getattr(self, name) not in (usual[name], value):
+                raise UsageError(name, f"is {value:g} in the preset published.", "Drop it or the preset.")
+        if all(getattr(self, name) == value for name, value in _PUBLISHED.items()):
+            return self
+        return replace(self, **_PUBLISHED)
+
     def plan(self, facts: PublicFacts, cost: Cost) -> Plan:
         """One query for the whole cost; refuses rules that tie too much together, and devices that are missing."""
+        settled = self.informed(facts)
+        return self._planned(facts, cost) if settled is self else settled.plan(facts, cost)
+
+    def _planned(self, facts: PublicFacts, cost: Cost) -> Plan:
         domain = facts.domain
         tied = check_linked(
             domain, [domain.clique([name]) for name in domain.columns], facts.structural_zeros, f"method {self.name}"
@@ -242,6 +309,7 @@ class DpWgan(Method):
         course = self._course(cost)
         _, distribution = training_distributions(cost, course, f"train {self.name}")
         codes = sum(domain.sizes.values())
+        looked = codes if self.columns_share else 0
         critic = self._critic_cells(domain)
         components = _components(self.components, tied if facts.structural_zeros else 1)
         rows = facts.rows_hint if facts.rows_hint is not None else 10**6
@@ -251,11 +319,12 @@ class DpWgan(Method):
             self,
             cost,
             cost,
-            (Step(f"train {self.name}", cost, codes + critic, noise, None),),
-            codes + critic,
+            (Step(f"train {self.name}", cost, looked + critic, noise, None),),
+            looked + critic,
             8 * (4 * components * codes + 6 * critic + 4 * tied) + 4 * rows * len(domain.columns),
             seconds_for(facts, codes) + self.steps * work,
             (
+                *self._rows_note(),
                 f"{self.steps:,} steps at rate {self.rate:g}; noise σ = {noise:.4g} of the most a unit adds to a step.",
                 "What is learned of a relationship between columns has no error bar.",
             ),
@@ -273,6 +342,8 @@ class DpWgan(Method):
             self._networks(len(domain.columns)),
             self.groups,
         )
+        if not self.columns_share:
+            trainer.begin(self._rows)
         curator.train(trainer, plan.granted)
         encoding = trainer.encoding
         assert encoding is not None
@@ -281,7 +352,17 @@ class DpWgan(Method):
         mixture = MixtureModel(
             domain, np.full(components, 1.0 / components), probabilities, curator.structural_zeros, trainer.total
         )
-        return raked(mixture, encoding.shares, _RAKING_ROUNDS)
+        return raked(mixture, encoding.shares, _RAKING_ROUNDS) if self.columns_share else mixture
+
+    @property
+    def _rows(self) -> float:
+        """Without a first look: the number of rows of which a batch is expected to be as large as a drawn one."""
+        return self.batch / self.rate
+
+    def _rows_note(self) -> tuple[str, ...]:
+        if self.columns_share:
+            return ()
+        return (f"No first look: the table is taken to have batch/rate = {self._rows:,.0f} rows.",)
 
     def _course(self, cost: Cost) -> Course:
         """The finest grid whose noise is within reach; depends on options and cost alone."""
@@ -312,6 +393,9 @@ class DpWgan(Method):
             self.critic_steps,
             critic_rate=self.critic_rate,
             generator_rate=self.generator_rate,
+            averaging=self.averaging,
+            norm=self.gradient_norm,
+            weight_bound=self.weight_bound,
             seed=self.structure_seed,
         )
         if self.device == "cpu":

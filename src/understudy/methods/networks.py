@@ -411,12 +411,14 @@ class NetworkSettings:
     generator_momentum: float = 0.0
     averaging: float = 0.99
     clip: float = 0.15
+    norm: float = 0.0
+    weight_bound: float = 1.0
     seed: int = 0
 
     @property
     def most_norm(self) -> float:
-        """What gradients are cut to: a share of the largest norm that weights within ±1 allow (up to a factor)."""
-        return float(self.clip * np.sqrt(self.hidden) * (self.columns + 1))
+        """What gradients are cut to: `norm`, or a share of the largest norm that weights within ±1 allow (about)."""
+        return self.norm or float(self.clip * np.sqrt(self.hidden) * (self.columns + 1))
 
 
 class NumpyNetworks:
@@ -455,7 +457,7 @@ class NumpyNetworks:
         moves = self._critic_moves.steps([real.weights - drawn.weights, real.output - drawn.output])
         for part, move in zip(self.critic, moves, strict=True):
             part += move
-            np.clip(part, -1.0, 1.0, out=part)
+            np.clip(part, -self.settings.weight_bound, self.settings.weight_bound, out=part)
         self._steps += 1
         if self._steps % self.settings.critic_steps == 0:
             gains = effects(self.critic, self._blocks, self._columns)

@@ -194,17 +194,35 @@ class Compression:
             counts += (total - counts.sum()) * np.bincount(places) / places.size
         return NoisyTable(Clique((name,)), counts, variance)
 
-    def expansion(self, name: str, answer: Measurement, mass: float, *, even: bool) -> Expansion:
+    def expansion(
+        self, name: str, answer: Measurement, mass: float, *, even: bool = False, shrunk: bool = False
+    ) -> Expansion:
         """How the merged code of a column falls apart: by its values' noisy counts, or evenly.
 
-        `mass` is the number of records the model gives the merged code; noisy counts are cut to add up to it.
+        `mass` is the number of records the model gives the merged code; noisy counts are cut to add up to it, and
+        `shrunk` ones are first drawn towards their mean by what noise explains of their spread.
         """
         places = self.places(name)
         rare = places == self.kept[name]
         shares = np.ones(places.size)
-        weights = np.ones(int(rare.sum())) if even else norm_sub(answer.values[rare].astype(np.float64), max(mass, 1.0))
+        counts = answer.values[rare].astype(np.float64)
+        if shrunk:
+            counts = shrunk_counts(counts, answer.distribution.variance)
+        weights = np.ones(counts.size) if even else norm_sub(counts, max(mass, 1.0))
         shares[rare] = weights / weights.sum()
         return Expansion(places, shares)
+
+
+def shrunk_counts(counts: Floats, variance: float) -> Floats:
+    """Noisy counts drawn towards their mean, the more of their spread noise of that variance explains (James, Stein).
+
+    >>> shrunk_counts(np.array([0.0, 6.0, 0.0]), 6.0).tolist(), shrunk_counts(np.array([0.0, 6.0, 0.0]), 20.0).tolist()
+    ([1.0, 4.0, 1.0], [2.0, 2.0, 2.0])
+    """
+    apart = counts - counts.mean()
+    spread = float((apart**2).sum())
+    kept = max(0.0, 1.0 - (counts.size - 1) * variance / spread) if spread else 0.0
+    return np.asarray(counts.mean() + kept * apart)
 
 
 def smallest(full: Domain, mergeable: Sequence[str]) -> Domain:

@@ -68,8 +68,9 @@ class TorchNetworks:
         torch = self._torch
         uphill = [self._tensor(real.weights), self._tensor(real.output)]
         moves = self._critic_moves.steps([a - b for a, b in zip(uphill, self._drawn_gradient(), strict=True)])
+        bound = self.settings.weight_bound
         for part, move in zip((self._weights, self._output), moves, strict=True):
-            part.add_(move).clamp_(-1.0, 1.0)
+            part.add_(move).clamp_(-bound, bound)
         self._steps += 1
         if self._steps % self.settings.critic_steps == 0:
             self._climb()
