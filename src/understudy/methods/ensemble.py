@@ -37,7 +37,7 @@ codes, which are pooled to `most_codes`.
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -141,7 +141,7 @@ class MixtureEnsemble(Method):
     source: ClassVar[str] = "Our own (2026); scores and moved rows after PrivSyn (Zhang et al. 2021)."
     needs: ClassVar[str] = "A schema, δ above 0. Up to about a hundred columns."
     limits: ClassVar[str] = "Keeps pairs; of a column of very many codes, one. The model is a set of records."
-    currencies: ClassVar[tuple[Currency, ...]] = ("zcdp", "gaussian")
+    currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp", "gaussian")
 
     total_share: float = option(0.005, help="share of the cost for the number of rows", share=True)
     one_way_share: float = option(0.35, help="share of the cost for columns where noise is middling", share=True)
@@ -166,7 +166,7 @@ class MixtureEnsemble(Method):
         domain, rules = facts.domain, facts.structural_zeros
         check_linked(domain, alone(domain.columns), rules, f"method {self.name}")
         codes = self._codes(domain, rules)
-        columns, whole = live_columns(domain), Cost(rho=cost.rho)
+        columns, whole = live_columns(domain), Cost(cost.epsilon, cost.rho)
         pairs = len(columns) * (len(columns) - 1) // 2
         costs = _EnsembleCosts.of(self, whole, pairs)
         steps = [noisy_step("measure total", costs.total, 1, facts.unit_rows)]
@@ -214,11 +214,13 @@ class MixtureEnsemble(Method):
         share = self._column_share(noise)
         if share >= _COLUMNS_ALONE:
             return self._of_columns(curator, remaining, float(total.values[0]))
-        known = self._columns(curator, total, Cost(rho=plan.granted.rho).share(share), noise)
+        whole = Cost(plan.granted.epsilon, plan.granted.rho)
+        known = self._columns(curator, total, whole.share(share), noise)
         if not known.pairs and not known.wide.pairs:
             return self._without_pairs(curator, known, remaining)
-        excess, tables = _Measuring(curator, known, remaining, plan.schedule.scores).measured()
-        return _Synthesis(self, known, curator.structural_zeros, excess, tables).records()
+        measuring = _Measuring(curator, known, remaining, plan.schedule.scores)
+        excess, tables = measuring.measured()
+        return _Synthesis(self, known.joined(measuring.whole), curator.structural_zeros, excess, tables).records()
 
     def _column_share(self, noise: float) -> float:
         """The share of the cost for columns, by what their noise would be, as a share of the rows, if they had all."""
@@ -270,7 +272,7 @@ class MixtureEnsemble(Method):
         beyond those at which it comes to them, if costs were equal, do not count.
         """
         names = live_columns(curator.domain)
-        equal = curator.unit_rows * math.sqrt(UNIT * len(names) / (2.0 * max(remaining.left.rho, 1)))
+        equal = _deviation(remaining.left, curator.unit_rows, len(names))
         most = max(rows / (_CELL_NOISE * equal), 1.0)
         costs = remaining.left.split([min(curator.domain.sizes[name], most) ** (2.0 / 3.0) for name in names])
         answers = at_costs(curator, alone(names), costs)
@@ -387,6 +389,26 @@ class _KnownColumns:
             noise,
         )
 
+    def joined(self, tables: Sequence[NoisyTable]) -> "_KnownColumns":
+        """With what whole tables of pairs say of their columns, each answer weighted by its precision."""
+        sizes, precisions = self.grid.domain.sizes, 1.0 / self.variances
+        sums = self.counts * precisions
+        for table in tables:
+            shape = [self.wide.domain.sizes[name] for name in table.clique]
+            for axis, name in enumerate(table.clique):
+                if name in sizes:
+                    precision = 1.0 / (table.variance * shape[1 - axis])
+                    sums[self.grid.places(name)] += precision * table.values.reshape(shape).sum(axis=1 - axis)
+                    precisions[self.grid.places(name)] += precision
+        if not tables:
+            return self
+        counts, variances = sums / precisions, 1.0 / precisions
+        told = dict(self.wide.counts)
+        for name in sizes:
+            place = self.grid.places(name)
+            told[name] = _of_all_rows(OverlapTable(Clique((name,)), counts[place], variances[place]), self.total)
+        return replace(self, counts=counts, variances=variances, wide=replace(self.wide, counts=told))
+
     @property
     def pairs(self) -> list[Clique]:
         """Pairs of columns that have two codes or more each."""
@@ -443,6 +465,8 @@ class _Measuring:
     remaining: RemainingBudget
     scores: Cost
     """Of the scores of all pairs; pairs that are scored a second time cost their part of it once more."""
+    whole: list[NoisyTable] = field(default_factory=list)
+    """Tables of pairs that were measured as they are, not just what columns do not tell."""
 
     def measured(self) -> tuple[_Excess, dict[Clique, ResidualTable]]:
         """Residuals at all that is left, and what is known of the pairs."""
@@ -459,7 +483,7 @@ class _Measuring:
             excess = self._scored_again(excess, [pair for pair in strong if pair in tables], tables, again)
         given = self._given(excess, [pair for pair in self.known.pairs if pair not in tables], tables)
         chosen = [pair for pair, number in given.items() if number]
-        if chosen and self.remaining.left.rho > _TICKETS_PER_PAIR * len(self.known.pairs):  # more than roundings left
+        if chosen and _amount(self.remaining.left) > _TICKETS_PER_PAIR * len(self.known.pairs):  # more than roundings left
             costs = self.remaining.left.split([float(given[pair]) for pair in chosen])
             tables |= self._residuals(dict(zip(chosen, costs, strict=True)))
         return excess, tables
@@ -522,7 +546,7 @@ class _Measuring:
         """What follows from strong pairs is expected from now on; what is off beyond that is scored anew."""
         known, grid = self.known, self.known.grid
         followed = [pair for pair in _inside(strong, known.pairs) if pair not in tables]
-        if not followed or not cost.rho:
+        if not followed or not _amount(cost):
             return excess
         names = {name for pair in strong for name in pair}
         domain = Domain.of({name: size for name, size in grid.domain.sizes.items() if name in names})
@@ -541,7 +565,8 @@ class _Measuring:
     def _again(self, pairs: int) -> Cost:
         """Of scoring so many pairs once more, with the noise of the first time if that is little of what is left."""
         same = self.scores.share(Fraction(pairs, max(len(self.known.pairs), 1)))
-        return Cost(rho=min(same.rho, self.remaining.left.rho // _MOST_AGAIN))
+        most = self.remaining.left.share(Fraction(1, _MOST_AGAIN))
+        return min(same, most, key=_amount)
 
     def _given(self, excess: _Excess, pairs: Sequence[Clique], done: Container[Clique] = ()) -> dict[Clique, int]:
         """Tickets of these pairs and of those of wide columns that are not done."""
@@ -560,13 +585,21 @@ class _Measuring:
         if not gains:
             return {}
         count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(gains), _MOST_TICKETS))
-        scale = self.curator.unit_rows * math.sqrt(count * UNIT / (2.0 * max(self.remaining.left.rho, 1)))
-        given = tickets(list(gains.values()), count, scale, np.array(off))
+        left = self.remaining.left
+        scale, pure = _deviation(left, self.curator.unit_rows, count), bool(left.epsilon)
+        given = tickets(list(gains.values()), count, scale, np.array(off), pure=pure)
         return dict(zip(gains, given.tolist(), strict=True))
 
     def _residuals(self, costs: Mapping[Clique, Cost]) -> dict[Clique, ResidualTable]:
-        answers = residuals_at_costs(self.curator, list(costs), list(costs.values()))
-        return dict(zip(costs, answers, strict=True))
+        pairs, parts = list(costs), list(costs.values())
+        if pairs and parts[0].epsilon:
+            counted = at_costs(self.curator, pairs, parts)
+            tables = dict(zip(pairs, counted, strict=True))
+            for pair, answer in tables.items():
+                self.whole.append(NoisyTable(pair, answer.values.astype(np.float64), answer.distribution.variance))
+            shape = self.curator.domain.shape
+            return {pair: ResidualTable.of_counts(answer, tuple(pair), shape(pair)) for pair, answer in tables.items()}
+        return dict(zip(pairs, residuals_at_costs(self.curator, pairs, parts), strict=True))
 
 
 def _inside(strong: Sequence[Clique], pairs: Sequence[Clique]) -> list[Clique]:
@@ -733,8 +766,19 @@ def _column_weights(domain: Domain, columns: Sequence[str]) -> list[float]:
 def _column_noise(domain: Domain, columns: Sequence[str], cost: Cost, unit_rows: int) -> float:
     """Mean over columns of half the noise of all cells, in rows."""
     weights = np.array(_column_weights(domain, columns))
-    scales = unit_rows * np.sqrt(UNIT * weights.sum() / (2.0 * max(cost.rho, 1) * weights))
+    scales = np.array([_deviation(cost, unit_rows, weights.sum() / weight) for weight in weights])
     return float(np.mean(_CELL_NOISE * np.array(domain.shape(columns)) * scales))
+
+
+def _amount(cost: Cost) -> int:
+    return cost.epsilon or cost.rho
+
+
+def _deviation(cost: Cost, unit_rows: int, parts: float) -> float:
+    """Standard deviation, in rows, of the noise of a table that has the cost divided by `parts`."""
+    if cost.epsilon:
+        return math.sqrt(2.0) * unit_rows * UNIT * parts / cost.epsilon
+    return unit_rows * math.sqrt(UNIT * parts / (2.0 * max(cost.rho, 1)))
 
 
 def _score_scale(cost: Cost, pairs: int, unit_rows: int) -> float:
