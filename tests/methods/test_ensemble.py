@@ -105,7 +105,7 @@ def test_pairs_are_kept():
 def few(monkeypatch):
     """Columns of four codes make strong pairs, and those of more than 256 are wide."""
     monkeypatch.setattr("understudy.methods.ensemble._MANY", 4)
-    monkeypatch.setattr("understudy.methods.ensemble._WIDE", 256)
+    monkeypatch.setattr("understudy.methods.ensemble.WIDE", 256)
 
 
 @pytest.mark.usefixtures("few")

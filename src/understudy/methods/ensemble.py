@@ -3,7 +3,7 @@
 Steps. (1) The number of rows, at `total_share`. (2) Every column's table, at `one_way_share`, less where noise is
 small beside the rows and more where it is large; where it is so large that columns take all, independent rows follow.
 Codes with a noisy count below `threshold` times σ are pooled, and more of them until `most_codes` are left. A column
-that still has more than `_WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
+that still has more than `WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
 `selection_share`: how many rows its table is away from the product of its columns as they were measured; of wide
 columns, how many beyond a height that noise does not reach (`methods/wide_columns.py`). (4) The rest buys residuals
 of pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). First come the pairs that
@@ -115,6 +115,8 @@ _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
 closely; at the second columns get `one_way_share`."""
 _LEAST_COLUMNS, _MOST_COLUMNS, _COLUMNS_ALONE = 0.05, 0.7, 0.95
 """The least share of the cost for columns, the most without noise, and the share from which no pair is measured."""
+_SCORE_NOISE, _MOST_SCORES = 0.05, 0.12
+"""Under pure ε: noise of a score that is aimed at, as a share of the rows, and the most of the cost for it."""
 _CELL_NOISE = 0.4
 """Half of E|X| of a normal number: noise of one cell moves so many rows, as a share of its scale."""
 _CUTS = 3
@@ -128,7 +130,7 @@ _WIDE_BYTES = 80
 """Per cell of the largest pair of a wide column: counts, noise, residuals, what is expected, and while it is drawn."""
 _SWEEP_SECONDS = 1.2e-8
 _MOST_CODES = 2**13
-_WIDE, _WIDEST = 512, 2**13
+WIDE, _WIDEST = 512, 2**13
 """A column with more codes than the first is wide; it keeps at most so many as the second."""
 
 
@@ -218,9 +220,18 @@ class MixtureEnsemble(Method):
         known = self._columns(curator, total, whole.share(share), noise)
         if not known.pairs and not known.wide.pairs:
             return self._without_pairs(curator, known, remaining)
-        measuring = _Measuring(curator, known, remaining, plan.schedule.scores)
+        scores = self._scores_cost(plan, len(known.pairs), known.total / curator.unit_rows)
+        measuring = _Measuring(curator, known, remaining, scores)
         excess, tables = measuring.measured()
         return _Synthesis(self, known.joined(measuring.whole), curator.structural_zeros, excess, tables).records()
+
+    def _scores_cost(self, plan: Plan, pairs: int, rows: float) -> Cost:
+        """Of the scores: as planned; under pure ε, where noise grows with the number of pairs, more if it is much."""
+        if not plan.granted.epsilon:
+            return plan.schedule.scores
+        noise = math.sqrt(2.0) * max(pairs, 1) * UNIT / (plan.granted.epsilon * max(rows, 1.0))
+        share = min(max(noise / _SCORE_NOISE, self.selection_share), max(_MOST_SCORES, self.selection_share))
+        return Cost(plan.granted.epsilon).share(share)
 
     def _column_share(self, noise: float) -> float:
         """The share of the cost for columns, by what their noise would be, as a share of the rows, if they had all."""
@@ -246,7 +257,7 @@ class MixtureEnsemble(Method):
         """
         free = set(answers) - _tied(rules)
         found = Coarsening.of(domain, answers, {name: Rare(self.threshold, most=_WIDEST) for name in free})
-        wide = {name for name in free if found.domain.sizes[name] > _WIDE}
+        wide = {name for name in free if found.domain.sizes[name] > WIDE}
         if len(wide) == len(domain.columns):
             wide.remove(min(wide, key=lambda name: found.domain.sizes[name]))
         low, high = 1, max(domain.sizes.values())
@@ -296,7 +307,7 @@ class MixtureEnsemble(Method):
     def _widest_pair(self, domain: Domain, rules: Sequence[StructuralZeros]) -> int:
         """Most cells of a pair with a wide column; 0 if there can be none."""
         sizes = sorted(min(size, _WIDEST) for name, size in domain.sizes.items() if name not in _tied(rules))
-        return min(math.prod(sizes[-2:]), PAIR_CELLS) if len(sizes) > 1 and sizes[-1] > _WIDE else 0
+        return min(math.prod(sizes[-2:]), PAIR_CELLS) if len(sizes) > 1 and sizes[-1] > WIDE else 0
 
     def _fitting(self, codes: int, steps: int) -> tuple[Fitting, int]:
         """How mixtures are fitted, and how many: fewer and smaller ones where codes are many."""
@@ -483,7 +494,9 @@ class _Measuring:
             excess = self._scored_again(excess, [pair for pair in strong if pair in tables], tables, again)
         given = self._given(excess, [pair for pair in self.known.pairs if pair not in tables], tables)
         chosen = [pair for pair, number in given.items() if number]
-        if chosen and _amount(self.remaining.left) > _TICKETS_PER_PAIR * len(self.known.pairs):  # more than roundings left
+        if chosen and _amount(self.remaining.left) > _TICKETS_PER_PAIR * len(
+            self.known.pairs
+        ):  # more than roundings left
             costs = self.remaining.left.split([float(given[pair]) for pair in chosen])
             tables |= self._residuals(dict(zip(chosen, costs, strict=True)))
         return excess, tables

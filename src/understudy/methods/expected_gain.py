@@ -132,9 +132,7 @@ class CellGain:
         return sum(part.beyond(scale) for part in self.parts)
 
 
-def tickets(
-    gains: Sequence[CellGain], count: int, scale: float, fallback: Floats, *, pure: bool = False
-) -> Ints:
+def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Floats, *, pure: bool = False) -> Ints:
     """How many of `count` tickets each pair gets; one ticket buys noise of that scale.
 
     Where nothing is worth its noise, the best quarter of the pairs by `fallback` get one each. What is not given out
