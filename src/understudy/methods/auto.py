@@ -45,7 +45,7 @@ MOST_SECONDS = 900.0
 TOTAL_SHARE = 0.01
 """Of the cost, for the number of rows, where it decides."""
 ALIKE = 0.002
-"""Errors that differ by less count as equal; of such methods the one that comes first among the candidates is picked."""
+"""Errors that differ by less count as equal; of such methods the candidate that comes first is picked."""
 _PICKED: dict[str, Method] = {
     "laplace": Laplace(rounding="controlled"),
     "independent": Independent(rounding="controlled"),
@@ -71,9 +71,7 @@ class Auto(Method):
     """Method: the one that is expected to be nearest to the table."""
 
     name: ClassVar[str] = "auto"
-    summary: ClassVar[str] = (
-        "Picks the method with the least expected error, by public facts and a noisy number of rows."
-    )
+    summary: ClassVar[str] = "Picks the method with the least expected error, by public facts and noisy rows."
     source: ClassVar[str] = "A rule of this package, stated in its reference page."
     needs: ClassVar[str] = "A schema. Nothing else."
     limits: ClassVar[str] = "Those of the method it picks; `plan` says which, or between which the run decides."
@@ -127,6 +125,17 @@ class Auto(Method):
             schedule=_Undecided(total, rest, names),
             fixed=False,
         )
+
+
+def picked(facts: PublicFacts, cost: Cost, rows: float) -> str:
+    """The method that a run picks if its noisy number of rows is this one."""
+    plans = _plans(facts, cost)
+    return _nearest(facts, cost, rows, tuple(plans))
+
+
+def told(facts: PublicFacts, cost: Cost) -> str:
+    """What is picked, in words: one method, or which for how many rows."""
+    return _ranges(facts, cost, tuple(_plans(facts, cost)))
 
 
 def _plans(facts: PublicFacts, cost: Cost) -> dict[str, Plan]:

@@ -30,6 +30,13 @@ which pairs are strong, which are measured and at which cost, and all of (5) to 
 facts alone. All noise is Gaussian, so where the schema leaves nothing open (ε, δ) are those of Gaussian differential
 privacy (`privacy/gaussian.py`), which holds for costs that depend on answers.
 
+Pure ε. The same queries, but for residuals: there whole tables of pairs are measured, in which a row lies in one cell,
+so that they too move by at most k in L1; and what they say of their columns is joined with the columns. Laplace noise
+of scale k/ε_i on every cell costs ε_i. P scores move by at most k·P in L1, to which the door's `score` fits its
+Laplace noise. The ε_i add up to what was granted, also when later ones depend on earlier answers; k tickets buy a k-th
+of the noise. Scores take more than `selection_share` where their noise, by the noisy number of rows, would exceed
+`_SCORE_NOISE` of the rows.
+
 Where it is weak. It keeps pairs; of three columns at once it knows what its graphical model infers. A wide column keeps
 its relation to one other column, and to others what follows from that one. Work and memory grow with the square of all
 codes, which are pooled to `most_codes`.
@@ -115,8 +122,9 @@ _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
 closely; at the second columns get `one_way_share`."""
 _LEAST_COLUMNS, _MOST_COLUMNS, _COLUMNS_ALONE = 0.05, 0.7, 0.95
 """The least share of the cost for columns, the most without noise, and the share from which no pair is measured."""
-_SCORE_NOISE, _MOST_SCORES = 0.05, 0.12
-"""Under pure ε: noise of a score that is aimed at, as a share of the rows, and the most of the cost for it."""
+_SCORE_NOISE, _MOST_SCORES, _MOST_OF_LEFT = 0.05, 0.12, 0.3
+"""Under pure ε: noise of a score that is aimed at, as a share of the rows, and the most of the cost, and of what
+columns left of it, for that."""
 _CELL_NOISE = 0.4
 """Half of E|X| of a normal number: noise of one cell moves so many rows, as a share of its scale."""
 _CUTS = 3
@@ -139,9 +147,9 @@ class MixtureEnsemble(Method):
     """Method: columns, scores of all pairs, tables of pairs by expected gain, mixtures that explain them, rows."""
 
     name: ClassVar[str] = "ensemble"
-    summary: ClassVar[str] = "Experimental: many noisy pairs, explained together by mixtures; rows are moved to fit."
+    summary: ClassVar[str] = "Many noisy pairs, explained together by mixtures; rows are moved to fit all of them."
     source: ClassVar[str] = "Our own (2026); scores and moved rows after PrivSyn (Zhang et al. 2021)."
-    needs: ClassVar[str] = "A schema, δ above 0. Up to about a hundred columns."
+    needs: ClassVar[str] = "A schema. Up to about a hundred columns."
     limits: ClassVar[str] = "Keeps pairs; of a column of very many codes, one. The model is a set of records."
     currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp", "gaussian")
 
@@ -200,7 +208,6 @@ class MixtureEnsemble(Method):
                 "are scored a second time. "
                 "Columns take less than said here where noise is small beside the rows, and more where it is large, "
                 "up to all of it.",
-                "Experimental: what it does with answers may change from version to version.",
             ),
             schedule=costs,
             after_counting=synthesis,
@@ -220,18 +227,18 @@ class MixtureEnsemble(Method):
         known = self._columns(curator, total, whole.share(share), noise)
         if not known.pairs and not known.wide.pairs:
             return self._without_pairs(curator, known, remaining)
-        scores = self._scores_cost(plan, len(known.pairs), known.total / curator.unit_rows)
+        scores = self._scores_cost(plan, remaining.left, len(known.pairs), known.total / curator.unit_rows)
         measuring = _Measuring(curator, known, remaining, scores)
         excess, tables = measuring.measured()
         return _Synthesis(self, known.joined(measuring.whole), curator.structural_zeros, excess, tables).records()
 
-    def _scores_cost(self, plan: Plan, pairs: int, rows: float) -> Cost:
+    def _scores_cost(self, plan: Plan, left: Cost, pairs: int, rows: float) -> Cost:
         """Of the scores: as planned; under pure ε, where noise grows with the number of pairs, more if it is much."""
         if not plan.granted.epsilon:
             return plan.schedule.scores
         noise = math.sqrt(2.0) * max(pairs, 1) * UNIT / (plan.granted.epsilon * max(rows, 1.0))
         share = min(max(noise / _SCORE_NOISE, self.selection_share), max(_MOST_SCORES, self.selection_share))
-        return Cost(plan.granted.epsilon).share(share)
+        return min(Cost(plan.granted.epsilon).share(share), left.share(_MOST_OF_LEFT), key=_amount)
 
     def _column_share(self, noise: float) -> float:
         """The share of the cost for columns, by what their noise would be, as a share of the rows, if they had all."""
@@ -408,7 +415,7 @@ class _KnownColumns:
             shape = [self.wide.domain.sizes[name] for name in table.clique]
             for axis, name in enumerate(table.clique):
                 if name in sizes:
-                    precision = 1.0 / (table.variance * shape[1 - axis])
+                    precision = 1.0 / (max(table.variance, 1e-9) * shape[1 - axis])
                     sums[self.grid.places(name)] += precision * table.values.reshape(shape).sum(axis=1 - axis)
                     precisions[self.grid.places(name)] += precision
         if not tables:
@@ -758,7 +765,8 @@ class _Synthesis:
 
 
 def _variances(table: OverlapTable) -> Floats:
-    return np.broadcast_to(np.asarray(table.variances, dtype=np.float64), table.values.shape)
+    found = np.asarray(np.maximum(table.variances, 1e-9), dtype=np.float64)  # noise of a huge budget rounds to none
+    return np.broadcast_to(found, table.values.shape)
 
 
 def _of_all_rows(table: OverlapTable, total: float) -> Floats:

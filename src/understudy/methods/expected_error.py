@@ -2,15 +2,15 @@
 
 What noise does. A table of m cells with noise of mean size E|X| puts about m·E|X|/2 rows into wrong cells, at most all
 of them. As shares of the rows: the mean over columns, each measured at an equal part of the cost (`columns`); over
-pairs, when as many are measured as there are columns (`few`), and when all are (`all_pairs`); the table of all columns
-at once (`whole`).
+pairs, when as many are measured as there are columns (`few`), and when all are (`all_pairs`); one cell of those
+(`scores`); the table of all columns at once (`whole`).
 
 What is forecast. Columns alone miss a share of the rows in a pair, `MISSED` on average. Of that a method that measures
 pairs misses a part that grows with their noise, w/(1 + w), w = factor·noise^power, and at least `least`. To this comes
 what the noise of columns does, times `columns`. What a method leaves out on purpose is added: a column of more than
-`WIDE` codes keeps its relation to one other column in `ensemble`; which never is worse than columns alone, since it turns to
-them where noise is large. The table of all columns is off by a quarter of what
-its noise would do, since negative counts are cut.
+`WIDE` codes keeps its relation to one other column in `ensemble`. That method turns to columns alone where noise is
+large, so it counts as no worse than they are. The table of all columns is off by a quarter of what its noise would do,
+since negative counts are cut.
 
 The numbers in `FITTED` come from public tables (`studies/chooser`, `python -m studies.choosing`): they were fitted to
 logarithms of errors, and to what a choice by them loses. They are about choosing: the error of one table may be half
@@ -45,6 +45,8 @@ class NoiseShares:
     columns: float
     few: float
     all_pairs: float
+    scores: float
+    """Of one cell, when every pair has a table."""
     whole: float
     wide: float
     """Of all pairs, those of wide columns beyond one each."""
@@ -68,6 +70,7 @@ class NoiseShares:
             share(sizes.astype(np.float64), numbers, columns),
             share(cells, beside, columns),
             share(cells, beside, pairs),
+            min(1.0, 2.0 * one * (pairs if cost.epsilon else math.sqrt(pairs))),
             one * math.exp(min(_MOST_LOG, float((numbers * np.log(sizes)).sum()))),
             _left_out(facts.domain) / max(pairs, 1),
         )
@@ -79,7 +82,7 @@ class Fitted:
 
     columns: float
     """Times the noise of columns."""
-    noise: Literal["none", "few", "all_pairs"] = "none"
+    noise: Literal["none", "few", "all_pairs", "scores"] = "none"
     """Of which pairs."""
     least: float = 1.0
     factor: float = 0.0
@@ -87,18 +90,17 @@ class Fitted:
 
     def error(self, shares: NoiseShares) -> float:
         """Of pairs, as a share of the rows."""
-        weight = 0.0
-        if self.noise != "none":
-            noise = shares.few if self.noise == "few" else shares.all_pairs
-            weight = self.factor * noise**self.power
+        noise = {"none": 0.0, "few": shares.few, "all_pairs": shares.all_pairs, "scores": shares.scores}[self.noise]
+        weight = self.factor * noise**self.power
         missed = self.least + (1.0 - self.least) * weight / (1.0 + weight)
         return MISSED * missed + self.columns * shares.columns
 
 
 FITTED: Mapping[bool, Mapping[str, Fitted]] = {
     True: {
-        "mwem": Fitted(1.61, "few", 0.043, 0.80, 0.33),
-        "independent": Fitted(0.50),
+        "ensemble": Fitted(0.57, "scores", 0.038, 764.0, 1.28),
+        "mwem": Fitted(1.97, "few", 0.037, 0.55, 0.23),
+        "independent": Fitted(0.67),
     },
     False: {
         "ensemble": Fitted(0.68, "all_pairs", 0.016, 0.53, 0.55),
