@@ -2,8 +2,8 @@
 
 What noise does. A table of m cells with noise of mean size E|X| puts about m·E|X|/2 rows into wrong cells, at most all
 of them. As shares of the rows: the mean over columns, each measured at an equal part of the cost (`columns`); over
-pairs, when as many are measured as there are columns (`few`), and when all are (`all_pairs`); one cell of those
-(`scores`); the table of all columns at once (`whole`).
+pairs, when as many are measured as there are columns (`few`), and when all are (`all_pairs`); one cell of those,
+times the pairs per column (`scores`); the table of all columns at once (`whole`).
 
 What is forecast. Columns alone miss a share of the rows in a pair, `MISSED` on average. Of that a method that measures
 pairs misses a part that grows with their noise, w/(1 + w), w = factor·noise^power, and at least `least`. To this comes
@@ -46,7 +46,7 @@ class NoiseShares:
     few: float
     all_pairs: float
     scores: float
-    """Of one cell, when every pair has a table."""
+    """Of one cell, when every pair has a table, times pairs per column."""
     whole: float
     wide: float
     """Of all pairs, those of wide columns beyond one each."""
@@ -70,7 +70,7 @@ class NoiseShares:
             share(sizes.astype(np.float64), numbers, columns),
             share(cells, beside, columns),
             share(cells, beside, pairs),
-            min(1.0, 2.0 * one * (pairs if cost.epsilon else math.sqrt(pairs))),
+            min(1.0, 2.0 * one * (pairs if cost.epsilon else math.sqrt(pairs)) * pairs / max(columns, 1)),
             one * math.exp(min(_MOST_LOG, float((numbers * np.log(sizes)).sum()))),
             _left_out(facts.domain) / max(pairs, 1),
         )
@@ -98,9 +98,9 @@ class Fitted:
 
 FITTED: Mapping[bool, Mapping[str, Fitted]] = {
     True: {
-        "ensemble": Fitted(0.57, "scores", 0.038, 764.0, 1.28),
-        "mwem": Fitted(1.97, "few", 0.037, 0.55, 0.23),
-        "independent": Fitted(0.67),
+        "ensemble": Fitted(0.73, "scores", 0.036, 33.4, 1.16),
+        "mwem": Fitted(1.98, "few", 0.078, 0.56, 0.33),
+        "independent": Fitted(0.64),
     },
     False: {
         "ensemble": Fitted(0.68, "all_pairs", 0.016, 0.53, 0.55),
