@@ -227,7 +227,8 @@ def _chooser(grid: Grid) -> list[str]:
         "## If you do",
         f"Find the table that is most like yours and your ε. In each cell stands the method nearest to the real table, "
         f"then those within {CLOSE - 1:.0%} (or {ALIKE:g}) of it. Distances are mean total variations. All numbers, "
-        "with the releases that they are means of, are in `choosing.csv` beside this page.",
+        "with the releases that they are means of, are in `choosing.csv` beside this page; not all are of one version: "
+        "`ensemble` was measured last, and tables that are not in the study by `benchmarks/frontier.py`, often once.",
         table(("table", "privacy", "ε", *MEASURES.values(), "auto"), body),
     ]
 
