@@ -13,7 +13,7 @@ from pathlib import Path
 from studies.chooser import measuring, tables
 from studies.chooser.measuring import Ruler
 from studies.chooser.tables import REAL, SIMULATED, Case, case
-from studies.chooser.words import Grid, write
+from studies.chooser.words import results_of, write
 from studies.runs import Record, carry_out, kept_file
 from studies.writing import Form, run_as_script
 from understudy import synthesize
@@ -25,8 +25,8 @@ DELTA = 1e-9
 EPSILONS = (0.1, 1.0, 3.0, 10.0)
 REPEATS = 3
 METHODS = {
-    DELTA: ("aim", "mst", "privsyn", "privbayes", "independent"),
-    0.0: ("laplace", "mwem", "privsyn", "privbayes", "independent"),
+    DELTA: ("ensemble", "aim", "mst", "privsyn", "privbayes", "independent"),
+    0.0: ("laplace", "ensemble", "mwem", "privsyn", "privbayes", "independent"),
 }
 OPTIONS = {name: {"rounding": "controlled"} for name in ("laplace", "independent")}
 """As `auto` has them; all else at its defaults."""
@@ -114,7 +114,7 @@ def study(form: Form) -> Path:
     grid = runs(names, data, form.pick(1, REPEATS), epsilons)
     kept = kept_file(form.keep, "choosing", (__file__, measuring.__file__, tables.__file__))
     records = carry_out(grid, one, kept, form.jobs)
-    return write(form, Grid(tuple(records), {name: setting(name, data)[0] for name in names}))
+    return write(form, results_of(records, {name: setting(name, data)[0] for name in names}))
 
 
 if __name__ == "__main__":

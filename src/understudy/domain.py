@@ -307,6 +307,14 @@ class ResidualTable:
     distribution: Distribution
     """Distribution of the noise in Y, not in the contrasts."""
 
+    @classmethod
+    def of_counts(cls, answer: "Measurement", columns: tuple[str, ...], shape: tuple[int, ...]) -> "ResidualTable":
+        """The residuals of the table of two columns, of these numbers of codes, that was measured as it is."""
+        table = answer.values.reshape(shape)
+        contrasts = table[1:, 1:] - table[1:, :1] - table[:1, 1:] + table[0, 0]
+        noise = Distribution(answer.distribution.kind, answer.distribution.parameter * RESIDUAL_UNIT)
+        return cls(answer.name, columns, shape, contrasts.ravel() * RESIDUAL_UNIT, noise)
+
     @property
     def residuals(self) -> Floats:
         """The noisy counts in rows, less the means of rows and columns; they add up to 0 along every axis.

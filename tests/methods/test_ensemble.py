@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.methods.door import VOTERS, door, letters, rho, rows_of
+from tests.methods.door import VOTERS, door, epsilon, letters, rho, rows_of
 from tests.methods.test_privsyn import CHAIN, chain
 from understudy.domain import (
     RESIDUAL_UNIT,
@@ -26,7 +26,8 @@ from understudy.methods.ensemble import MixtureEnsemble, _Excess, _KnownColumns,
 from understudy.methods.expected_gain import CellGain
 from understudy.methods.method import PublicFacts, facts_of
 from understudy.methods.record_synthesis import Coarsening
-from understudy.privacy.cost import Budget, Cost
+from understudy.models.estimation import NoisyTable
+from understudy.privacy.cost import UNIT, Budget, Cost
 from understudy.privacy.curator import Curator
 from understudy.privacy.gaussian import residual_shift
 from understudy.privacy.scores import WEIGHT_UNIT
@@ -105,7 +106,7 @@ def test_pairs_are_kept():
 def few(monkeypatch):
     """Columns of four codes make strong pairs, and those of more than 256 are wide."""
     monkeypatch.setattr("understudy.methods.ensemble._MANY", 4)
-    monkeypatch.setattr("understudy.methods.ensemble._WIDE", 256)
+    monkeypatch.setattr("understudy.methods.ensemble.WIDE", 256)
 
 
 @pytest.mark.usefixtures("few")
@@ -373,3 +374,64 @@ def test_rules_over_too_many_codes_are_refused_before_anything_is_asked():
 def test_shares_must_leave_something_for_pairs():
     with pytest.raises(UsageError):
         MixtureEnsemble(one_way_share=0.97)
+
+
+def test_under_pure_epsilon_all_noise_is_laplace_and_costs_add_up():
+    """Whole tables of pairs in place of residuals; every answer costs k over its scale, scores the sum of theirs."""
+    cost = epsilon(3)
+    curator = door(rows_of(chain(4_000)), CHAIN, cost, SeededRandomizer(1))
+    QUICK.fit(curator, cost)
+    assert not curator.transcript.of(ResidualTable)
+    answers, (scores,) = curator.transcript.of(Measurement), curator.transcript.of(NoisyScores)
+    assert {*(answer.distribution.kind for answer in answers), scores.distribution.kind} == {"laplace"}
+    spent = sum(1 / answer.distribution.scale for answer in answers)
+    spent += scores.scores.size * float(scores.sensitivity) / scores.distribution.scale
+    assert spent == pytest.approx(3, rel=1e-6)
+    assert curator.left.epsilon < 100
+    assert any(len(answer.columns) == 2 for answer in answers)
+
+
+@pytest.mark.parametrize("rows", [0, 3, 200])
+def test_costs_under_pure_epsilon_stay_within_what_is_granted_where_noise_drowns_the_rows(rows):
+    """Columns then take nearly all, and scores no more than a part of what is left."""
+    cost = epsilon(0.01)
+    curator = door(rows_of(chain(rows)), CHAIN, cost, SeededRandomizer(2))
+    QUICK.fit(curator, cost)
+    assert sum((spent for _, spent in curator.charges), Cost()) + curator.left == cost
+
+
+def test_scores_take_more_under_pure_epsilon_where_their_noise_would_be_large():
+    plan = QUICK.plan(PublicFacts(Domain.of({"a": 4, "b": 4, "c": 4}), (), 1), epsilon(1))
+    whole, pairs = Cost(epsilon=UNIT), 100
+    aimed = math.sqrt(2) * pairs / 0.05  # rows at which the whole of ε = 1 would have that noise
+    assert QUICK._scores_cost(plan, whole, pairs, aimed / 0.05).epsilon == pytest.approx(0.05 * UNIT)
+    assert QUICK._scores_cost(plan, whole, pairs, aimed * 1e6).epsilon == pytest.approx(0.03 * UNIT)
+    assert QUICK._scores_cost(plan, whole, pairs, 1.0).epsilon == pytest.approx(0.12 * UNIT)
+    assert QUICK._scores_cost(plan, whole.share(0.1), pairs, 1.0).epsilon == pytest.approx(0.03 * UNIT)
+
+
+def test_residuals_of_a_whole_table_are_its_counts_less_means_with_its_noise():
+    counts = np.array([[5, 1, 0], [2, 8, 4]])
+    answer = Measurement("a b", ("a", "b"), (2, 3), counts.ravel(), Distribution("laplace", Fraction(7)))
+    found = ResidualTable.of_counts(answer, ("a", "b"), (2, 3))
+    means = counts.mean(axis=0)[np.newaxis, :] + counts.mean(axis=1)[:, np.newaxis] - counts.mean()
+    assert found.residuals == pytest.approx(counts - means)
+    assert found.variance == pytest.approx(answer.distribution.variance, rel=0.01)
+
+
+def test_what_whole_tables_say_of_columns_is_joined_by_precision():
+    """A column told as (60, 40) ± 1 and summed from a pair as (64, 40) ± 3 cells of variance 1: a quarter counts."""
+    domain = Domain.of({"a": 2, "b": 3})
+    noise = Distribution("laplace", Fraction(1))
+    answers = [
+        Measurement("a", ("a",), (2,), np.array([60, 40]), noise),
+        Measurement("b", ("b",), (3,), np.array([50, 30, 20]), noise),
+    ]
+    total = Measurement("total", (), (), np.array([100]), noise)
+    known = _KnownColumns.of(Coarsening(domain, {}), total, answers, (), 0.01)
+    pair = NoisyTable(Clique(("a", "b")), np.array([30.0, 20.0, 14.0, 20.0, 10.0, 10.0]), noise.variance)
+    joined = known.joined([pair])
+    place = joined.grid.places("a")
+    assert joined.counts[place] == pytest.approx((known.counts[place] * 3 + np.array([64.0, 40.0])) / 4)
+    assert joined.variances[place] == pytest.approx(known.variances[place] * 3 / 4)
+    assert known.joined([]) is known

@@ -4,9 +4,10 @@ from typing import ClassVar
 
 import pytest
 
-from tests.methods.door import VOTERS, epsilon
+from tests.methods.door import VOTERS, epsilon, rho
 from understudy.domain import Domain
 from understudy.errors import UsageError
+from understudy.methods.ensemble import MixtureEnsemble
 from understudy.methods.independent import Independent
 from understudy.methods.laplace import Laplace
 from understudy.methods.method import METHODS, PublicFacts, currency_for, describe_method, method_named
@@ -82,9 +83,9 @@ def test_other_packages_add_methods_but_cannot_replace_ours(foreign):
 
 
 def test_auto_is_resolved_for_the_facts_of_the_plan():
-    facts = PublicFacts(Domain.of({"a": 2_000}), (), 1)
+    facts = PublicFacts(Domain.of({"a": 10}), (), 1)
     assert method_named("auto").plan(facts, epsilon(1)).by == Laplace(rounding="controlled")
-    assert method_named("auto").plan(facts, epsilon(0.4)).by == Independent(rounding="controlled")
+    assert method_named("auto").plan(facts, rho(1)).by == MixtureEnsemble()
     assert Laplace(threshold=3).plan(facts, epsilon(1)).by == Laplace(threshold=3)
 
 

@@ -72,7 +72,7 @@ METHODS = {
     ),
     "ensemble": MethodChecks(
         "ensemble",
-        [CONCENTRATED],
+        [PURE, CONCENTRATED],
         [["registered", "voted"], ["voted", "age"]],
         {"components": 8, "steps": 20, "most_records": 2000, "sweeps": 4},
     ),

@@ -3,7 +3,7 @@
 Steps. (1) The number of rows, at `total_share`. (2) Every column's table, at `one_way_share`, less where noise is
 small beside the rows and more where it is large; where it is so large that columns take all, independent rows follow.
 Codes with a noisy count below `threshold` times σ are pooled, and more of them until `most_codes` are left. A column
-that still has more than `_WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
+that still has more than `WIDE` codes is wide: it keeps them, and steps 5 to 7 leave it out. (3) Every pair scored, at
 `selection_share`: how many rows its table is away from the product of its columns as they were measured; of wide
 columns, how many beyond a height that noise does not reach (`methods/wide_columns.py`). (4) The rest buys residuals
 of pairs, what columns do not tell, shared by expected gain (`methods/expected_gain.py`). First come the pairs that
@@ -30,6 +30,13 @@ which pairs are strong, which are measured and at which cost, and all of (5) to 
 facts alone. All noise is Gaussian, so where the schema leaves nothing open (ε, δ) are those of Gaussian differential
 privacy (`privacy/gaussian.py`), which holds for costs that depend on answers.
 
+Pure ε. The same queries, but for residuals: there whole tables of pairs are measured, in which a row lies in one cell,
+so that they too move by at most k in L1; and what they say of their columns is joined with the columns. Laplace noise
+of scale k/ε_i on every cell costs ε_i. P scores move by at most k·P in L1, to which the door's `score` fits its
+Laplace noise. The ε_i add up to what was granted, also when later ones depend on earlier answers; k tickets buy a k-th
+of the noise. Scores take more than `selection_share` where their noise, by the noisy number of rows, would exceed
+`_SCORE_NOISE` of the rows.
+
 Where it is weak. It keeps pairs; of three columns at once it knows what its graphical model infers. A wide column keeps
 its relation to one other column, and to others what follows from that one. Work and memory grow with the square of all
 codes, which are pooled to `most_codes`.
@@ -37,7 +44,7 @@ codes, which are pooled to `most_codes`.
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -115,6 +122,9 @@ _LITTLE_NOISE, _MIDDLING_NOISE = 0.002, 0.007
 closely; at the second columns get `one_way_share`."""
 _LEAST_COLUMNS, _MOST_COLUMNS, _COLUMNS_ALONE = 0.05, 0.7, 0.95
 """The least share of the cost for columns, the most without noise, and the share from which no pair is measured."""
+_SCORE_NOISE, _MOST_SCORES, _MOST_OF_LEFT = 0.05, 0.12, 0.3
+"""Under pure ε: noise of a score that is aimed at, as a share of the rows, and the most of the cost, and of what
+columns left of it, for that."""
 _CELL_NOISE = 0.4
 """Half of E|X| of a normal number: noise of one cell moves so many rows, as a share of its scale."""
 _CUTS = 3
@@ -128,7 +138,7 @@ _WIDE_BYTES = 80
 """Per cell of the largest pair of a wide column: counts, noise, residuals, what is expected, and while it is drawn."""
 _SWEEP_SECONDS = 1.2e-8
 _MOST_CODES = 2**13
-_WIDE, _WIDEST = 512, 2**13
+WIDE, _WIDEST = 512, 2**13
 """A column with more codes than the first is wide; it keeps at most so many as the second."""
 
 
@@ -137,11 +147,11 @@ class MixtureEnsemble(Method):
     """Method: columns, scores of all pairs, tables of pairs by expected gain, mixtures that explain them, rows."""
 
     name: ClassVar[str] = "ensemble"
-    summary: ClassVar[str] = "Experimental: many noisy pairs, explained together by mixtures; rows are moved to fit."
+    summary: ClassVar[str] = "Many noisy pairs, explained together by mixtures; rows are moved to fit all of them."
     source: ClassVar[str] = "Our own (2026); scores and moved rows after PrivSyn (Zhang et al. 2021)."
-    needs: ClassVar[str] = "A schema, δ above 0. Up to about a hundred columns."
+    needs: ClassVar[str] = "A schema. Up to about a hundred columns."
     limits: ClassVar[str] = "Keeps pairs; of a column of very many codes, one. The model is a set of records."
-    currencies: ClassVar[tuple[Currency, ...]] = ("zcdp", "gaussian")
+    currencies: ClassVar[tuple[Currency, ...]] = ("pure", "zcdp", "gaussian")
 
     total_share: float = option(0.005, help="share of the cost for the number of rows", share=True)
     one_way_share: float = option(0.35, help="share of the cost for columns where noise is middling", share=True)
@@ -166,7 +176,7 @@ class MixtureEnsemble(Method):
         domain, rules = facts.domain, facts.structural_zeros
         check_linked(domain, alone(domain.columns), rules, f"method {self.name}")
         codes = self._codes(domain, rules)
-        columns, whole = live_columns(domain), Cost(rho=cost.rho)
+        columns, whole = live_columns(domain), Cost(cost.epsilon, cost.rho)
         pairs = len(columns) * (len(columns) - 1) // 2
         costs = _EnsembleCosts.of(self, whole, pairs)
         steps = [noisy_step("measure total", costs.total, 1, facts.unit_rows)]
@@ -198,7 +208,6 @@ class MixtureEnsemble(Method):
                 "are scored a second time. "
                 "Columns take less than said here where noise is small beside the rows, and more where it is large, "
                 "up to all of it.",
-                "Experimental: what it does with answers may change from version to version.",
             ),
             schedule=costs,
             after_counting=synthesis,
@@ -214,11 +223,23 @@ class MixtureEnsemble(Method):
         share = self._column_share(noise)
         if share >= _COLUMNS_ALONE:
             return self._of_columns(curator, remaining, float(total.values[0]))
-        known = self._columns(curator, total, Cost(rho=plan.granted.rho).share(share), noise)
+        whole = Cost(plan.granted.epsilon, plan.granted.rho)
+        known = self._columns(curator, total, whole.share(share), noise)
         if not known.pairs and not known.wide.pairs:
             return self._without_pairs(curator, known, remaining)
-        excess, tables = _Measuring(curator, known, remaining, plan.schedule.scores).measured()
-        return _Synthesis(self, known, curator.structural_zeros, excess, tables).records()
+        scores = self._scores_cost(plan, remaining.left, len(known.pairs), known.total / curator.unit_rows)
+        measuring = _Measuring(curator, known, remaining, scores)
+        excess, tables = measuring.measured()
+        return _Synthesis(self, known.joined(measuring.whole), curator.structural_zeros, excess, tables).records()
+
+    def _scores_cost(self, plan: Plan, left: Cost, pairs: int, rows: float) -> Cost:
+        """Of the scores: as planned; under pure ε, where noise grows with the number of pairs, more if it is much."""
+        planned: Cost = plan.schedule.scores
+        if not plan.granted.epsilon:
+            return planned
+        noise = math.sqrt(2.0) * max(pairs, 1) * UNIT / (plan.granted.epsilon * max(rows, 1.0))
+        share = min(max(noise / _SCORE_NOISE, self.selection_share), max(_MOST_SCORES, self.selection_share))
+        return min(Cost(plan.granted.epsilon).share(share), left.share(_MOST_OF_LEFT), key=_amount)
 
     def _column_share(self, noise: float) -> float:
         """The share of the cost for columns, by what their noise would be, as a share of the rows, if they had all."""
@@ -244,7 +265,7 @@ class MixtureEnsemble(Method):
         """
         free = set(answers) - _tied(rules)
         found = Coarsening.of(domain, answers, {name: Rare(self.threshold, most=_WIDEST) for name in free})
-        wide = {name for name in free if found.domain.sizes[name] > _WIDE}
+        wide = {name for name in free if found.domain.sizes[name] > WIDE}
         if len(wide) == len(domain.columns):
             wide.remove(min(wide, key=lambda name: found.domain.sizes[name]))
         low, high = 1, max(domain.sizes.values())
@@ -270,7 +291,7 @@ class MixtureEnsemble(Method):
         beyond those at which it comes to them, if costs were equal, do not count.
         """
         names = live_columns(curator.domain)
-        equal = curator.unit_rows * math.sqrt(UNIT * len(names) / (2.0 * max(remaining.left.rho, 1)))
+        equal = _deviation(remaining.left, curator.unit_rows, len(names))
         most = max(rows / (_CELL_NOISE * equal), 1.0)
         costs = remaining.left.split([min(curator.domain.sizes[name], most) ** (2.0 / 3.0) for name in names])
         answers = at_costs(curator, alone(names), costs)
@@ -294,7 +315,7 @@ class MixtureEnsemble(Method):
     def _widest_pair(self, domain: Domain, rules: Sequence[StructuralZeros]) -> int:
         """Most cells of a pair with a wide column; 0 if there can be none."""
         sizes = sorted(min(size, _WIDEST) for name, size in domain.sizes.items() if name not in _tied(rules))
-        return min(math.prod(sizes[-2:]), PAIR_CELLS) if len(sizes) > 1 and sizes[-1] > _WIDE else 0
+        return min(math.prod(sizes[-2:]), PAIR_CELLS) if len(sizes) > 1 and sizes[-1] > WIDE else 0
 
     def _fitting(self, codes: int, steps: int) -> tuple[Fitting, int]:
         """How mixtures are fitted, and how many: fewer and smaller ones where codes are many."""
@@ -387,6 +408,26 @@ class _KnownColumns:
             noise,
         )
 
+    def joined(self, tables: Sequence[NoisyTable]) -> "_KnownColumns":
+        """With what whole tables of pairs say of their columns, each answer weighted by its precision."""
+        sizes, precisions = self.grid.domain.sizes, 1.0 / self.variances
+        sums = self.counts * precisions
+        for table in tables:
+            shape = [self.wide.domain.sizes[name] for name in table.clique]
+            for axis, name in enumerate(table.clique):
+                if name in sizes:
+                    precision = 1.0 / (max(table.variance, 1e-9) * shape[1 - axis])
+                    sums[self.grid.places(name)] += precision * table.values.reshape(shape).sum(axis=1 - axis)
+                    precisions[self.grid.places(name)] += precision
+        if not tables:
+            return self
+        counts, variances = sums / precisions, 1.0 / precisions
+        told = dict(self.wide.counts)
+        for name in sizes:
+            place = self.grid.places(name)
+            told[name] = _of_all_rows(OverlapTable(Clique((name,)), counts[place], variances[place]), self.total)
+        return replace(self, counts=counts, variances=variances, wide=replace(self.wide, counts=told))
+
     @property
     def pairs(self) -> list[Clique]:
         """Pairs of columns that have two codes or more each."""
@@ -443,6 +484,8 @@ class _Measuring:
     remaining: RemainingBudget
     scores: Cost
     """Cost of scoring all pairs; pairs that are scored a second time cost their part of it once more."""
+    whole: list[NoisyTable] = field(default_factory=list)
+    """Tables of pairs that were measured as they are, not just what columns do not tell."""
 
     def measured(self) -> tuple[_Excess, dict[Clique, ResidualTable]]:
         """Residuals at all that is left, and what is known of the pairs."""
@@ -459,7 +502,9 @@ class _Measuring:
             excess = self._scored_again(excess, [pair for pair in strong if pair in tables], tables, again)
         given = self._given(excess, [pair for pair in self.known.pairs if pair not in tables], tables)
         chosen = [pair for pair, number in given.items() if number]
-        if chosen and self.remaining.left.rho > _TICKETS_PER_PAIR * len(self.known.pairs):  # more than roundings left
+        if chosen and _amount(self.remaining.left) > _TICKETS_PER_PAIR * len(
+            self.known.pairs
+        ):  # more than roundings left
             costs = self.remaining.left.split([float(given[pair]) for pair in chosen])
             tables |= self._residuals(dict(zip(chosen, costs, strict=True)))
         return excess, tables
@@ -522,7 +567,7 @@ class _Measuring:
         """What follows from strong pairs is expected from now on; what is off beyond that is scored anew."""
         known, grid = self.known, self.known.grid
         followed = [pair for pair in _inside(strong, known.pairs) if pair not in tables]
-        if not followed or not cost.rho:
+        if not followed or not _amount(cost):
             return excess
         names = {name for pair in strong for name in pair}
         domain = Domain.of({name: size for name, size in grid.domain.sizes.items() if name in names})
@@ -541,7 +586,8 @@ class _Measuring:
     def _again(self, pairs: int) -> Cost:
         """Cost of scoring so many pairs once more, with the first noise if that costs little of the rest."""
         same = self.scores.share(Fraction(pairs, max(len(self.known.pairs), 1)))
-        return Cost(rho=min(same.rho, self.remaining.left.rho // _MOST_AGAIN))
+        most = self.remaining.left.share(Fraction(1, _MOST_AGAIN))
+        return min(same, most, key=_amount)
 
     def _given(self, excess: _Excess, pairs: Sequence[Clique], done: Container[Clique] = ()) -> dict[Clique, int]:
         """Tickets of these pairs and of those of wide columns that are not done."""
@@ -560,13 +606,21 @@ class _Measuring:
         if not gains:
             return {}
         count = max(_LEAST_TICKETS, min(_TICKETS_PER_PAIR * len(gains), _MOST_TICKETS))
-        scale = self.curator.unit_rows * math.sqrt(count * UNIT / (2.0 * max(self.remaining.left.rho, 1)))
-        given = tickets(list(gains.values()), count, scale, np.array(off))
+        left = self.remaining.left
+        scale, pure = _deviation(left, self.curator.unit_rows, count), bool(left.epsilon)
+        given = tickets(list(gains.values()), count, scale, np.array(off), pure=pure)
         return dict(zip(gains, given.tolist(), strict=True))
 
     def _residuals(self, costs: Mapping[Clique, Cost]) -> dict[Clique, ResidualTable]:
-        answers = residuals_at_costs(self.curator, list(costs), list(costs.values()))
-        return dict(zip(costs, answers, strict=True))
+        pairs, parts = list(costs), list(costs.values())
+        if pairs and parts[0].epsilon:
+            counted = at_costs(self.curator, pairs, parts)
+            tables = dict(zip(pairs, counted, strict=True))
+            for pair, answer in tables.items():
+                self.whole.append(NoisyTable(pair, answer.values.astype(np.float64), answer.distribution.variance))
+            shape = self.curator.domain.shape
+            return {pair: ResidualTable.of_counts(answer, tuple(pair), shape(pair)) for pair, answer in tables.items()}
+        return dict(zip(pairs, residuals_at_costs(self.curator, pairs, parts), strict=True))
 
 
 def _inside(strong: Sequence[Clique], pairs: Sequence[Clique]) -> list[Clique]:
@@ -712,7 +766,8 @@ class _Synthesis:
 
 
 def _variances(table: OverlapTable) -> Floats:
-    return np.broadcast_to(np.asarray(table.variances, dtype=np.float64), table.values.shape)
+    found = np.asarray(np.maximum(table.variances, 1e-9), dtype=np.float64)  # noise of a huge budget rounds to none
+    return np.broadcast_to(found, table.values.shape)
 
 
 def _of_all_rows(table: OverlapTable, total: float) -> Floats:
@@ -733,8 +788,19 @@ def _column_weights(domain: Domain, columns: Sequence[str]) -> list[float]:
 def _column_noise(domain: Domain, columns: Sequence[str], cost: Cost, unit_rows: int) -> float:
     """Mean over columns of half the noise of all cells, in rows."""
     weights = np.array(_column_weights(domain, columns))
-    scales = unit_rows * np.sqrt(UNIT * weights.sum() / (2.0 * max(cost.rho, 1) * weights))
+    scales = np.array([_deviation(cost, unit_rows, weights.sum() / weight) for weight in weights])
     return float(np.mean(_CELL_NOISE * np.array(domain.shape(columns)) * scales))
+
+
+def _amount(cost: Cost) -> int:
+    return cost.epsilon or cost.rho
+
+
+def _deviation(cost: Cost, unit_rows: int, parts: float) -> float:
+    """Standard deviation, in rows, of the noise of a table that has the cost divided by `parts`."""
+    if cost.epsilon:
+        return math.sqrt(2.0) * unit_rows * UNIT * parts / cost.epsilon
+    return unit_rows * math.sqrt(UNIT * parts / (2.0 * max(cost.rho, 1)))
 
 
 def _score_scale(cost: Cost, pairs: int, unit_rows: int) -> float:

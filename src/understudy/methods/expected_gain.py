@@ -15,7 +15,6 @@ several are tried at once, and the best gain per ticket wins. All of this looks 
 """
 
 import heapq
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -132,12 +131,13 @@ class CellGain:
         return sum(part.beyond(scale) for part in self.parts)
 
 
-def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Floats) -> Ints:
+def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Floats, *, pure: bool = False) -> Ints:
     """How many of `count` tickets each pair gets; one ticket buys noise of that scale.
 
     Where nothing is worth its noise, the best quarter of the pairs by `fallback` get one each. What is not given out
     goes to those that have some, in proportion: the caller pays all of the cost by these numbers as weights.
     """
+    power = 1.0 if pure else 0.5
     given = np.zeros(len(gains), dtype=np.int64)
     have = [0.0] * len(gains)
     queue: list[tuple[float, int, int]] = []
@@ -145,7 +145,7 @@ def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Float
     def offer(pair: int) -> None:
         rates = []
         for more in _TRIED:
-            gained = gains[pair].at(scale / math.sqrt(given[pair] + more)) - have[pair]
+            gained = gains[pair].at(scale / (given[pair] + more) ** power) - have[pair]
             rates.append((gained / more, more))
         rate, more = max(rates, key=lambda one: one[0])
         if rate > 0.0:
@@ -159,7 +159,7 @@ def tickets(gains: Sequence[CellGain], count: int, scale: float, fallback: Float
         more = min(more, left)
         given[pair] += more
         left -= more
-        have[pair] = gains[pair].at(scale / math.sqrt(given[pair]))
+        have[pair] = gains[pair].at(scale / given[pair] ** power)
         offer(pair)
     if not given.any():
         given[np.argsort(-fallback, kind="stable")[: max(1, len(gains) // 4)]] = 1

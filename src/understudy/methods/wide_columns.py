@@ -55,7 +55,8 @@ class WideColumns:
 
     def noise(self, left: Cost, unit_rows: int) -> Distribution:
         """The noise of each pair, if one pair for every wide column shared half of this cost."""
-        share = Cost(rho=max(left.rho // max(2 * len(self.names), 1), 1))
+        parts = max(2 * len(self.names), 1)
+        share = Cost(max(left.epsilon // parts, 1)) if left.epsilon else Cost(rho=max(left.rho // parts, 1))
         return distribution_for(share, unit_rows, "measure pair")
 
     def cut(self, pair: Clique, noise: Distribution) -> NoiseCut:
