@@ -1,5 +1,6 @@
 """The whole way through the studio in a real browser, at the width of a telephone and of a desk."""
 
+import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import understudy as us
+from tests.engines.available import needs
 from tests.report.browser import CHROMIUM, Browser
-from tests.studio.walking import AXE, Served, Walker
+from tests.studio.walking import AXE, AXE_SHA256, Served, Walker
 from understudy.studio.workspace import short_id
 
-pytest.importorskip("uvicorn", reason="needs the extra [studio]")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian package: chromium)")
+needs("starlette", "uvicorn", *([] if CHROMIUM else ["chromium()"]))
 
 WIDTHS = (390, 1280)
 NAME, LABEL = "<img src=x onerror=attacked=1>", '"><script>attacked=1</script>'
@@ -152,7 +153,11 @@ def test_the_card_of_a_stranger_is_shown_and_leads_nowhere(browser: Browser, tmp
         assert "The card of a stranger" in walker.words
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not here: make axe fetches it")
+def test_axe_is_the_file_that_npm_has() -> None:
+    assert hashlib.sha256(AXE).hexdigest() == AXE_SHA256
+    assert b"axe v4.14.0" in AXE[:200]
+
+
 def test_a_page_that_cannot_be_read_aloud_is_noticed(browser: Browser, tmp_path: Path) -> None:
     with Served(tmp_path) as served:
         walker = Walker(browser, served, 1280)

@@ -73,7 +73,7 @@ def _home(studio: Studio, request: Request) -> Response:
     releases = [{"key": key, "name": path.name, **_stated(path)} for key, path in studio.workspace.releases().items()]
     if studio.doors.read_only:
         return studio.page(request, "home.html", releases=releases, drafts=[], runs=[], empty=not releases)
-    runs = [run for run in studio.runs.all() if run.outcome not in ("released", "compared")]
+    runs = [run for run in studio.runs.all() if run.outcome not in ("released", "compared", "tried")]
     drafts = studio.workspace.drafts()
     empty = not (releases or runs or drafts)
     return studio.page(request, "home.html", releases=releases, drafts=drafts, runs=runs, empty=empty)
