@@ -4,7 +4,10 @@ import contextlib
 import html
 import json
 import re
+import shlex
 import sqlite3
+import subprocess
+import sys
 import threading
 import zipfile
 from io import BytesIO
@@ -417,6 +420,32 @@ def test_a_run_is_charged_once_whoever_presses_how_often(client: Client, folder:
     _the_ledger_page(client)
     _the_confidential_page(client)
     _a_read_only_studio(folder)
+
+
+def test_what_a_release_page_says_to_type_does_the_same(client: Client, folder: Path) -> None:
+    """Both the command and the call, run as they stand on the page."""
+    made = paid(client, finished(client, folder), name="people's release")
+    assert client.until_done(made.headers["location"]) == "released"
+    (key,) = client.studio.workspace.releases()
+    page = client.get(f"/releases/{key}").text
+    typed = [html.unescape(one) for one in re.findall(r"<pre[^>]*><code>(.*?)</code>", page, re.DOTALL)]
+    for line in typed[0].splitlines()[:2]:
+        words = shlex.split(line.replace("RELEASE", "typed"))
+        command = [sys.executable, "-m", *words, *(["--quiet"] if "synthesize" in words else [])]
+        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+    code = typed[1].replace("RELEASE", "called")
+    run = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    releases = [us.Release.load(folder / name) for name in ("people's release", "typed", "called")]
+    settings = [(one.config.method, one.config.options, one.config.epsilon, one.config.delta) for one in releases]
+    assert settings[0] == settings[1] == settings[2]
+    assert len({one.statement.schema_digest for one in releases}) == 1
+    code = f"{typed[2]}; print(list(rows))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert run.stdout.strip() == "['sex', 'age']", run.stderr
+    reader = Client(folder, read_only=True).enter()
+    assert "people.csv" not in reader.get(f"/releases/{key}").text
 
 
 def test_one_confirmation_is_charged_once_also_after_its_run_is_off_the_list(client: Client, folder: Path) -> None:

@@ -78,7 +78,7 @@ class ColumnForm:
         """The values of which a rule may name one; empty for kinds that have no list of them."""
         labels = self.said.get("labels", ())
         if self.kind == "boolean":
-            return ("true", "false")
+            return ("false", "true")
         return tuple(labels) if self.kind == "category" and not isinstance(labels, str) else ()
 
     @property
@@ -262,7 +262,8 @@ def _changed(editor: Any, action: str, form: Mapping[str, str]) -> list[str]:
         case "rule":
             return _ruled(editor, form)
         case "allow":
-            return list(editor.allow(int(form["rule"]))) if form.get("rule", "").isdecimal() else ["Choose a rule."]
+            number = form.get("rule", "")
+            return list(editor.allow(int(number))) if number.isdecimal() and len(number) < 10 else ["Choose a rule."]
     return ["This cannot be done here."]
 
 

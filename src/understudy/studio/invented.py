@@ -19,7 +19,7 @@ import understudy as us
 SEED = 20_260_101
 ROWS, MOST_ROWS = 5_000, 50_000
 _KINDS, _TRIES = 6, 40
-_OPEN_LABELS = 25
+_OPEN_LABELS, _NARROW = 25, 8.0
 _WRITING = {
     "decimal": "", "thousands": "", "prefix": "", "suffix": "", "parentheses": False, "format": None, "storage": "",
 }  # fmt: skip
@@ -80,8 +80,9 @@ def _draw(column: Any, chance: random.Random) -> Draw:
         weights = [chance.expovariate(1.0) ** 2 + 1e-6 for _ in labels]
         return lambda: chance.choices(labels, weights)[0]
     lower, upper = _as_number(column.lower), _as_number(column.upper)
-    usual = chance.uniform(lower, upper)
-    return lambda: _as_value(column, chance.triangular(lower, upper, usual))
+    usual = chance.uniform(0.1, 0.9)
+    shape = (_NARROW * usual, _NARROW * (1.0 - usual))
+    return lambda: _as_value(column, lower + (upper - lower) * chance.betavariate(*shape))
 
 
 def _as_number(value: Any) -> float:
