@@ -354,7 +354,7 @@ def test_what_matters_to_a_steward_has_its_error(client: Client, folder: Path) -
     words = client.post(f"{draft}/plan", form | {"method": "laplace", "matter-0": "y", "matter-1": "y"}).words
     assert "at most: added up from the full table" in words
     words = client.post(f"{draft}/plan", form | {"method": "mst", "delta": "4", "matter-0": "y", "matter-1": "y"}).words
-    assert "if the run chooses to measure it" in words
+    assert "if the run chooses this pair" in words
     assert client.post(f"{draft}/budget", {**form, "matter-1": "yes"}).status == 200
     assert re.search(r'name="matter-1" value="yes" checked', client.get(f"{draft}/budget").text)
 

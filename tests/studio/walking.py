@@ -78,6 +78,11 @@ class Walker:
         self.browser.value(f"{chosen}.click()")
         self.browser.until("!document.body.dataset.left && document.readyState === 'complete'")
 
+    def press(self, text: str) -> None:
+        """Clicks a button that changes a part of the page."""
+        chosen = f"[...document.querySelectorAll('button')].find(e => e.textContent.trim().startsWith({text!r}))"
+        self.browser.value(f"{chosen}.click()")
+
     def type(self, field: str, text: str) -> None:
         """Puts a text into a field, as typing does."""
         self.browser.value(

@@ -296,7 +296,7 @@ class SchemaEditor:
         try:
             text = change(self.text)
             found = _asked_places(text, self.where)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             return ["cannot be written at this place. Edit the text of the schema itself."]
         except SchemaError as error:
             return [str(problem) for problem in error.problems]

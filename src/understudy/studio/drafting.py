@@ -225,9 +225,13 @@ def made_late(draft: DraftTable, form: Mapping[str, str]) -> list[str]:
     return [] if form.get("version", "") == draft.version else [_CHANGED_ELSEWHERE]
 
 
-def shown_in(form: Mapping[str, str]) -> list[str]:
-    """The fields of a column that a form holds."""
-    return [key for key in _FIELDS if key in form]
+def shown_in(form: Mapping[str, str], column: ColumnForm | None) -> list[str]:
+    """The fields of a form that a column of this kind has."""
+    if column is None:
+        return []
+    hidden = set() if column.shows_bounds else {"lower", "upper"}
+    hidden |= (set() if column.shows_labels else {"labels"}) | (set() if column.shows_format else {"format"})
+    return [key for key in _FIELDS if key in form and key not in hidden]
 
 
 def _replaced(draft: DraftTable, text: str) -> list[str]:

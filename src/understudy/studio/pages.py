@@ -260,7 +260,8 @@ def _filled(studio: Studio, draft: DraftTable, form: Mapping[str, str]) -> tuple
 def _try(studio: Studio, request: Request) -> Response:
     """The problems that a column would have with what is in its fields now; nothing is kept."""
     draft, form = draft_of(studio, request), form_of(request)
-    return studio.page(request, "tried.html", tried=_tried(studio, draft, form), shown=drafting.shown_in(form))
+    tried = _tried(studio, draft, form)
+    return studio.page(request, "tried.html", tried=tried, shown=drafting.shown_in(form, tried.column))
 
 
 def _fields(studio: Studio, request: Request) -> Response:

@@ -34,7 +34,11 @@ FORMS = {
     "dta": ("Synthetic rows for Stata", "pyreadstat"),
     "sav": ("Synthetic rows for SPSS", "pyreadstat"),
 }
-_STATIC = {"htmx.js": ("htmx.min.js", "text/javascript"), "studio.css": ("studio.css", "text/css")}
+_STATIC = {
+    "htmx.js": ("htmx.min.js", "text/javascript"),
+    "studio.css": ("studio.css", "text/css"),
+    "icon.svg": ("icon.svg", "image/svg+xml"),
+}
 _PREVIEW_ROWS, _MOST_CELLS = 20, 200
 _CHUNK = 1 << 18
 

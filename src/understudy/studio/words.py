@@ -129,11 +129,15 @@ def wanted_block(plan: Any, sizes: Mapping[str, int], wanted: Sequence[str], row
     for names in sets:
         cells = math.prod(sizes[name] for name in names) if all(name in sizes for name in names) else None
         error, remark = _error_of(plan, names, cells)
-        share = "—" if None in (error, cells, rows) else f"{100 * error * cells / rows:,.1f} %"
-        lines.append((" × ".join(names), "—" if cells is None else f"{cells:,}", _rows(error), share, remark))
-    header = ("counts of", "cells", "typical error of one cell, rows", "of an average cell", "why")
-    caption = "How far off what matters to you will be"
-    return TextTable(header, tuple(lines), caption=caption, numeric=frozenset(header[1:4])) if lines else None
+        share = () if rows is None else (_share(error, cells, rows),)
+        lines.append((" × ".join(names), "—" if cells is None else f"{cells:,}", _rows(error), *share, remark))
+    header = ("counts of", "cells", "± rows", *(() if rows is None else ("of an average cell",)), "why")
+    caption = "How far off what matters to you will typically be, in one cell"
+    return TextTable(header, tuple(lines), caption=caption, numeric=frozenset(header[1:-1])) if lines else None
+
+
+def _share(error: float | None, cells: int | None, rows: int) -> str:
+    return "—" if error is None or cells is None else f"{100 * error * cells / rows:,.1f} %"
 
 
 def _error_of(plan: Any, names: Sequence[str], cells: int | None) -> tuple[float | None, str]:
@@ -155,7 +159,7 @@ def _error_of(plan: Any, names: Sequence[str], cells: int | None) -> tuple[float
         return None, "not kept: this method draws columns one by one"
     chosen = [step for step in plan.steps if _CHOSEN.fullmatch(step.name) and step.expected_error is not None]
     if chosen:
-        return chosen[-1].expected_error, "if the run chooses to measure it; otherwise it follows from other tables"
+        return chosen[-1].expected_error, "if the run chooses this pair; else it follows from others"
     return None, "follows from the model; no error can be told beforehand"
 
 
