@@ -16,7 +16,7 @@ VALUES = (
     "' OR 1=1 --", "postgresql://x:y@h/d::t", "[" * 50_000, "&a [*a, *a]", "!!python/object/apply:os.system [x]", "٣",
     "x" * 100_000, "columns: {", "&x a", "? ", "- - - -", "\u2028",
 )  # fmt: skip
-FEW = ("", "x", "9" * 5000, "nan", "\0", "<script>alert(1)</script>", "../../etc/passwd", "[" * 50_000)
+FEW = ("", "9" * 5000, "\0", "../../etc/passwd", "<script>alert(1)</script>")
 """For pages that plan a run, which takes a moment."""
 FIELDS = {
     "/tables": ("table", "inner", "codebook", "like", "database"),
@@ -75,7 +75,7 @@ def forms() -> Iterator[tuple[str, str]]:
 def test_no_form_is_a_fault(client: Client, place: str, field: str) -> None:
     draft = client.studio.workspace.begin("people.csv", SCHEMA)
     changes = place.startswith("/drafts/{key}/change")
-    for value in VALUES if changes or place == "/tables" else FEW:
+    for value in FEW if place.endswith(("/budget", "/methods", "/try")) else VALUES:
         draft.write(SCHEMA)
         form = {"version": draft.version, **USUAL.get(place, {}), field: value.encode("utf-8", "ignore").decode()}
         answer = client.post(place.replace("{key}", draft.key), form)

@@ -347,6 +347,7 @@ def test_what_matters_to_a_steward_has_its_error(client: Client, folder: Path) -
     plan = us.plan(client.studio.workspace.draft(draft.rpartition("/")[2]).schema_path, method="independent", epsilon=1)
     step = next(one for one in plan.steps if one.name == "measure age")
     words = client.post(f"{draft}/plan", form | {"matter-0": "yes", "matter-1": "yes"}).words
+    assert step.expected_error is not None
     percent = 100 * step.expected_error * step.cells / 10_000
     assert f"age {step.cells} {step.expected_error:,.1f} {percent:,.1f} % measured" in words
     assert "sex × age" in words

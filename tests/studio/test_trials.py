@@ -107,6 +107,13 @@ def test_methods_are_tried_on_invented_rows_and_one_is_chosen(client: Client) ->
     assert client.get(run).status == 404
 
 
+def test_a_table_that_is_gone_does_not_shut_the_pages(client: Client, tmp_path: Path) -> None:
+    draft = begun(client)
+    (tmp_path / "people.csv").unlink()
+    for page in ("schema", "budget", "methods", "confirm"):
+        assert client.get(f"{draft}/{page}").status == 200, page
+
+
 def test_a_table_that_is_not_public_is_not_tried_on(client: Client, tmp_path: Path) -> None:
     draft = begun(client)
     (tmp_path / "again.csv").hardlink_to(tmp_path / "people.csv")

@@ -15,12 +15,11 @@ TABLE, RELEASE = "TABLE", "RELEASE"
 
 def command_line(release: Any, known: Mapping[str, str]) -> str:
     """The command that would do the same once more, into a folder of another name."""
-    words = ["understudy", "synthesize", known.get("table", TABLE), "--schema", f"{release.folder.name}/schema.yaml"]
-    for name, value in _settings(release, known).items():
-        words += [f"--{name.replace('_', '-')}", str(value)]
-    for name, value in _options(release.config).items():
-        words += ["--set", f"{name}={value}"]
-    return shlex.join([*words, "--out", RELEASE])
+    said = {"schema": f"{release.folder.name}/schema.yaml", **_settings(release, known)}
+    pairs = [(name.replace("_", "-"), str(value)) for name, value in said.items()]
+    pairs += [("set", f"{name}={value}") for name, value in _options(release.config).items()]
+    words = [word for name, value in [*pairs, ("out", RELEASE)] for word in (f"--{name}", value)]
+    return shlex.join(["understudy", "synthesize", known.get("table", TABLE), *words])
 
 
 def python_call(release: Any, known: Mapping[str, str]) -> str:

@@ -32,11 +32,12 @@ Draw = Callable[[], Value]
 
 def plainly_written(schema: "us.Schema") -> "us.Schema":
     """The same schema for a file in the usual form."""
-    columns = tuple(
-        replace(one, **{field.name: _WRITING[field.name] for field in fields(one) if field.name in _WRITING})
-        for one in schema.columns
-    )
+    columns = tuple(_plain(one) for one in schema.columns)
     return replace(schema, columns=columns, file=None)
+
+
+def _plain(column: Any) -> Any:
+    return replace(column, **{field.name: _WRITING[field.name] for field in fields(column) if field.name in _WRITING})
 
 
 def write_invented(schema: "us.Schema", rows: int, target: Path) -> None:
@@ -72,17 +73,20 @@ def invented_rows(schema: "us.Schema", rows: int) -> Iterator[dict[str, Value]]:
 def _draw(column: Any, chance: random.Random) -> Draw:
     """How one kind of people answers for a column."""
     if column.kind in ("category", "open_category", "boolean"):
-        labels = (
-            {"boolean": ("false", "true")}.get(column.kind)
-            or getattr(column, "labels", ())
-            or tuple(f"value {number}" for number in range(1, _OPEN_LABELS + 1))
-        )
+        labels = _labels(column)
         weights = [chance.expovariate(1.0) ** 2 + 1e-6 for _ in labels]
         return lambda: chance.choices(labels, weights)[0]
     lower, upper = _as_number(column.lower), _as_number(column.upper)
     usual = chance.uniform(0.1, 0.9)
     shape = (_NARROW * usual, _NARROW * (1.0 - usual))
     return lambda: _as_value(column, lower + (upper - lower) * chance.betavariate(*shape))
+
+
+def _labels(column: Any) -> tuple[str, ...]:
+    if column.kind == "category":
+        return tuple(column.labels)
+    invented = (f"value {number}" for number in range(1, _OPEN_LABELS + 1))
+    return ("false", "true") if column.kind == "boolean" else tuple(invented)
 
 
 def _as_number(value: Any) -> float:
@@ -95,9 +99,11 @@ def _as_number(value: Any) -> float:
 
 def _as_value(column: Any, number: float) -> Value:
     if column.kind == "integer":
-        return min(int(column.lower) + round((number - column.lower) / column.step) * int(column.step), column.upper)
+        steps = round((number - column.lower) / column.step)
+        return min(int(column.lower) + steps * int(column.step), int(column.upper))
     if column.kind == "float":
-        return min(max(round(number, 6 if column.decimals is None else column.decimals), column.lower), column.upper)
+        rounded = round(number, 6 if column.decimals is None else int(column.decimals))
+        return min(max(rounded, float(column.lower)), float(column.upper))
     if column.kind == "date":
         return dt.date.fromordinal(round(number))
     step = column.resolution

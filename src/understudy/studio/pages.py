@@ -177,8 +177,7 @@ def _drafted(workspace: Workspace, location: str, form: Mapping[str, str], *, na
         UsageError: also if the private table itself is named as one of those, whose rows are read.
     """
     book, like = form.get("codebook", ""), form.get("like", "")
-    for name, what in ((book, "codebook"), (like, "public table")):
-        known = workspace.codebooks() if name is book else workspace.tables()
+    for name, what, known in ((book, "codebook", workspace.codebooks()), (like, "public table", workspace.tables())):
         if name and workspace.same_file(workspace.inside(name, known), location):
             raise us.errors.UsageError(what, "is the private table itself.", "Its rows must not be read. Leave it out.")
     made = us.Schema.draft(

@@ -233,7 +233,11 @@ class Workspace:
         """Whether two locations are about the same file, under whatever names."""
         if one.startswith(DATABASES) or other.startswith(DATABASES):
             return one == other
-        return (self.root / one.partition("::")[0]).samefile(self.root / other.partition("::")[0])
+        here, there = (self.root / name.partition("::")[0] for name in (one, other))
+        try:
+            return here.samefile(there)
+        except OSError:  # one of them is gone
+            return here == there
 
     def _files(self) -> list[str]:
         found: list[str] = []
