@@ -38,6 +38,7 @@ def _walk(walker: Walker) -> None:
     for number in (0, 2):
         walker.browser.value(f"document.querySelector('[name=matter-{number}]').click()")
     walker.browser.until("document.getElementById('plan').innerText.includes('what matters to you')")
+    walker.browser.value("document.querySelector('[name=matter-0]').closest('details').open = false")
     keep("budget")
     place = walker.browser.value("location.pathname")
     walker.go(place.replace("budget", "methods"))

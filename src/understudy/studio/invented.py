@@ -99,14 +99,14 @@ def _as_number(value: Any) -> float:
 
 def _as_value(column: Any, number: float) -> Value:
     if column.kind == "integer":
-        steps = round((number - column.lower) / column.step)
+        steps = round((number - float(column.lower)) / float(column.step))
         return min(int(column.lower) + steps * int(column.step), int(column.upper))
     if column.kind == "float":
         rounded = round(number, 6 if column.decimals is None else int(column.decimals))
         return min(max(rounded, float(column.lower)), float(column.upper))
     if column.kind == "date":
         return dt.date.fromordinal(round(number))
-    step = column.resolution
+    step = int(column.resolution)
     moment = _MIDNIGHT + dt.timedelta(seconds=number // step * step)
     return moment.time() if column.kind == "time" else moment
 
