@@ -92,14 +92,15 @@ def test_no_form_is_a_fault(client: Client, place: str, field: str) -> None:
 
 @pytest.mark.parametrize("value", [one for one in VALUES if len(one) < 1000])
 def test_no_address_is_a_fault(client: Client, value: str) -> None:
-    named = quote(value.encode("utf-8", "ignore"), safe="")
+    value = value.encode("utf-8", "ignore").decode()
+    named = quote(value, safe="")
     for place in (
         "/{}", "/drafts/{}/schema", "/drafts/{}/budget", "/drafts/{}/confirm", "/drafts/{}/methods", "/runs/{}",
         "/runs/{}/status", "/releases/{}", "/releases/{}/card", "/releases/x/download/{}", "/confidential/{}/report",
         "/confidential/x/tables/{}", "/trials/{}/report", "/static/{}", "/start/{}", "/?{}", "/ledger?{}",
     ):  # fmt: skip
         answer = client.get(place.format(named))
-        expected = (200,) if "?" in place or not value.strip("/ ") else (401, 404, 405)
-        assert answer.status in (*expected, 307, 401, 404, 405), (place, answer.status)
+        harmless = (200,) if "?" in place or not value.strip() else ()
+        assert answer.status in (*harmless, 307, 401, 404, 405), (place, answer.status)
         assert "SECRETVALUE" not in answer.text
         assert "<script>alert" not in answer.text
